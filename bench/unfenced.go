@@ -17,7 +17,7 @@ import (
 //   - enter is called only by take, once in each run, and checks nothing. It fails if a step calls it,
 //     so that "off" cannot become "on" unnoticed.
 const noEnter = `create or replace function
-	ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
+	ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
 	language plpgsql as $$ begin
 		if current_query() !~ 'ringfence.take' then
 			raise exception 'the fence was to be off, and a step has called it';
@@ -25,7 +25,7 @@ const noEnter = `create or replace function
 	end $$`
 
 const noAttach = `create or replace function
-	ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
+	ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns boolean
 	language sql as $$ select true $$`
 
 // checks are the parts of publish that check the claim, and what is left of each.

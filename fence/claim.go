@@ -15,6 +15,11 @@ type Claim struct {
 	Token    Token
 	Issuer   Issuer
 	Holder   string // for people and logs; nothing depends on it; see CheckHolder
+
+	// Candidate is the identity of the candidate whose term it is (Candidate.ID). A coordinator that
+	// was restored gives the same token to another candidate sooner or later. It is empty where nobody
+	// knows it: a database session presents only a number.
+	Candidate string
 }
 
 func (c Claim) String() string { return fmt.Sprintf("%s=%s", c.Resource, c.Token) }

@@ -122,8 +122,8 @@ func Step[S any](
 // guard, it changes nothing.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	var open bool
-	err := j.pool.QueryRow(ctx, `select ringfence.is_open($1, $2, $3)`, c.Resource, int64(c.Token),
-		c.Issuer).Scan(&open)
+	err := j.pool.QueryRow(ctx, `select ringfence.is_open($1, $2, $3, $4)`, c.Resource, int64(c.Token),
+		c.Issuer, c.Candidate).Scan(&open)
 	if err != nil || open {
 		return answered(ctx, err, c)
 	}
@@ -133,8 +133,8 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 		return err
 	}
 	// enter says why the mark does not fit.
-	_, err = j.pool.Exec(ctx, `select ringfence.enter($1, $2, $3)`, c.Resource,
-		int64(c.Token), c.Issuer)
+	_, err = j.pool.Exec(ctx, `select ringfence.enter($1, $2, $3, $4)`, c.Resource,
+		int64(c.Token), c.Issuer, c.Candidate)
 	return answered(ctx, err, c)
 }
 
@@ -146,8 +146,8 @@ func (j *Journal) Take(
 	var resource *string
 	var document []byte
 	err := j.pool.QueryRow(ctx,
-		`select version, resource, checkpoint from ringfence.take($1, $2, $3, $4, $5)`,
-		c.Resource, int64(c.Token), c.Issuer, task, have).Scan(&version, &resource, &document)
+		`select version, resource, checkpoint from ringfence.take($1, $2, $3, $4, $5, $6)`,
+		c.Resource, int64(c.Token), c.Issuer, task, have, c.Candidate).Scan(&version, &resource, &document)
 	if err != nil {
 		return checkpoint.Checkpoint{}, false, answered(ctx, err, c)
 	}
@@ -168,8 +168,8 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	if err != nil {
 		return err
 	}
-	_, err = j.pool.Exec(ctx, `select ringfence.enter_and_publish($1, $2, $3, $4, $5, $6)`,
-		c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, string(document))
+	_, err = j.pool.Exec(ctx, `select ringfence.enter_and_publish($1, $2, $3, $4, $5, $6, $7)`,
+		c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, string(document), c.Candidate)
 	if err != nil {
 		return landed(ctx, err, c)
 	}
@@ -180,8 +180,8 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 // Forget implements checkpoint.Journal with one statement, committed with synchronous_commit on. On
 // an installation from before it, it returns fence.ErrNotInstalled: run guard install again.
 func (j *Journal) Forget(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
-	_, err := j.pool.Exec(ctx, `select ringfence.enter_and_forget($1, $2, $3, $4)`,
-		c.Resource, int64(c.Token), c.Issuer, task)
+	_, err := j.pool.Exec(ctx, `select ringfence.enter_and_forget($1, $2, $3, $4, $5)`,
+		c.Resource, int64(c.Token), c.Issuer, task, c.Candidate)
 	if err != nil {
 		return landed(ctx, err, c)
 	}

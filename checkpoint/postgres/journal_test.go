@@ -164,7 +164,7 @@ func TestForgetOnAnOlderInstallationSaysWhatToDo(t *testing.T) {
 	d := installed(t)
 	f := d.fixture(t, postgres.Options{})
 	c := f.Lead(t, "orders")
-	d.exec(t, "drop function ringfence.enter_and_forget(text, bigint, text, text)")
+	d.exec(t, "drop function ringfence.enter_and_forget(text, bigint, text, text, text)")
 	err := f.Journal.Forget(t.Context(), c, "nightly")
 	r, refused := errors.AsType[*fence.Refusal](err)
 	if !refused || !errors.Is(err, fence.ErrNotInstalled) || errors.Is(err, checkpoint.ErrUnknown) ||

@@ -11,7 +11,7 @@ import (
 )
 
 const mayTake = `select has_function_privilege($1,
-	'ringfence.take(text, bigint, text, text, bigint)', 'execute')`
+	'ringfence.take(text, bigint, text, text, bigint, text)', 'execute')`
 
 func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)

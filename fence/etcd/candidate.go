@@ -61,7 +61,7 @@ func (e *candidate) Await(ctx context.Context) (issuer fence.Issuer, renewed tim
 		}
 		if at.before == nil {
 			// So that a change of documents under this term need not look it up.
-			e.s.c.documents.leading.Won(fence.Claim{Resource: e.Resource, Token: e.Token(), Issuer: at.issuer}, e.Key)
+			e.s.c.documents.leading.Won(e.Claim(at.issuer), e.Key)
 			renewed, err := e.s.Renewed(ctx)
 			return at.issuer, renewed, err
 		}

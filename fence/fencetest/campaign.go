@@ -124,7 +124,9 @@ func (c *Client) look(e *entry) (leads bool, changed chan struct{}, err error) {
 // win makes the term and the goroutine that keeps it. look has just proved that e leads.
 func (c *Client) win(e *entry, confirmed time.Time) *fence.Term {
 	c.m.mu.Lock()
-	claim := fence.Claim{Resource: e.resource, Token: e.Token, Issuer: c.m.issuer, Holder: e.Holder}
+	claim := fence.Claim{
+		Resource: e.resource, Token: e.Token, Issuer: c.m.issuer, Holder: e.Holder, Candidate: e.ID,
+	}
 	c.m.mu.Unlock()
 	term, keeper := fence.NewTerm(claim, confirmed, c.m.timeout, &hold{c, e})
 	c.terms.Add(1) // allowed, because the calling Campaign is still counted

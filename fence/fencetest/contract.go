@@ -83,6 +83,7 @@ func Run(t *testing.T, h Harness) {
 var clauses = []check{
 	{name: "a term says who won what", run: termSaysWhoWonWhat},
 	{name: "tokens of successive terms rise", run: tokensRise},
+	{name: "a candidate has an identity of its own", run: candidatesHaveIdentities},
 	{name: "there is at most one active term", run: atMostOneTerm},
 	{name: "one client may lead several resources", run: oneClientManyResources},
 	{name: "one session carries a thousand elections", run: oneSessionManyElections},

@@ -40,6 +40,7 @@ type flaw struct {
 // table, because the clause about it has subtests, which a witness cannot have.
 var flaws = slices.Concat(
 	flawsOfCampaigns, flawsOfTerms, flawsOfReleases, flawsOfObservers, flawsOfLeaders, flawsOfIssuers,
+	flawsOfIdentities,
 )
 
 // alive returns a right client that is not closed.

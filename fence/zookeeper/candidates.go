@@ -111,7 +111,9 @@ func (c *Coordinator) queue(
 	}
 	queue := make([]fence.Candidate, len(entries))
 	for i, e := range entries {
-		queue[i] = fence.Candidate{Token: e.Token, Holder: e.Holder, Ready: i == 0 && e.Token == ready}
+		queue[i] = fence.Candidate{
+			Token: e.Token, ID: e.ID(), Holder: e.Holder, Ready: i == 0 && e.Token == ready,
+		}
 	}
 	return queue, nil
 }

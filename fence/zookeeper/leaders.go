@@ -46,7 +46,7 @@ func (c *Coordinator) Leaders(
 	candidates := make([]fence.Candidate, len(rs))
 	for i, r := range rs {
 		leader := now.leaders[r]
-		candidates[i] = fence.Candidate{Token: leader.Token, Holder: leader.Holder}
+		candidates[i] = fence.Candidate{Token: leader.Token, ID: leader.ID(), Holder: leader.Holder}
 	}
 	return now.issuer.Issuer, candidates, nil
 }

@@ -67,7 +67,7 @@ func (e *candidate) lead(ctx context.Context) (issuer fence.Issuer, confirmed ti
 		// A slower proof would make a term that is already half over.
 		case err == nil && time.Since(start) < e.s.Timeout/2:
 			// So that a change of documents under this term need not look it up.
-			e.s.c.documents.leading.Won(fence.Claim{Resource: e.Resource, Token: e.Token(), Issuer: issuer}, e.path())
+			e.s.c.documents.leading.Won(e.Claim(issuer), e.path())
 			return issuer, start, nil
 		case ensemble.Unanswered(err) && !ensemble.SessionOver(err):
 			err = e.s.zk.AwaitConnect(ctx, connects)

@@ -237,7 +237,7 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 		t.Errorf("acknowledge over a foreign znode: %v", err)
 	}
 	queue, err := c.Candidates(t.Context(), "orders")
-	want := fence.Candidate{Token: term.Token(), Holder: "b", Ready: true}
+	want := fence.Candidate{Token: term.Token(), ID: term.Claim().Candidate, Holder: "b", Ready: true}
 	if err != nil || !slices.Equal(queue, []fence.Candidate{want}) {
 		t.Errorf("the queue is %+v, %v; want %+v", queue, err, want)
 	}

@@ -137,8 +137,7 @@ func (c *Campaigns[S, E]) try(
 	if err != nil {
 		return nil, true, err
 	}
-	claim := fence.Claim{Resource: r, Token: token, Issuer: issuer, Holder: holder}
-	term, err := e.standing().begin(claim, confirmed, s.life().Timeout, e)
+	term, err := e.standing().begin(e.standing().Claim(issuer), confirmed, s.life().Timeout, e)
 	if err != nil {
 		return nil, true, err
 	}

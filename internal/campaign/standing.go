@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"path"
 	"sync"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 type Standing struct {
 	Resource fence.Resource
 	Holder   string
-	Key      string // no other candidate of the coordinator ever has it
+	Key      string // no other candidate of the coordinator ever has it; it ends in the candidate's ID
 
 	mu     sync.Mutex
 	token  fence.Token   // 0 until it is known
@@ -21,6 +22,16 @@ type Standing struct {
 }
 
 func (e *Standing) standing() *Standing { return e }
+
+// ID returns the candidate's identity (fence.Candidate.ID).
+func (e *Standing) ID() string { return path.Base(e.Key) }
+
+// Claim returns the claim of the candidate under an issuer, once it has enrolled.
+func (e *Standing) Claim(issuer fence.Issuer) fence.Claim {
+	return fence.Claim{
+		Resource: e.Resource, Token: e.Token(), Issuer: issuer, Holder: e.Holder, Candidate: e.ID(),
+	}
+}
 
 // Token returns the token, or 0 while it is not known.
 func (e *Standing) Token() fence.Token {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -82,5 +83,7 @@ func Candidate(kv *mvccpb.KeyValue) fence.Candidate {
 	if err := json.Unmarshal(kv.Value, &v); err != nil {
 		v = Value{Holder: "(unreadable)"}
 	}
-	return fence.Candidate{Token: fence.Token(kv.CreateRevision), Holder: v.Holder, Ready: v.Ready}
+	return fence.Candidate{
+		Token: fence.Token(kv.CreateRevision), ID: path.Base(string(kv.Key)), Holder: v.Holder, Ready: v.Ready,
+	}
 }

@@ -76,8 +76,10 @@ func (l *Leading) Find(ctx context.Context, c fence.Claim) (key string, err erro
 		return "", err
 	}
 	own := resp.Responses[2].GetResponseRange().Kvs
-	switch {
-	case first != nil && first.CreateRevision == int64(c.Token):
+	switch leads := first != nil && first.CreateRevision == int64(c.Token); {
+	case leads && c.Candidate != "" && Candidate(first).ID != c.Candidate:
+		return "", stale(c, first) // the cluster was restored, and has given the number to another one
+	case leads:
 		return string(first.Key), nil
 	case len(own) > 0:
 		return "", notLeader(c, first, Candidate(own[0]).Holder+" waits in the queue")

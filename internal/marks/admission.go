@@ -239,7 +239,7 @@ func (a *Admission) register(ctx context.Context, s Session, presented []Present
 		}
 		switch r.Next {
 		case Admitted:
-			return nil
+			return a.checkMemory(ctx, claims)
 		case MustRaise:
 			var older int
 			if older, err = a.raise(ctx, s, r.Claim); err == nil && older > 0 {
@@ -255,6 +255,24 @@ func (a *Admission) register(ctx context.Context, s Session, presented []Present
 			return a.explained(ctx, err)
 		}
 	}
+}
+
+// checkMemory refuses claims that the store has admitted, if this process has seen a higher mark there:
+// the store has lost that mark, and shows nothing of it. The caller ends the session.
+func (a *Admission) checkMemory(ctx context.Context, claims []fence.Claim) error {
+	for _, c := range claims {
+		if m, ok := a.seen.get(c.Resource); !ok || m.Token.Compare(c.Token) <= 0 {
+			continue
+		}
+		marks, err := a.marks(ctx, []fence.Claim{c}) // an operator may have adopted the resource
+		if err != nil {
+			return a.asked(err)
+		}
+		if m := marks[c.Resource]; m.Issuer == c.Issuer && m.Token.Compare(c.Token) > 0 {
+			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
+		}
+	}
+	return nil
 }
 
 func (a *Admission) verify(ctx context.Context, presented []Presented) ([]fence.Claim, error) {
@@ -287,6 +305,8 @@ func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused e
 		case c.Issuer == "" || m.Issuer == "": // the issuer is not known, or there is no mark
 		case m.Issuer != c.Issuer:
 			return refusal.OtherIssuer(c, m.Token, m.Issuer)
+		case m.RolledBack:
+			return refusal.RolledBack(c, m.Token)
 		case m.Token.Compare(c.Token) > 0:
 			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
 		default:
@@ -321,13 +341,17 @@ func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.
 
 // rolledBack checks whether a token that the store refuses as stale still leads. If so, the
 // coordinator was rolled back, as by a restore from a backup, and its leader must not be told that
-// it is deposed. The token stays refused.
+// it is deposed. A raise writes that down in the store: otherwise each further try would count up, and
+// be above the mark sooner or later.
 func (a *Admission) rolledBack(ctx context.Context, stale *fence.Refusal) error {
 	if !a.Authority.Verifies() {
 		return stale
 	}
 	if _, deposed := a.verify(ctx, Present(stale.Claim)); deposed != nil {
 		return stale
+	}
+	if _, err := a.raise(ctx, Session{}, stale.Claim); err != nil && !errors.Is(err, fence.ErrStale) {
+		return err
 	}
 	return refusal.RolledBack(stale.Claim, stale.Mark)
 }

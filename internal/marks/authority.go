@@ -56,10 +56,15 @@ func (u Unverified) Verify(ctx context.Context, claims []Presented) ([]fence.Cla
 	return Under(is, claims), nil
 }
 
-// Confirm agrees unless the mark may have been lost or rolled back. An ordinary restart of the
-// server raises no doubt.
+// Confirm agrees unless the claim is below the mark, or the mark may have been lost or rolled back. An
+// ordinary restart of the server raises no doubt.
 func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
-	if m.Confirmed || m.Continued {
+	switch {
+	case m.Issuer == c.Issuer && m.Token.Compare(c.Token) > 0:
+		return c, refusal.Stale(c, m.Token, m.Holder, m.Raised)
+	case m.Issuer == c.Issuer && m.Below(c):
+		return c, refusal.RolledBack(c, m.Token)
+	case m.Confirmed || m.Continued:
 		return c, nil
 	}
 	return c, refusal.MarkInDoubt(c, m.Token)
@@ -102,14 +107,19 @@ func (e Elected) Verify(ctx context.Context, presented []Presented) ([]fence.Cla
 		if leader.Token != claims[i].Token {
 			return claims, e.notLeader(ctx, claims[i], leader)
 		}
-		claims[i].Holder = leader.Holder
+		claims[i].Holder, claims[i].Candidate = leader.Holder, leader.ID
 	}
 	return claims, nil
 }
 
-// Confirm asks the coordinator, as Verify does.
+// Confirm asks the coordinator, as Verify does. A claim whose candidate is known must be that one's:
+// a coordinator that was restored may have given the token to another one.
 func (e Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
 	claims, err := e.Verify(ctx, Present(c))
+	if leader := claims[0]; err == nil && c.Candidate != "" && c.Candidate != leader.Candidate {
+		err = refusal.NotLeader(c, fmt.Sprintf("the leader of %q is another candidate with this token, %s",
+			c.Resource, leader.Holder))
+	}
 	return claims[0], met(err, m)
 }
 

@@ -27,17 +27,20 @@ func (m *memory) forget() {
 	clear(m.marks)
 }
 
-// over returns the mark that this process has seen if it overrides the store's: the store's mark is
-// not confirmed, is not higher, and no operator has adopted the resource since.
+// over returns the mark that this process has seen if it overrides the store's: it is higher, or the
+// store's is not confirmed, and no operator has adopted the resource since. A confirmed mark can be
+// lower, too: a store that has gone back without a trace, such as a standby that was promoted by
+// deleting standby.signal, confirms what it has.
 func (m *memory) over(r fence.Resource, now Mark) (Mark, bool) {
 	seen, ok := m.get(r)
-	switch {
-	case !ok || now.Confirmed:
+	switch order := seen.Token.Compare(now.Token); {
+	case !ok || order < 0:
 		return Mark{}, false
 	case now.Token != 0 && (now.Issuer != seen.Issuer || now.Adoption != "" && now.Adoption != seen.Adoption):
 		return Mark{}, false
+	default:
+		return seen, order > 0 || !now.Confirmed
 	}
-	return seen, seen.Token.Compare(now.Token) >= 0
 }
 
 // learn keeps the newest mark. One of another issuer or adoption replaces it, because an operator

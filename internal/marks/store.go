@@ -62,6 +62,21 @@ type Mark struct {
 
 	// Adoption names the last adoption by an operator; empty when there was none.
 	Adoption string `json:"-"`
+
+	// Candidate is whose term has raised the mark (fence.Candidate.ID); empty if that is not known.
+	Candidate string `json:"-"`
+
+	// RolledBack is true if a leader of the issuer was seen below the mark, or at it as another
+	// candidate, so that the coordinator gives out tokens a second time. Nobody of that issuer is
+	// admitted any more, until an operator adopts the resource.
+	RolledBack bool `json:"rolled_back"`
+}
+
+// Below reports whether a claim of the mark's issuer is older than the mark, or has its number as
+// another candidate. It must not be the leader's.
+func (m Mark) Below(c fence.Claim) bool {
+	other := m.Candidate != "" && c.Candidate != "" && m.Candidate != c.Candidate
+	return m.Token.Compare(c.Token) > 0 || m.Token == c.Token && other
 }
 
 // Next is what Register found missing.
@@ -80,8 +95,8 @@ type Registration struct {
 	Mark  Mark
 }
 
-// Confirm agrees that a claim may raise this mark now, and returns the claim with its issuer and
-// holder. It may be called more than once.
+// Confirm agrees that a claim leads and may raise this mark now, and returns the claim with its
+// issuer, holder and candidate. It may be called more than once.
 type Confirm func(ctx context.Context, m Mark) (fence.Claim, error)
 
 // Store is the database, where marks live and sessions end. Each method is atomic at the database,
@@ -101,13 +116,16 @@ type Store interface {
 	// Then it records the session. If a check fails it records nothing and says what to do next.
 	//
 	// Refusals: ErrNotAuthorized for any claim comes first (Authorizer), then ErrStale and
-	// ErrOtherIssuer, with the claim's mark in the Registration; ErrNotInstalled. A *SetupError means that the session leads to another server than
+	// ErrOtherIssuer (also if the mark's issuer was rolled back), with the claim's mark in the Registration; ErrNotInstalled. A *SetupError means that the session leads to another server than
 	// the store's.
 	Register(ctx context.Context, s Session, claims []fence.Claim) (Registration, error)
 
 	// Raise raises the mark to the claim, durably before it returns, and returns the mark before. If
-	// the mark is the claim's already, Raise confirms it. It never lowers a mark: it returns ErrStale.
-	// Other refusals: ErrOtherIssuer, ErrNotInstalled.
+	// the mark is the claim's already, Raise confirms it. Refusals: ErrOtherIssuer, ErrNotInstalled.
+	//
+	// It never lowers a mark. If confirm agrees to a claim that is Below the mark, the coordinator was
+	// rolled back. Then Raise writes that down with the mark, durably, and refuses the claim and
+	// whatever else is of that issuer (ErrOtherIssuer), until Adopt.
 	//
 	// Raise reads what the raise depends on, and calls confirm with the mark. It then raises to the
 	// claim that confirm returns, but only if neither the run of the server nor the mark has changed

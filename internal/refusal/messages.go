@@ -39,15 +39,14 @@ func OtherIssuer(c fence.Claim, mark fence.Token, issuer fence.Issuer) *fence.Re
 	}
 }
 
-// RolledBack refuses a token that leads at the coordinator and is below the mark: the coordinator
-// counts again what it has given out before.
+// RolledBack refuses every token of an issuer of which a leader was seen below the mark, or at it as
+// another candidate: the coordinator gives out again what it has given out before.
 func RolledBack(c fence.Claim, mark fence.Token) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ReasonOtherIssuer, Claim: c, Mark: mark,
-		Message: fmt.Sprintf("the coordinator went back: token %s leads %q, and the mark is already %s",
-			c.Token, c.Resource, mark),
-		Detail: "its counter is behind what it has given out before, " +
-			"as after a restore from a backup; nothing was admitted",
+		Message: fmt.Sprintf("the coordinator went back: it gives out tokens of %q a second time", c.Resource),
+		Detail: fmt.Sprintf("a leader has had a token that is not above the mark %s, "+
+			"as after a restore from a backup; nothing of issuer %s is admitted any more", mark, c.Issuer),
 		Hint: fmt.Sprintf("an operator stops all leaders, paused ones too, and runs: "+
 			"guard adopt --new-issuer %s", c.Resource),
 	}

@@ -282,8 +282,9 @@ end $$;
 
 -- leaders returns the issuer and the leader of each resource, token 0 where nobody leads. The last
 -- statement reads all of it at one moment.
+drop function if exists ringfence_elections.leaders(text[]);
 create or replace function ringfence_elections.leaders(
-    p_resources text[], out issuer text, out tokens bigint[], out holders text[])
+    p_resources text[], out issuer text, out tokens bigint[], out ids text[], out holders text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_timeline bigint := ringfence_elections.begin_call();
@@ -292,18 +293,20 @@ begin
     perform ringfence_elections.front(p_resources, v_timeline);
     select (select v_prefix || i.id from ringfence_elections.issuer i),
            coalesce(array_agg(coalesce(l.token, 0) order by r.place), '{}'),
+           coalesce(array_agg(coalesce(l.id, '') order by r.place), '{}'),
            coalesce(array_agg(coalesce(l.holder, '') order by r.place), '{}')
-      into issuer, tokens, holders
+      into issuer, tokens, ids, holders
       from unnest(p_resources) with ordinality as r(resource, place)
       left join lateral (
-           select c.token, c.holder from ringfence_elections.candidate c
+           select c.token, c.id, c.holder from ringfence_elections.candidate c
             where c.resource = r.resource order by c.token limit 1) l on true;
 end $$;
 
 -- candidates lists an election in order of tokens. wait is when the next session of it expires, in
 -- seconds from now.
+drop function if exists ringfence_elections.candidates(text);
 create or replace function ringfence_elections.candidates(
-    p_resource text, out tokens bigint[], out holders text[], out ready boolean[], out wait double precision)
+    p_resource text, out tokens bigint[], out ids text[], out holders text[], out ready boolean[], out wait double precision)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_timeline bigint := ringfence_elections.begin_call();
@@ -316,10 +319,11 @@ begin
         exit when v_over is null;
         perform ringfence_elections.expire(v_over, v_timeline);
     end loop;
-    select coalesce(array_agg(c.token order by c.token), '{}'), coalesce(array_agg(c.holder order by c.token), '{}'),
+    select coalesce(array_agg(c.token order by c.token), '{}'), coalesce(array_agg(c.id order by c.token), '{}'),
+           coalesce(array_agg(c.holder order by c.token), '{}'),
            coalesce(array_agg(c.ready order by c.token), '{}'),
            coalesce(extract(epoch from min(s.expires_at) - clock_timestamp()), 0)::double precision
-      into tokens, holders, ready, wait
+      into tokens, ids, holders, ready, wait
       from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
      where c.resource = p_resource;
 end $$;
@@ -440,8 +444,10 @@ create trigger removed after delete on ringfence_elections.candidate
 -- elected before that. It takes the documents in the order of their paths, so two changes cannot
 -- wait for each other. If one has another version it fails with RFE04, and nothing has changed. The client
 -- sends the notices afterwards (tell).
+drop function if exists ringfence_elections.change_documents(
+    text[], bigint[], text[], text[], text[], bigint[], integer[], bytea[]);
 create or replace function ringfence_elections.change_documents(
-    p_resources text[], p_tokens bigint[], p_issuers text[],
+    p_resources text[], p_tokens bigint[], p_candidates text[], p_issuers text[],
     p_folders text[], p_names text[], p_versions bigint[], p_kinds integer[], p_data bytea[],
     out outcome text, out place integer, out leader bigint, out holder text, out versions bigint[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -458,7 +464,7 @@ begin
     place := 0;
     for v_place in 1 .. cardinality(p_resources) loop
         place := v_place;
-        outcome := ringfence_elections.leads(p_resources[place], p_tokens[place]);
+        outcome := ringfence_elections.leads(p_resources[place], p_tokens[place], p_candidates[place]);
         if p_issuers[place] is distinct from (select v_prefix || i.id from ringfence_elections.issuer i) then
             outcome := 'other issuer';
         end if;
@@ -480,11 +486,14 @@ begin
 end $$;
 
 -- leads returns 'leads', 'waits' for a later candidate, 'unknown' for a token that was not counted
--- yet, or 'gone'. If it leads, its row stays until the transaction ends.
-create or replace function ringfence_elections.leads(p_resource text, p_token bigint) returns text
+-- yet, or 'gone'. If it leads, its row stays until the transaction ends. p_candidate is the id of the
+-- candidate, or empty where nobody knows it: after a restore another one may have its token.
+drop function if exists ringfence_elections.leads(text, bigint);
+create or replace function ringfence_elections.leads(p_resource text, p_token bigint, p_candidate text) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token for key share;
+    perform from ringfence_elections.candidate c
+      where c.resource = p_resource and c.token = p_token and p_candidate in ('', c.id) for key share;
     if found then
         return case when exists (select from ringfence_elections.candidate c
                                   where c.resource = p_resource and c.token < p_token) then 'waits' else 'leads' end;

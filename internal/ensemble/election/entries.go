@@ -20,6 +20,12 @@ type Entry struct {
 	Holder string
 }
 
+// ID returns the candidate's identity (fence.Candidate.ID).
+func (e Entry) ID() string {
+	id, _ := ParseName(e.Name)
+	return string(id)
+}
+
 // atOnce is how many reads of one list run in parallel.
 const atOnce = 16
 

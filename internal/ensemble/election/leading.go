@@ -89,6 +89,8 @@ func (l *Leading) find(
 	switch i := slices.IndexFunc(entries, func(e Entry) bool {
 		return e.Token == claim.Token
 	}); {
+	case i == 0 && claim.Candidate != "" && entries[i].ID() != claim.Candidate:
+		return "", stale(claim, entries) // the ensemble was restored, and has given the number to another one
 	case i == 0:
 		return path.Join(dir, entries[0].Name), nil
 	case i < 0 && int64(claim.Token) <= changed:

@@ -16,6 +16,10 @@ var admissionChecks = []check{
 	{"Admission lets only the elected leader raise the mark", admissionAsksCoordinator},
 	{"Admission notices that the coordinator was rolled back, and tells the coordinator's leader",
 		admissionSeesRollback},
+	{"Admission notices that the mark is another candidate's with the same token",
+		admissionOfAnotherCandidate},
+	{"Admission refuses what is below a mark that the store has lost without a trace",
+		admissionRemembersAHigherMark},
 	{"Admission notices that the coordinator was replaced, and waits for the operator",
 		admissionNeedsAdopt},
 	{"Admission admits nobody who does not lead now, whatever the mark says",
@@ -34,6 +38,13 @@ type ballot struct {
 	mu     sync.Mutex
 	issuer fence.Issuer
 	queue  []fence.Candidate
+}
+
+// name sets the identity of the leader's candidate.
+func (b *ballot) name(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue[0].ID = id
 }
 
 // elect sets the issuer and the queue of orders, the leader first.
@@ -166,8 +177,48 @@ func admissionSeesRollback(k *kit) {
 	if err := a.Precheck(k.ctx, marks.Present(ofOrders(3))); err != nil {
 		k.Errorf("the leader is refused before the store is asked: %v", err)
 	}
-	_, err = k.try(a, ofOrders(4))
+	// It is written down: tries count up, and any guard refuses the first one above the mark, too.
+	for _, n := range []int{4, 9, 10} {
+		b.elect(here, n)
+		_, err = k.try(k.admission(&marks.Elected{Observer: b}), ofOrders(n))
+		k.refused(err, fence.ErrOtherIssuer)
+	}
+}
+
+// admissionOfAnotherCandidate: the coordinator was restored, and has given the mark's own number to
+// another candidate. The session says only the number, so the coordinator says whose it is.
+func admissionOfAnotherCandidate(k *kit) {
+	b := &ballot{}
+	a := k.admission(&marks.Elected{Observer: b})
+	b.elect(here, 9)
+	b.name("paused")
+	old := k.in(a, ofOrders(9))
+	b.name("elected after the restore")
+	_, err := k.try(a, ofOrders(9))
+	k.refused(err, fence.ErrOtherIssuer)
+	k.works(old)
+	b.name("paused")
+	_, err = k.try(k.admission(&marks.Elected{Observer: b}), ofOrders(9))
+	k.refused(err, fence.ErrOtherIssuer)
+}
+
+// admissionRemembersAHigherMark: the store has gone back without a trace, and another guard, without
+// memory and without a coordinator, has confirmed what is left. This guard remembers more.
+func admissionRemembersAHigherMark(k *kit) {
+	a, other := k.admission(marks.Unverified{}), k.admission(marks.Unverified{})
+	before := NewModel()
+	a.Store = before // as it was
+	err := a.Admit(k.ctx, before.Connect().Session(), marks.Present(ofOrders(7)))
+	if err != nil {
+		k.Fatal(err)
+	}
+	a.Store = k.Store
+	k.in(other, from(fence.Unverified, ofOrders(5)))
+	_, err = k.try(a, from(fence.Unverified, ofOrders(5)))
 	k.refused(err, fence.ErrStale)
+	k.works(k.in(other, from(fence.Unverified, ofOrders(5))))
+	k.adopt(fence.Claim{Resource: orders, Issuer: fence.Unverified}, "an operator")
+	k.works(k.in(a, from(fence.Unverified, ofOrders(6))))
 }
 
 // admissionNeedsTheLeader: the two barriers are independent. The mark is still the older leader's,

@@ -14,5 +14,7 @@ const (
 	comparesFloats     flaw = "compares tokens as floats"
 	comparesText       flaw = "compares tokens as text"
 	raisesLate         flaw = "raises although the server has restarted since the confirmation"
+	forgetsCandidates  flaw = "takes another candidate with the mark's number for the mark's own"
+	forgetsRollback    flaw = "forgets that the coordinator was rolled back"
 	takesAnyRun        flaw = "registers a session of an earlier run of the server"
 )

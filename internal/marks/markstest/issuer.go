@@ -15,6 +15,8 @@ var issuerChecks = []check{
 	{"Adopt ends every session of the resource, and no other", adoptEnds},
 	{"Adopt without a token lets the new issuer's first token raise the mark", adoptWithoutToken},
 	{"Adopt is audited, each time", adoptIsAudited},
+	{"A mark belongs to a candidate, and not only to a number", markOfCandidate},
+	{"A coordinator that was rolled back is refused for good, until Adopt", rolledBackForGood},
 }
 
 // from returns a claim with this issuer.

@@ -90,8 +90,16 @@ func (k *kit) raise(c fence.Claim) marks.Mark {
 	return before
 }
 
-// agreed confirms a claim unchanged.
+// agreed confirms a claim that is not below the mark.
 func agreed(c fence.Claim) marks.Confirm {
+	return func(ctx context.Context, m marks.Mark) (fence.Claim, error) {
+		m.Confirmed = true
+		return marks.Unverified{}.Confirm(ctx, c, m)
+	}
+}
+
+// leads confirms a claim whatever the mark is, as a coordinator does that was rolled back.
+func leads(c fence.Claim) marks.Confirm {
 	return func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil }
 }
 

@@ -64,7 +64,9 @@ func (m *Model) Register(
 		}
 	}
 	for _, c := range claims {
-		if mark := m.mark(c.Resource); !mark.Confirmed || m.higher(c.Token, mark.Token) {
+		mark := m.mark(c.Resource)
+		another := c.Candidate != "" && c.Candidate != mark.Candidate && m.flaw != forgetsCandidates
+		if !mark.Confirmed || m.higher(c.Token, mark.Token) || another {
 			return marks.Registration{Next: marks.MustRaise, Claim: c, Mark: mark}, nil
 		}
 	}
@@ -110,16 +112,23 @@ func (m *Model) raise(
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before = m.mark(c.Resource)
-	if err := m.judge(c); err != nil && m.flaw != raiseLowers {
+	if err := m.judge(c); err != nil && !errors.Is(err, fence.ErrStale) && m.flaw != raiseLowers {
 		return before, false, err
 	}
 	r := m.record(c.Resource)
 	if (run != m.run || version != r.version) && m.flaw != raisesLate {
 		return before, true, nil
 	}
+	if before.Below(c) && m.flaw != raiseLowers && m.flaw != forgetsCandidates {
+		r.mark.RolledBack = m.flaw != forgetsRollback
+		return before, false, refusal.RolledBack(c, before.Token)
+	}
 	if c.Token != r.mark.Token || r.version == 0 {
 		r.mark = marks.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer,
 			Holder: c.Holder, Raised: time.Now(), Adoption: r.mark.Adoption}
+	}
+	if c.Candidate != "" {
+		r.mark.Candidate = c.Candidate
 	}
 	r.version++
 	r.run = m.run
@@ -230,6 +239,8 @@ func (m *Model) judge(c fence.Claim) error {
 	switch {
 	case mark.Issuer != "" && mark.Issuer != c.Issuer:
 		return refusal.OtherIssuer(c, mark.Token, mark.Issuer)
+	case mark.RolledBack:
+		return refusal.RolledBack(c, mark.Token)
 	case m.higher(mark.Token, c.Token):
 		return refusal.Stale(c, mark.Token, mark.Holder, mark.Raised)
 	}

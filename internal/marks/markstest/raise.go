@@ -35,8 +35,8 @@ func raiseReturnsBefore(k *kit) {
 
 func raiseNeverLowers(k *kit) {
 	k.raise(ofOrders(5))
-	before, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(4), agreed(ofOrders(4)))
-	k.refused(err, fence.ErrStale)
+	before, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(4), leads(ofOrders(4)))
+	k.refused(err, fence.ErrOtherIssuer)
 	k.met(before, ofOrders(5))
 	k.met(k.mark(orders), ofOrders(5))
 }
@@ -77,9 +77,9 @@ func raiseConfirmsAgain(k *kit) {
 	k.met(k.mark(orders), ofOrders(5))
 
 	once := sync.OnceFunc(func() { k.raise(ofOrders(7)) })
-	confirm = func(context.Context, marks.Mark) (fence.Claim, error) {
+	confirm = func(ctx context.Context, m marks.Mark) (fence.Claim, error) {
 		once()
-		return ofOrders(6), nil
+		return agreed(ofOrders(6))(ctx, m)
 	}
 	_, err = k.Store.Raise(k.ctx, marks.Session{}, ofOrders(6), confirm)
 	k.refused(err, fence.ErrStale)

@@ -26,6 +26,8 @@ func TestTheContractFindsFlaws(t *testing.T) {
 		comparesText:       "more digits are higher",
 		raisesLate:         "does not count after a restart",
 		takesAnyRun:        "of another run",
+		forgetsCandidates:  "A mark belongs to a candidate",
+		forgetsRollback:    "A coordinator that was rolled back is refused for good",
 	} {
 		t.Run(string(flaw), func(t *testing.T) {
 			var failed []string

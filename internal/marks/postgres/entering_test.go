@@ -197,7 +197,7 @@ func (d database) raising(t *testing.T, c fence.Claim) *pgx.Conn {
 	conn := d.connect(t, guardRole)
 	must(t, conn, "begin")
 	must(t, conn,
-		"select ringfence.raise($1, $2, $3, 'host', (select basis from ringfence.look($1)))",
+		"select ringfence.raise($1, $2, $3, 'host', '', (select basis from ringfence.look($1)))",
 		c.Resource, int64(c.Token), c.Issuer)
 	return conn
 }

@@ -30,7 +30,7 @@ func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	} {
 		c := d.connect(t, guardRole)
 		for _, call := range []string{
-			"select * from ringfence.raise('orders', 5, 'zk:a', 'host', (select basis " +
+			"select * from ringfence.raise('orders', 5, 'zk:a', 'host', '', (select basis " +
 				"from ringfence.look('orders')))",
 			"select * from ringfence.adopt('stock', 5, 'zk:a', 'host', 'me')",
 		} {
@@ -55,8 +55,8 @@ func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
 	c := d.connect(t, guardRole)
 	for _, level := range []string{"repeatable read", "serializable"} {
 		for _, call := range []string{
-			"select ringfence.register(1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')",
-			"select ringfence.raise('orders', 5, 'zk:a', 'host', (select basis " +
+			"select ringfence.register(1, now(), ringfence.run(), '{orders}', '{5}', array[''], 'zk:a')",
+			"select ringfence.raise('orders', 5, 'zk:a', 'host', '', (select basis " +
 				"from ringfence.look('orders')))",
 			"select ringfence.revoke('orders', 5, 'zk:a', 1000, 0)",
 			"select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
@@ -88,7 +88,7 @@ func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 	must(t, registering, "begin")
 	var step string
 	const register = `select step
-	    from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')`
+	    from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', array[''], 'zk:a')`
 	err := registering.QueryRow(t.Context(), register, registering.PgConn().PID()).Scan(&step)
 	if err != nil || step != "admitted" {
 		t.Fatalf("%s, %v", step, err)
@@ -134,7 +134,7 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	const register = "select step from ringfence.register($1, now(), ringfence.run(), " +
-		"'{orders}', '{5}', 'zk:a')"
+		"'{orders}', '{5}', array[''], 'zk:a')"
 	first, second := d.connect(t, guardRole), d.connect(t, guardRole)
 	must(t, first, "begin")
 	must(t, first, register, first.PgConn().PID())
@@ -168,7 +168,7 @@ func TestARegistrationThatWaitsForARaiseSeesItsMark(t *testing.T) {
 	raising := d.connect(t, guardRole)
 	must(t, raising, "begin")
 	must(t, raising,
-		"select ringfence.raise('orders', 7, 'zk:a', 'host', (select basis "+
+		"select ringfence.raise('orders', 7, 'zk:a', 'host', '', (select basis "+
 			"from ringfence.look('orders')))")
 	app := d.connect(t, "app")
 	sess, err := identify(t.Context(), app)

@@ -123,7 +123,7 @@ func TestTheGuardsRoleNeedsNoSuperuserAndOwnsNothing(t *testing.T) {
 	}
 	app := d.connect(t, "app")
 	if _, err := app.Exec(t.Context(),
-		"select ringfence.raise('orders', 9, 'x', 'x', (select basis "+
+		"select ringfence.raise('orders', 9, 'x', 'x', '', (select basis "+
 			"from ringfence.look('orders')))"); err == nil {
 		t.Error("an application role may raise a mark")
 	}

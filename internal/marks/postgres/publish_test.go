@@ -171,7 +171,7 @@ func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 		}
 	}
 	for _, call := range []string{"ringfence.open('orders', 5, 'zk:a')",
-		"ringfence.shut('orders', 5, 'zk:a', 'x')", "ringfence.raise('orders', 9, 'zk:a', 'x', " +
+		"ringfence.shut('orders', 5, 'zk:a', 'x', '')", "ringfence.raise('orders', 9, 'zk:a', 'x', '', " +
 			"(select basis from ringfence.look('orders')))"} {
 		if err := d.run(t, "select "+call); sqlstate(err) != "42501" {
 			t.Errorf("a leader: %s: %v", call, err)

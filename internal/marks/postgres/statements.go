@@ -7,13 +7,14 @@ const (
 	 where a.pid = $1 and a.query = $2
 	   and a.datid = (select d.oid from pg_database d where d.datname = current_database())`
 
-	registerSQL = `select step, basis, older, resource, token, issuer, holder,
-	       coalesce(raised_at, 'epoch'), confirmed, continued, adoption
-	  from ringfence.register($1, $2, $3, $4, $5, $6)`
+	// markColumns are those that scanMark scans.
+	markColumns = `token, issuer, holder, coalesce(raised_at, 'epoch'),
+	       confirmed, continued, adoption, candidate, rolled_back`
 
-	raiseSQL = `select step, token, issuer, holder,
-	       coalesce(raised_at, 'epoch'), confirmed, continued, adoption
-	  from ringfence.raise($1, $2, $3, $4, $5)`
+	registerSQL = `select step, basis, older, resource, ` + markColumns + `
+	  from ringfence.register($1, $2, $3, $4, $5, $6, $7)`
+
+	raiseSQL = `select step, ` + markColumns + ` from ringfence.raise($1, $2, $3, $4, $5, $6)`
 
 	revokeSQL = `select current, gone, remaining, blocked, prepared, described
 	  from ringfence.revoke($1, $2, $3, $4, $5)`

@@ -19,9 +19,10 @@ func identify(ctx context.Context, c *pgx.Conn) (marks.Session, error) {
 	return i.Session, err
 }
 
-// raiseTo raises the mark to a claim, which is confirmed without a check.
+// raiseTo raises the mark to a claim, which is confirmed if it is not below the mark.
 func raiseTo(ctx context.Context, s *Store, c fence.Claim) (marks.Mark, error) {
-	return s.Raise(ctx, marks.Session{}, c, func(context.Context, marks.Mark) (fence.Claim, error) {
-		return c, nil
+	return s.Raise(ctx, marks.Session{}, c, func(_ context.Context, m marks.Mark) (fence.Claim, error) {
+		m.Confirmed = true
+		return marks.Unverified{}.Confirm(ctx, c, m)
 	})
 }

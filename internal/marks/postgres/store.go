@@ -123,10 +123,12 @@ func (s *Store) register(
 	}
 	var resources []string
 	var tokens []int64
+	var candidates []string
 	var issuer fence.Issuer
 	for _, c := range claims {
 		resources = append(resources, string(c.Resource))
 		tokens = append(tokens, int64(c.Token))
+		candidates = append(candidates, c.Candidate)
 		issuer = c.Issuer
 	}
 	var step string
@@ -135,7 +137,7 @@ func (s *Store) register(
 	err = s.row(ctx, func(r pgx.Row) error {
 		return scanMark(r, &m, &step, &read.basis, &read.older, &m.Resource)
 	}, registerSQL,
-		sess.ID, start, sess.Run, resources, tokens, issuer)
+		sess.ID, start, sess.Run, resources, tokens, candidates, issuer)
 	if err != nil {
 		return marks.Registration{}, err
 	}
@@ -171,7 +173,7 @@ func registration(
 	case "stale":
 		return reg, refusal.Stale(reg.Claim, m.Token, m.Holder, m.Raised)
 	case "issuer":
-		return reg, refusal.OtherIssuer(reg.Claim, m.Token, m.Issuer)
+		return reg, otherIssuer(reg.Claim, m)
 	case "elsewhere":
 		return reg, errOtherServer
 	case "forbidden": // register has the role
@@ -180,6 +182,14 @@ func registration(
 			"guard and schema are of different versions", step)
 	}
 	return reg, nil
+}
+
+// otherIssuer refuses a claim whose issuer is not the mark's, or was rolled back.
+func otherIssuer(c fence.Claim, m marks.Mark) error {
+	if m.RolledBack && m.Issuer == c.Issuer {
+		return refusal.RolledBack(c, m.Token)
+	}
+	return refusal.OtherIssuer(c, m.Token, m.Issuer)
 }
 
 // looked is a mark, and the basis that a raise of it compares.
@@ -220,9 +230,7 @@ func (s *Store) Raise(
 func (s *Store) look(ctx context.Context, r fence.Resource) (l looked, err error) {
 	l.mark.Resource = r
 	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &l.mark, &l.basis) },
-		`select basis, token, issuer, holder,
-		        coalesce(raised_at, 'epoch'), confirmed, continued, adoption
-		   from ringfence.look($1)`, r)
+		`select basis, `+markColumns+` from ringfence.look($1)`, r)
 	return l, err
 }
 
@@ -234,14 +242,12 @@ func (s *Store) raise(
 	before.Resource = c.Resource
 	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before, &step) },
 		raiseSQL,
-		c.Resource, int64(c.Token), c.Issuer, c.Holder, basis)
+		c.Resource, int64(c.Token), c.Issuer, c.Holder, c.Candidate, basis)
 	switch {
 	case err != nil:
 		return before, false, err
-	case step == "stale":
-		return before, false, refusal.Stale(c, before.Token, before.Holder, before.Raised)
-	case step == "issuer":
-		return before, false, refusal.OtherIssuer(c, before.Token, before.Issuer)
+	case step == "issuer", step == "rolled back":
+		return before, false, otherIssuer(c, before)
 	}
 	return before, step == "changed", nil
 }
@@ -276,15 +282,12 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 	var found []marks.Mark
 	err := s.retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx,
-			`select resource, token, issuer, holder,
-			        raised_at, confirmed, continued, adoption, sessions
-			   from ringfence.marks($1)`, only)
+			`select sessions, resource, `+markColumns+` from ringfence.marks($1)`, only)
 		if err != nil {
 			return err
 		}
 		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (m marks.Mark, err error) {
-			err = r.Scan(&m.Resource, &m.Token, &m.Issuer, &m.Holder,
-				&m.Raised, &m.Confirmed, &m.Continued, &m.Adoption, &m.Sessions)
+			err = scanMark(r, &m, &m.Sessions, &m.Resource)
 			return m, err
 		})
 		return err
@@ -296,8 +299,8 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark, error) {
 	before := marks.Mark{Resource: c.Resource}
 	err := s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before) },
-		`select token, issuer, holder,
-		        coalesce(raised_at, 'epoch'), confirmed, continued, adoption
+		`select token, issuer, holder, coalesce(raised_at, 'epoch'),
+		        confirmed, continued, adoption, '', false
 		   from ringfence.adopt($1, $2, $3, $4, $5)`,
 		c.Resource, int64(c.Token), c.Issuer, c.Holder, by)
 	if err != nil {
@@ -308,8 +311,8 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark
 
 // scanMark scans the columns in first, and then those of the mark.
 func scanMark(r pgx.Row, m *marks.Mark, first ...any) error {
-	return r.Scan(append(first, &m.Token, &m.Issuer, &m.Holder,
-		&m.Raised, &m.Confirmed, &m.Continued, &m.Adoption)...)
+	return r.Scan(append(first, &m.Token, &m.Issuer, &m.Holder, &m.Raised,
+		&m.Confirmed, &m.Continued, &m.Adoption, &m.Candidate, &m.RolledBack)...)
 }
 
 func (s *Store) row(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {

@@ -48,8 +48,8 @@ func (s *Store) warm(ctx context.Context) {
 		args []any
 	}{
 		{identifySQL, []any{0, ""}},
-		{registerSQL, []any{0, time.Time{}, run, []string{}, []int64{}, ""}},
-		{raiseSQL, []any{"", 0, "", "", ""}},
+		{registerSQL, []any{0, time.Time{}, run, []string{}, []int64{}, []string{}, ""}},
+		{raiseSQL, []any{"", 0, "", "", "", ""}},
 		{revokeSQL, []any{"", 0, "", 0, 0}},
 		{releaseSQL, []any{[]int64{}, []time.Time{}, []string{}, []bool{}}},
 	} {

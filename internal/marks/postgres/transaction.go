@@ -63,8 +63,8 @@ func beginQuery(o pgx.TxOptions) string {
 // enterQuery returns a statement without parameters, because one with parameters could not be sent
 // together with BEGIN.
 func enterQuery(c fence.Claim) string {
-	return fmt.Sprintf("select ringfence.enter(%s, %d, %s)",
-		literal(string(c.Resource)), c.Token, literal(string(c.Issuer)))
+	return fmt.Sprintf("select ringfence.enter(%s, %d, %s, %s)",
+		literal(string(c.Resource)), c.Token, literal(string(c.Issuer)), literal(c.Candidate))
 }
 
 // literal quotes s so that it means the same under any standard_conforming_strings.

@@ -67,7 +67,9 @@ func (s *Script) call(
 	for _, k := range keys {
 		tail = append(tail, k)
 	}
-	tail = append(append(tail, string(c.Resource), c.Token.String(), string(c.Issuer)), args...)
+	// The candidate has no argument of its own, so that those of the script stay where they are.
+	issuer := string(c.Issuer) + "\n" + c.Candidate
+	tail = append(append(tail, string(c.Resource), c.Token.String(), issuer), args...)
 	script, sha := s.forDatabase(db.Options().DB)
 	head := []any{"EVALSHA", sha}
 	for wait := firstPause; ; wait = nextPause(wait) {
@@ -126,11 +128,13 @@ func gateRefusal(list []any, c fence.Claim) error {
 // unraised refuses a claim that is above the mark, or equal to a mark that is unconfirmed.
 func unraised(c fence.Claim, m marks.Mark) error {
 	detail := fmt.Sprintf("the mark is %s", m.Token)
-	switch m.Token {
-	case c.Token:
+	switch {
+	case m.Below(c):
+		detail = "the mark is this token's of another candidate: the coordinator gives it out a second time"
+	case m.Token == c.Token:
 		detail = "the mark is this token's, " +
 			"but Redis was restarted or has lost data since it was raised: it may have been higher"
-	case 0:
+	case m.Token == 0:
 		detail = "no term has raised it yet, or Redis has lost it"
 	}
 	return refusal.Unraised(c, m.Token, detail)

@@ -22,7 +22,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	t.Cleanup(s.Close)
 	raise := func(e endProof, basis string) string {
 		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
-			string(fence.Unverified), "", basis, e.nonce, e.epoch)
+			string(fence.Unverified), "", "", basis, e.nonce, e.epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestAProofDoesNotOutliveARaiseInAnotherDatabase(t *testing.T) {
 	}
 	swap()
 	r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
-		string(fence.Unverified), "", seen.basis, proof.nonce, proof.epoch)
+		string(fence.Unverified), "", "", seen.basis, proof.nonce, proof.epoch)
 	if err != nil || r.verdict != "lost" {
 		t.Errorf("the older leader's raise: %s, %v", r.verdict, err)
 	}

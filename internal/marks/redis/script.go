@@ -126,7 +126,7 @@ func parseReply(list []any) (r reply, err error) {
 }
 
 // answerFields is the number of fields that the function answer in common.lua returns.
-const answerFields = 14
+const answerFields = 16
 
 // parseMark reads the fields that the function answer in common.lua returns.
 func parseMark(list []any) (claim int, m marks.Mark, err error) {
@@ -150,6 +150,7 @@ func parseMark(list []any) (claim int, m marks.Mark, err error) {
 	}
 	m.Confirmed = text(list[6]) == "1"
 	m.Continued, m.Adoption = text(list[9]) == "1", text(list[10])
+	m.Candidate, m.RolledBack = text(list[14]), text(list[15]) == "1"
 	m.Sessions, err = strconv.Atoi(text(list[8]))
 	return claim - 1, m, err
 }

@@ -20,7 +20,7 @@ func (s *Store) Register(
 	args := []any{sess.ID, sess.Run, sess.User}
 	for _, c := range claims {
 		keys = append(keys, key(c.Resource))
-		args = append(args, string(c.Resource), c.Token.String(), string(c.Issuer))
+		args = append(args, string(c.Resource), c.Token.String(), string(c.Issuer), c.Candidate)
 	}
 	r, err := s.run(ctx, registerScript, keys, args...)
 	if err != nil {
@@ -73,6 +73,8 @@ func refuse(verdict string, c fence.Claim, m marks.Mark) error {
 		return refusal.Stale(c, m.Token, m.Holder, m.Raised)
 	case "issuer":
 		return refusal.OtherIssuer(c, m.Token, m.Issuer)
+	case "rolled back":
+		return refusal.RolledBack(c, m.Token)
 	case "schema":
 		return refusal.NotInstalled("the marker in Redis is of another version of ringfence", nil)
 	case "missing":
@@ -149,7 +151,7 @@ func (s *Store) raise(
 	}
 	return s.run(ctx, raiseScript, []string{key(c.Resource)},
 		string(c.Resource), confirmed.Token.String(), string(confirmed.Issuer), confirmed.Holder,
-		looked.basis, proof.nonce, proof.epoch)
+		confirmed.Candidate, looked.basis, proof.nonce, proof.epoch)
 }
 
 // notEnded is the error of a lost registry whose sessions could not be ended.

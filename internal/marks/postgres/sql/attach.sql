@@ -12,7 +12,9 @@
 -- could not end it), or has an isolation level that hides what is committed meanwhile; or the
 -- server allows prepared transactions, which survive their sessions and are found only by the locks
 -- that enter takes.
-create or replace function ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
+drop function if exists ringfence.attach(bigint, text, bigint, text);
+create or replace function ringfence.attach(
+    p_pid bigint, p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_start timestamptz := ringfence.own_start();
@@ -22,7 +24,7 @@ begin
        or current_setting('max_prepared_transactions')::integer > 0 then
         return false;
     end if;
-    perform ringfence.enter(p_resource, p_token, p_issuer);
+    perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
     insert into ringfence.session as s (resource, token, issuer, pid, backend_start, attachment)
     values (p_resource, p_token, p_issuer, pg_backend_pid(), v_start, nextval('ringfence.attachment'))
         on conflict (resource, pid, backend_start) do update set attachment = excluded.attachment

@@ -96,22 +96,26 @@ end $$;
 
 -- enter_and_publish is publish as a separate transaction, durable when the statement returns. It
 -- enters first, so it need not find out whether the session is recorded.
+drop function if exists ringfence.enter_and_publish(text, bigint, text, text, bigint, json);
 create or replace function ringfence.enter_and_publish(
-    p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
+    p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json, p_candidate text default '')
+returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.durable();
-    perform ringfence.enter(p_resource, p_token, p_issuer);
+    perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
     perform ringfence.save(p_resource, p_token, p_task, p_version, p_checkpoint);
 end $$;
 
 -- enter_and_forget deletes a checkpoint, as a separate transaction that is durable when the statement
 -- returns. It is no error if there is none.
-create or replace function ringfence.enter_and_forget(p_resource text, p_token bigint, p_issuer text, p_task text) returns void
+drop function if exists ringfence.enter_and_forget(text, bigint, text, text);
+create or replace function ringfence.enter_and_forget(
+    p_resource text, p_token bigint, p_issuer text, p_task text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.durable();
-    perform ringfence.enter(p_resource, p_token, p_issuer);
+    perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
     delete from ringfence.checkpoint c where c.task = p_task and c.resource = p_resource;
     if not found then
         perform ringfence.check_owner(p_resource, p_task);
@@ -120,12 +124,13 @@ end $$;
 
 -- take reads a checkpoint under a claim. It returns version 0 when there is none, and no checkpoint
 -- when the version is p_have.
+drop function if exists ringfence.take(text, bigint, text, text, bigint);
 create or replace function ringfence.take(
-    p_resource text, p_token bigint, p_issuer text, p_task text, p_have bigint,
+    p_resource text, p_token bigint, p_issuer text, p_task text, p_have bigint, p_candidate text default '',
     out version bigint, out resource text, out checkpoint json)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform ringfence.enter(p_resource, p_token, p_issuer);
+    perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
     select c.version, c.resource, case when c.version <> p_have then c.checkpoint end
       into version, resource, checkpoint
       from ringfence.checkpoint c where c.task = p_task;

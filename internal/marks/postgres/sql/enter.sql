@@ -23,7 +23,11 @@
 --
 -- If authorization is on, the session's own role must be allowed to claim the resource. That comes
 -- first. A transaction whose snapshot is from before it was switched on counts as one from before.
-create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
+--
+-- p_candidate is whose term it is, for those who know it: a coordinator that was restored may have
+-- given the same number to somebody else.
+drop function if exists ringfence.enter(text, bigint, text);
+create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_run text := ringfence.run();
@@ -42,11 +46,13 @@ begin
             end if;
             perform from ringfence.entered;
         end if;
-        select t.token, t.issuer, t.run, t.open, t.number, t.written = t.xmin as original, t.xmax <> '0'::xid as touched into g
+        select t.token, t.issuer, t.run, t.open, t.number, t.written = t.xmin as original, t.xmax <> '0'::xid as touched,
+               t.candidate, t.rolled_back into g
           from ringfence.gate t where t.resource = p_resource;
-        if (g.token, g.issuer, g.run, g.open, g.original, g.number) is distinct from
-           (p_token, p_issuer, v_run, true, true, coalesce(v_number, g.number)) then
-            perform ringfence.refuse(p_resource, p_token, p_issuer, g.token, g.issuer);
+        if (g.token, g.issuer, g.run, g.open, g.original, g.number, g.rolled_back) is distinct from
+           (p_token, p_issuer, v_run, true, true, coalesce(v_number, g.number), false)
+           or p_candidate <> '' and g.candidate <> '' and p_candidate <> g.candidate then
+            perform ringfence.refuse(p_resource, p_token, p_issuer, g.token, g.issuer, p_candidate);
         end if;
     end loop;
     if g.touched and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -98,25 +104,34 @@ end $$;
 
 -- is_open returns whether a transaction that began now could enter. It takes no lock, so the answer
 -- may be outdated when it returns.
-create or replace function ringfence.is_open(p_resource text, p_token bigint, p_issuer text) returns boolean
+drop function if exists ringfence.is_open(text, bigint, text);
+create or replace function ringfence.is_open(p_resource text, p_token bigint, p_issuer text, p_candidate text) returns boolean
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select exists (select from ringfence.gate g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer
-                      and g.open and g.run = ringfence.run() and g.written = g.xmin)
+                      and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate) and g.open and not g.rolled_back and g.run = ringfence.run() and g.written = g.xmin)
 $$;
 
 -- refuse fails a transaction that must not enter, with the reason.
-create or replace function ringfence.refuse(p_resource text, p_token bigint, p_issuer text, p_mark bigint, p_mark_issuer text) returns void
+drop function if exists ringfence.refuse(text, bigint, text, bigint, text);
+create or replace function ringfence.refuse(
+    p_resource text, p_token bigint, p_issuer text, p_mark bigint, p_mark_issuer text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     m record;
 begin
-    select k.holder, k.raised_at into m from ringfence.mark k where k.resource = p_resource;
+    select k.holder, k.raised_at, k.candidate, k.rolled_back into m from ringfence.mark k where k.resource = p_resource;
     if p_mark_issuer <> p_issuer then
         raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,
             message = format('the mark of "%s" belongs to issuer %s, token %s comes from issuer %s', p_resource, p_mark_issuer, p_token, p_issuer),
             detail = 'tokens of different coordinators cannot be compared; nothing of this transaction was written',
             hint = format('if the coordinator was rebuilt, an operator decides: guard adopt %s', p_resource);
+    elsif m.rolled_back or p_mark = p_token and m.candidate <> '' and p_candidate not in ('', m.candidate) then
+        raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
+            column = p_token::text, constraint = coalesce(p_mark, 0)::text,
+            message = format('the coordinator went back: it gives out tokens of "%s" a second time', p_resource),
+            detail = format('a leader had a token that issuer %s has given to another one before, as after a restore from a backup; nothing of this transaction was written', p_issuer),
+            hint = format('an operator stops all leaders, paused ones too, and runs: guard adopt --new-issuer %s', p_resource);
     elsif p_mark > p_token then
         raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,

@@ -31,7 +31,7 @@ end $$;
 -- many of them would keep it waiting forever. Only guards call it, each in a separate transaction,
 -- so nobody holds the lock for long.
 -- step is one of: admitted, raise, revoke, stale, issuer, elsewhere, forbidden. The other columns are
--- the mark that the step is about.
+-- the mark that the step is about. A candidate is empty where nobody knows it.
 -- If the step is raise, basis is what look would return now, and older is how many sessions a
 -- revocation would end: those of the resource that would be under another token, and those that are
 -- leaving. Otherwise they are empty and 0.
@@ -40,10 +40,12 @@ end $$;
 -- nothing of the mark is returned.
 drop function if exists ringfence.register(integer, timestamptz, text[], bigint[], text);
 drop function if exists ringfence.register(integer, timestamptz, text, text[], bigint[], text);
+drop function if exists ringfence.register(integer, timestamptz, text, text[], bigint[], text[], text);
 create or replace function ringfence.register(
-    p_pid integer, p_backend_start timestamptz, p_run text, p_resources text[], p_tokens bigint[], p_issuer text,
-    out step text, out resource text, out token bigint, out issuer text, out holder text,
-    out raised_at timestamptz, out confirmed boolean, out continued boolean, out adoption text, out basis text, out older bigint)
+    p_pid integer, p_backend_start timestamptz, p_run text, p_resources text[], p_tokens bigint[], p_candidates text[], p_issuer text,
+    out step text, out resource text, out token bigint, out issuer text, out holder text, out raised_at timestamptz,
+    out confirmed boolean, out continued boolean, out adoption text, out candidate text, out rolled_back boolean,
+    out basis text, out older bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_server text := ringfence.server();
@@ -53,16 +55,17 @@ declare
     v_role oid;
 begin
     perform ringfence.check_isolation();
-    basis := ''; older := 0;
+    basis := ''; older := 0; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false;
+    adoption := ''; candidate := ''; rolled_back := false;
     if p_run <> v_run then
-        step := 'elsewhere'; resource := ''; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false; adoption := '';
+        step := 'elsewhere'; resource := '';
         return;
     end if;
     if ringfence.authorizing() then
         v_role := ringfence.role_of(p_pid);
         resource := ringfence.forbidden(v_role, p_resources);
         if resource is not null then
-            step := 'forbidden'; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false; adoption := '';
+            step := 'forbidden';
             basis := coalesce((select o.rolname from pg_roles o where o.oid = v_role), '');
             return;
         end if;
@@ -73,20 +76,21 @@ begin
       into v_complete, v_vouched from ringfence.installation i;
 
     select w.step, w.resource, coalesce(w.token, 0), coalesce(w.issuer, ''), coalesce(w.holder, ''), w.raised_at, w.confirmed, w.continued,
-           coalesce(w.adoption, '')
-      into step, resource, token, issuer, holder, raised_at, confirmed, continued, adoption
+           coalesce(w.adoption, ''), coalesce(w.candidate, ''), coalesce(w.rolled_back, false)
+      into step, resource, token, issuer, holder, raised_at, confirmed, continued, adoption, candidate, rolled_back
       from (
         select case
-                 when m.issuer <> p_issuer then 'issuer'
+                 when m.issuer <> p_issuer or m.rolled_back then 'issuer'
                  when m.token > wanted.token then 'stale'
-                 when m.token = wanted.token and m.run = v_run and m.written = m.xmin and gate.fits then
+                 when m.token = wanted.token and wanted.candidate in ('', m.candidate)
+                      and m.run = v_run and m.written = m.xmin and gate.fits then
                    case when v_complete and (gate.open or ringfence.nobody_left(m.resource, m.token, m.issuer)) then 'admitted' else 'revoke' end
                  else 'raise'
                end as step,
-               wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at, m.adoption,
+               wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at, m.adoption, m.candidate, m.rolled_back,
                case when m.resource is null then v_vouched and v_complete else coalesce(m.run = v_run and m.written = m.xmin, false) end as confirmed,
                case when m.resource is null then v_vouched else coalesce(m.server = v_server and m.written = m.xmin, false) end as continued
-          from unnest(p_resources, p_tokens) with ordinality as wanted(resource, token, place)
+          from unnest(p_resources, p_tokens, p_candidates) with ordinality as wanted(resource, token, candidate, place)
           left join ringfence.mark m on m.resource = wanted.resource
           left join lateral (
             select g.open, (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin as fits
@@ -108,8 +112,9 @@ begin
     elsif step = 'raise' then
         -- The mark and its basis must come from one look: a mark that is not there cannot be
         -- locked, so somebody may have raised it since the statement above.
-        select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.basis
-          into token, issuer, holder, raised_at, confirmed, continued, adoption, basis from ringfence.look(resource) l;
+        select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.candidate, l.rolled_back, l.basis
+          into token, issuer, holder, raised_at, confirmed, continued, adoption, candidate, rolled_back, basis
+          from ringfence.look(resource) l;
         select count(*) + (select count(*) from ringfence.leaving) into older
           from unnest(p_resources, p_tokens) as wanted(resource, token)
           join ringfence.session s on s.resource = wanted.resource and (s.token <> wanted.token or s.issuer <> p_issuer)
@@ -132,10 +137,11 @@ end $$;
 -- look reads what a raise of a resource depends on: the current mark, and a basis that raise
 -- compares. The basis changes with the run, with the tables, and with every write of the mark, by
 -- another raise or by a restore.
+drop function if exists ringfence.look(text);
 create or replace function ringfence.look(
     p_resource text,
     out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean, out continued boolean,
-    out adoption text, out basis text)
+    out adoption text, out candidate text, out rolled_back boolean, out basis text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_server text := ringfence.server();
@@ -146,7 +152,7 @@ begin
     select k.*, k.xmin as row_xmin into m from ringfence.mark k where k.resource = p_resource;
     select n.*, n.xmin as row_xmin, n.registry = ringfence.registry_of(v_run) as complete into i from ringfence.installation n;
     token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
-    adoption := coalesce(m.adoption, '');
+    adoption := coalesce(m.adoption, ''); candidate := coalesce(m.candidate, ''); rolled_back := coalesce(m.rolled_back, false);
     if m.resource is null then
         continued := coalesce(i.server = v_server and i.written = i.row_xmin, false);
         confirmed := continued and coalesce(i.complete, false);
@@ -161,13 +167,18 @@ end $$;
 -- has changed since look returned p_basis. So a delayed raise does not count on a server that was
 -- restarted, or for a mark that was rolled back. It is durable when the statement returns, whatever
 -- the defaults of the role or the database are.
--- step is one of: raised, stale, issuer, changed. The other columns are the mark before (token 0:
+-- The caller has asked whether the claim leads, after look. So a claim that is below the mark, or has
+-- its number as another candidate, is of a coordinator that was rolled back. raise writes that down with
+-- the mark. From then on nobody of that issuer is admitted, until adopt: each further try of a leader
+-- counts up, and would be above the mark sooner or later.
+-- step is one of: raised, rolled back, issuer, changed. The other columns are the mark before (token 0:
 -- there was none).
 drop function if exists ringfence.raise(text, bigint, text, text);
+drop function if exists ringfence.raise(text, bigint, text, text, text);
 create or replace function ringfence.raise(
-    p_resource text, p_token bigint, p_issuer text, p_holder text, p_basis text,
+    p_resource text, p_token bigint, p_issuer text, p_holder text, p_candidate text, p_basis text,
     out step text, out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean,
-    out continued boolean, out adoption text)
+    out continued boolean, out adoption text, out candidate text, out rolled_back boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_basis text;
@@ -177,19 +188,38 @@ begin
     perform ringfence.durable();
     perform 1 from ringfence.mark m where m.resource = p_resource for update;
     v_there := found;
-    select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.basis
-      into token, issuer, holder, raised_at, confirmed, continued, adoption, v_basis from ringfence.look(p_resource) l;
+    select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.candidate, l.rolled_back, l.basis
+      into token, issuer, holder, raised_at, confirmed, continued, adoption, candidate, rolled_back, v_basis
+      from ringfence.look(p_resource) l;
     if issuer <> p_issuer and issuer <> '' then
         step := 'issuer';
-    elsif token > p_token then
-        step := 'stale';
+    elsif rolled_back then
+        step := 'rolled back';
     elsif v_basis <> p_basis then
         step := 'changed';
+    elsif token > p_token or token = p_token and candidate <> '' and p_candidate not in ('', candidate) then
+        perform ringfence.distrust(p_resource);
+        step := 'rolled back'; rolled_back := true;
     else
         perform ringfence.confirm_registry(p_resource);
         step := case when ringfence.write_mark(v_there, p_resource, p_token, p_issuer, case when token < p_token then p_holder else holder end,
-            case when token < p_token then clock_timestamp() else raised_at end, adoption) then 'raised' else 'changed' end;
+            case when token < p_token then clock_timestamp() else raised_at end, adoption,
+            case when token = p_token and p_candidate = '' then candidate else p_candidate end) then 'raised' else 'changed' end;
     end if;
+end $$;
+
+-- distrust writes down that the coordinator of a mark was rolled back. The caller holds the mark locked.
+-- Transactions are kept out, too. A row that is a copy stays one.
+create or replace function ringfence.distrust(p_resource text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_mark boolean := (select m.written = m.xmin from ringfence.mark m where m.resource = p_resource);
+    v_gate boolean := (select g.written = g.xmin from ringfence.gate g where g.resource = p_resource);
+begin
+    update ringfence.mark m set rolled_back = true where m.resource = p_resource;
+    update ringfence.mark m set written = m.xmin where m.resource = p_resource and v_mark;
+    update ringfence.gate g set rolled_back = true where g.resource = p_resource;
+    update ringfence.gate g set written = g.xmin where g.resource = p_resource and v_gate;
 end $$;
 
 -- durable makes the transaction commit with synchronous_commit on, whatever the defaults are.
@@ -205,8 +235,10 @@ end $$;
 -- means that the caller holds the row locked. Where the caller found no row, a mark that has been
 -- written since must not be overwritten, because it may be a newer leader's: then write_mark writes
 -- nothing and returns false.
+drop function if exists ringfence.write_mark(boolean, text, bigint, text, text, timestamptz, text);
 create or replace function ringfence.write_mark(
-    p_there boolean, p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text) returns boolean
+    p_there boolean, p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text,
+    p_candidate text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_server text := ringfence.server();
@@ -215,18 +247,19 @@ begin
     if p_there then
         update ringfence.mark m
            set token = p_token, issuer = p_issuer, holder = p_holder, raised_at = p_raised, server = v_server, run = v_run,
-               adoption = p_adoption
+               adoption = p_adoption, candidate = p_candidate, rolled_back = false
          where m.resource = p_resource
-           and ((m.token, m.issuer, m.run, m.adoption) is distinct from (p_token, p_issuer, v_run, p_adoption) or m.written is distinct from m.xmin);
+           and ((m.token, m.issuer, m.run, m.adoption, m.candidate) is distinct from (p_token, p_issuer, v_run, p_adoption, p_candidate)
+                or m.written is distinct from m.xmin);
     else
-        insert into ringfence.mark (resource, token, issuer, holder, raised_at, server, run, adoption)
-        values (p_resource, p_token, p_issuer, p_holder, p_raised, v_server, v_run, p_adoption) on conflict do nothing;
+        insert into ringfence.mark (resource, token, issuer, holder, raised_at, server, run, adoption, candidate)
+        values (p_resource, p_token, p_issuer, p_holder, p_raised, v_server, v_run, p_adoption, p_candidate) on conflict do nothing;
         if not found then
             return false;
         end if;
     end if;
     update ringfence.mark m set written = m.xmin where m.resource = p_resource and m.written is distinct from m.xmin;
-    perform ringfence.shut(p_resource, p_token, p_issuer, v_run);
+    perform ringfence.shut(p_resource, p_token, p_issuer, v_run, p_candidate);
     return true;
 end $$;
 
@@ -241,13 +274,16 @@ $$;
 -- holds the mark locked. A row that does not change must not be locked either (ON CONFLICT DO
 -- UPDATE would lock it), because enter mistakes a lock for a replacement.
 drop function if exists ringfence.shut(text, bigint, text, text);
-create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_run text) returns void
+create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_run text, p_candidate text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     insert into ringfence.gate (resource, token, issuer, run, open, number)
     values (p_resource, p_token, p_issuer, '', false, ringfence.number()) on conflict do nothing;
     update ringfence.gate g
-       set token = p_token, issuer = p_issuer, run = p_run, open = false, number = ringfence.number(), older = g.older || g.number
-     where g.resource = p_resource and ((g.token, g.issuer, g.run) is distinct from (p_token, p_issuer, p_run) or g.written is distinct from g.xmin);
+       set token = p_token, issuer = p_issuer, run = p_run, candidate = p_candidate, rolled_back = false, open = false,
+           number = ringfence.number(), older = g.older || g.number
+     where g.resource = p_resource
+       and ((g.token, g.issuer, g.run, g.candidate, g.rolled_back) is distinct from (p_token, p_issuer, p_run, p_candidate, false)
+            or g.written is distinct from g.xmin);
     update ringfence.gate g set written = g.xmin where g.resource = p_resource and g.written is distinct from g.xmin
 $$;
 
@@ -301,7 +337,7 @@ begin
     return exists (
         select from ringfence.mark m join ringfence.gate g on g.resource = m.resource
          where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer and m.run = ringfence.run() and m.written = m.xmin
-           and (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin);
+           and not m.rolled_back and (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin);
 end $$;
 
 -- others lists the sessions of a resource that are not under its mark, and those of an unknown
@@ -570,11 +606,11 @@ end $$;
 drop function if exists ringfence.marks(text[]);
 create or replace function ringfence.marks(p_resources text[])
 returns table (resource text, token bigint, issuer text, holder text, raised_at timestamptz, confirmed boolean, continued boolean,
-               adoption text, sessions bigint)
+               adoption text, candidate text, rolled_back boolean, sessions bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select m.resource, m.token, m.issuer, m.holder, m.raised_at,
            coalesce(m.run = here.run and m.written = m.xmin, false), coalesce(m.server = here.server and m.written = m.xmin, false), m.adoption,
-           coalesce(recorded.sessions, 0)
+           m.candidate, m.rolled_back, coalesce(recorded.sessions, 0)
       from (select ringfence.run() as run, ringfence.server() as server) here, ringfence.mark m
       left join (select s.resource, count(*) as sessions from ringfence.session s where p_resources is null group by s.resource) recorded
         on recorded.resource = m.resource
@@ -602,7 +638,7 @@ begin
     insert into ringfence.adoption (by_holder, resource, old_issuer, old_token, new_issuer, new_token)
     values (p_by, p_resource, nullif(issuer, ''), case when issuer <> '' then token end, p_issuer, p_token);
     perform ringfence.confirm_registry(p_resource);
-    if not ringfence.write_mark(v_there, p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text) then
+    if not ringfence.write_mark(v_there, p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text, '') then
         raise serialization_failure using message = format('the mark of %s was raised for the first time just now', p_resource),
             hint = 'adopt it again';
     end if;

@@ -16,6 +16,6 @@ grant execute on function ringfence.holds(text, bigint) to public;
 grant execute on function ringfence.leg(), ringfence.own_start(), ringfence.run() to public;
 
 -- Every role may put a transaction under a token: enter only reads the gate.
-grant execute on function ringfence.enter(text, bigint, text) to public;
-grant execute on function ringfence.is_open(text, bigint, text) to public;
-grant execute on function ringfence.attach(bigint, text, bigint, text) to public;
+grant execute on function ringfence.enter(text, bigint, text, text) to public;
+grant execute on function ringfence.is_open(text, bigint, text, text) to public;
+grant execute on function ringfence.attach(bigint, text, bigint, text, text) to public;

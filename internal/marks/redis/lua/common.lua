@@ -15,6 +15,8 @@
 --
 -- A resource has these fields:
 --   token, issuer, holder, raised (µs since 1970), adoption
+--   candidate            whose term has raised the mark, or '' where that is not known
+--   rolled_back          '1' if the issuer gives out tokens a second time: nobody of it counts any more
 --   server, epoch        under which the mark was raised or confirmed
 --   under                the token of all recorded sessions
 --   session:<client id>  for every recorded session
@@ -32,7 +34,7 @@
 local MARKER = 'ringfence'
 local ALLOWED = 'ringfence:.allowed'
 local ORIGINAL = 'ringfence:.original'
-local FIXED = 8 -- the fields of a resource besides its sessions
+local FIXED = 10 -- the fields of a resource besides its sessions
 local SCHEMA = '2'
 
 -- here returns which server answers. The script reads it, so it is the server of the decision. run
@@ -104,12 +106,14 @@ end
 -- look reads the state of a resource.
 local function look(resource, key, now)
   local m = marker(now, 'origin', 'resource:' .. resource)
-  local f = redis.call('HMGET', key, 'token', 'issuer', 'holder', 'raised', 'server', 'epoch', 'under', 'adoption')
+  local f = redis.call('HMGET', key, 'token', 'issuer', 'holder', 'raised', 'server', 'epoch', 'under', 'adoption',
+    'candidate', 'rolled_back')
   local s = {
     resource = resource, key = key, now = now,
     installed = m[2] ~= false, foreign_schema = m[1] ~= false and not known(m[1]), marker_epoch = m[2],
     listed = m[6] ~= false, present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
     raised = f[4] or '0', server = f[5], under = f[7], adoption = f[8] or '', sessions = 0,
+    candidate = f[9] or '', rolled_back = f[10] == '1',
   }
   -- The record of this resource is lost, or an earlier one was restored.
   s.gone = not s.installed or (s.listed and not s.present) or (s.present and f[6] ~= m[2])
@@ -134,7 +138,13 @@ end
 local function judge(s, token, issuer)
   if s.foreign_schema then return 'schema' end
   if s.present and s.issuer ~= issuer then return 'issuer' end
+  if s.rolled_back then return 'rolled back' end
   if higher(s.token, token) then return 'stale' end
+end
+
+-- another returns whether a candidate is not the mark's, as far as both are known.
+local function another(s, candidate)
+  return s.candidate ~= '' and candidate ~= '' and s.candidate ~= candidate
 end
 
 local function flag(b) return b and '1' or '0' end
@@ -142,7 +152,7 @@ local function flag(b) return b and '1' or '0' end
 -- answer returns a verdict on the i-th claim, with the mark that it met.
 local function answer(verdict, i, s)
   return {verdict, tostring(i), s.token, s.issuer, s.holder, s.raised, flag(s.confirmed), flag(s.installed), tostring(s.sessions),
-    flag(s.continued), s.adoption, flag(s.lost), s.basis, s.now.run}
+    flag(s.continued), s.adoption, flag(s.lost), s.basis, s.now.run, s.candidate, flag(s.rolled_back)}
 end
 
 -- forget_sessions drops every record of a session. The caller knows that all these sessions have
@@ -182,12 +192,13 @@ end
 
 -- write_mark writes a mark on this server. Sessions of another server have ended, or were ended
 -- with all connections.
-local function write_mark(s, token, issuer, holder, adoption)
+local function write_mark(s, token, issuer, holder, adoption, candidate)
   local time = redis.call('TIME')
   local kept = s.present and not s.gone and s.server == s.now.server
   if s.present and not kept then forget_sessions(s.key) end
   redis.call('HSET', s.key, 'token', token, 'issuer', issuer, 'holder', holder,
     'raised', time[1] .. string.rep('0', 6 - #time[2]) .. time[2], 'adoption', adoption,
-    'server', s.now.server, 'epoch', s.marker_epoch, 'under', kept and s.under or '-')
+    'server', s.now.server, 'epoch', s.marker_epoch, 'under', kept and s.under or '-',
+    'candidate', candidate, 'rolled_back', '0')
   redis.call('HSET', MARKER, 'resource:' .. s.resource, '')
 end

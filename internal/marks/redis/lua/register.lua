@@ -1,12 +1,12 @@
 -- KEYS: the marker, one resource per claim. ARGV: client id, run and user of the session; resource,
--- token, issuer per claim.
+-- token, issuer, candidate per claim.
 local now = here()
 if now.run ~= ARGV[2] then return {'elsewhere'} end
 
 local claims = {}
 for i = 1, #KEYS - 1 do
-  claims[i] = look(ARGV[3 * i + 1], KEYS[i + 1], now)
-  claims[i].want, claims[i].from = ARGV[3 * i + 2], ARGV[3 * i + 3]
+  claims[i] = look(ARGV[4 * i], KEYS[i + 1], now)
+  claims[i].want, claims[i].from, claims[i].by = ARGV[4 * i + 1], ARGV[4 * i + 2], ARGV[4 * i + 3]
 end
 if authorizing() then
   for i, s in ipairs(claims) do
@@ -19,7 +19,7 @@ for i, s in ipairs(claims) do
   if refused then return answer(refused, i, s) end
 end
 for i, s in ipairs(claims) do
-  if not s.confirmed or higher(s.want, s.token) then return answer('raise', i, s) end
+  if not s.confirmed or higher(s.want, s.token) or s.by ~= '' and s.by ~= s.candidate then return answer('raise', i, s) end
 end
 for i, s in ipairs(claims) do
   if s.sessions > 0 and s.under ~= s.want then return answer('revoke', i, s) end
