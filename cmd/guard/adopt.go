@@ -49,6 +49,8 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 		if claim.Issuer, err = p.renewIssuer(ctx, observer, claim.Issuer); err != nil {
 			return err
 		}
+	} else if err := rolledBack(ctx, stores, claim); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	by := operator(hostname())
 	for _, s := range stores {
@@ -68,6 +70,25 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	}
 	if !o.place.all && o.place.databases == "" {
 		p.tellOthers(ctx, stores, resource)
+	}
+	return nil
+}
+
+// rolledBack refuses to adopt tokens that the coordinator gives out a second time: nothing but a new
+// issuer tells them from those that were given out before.
+func rolledBack(ctx context.Context, stores []openStore, c fence.Claim) error {
+	for _, s := range stores {
+		found, err := s.store.Marks(ctx, c.Resource)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.of, err)
+		}
+		for _, m := range found {
+			if m.RolledBack && m.Issuer == c.Issuer {
+				return fmt.Errorf("%s: the coordinator went back, as after a restore: its tokens are given out "+
+					"a second time; stop all leaders, paused ones too, and run: guard adopt --new-issuer %s",
+					s.of, c.Resource)
+			}
+		}
 	}
 	return nil
 }

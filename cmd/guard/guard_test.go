@@ -320,6 +320,13 @@ func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 		out != "" || !strings.Contains(errs, "nothing was changed") {
 		t.Errorf("with a store that is down: exit %d: %s%s", code, out, errs)
 	}
+	if code, out, _ := invoke(t, env, "status"); code != cli.Done || !strings.Contains(out, "true       true") {
+		t.Errorf("status: exit %d: %s", code, out)
+	}
+	if code, out, errs := invoke(t, env, "adopt", "orders"); code != cli.Error ||
+		out != "" || !strings.Contains(errs, "guard adopt --new-issuer orders") {
+		t.Errorf("under the issuer of old tokens: exit %d: %s%s", code, out, errs)
+	}
 	code, out, errs := invoke(t, env, "adopt", "--new-issuer", "orders")
 	if code != cli.Done || strings.Count(out, "zk:") != 4 {
 		t.Fatalf("adopt: %d %s %s", code, out, errs)

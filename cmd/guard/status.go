@@ -137,14 +137,15 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 		return p.printJSON(all)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STORE\tDATABASE\tRESOURCE\tTOKEN\tHOLDER\tSINCE\tSESSIONS\tISSUER\tCONFIRMED")
+	fmt.Fprintln(w, "STORE\tDATABASE\tRESOURCE\tTOKEN\tHOLDER\tSINCE\tSESSIONS\tISSUER\tCONFIRMED\tROLLED BACK")
 	for _, s := range all {
 		if s.Error != "" {
 			fmt.Fprintf(w, "%s\t%s\tnot ready: %s\n", s.Store, cmp.Or(s.Database, "-"), s.Error)
 		}
 		for _, m := range s.Marks {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%t\n", s.Store, cmp.Or(s.Database, "-"),
-				m.Resource, m.Token, m.Holder, m.Raised.UTC().Format(time.RFC3339), m.Sessions, m.Issuer, m.Confirmed)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%t\t%t\n", s.Store, cmp.Or(s.Database, "-"),
+				m.Resource, m.Token, m.Holder, m.Raised.UTC().Format(time.RFC3339), m.Sessions, m.Issuer,
+				m.Confirmed, m.RolledBack)
 		}
 	}
 	if err := w.Flush(); err != nil {

@@ -237,10 +237,10 @@ func TestPgxReadsTheConsoleInEveryMode(t *testing.T) {
 			var database, resource, holder, issuer string
 			var token, sessions int64
 			var raised time.Time
-			var confirmed bool
+			var confirmed, back bool
 			err := c.QueryRow(t.Context(), "show fences", mode).Scan(&database, &resource, &token,
-				&holder, &issuer, &raised, &confirmed, &sessions)
-			if err != nil || resource != "orders" || token != 7 || !confirmed || sessions != 1 ||
+				&holder, &issuer, &raised, &confirmed, &sessions, &back)
+			if err != nil || resource != "orders" || token != 7 || !confirmed || sessions != 1 || back ||
 				time.Since(raised).Abs() > time.Hour {
 				t.Errorf("%v: %v: %v %v %v %v %v", mode, err, resource, token, raised, confirmed, sessions)
 			}

@@ -26,6 +26,7 @@ func (p *Protocol) statements() []console.Statement {
 				{Name: "token", Type: console.Integer}, {Name: "holder", Type: console.Text},
 				{Name: "issuer", Type: console.Text}, {Name: "raised_at", Type: console.Time},
 				{Name: "confirmed", Type: console.Bool}, {Name: "sessions", Type: console.Integer},
+				{Name: "rolled_back", Type: console.Bool},
 			},
 			Rows: p.alone(p.fences),
 		},
@@ -86,7 +87,7 @@ func (p *Protocol) fences(ctx context.Context) (rows console.Rows, err error) {
 	err = p.eachMark(ctx, func(database string, m marks.Mark) {
 		rows.Values = append(rows.Values, []any{
 			database, string(m.Resource), int64(m.Token), m.Holder, string(m.Issuer),
-			m.Raised, m.Confirmed, int64(m.Sessions),
+			m.Raised, m.Confirmed, int64(m.Sessions), m.RolledBack,
 		})
 	})
 	if err != nil && len(rows.Values) > 0 { // those of the other databases are of use
