@@ -155,32 +155,3 @@ func TestLossesAndCopiesAllowNothing(t *testing.T) {
 		})
 	}
 }
-
-// A program that knows nothing of authorization knows the schemas 1 and 2.
-func TestEarlierProgramsRefuseAStoreWithAuthorization(t *testing.T) {
-	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	schema := func() string { return b.do(t, "HGET", "ringfence", "schema").(string) }
-	if got := schema(); got != "2" {
-		t.Errorf("schema %s while it is off", got)
-	}
-	if err := b.store.Authorize(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
-	if got := schema(); got != "3" {
-		t.Errorf("schema %s while it is on", got)
-	}
-	// A marker that has to be made again keeps it.
-	b.do(t, "DEL", "ringfence")
-	if err := redis.Install(t.Context(), b.server.URL()); err != nil {
-		t.Fatal(err)
-	}
-	if got := schema(); got != "3" {
-		t.Errorf("schema %s of a new marker", got)
-	}
-	if err := b.store.Authorize(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
-	if got := schema(); got != "2" {
-		t.Errorf("schema %s after it was switched off", got)
-	}
-}

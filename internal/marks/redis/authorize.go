@@ -38,8 +38,7 @@ func (s *Store) Forbid(ctx context.Context, user string, patterns ...marks.Patte
 	return removed, err
 }
 
-// Authorize implements marks.Authorizer. While authorization is on, the marker has a schema that
-// earlier programs refuse.
+// Authorize implements marks.Authorizer.
 func (s *Store) Authorize(ctx context.Context, on bool) error {
 	what := "off"
 	if on {

@@ -51,7 +51,7 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		{"everything is lost", func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") }, claim(large),
 			fence.ErrNotInstalled},
 		{"another schema", func(t *testing.T, b *bench) {
-			b.do(t, "HSET", "ringfence", "schema", "4")
+			b.do(t, "HSET", "ringfence", "schema", "5")
 		}, claim(large), fence.ErrNotInstalled},
 		{"the mark is raised and older sessions are not ended", func(t *testing.T, b *bench) {
 			b.admit(t, trusting{}, large)

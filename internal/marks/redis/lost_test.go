@@ -229,12 +229,45 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 	if err != nil || len(marks) != 1 || marks[0].Token != 5 || !marks[0].Confirmed {
 		t.Fatalf("marks %+v, %v", marks, err)
 	}
-	b.do(t, "HSET", "ringfence", "schema", "4")
+	b.do(t, "HSET", "ringfence", "schema", "5")
 	if err := redis.Install(t.Context(), b.server.URL()); err == nil {
 		t.Error("installed over a newer schema")
 	}
 	if err := b.store.Probe(t.Context()); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Errorf("probe over a newer schema: %v", err)
+	}
+}
+
+// Guards of an earlier version know nothing of candidates, so what they have recorded counts as lost.
+// The marks stay, and whether authorization is on.
+func TestAnEarlierSchemaCountsAsLost(t *testing.T) {
+	for _, schema := range []string{"1", "2", "3"} {
+		b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+		if err := b.store.Allow(t.Context(), "default", "*"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.store.Authorize(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		old := b.admit(t, marks.Unverified{}, 5)
+		b.do(t, "HSET", "ringfence", "schema", schema)
+		b.do(t, "HDEL", "ringfence:orders", "candidate", "rolled_back")
+		if err := redis.Install(t.Context(), b.server.URL()); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.Write(t.Context(), "x"); err == nil {
+			t.Errorf("version %s: the install ended no session", schema)
+		}
+		if got := b.do(t, "HGET", "ringfence", "schema"); got != "4" {
+			t.Errorf("version %s: the schema is %v after an install", schema, got)
+		}
+		all, err := b.store.Marks(t.Context(), "orders")
+		if err != nil || len(all) != 1 || all[0].Token != 5 || all[0].Sessions < 0 {
+			t.Errorf("version %s: marks %+v, %v", schema, all, err)
+		}
+		if on, err := b.store.Authorization(t.Context()); err != nil || !on.On {
+			t.Errorf("version %s: authorization %+v, %v", schema, on, err)
+		}
 	}
 }
 

@@ -6,7 +6,7 @@
 -- '1' if it counts.
 local m = marker(here())
 if not m[2] then return {'missing'} end
-if not known(m[1]) or m[1] == '1' then return {'schema'} end
+if not known(m[1]) or earlier(m[1]) then return {'schema'} end
 if ARGV[1] ~= 'read' then alone() end
 
 local removed = 0
@@ -20,11 +20,10 @@ elseif ARGV[1] == 'forbid' then
   end
 elseif ARGV[1] == 'on' then
   redis.call('HSET', ALLOWED, '.on', '1')
-  redis.call('HSET', MARKER, 'authorize', '1', 'schema', '3')
+  redis.call('HSET', MARKER, 'authorize', '1')
 elseif ARGV[1] == 'off' then
   redis.call('HDEL', ALLOWED, '.on')
   redis.call('HDEL', MARKER, 'authorize')
-  redis.call('HSET', MARKER, 'schema', SCHEMA)
 end
 
 local list = {'authorization', flag(authorizing()), tostring(removed)}

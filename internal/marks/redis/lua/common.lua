@@ -34,8 +34,8 @@
 local MARKER = 'ringfence'
 local ALLOWED = 'ringfence:.allowed'
 local ORIGINAL = 'ringfence:.original'
-local FIXED = 10 -- the fields of a resource besides its sessions
-local SCHEMA = '2'
+local FIXED = 8 -- the fields of a resource besides its sessions, candidate and rolled_back
+local SCHEMA = '4'
 
 -- here returns which server answers. The script reads it, so it is the server of the decision. run
 -- is the process, in which client ids are unique. server also has the history of its data: a
@@ -80,16 +80,16 @@ local function higher(a, b)
   return false
 end
 
--- known returns whether this program knows a schema. Version 1 counts as lost.
-local function known(schema) return schema == '1' or schema == SCHEMA or schema == '3' end
+-- earlier returns whether a schema is of an earlier version. It counts as lost.
+local function earlier(schema) return schema == '1' or schema == '2' or schema == '3' end
+
+-- known returns whether this program knows a schema.
+local function known(schema) return earlier(schema) or schema == SCHEMA end
 
 -- authorizing returns whether authorization is on.
 local function authorizing()
   return redis.call('HGET', MARKER, 'authorize') == '1' or redis.call('HGET', ALLOWED, '.on') == '1'
 end
-
--- schema returns the schema for a marker that is written now.
-local function schema() return authorizing() and '3' or SCHEMA end
 
 -- allowed returns whether a user may claim a resource. A * in a pattern stands for any text.
 local function allowed(user, resource, epoch)
@@ -119,11 +119,11 @@ local function look(resource, key, now)
   s.gone = not s.installed or (s.listed and not s.present) or (s.present and f[6] ~= m[2])
   -- The registry is lost, and sessions from it may still live. Those may be sessions of other
   -- resources, and sessions that this process admitted before it was a replica for a time.
-  s.lost = s.gone or m[1] == '1' or not known(m[1]) or m[3] ~= now.server
+  s.lost = s.gone or earlier(m[1]) or not known(m[1]) or m[3] ~= now.server
   if s.present then
     s.confirmed = not s.lost and s.server == now.server
     s.continued = not s.gone
-    if s.confirmed then s.sessions = redis.call('HLEN', key) - FIXED end
+    if s.confirmed then s.sessions = redis.call('HLEN', key) - FIXED - (f[9] and 2 or 0) end
   else
     s.confirmed = not s.lost and m[5] == 'install'
     s.continued = not s.gone and m[5] == 'install'
@@ -167,7 +167,7 @@ end
 local function keep(now)
   redis.call('DEL', ORIGINAL)
   redis.call('SETRANGE', ORIGINAL, 0, 'original')
-  redis.call('HSET', MARKER, 'schema', schema(), 'ended', now.server,
+  redis.call('HSET', MARKER, 'schema', SCHEMA, 'ended', now.server,
     'original', redis.call('OBJECT', 'ENCODING', ORIGINAL))
 end
 
