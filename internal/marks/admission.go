@@ -239,7 +239,7 @@ func (a *Admission) register(ctx context.Context, s Session, presented []Present
 		}
 		switch r.Next {
 		case Admitted:
-			return a.checkMemory(ctx, claims)
+			return a.explained(ctx, a.checkMemory(ctx, claims))
 		case MustRaise:
 			var older int
 			if older, err = a.raise(ctx, s, r.Claim); err == nil && older > 0 {
@@ -266,10 +266,10 @@ func (a *Admission) checkMemory(ctx context.Context, claims []fence.Claim) error
 		}
 		marks, err := a.marks(ctx, []fence.Claim{c}) // an operator may have adopted the resource
 		if err != nil {
-			return a.asked(err)
+			return err
 		}
 		if m := marks[c.Resource]; m.Issuer == c.Issuer && m.Token.Compare(c.Token) > 0 {
-			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
+			return stale(c, m)
 		}
 	}
 	return nil
@@ -308,7 +308,7 @@ func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused e
 		case m.RolledBack:
 			return refusal.RolledBack(c, m.Token)
 		case m.Token.Compare(c.Token) > 0:
-			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
+			return stale(c, m)
 		default:
 			refused = met(refused, m)
 		}
@@ -333,6 +333,7 @@ func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.
 	}
 	for _, r := range only {
 		if m, ok := a.seen.over(r, marks[r]); ok {
+			m.Lost = m.Lost && err == nil
 			marks[r] = m
 		}
 	}
@@ -343,17 +344,17 @@ func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.
 // coordinator was rolled back, as by a restore from a backup, and its leader must not be told that
 // it is deposed. A raise writes that down in the store: otherwise each further try would count up, and
 // be above the mark sooner or later.
-func (a *Admission) rolledBack(ctx context.Context, stale *fence.Refusal) error {
+func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) error {
 	if !a.Authority.Verifies() {
-		return stale
+		return refused
 	}
-	if _, deposed := a.verify(ctx, Present(stale.Claim)); deposed != nil {
-		return stale
+	if _, deposed := a.verify(ctx, Present(refused.Claim)); deposed != nil {
+		return refused
 	}
-	if _, err := a.raise(ctx, Session{}, stale.Claim); err != nil && !errors.Is(err, fence.ErrStale) {
+	if _, err := a.raise(ctx, Session{}, refused.Claim); err != nil && !errors.Is(err, fence.ErrStale) {
 		return err
 	}
-	return refusal.RolledBack(stale.Claim, stale.Mark)
+	return refusal.RolledBack(refused.Claim, refused.Mark)
 }
 
 // raise raises the mark, or confirms it, if the authority still agrees. It returns how many older
@@ -366,7 +367,7 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 		// The store may have lost a mark that this process has seen.
 		if seen, ok := a.seen.over(c.Resource, m); ok {
 			if seen.Issuer == c.Issuer && seen.Token.Compare(c.Token) > 0 {
-				return c, refusal.Stale(c, seen.Token, seen.Holder, seen.Raised)
+				return c, stale(c, seen)
 			}
 			m = seen
 		}

@@ -35,8 +35,9 @@ type Authority interface {
 //
 // Only the mark refuses a deposed leader's token. So this mode cannot see that a mark was rolled
 // back if the store shows nothing of it: an older disk snapshot or base backup that was started in
-// place of its original, or a Redis server that has lost its last writes. Where the store does show
-// it, this mode refuses, because it cannot ask anybody what the mark was.
+// place of its original, a standby that was promoted by deleting standby.signal, or a Redis server
+// that has lost its last writes. Then only an Admission that has seen the higher mark refuses. Where
+// the store does show it, this mode refuses, because it cannot ask anybody what the mark was.
 type Unverified struct{ Name fence.Issuer }
 
 // Issuer returns the configured name.

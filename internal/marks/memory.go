@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // memory holds the marks that this process has seen in a store. A guard may use it to refuse early,
@@ -39,8 +40,17 @@ func (m *memory) over(r fence.Resource, now Mark) (Mark, bool) {
 	case now.Token != 0 && (now.Issuer != seen.Issuer || now.Adoption != "" && now.Adoption != seen.Adoption):
 		return Mark{}, false
 	default:
-		return seen, order > 0 || !now.Confirmed
+		seen.Lost = order > 0
+		return seen, seen.Lost || !now.Confirmed
 	}
+}
+
+// stale refuses a claim below a mark.
+func stale(c fence.Claim, m Mark) error {
+	if m.Lost {
+		return refusal.Lost(c, m.Token, m.Holder, m.Raised)
+	}
+	return refusal.Stale(c, m.Token, m.Holder, m.Raised)
 }
 
 // learn keeps the newest mark. One of another issuer or adoption replaces it, because an operator

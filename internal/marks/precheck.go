@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Precheck refuses claims that this process has seen a higher mark for, or has refused as stale,
@@ -44,7 +43,7 @@ func (a *Admission) judge(ctx context.Context, c Presented) error {
 	}
 	m := marks[c.Resource]
 	if m.Issuer == claims[0].Issuer && m.Token.Compare(c.Token) > 0 {
-		return refusal.Stale(claims[0], m.Token, m.Holder, m.Raised)
+		return stale(claims[0], m)
 	}
 	return nil
 }

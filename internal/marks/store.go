@@ -70,6 +70,10 @@ type Mark struct {
 	// candidate, so that the coordinator gives out tokens a second time. Nobody of that issuer is
 	// admitted any more, until an operator adopts the resource.
 	RolledBack bool `json:"rolled_back"`
+
+	// Lost is true if the store has lost the mark: this process has seen it, and the store shows a
+	// lower one or none. No store sets it.
+	Lost bool `json:"-"`
 }
 
 // Below reports whether a claim of the mark's issuer is older than the mark, or has its number as

@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -24,6 +25,19 @@ func Stale(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fe
 		Hint: "this process no longer leads: stop, or campaign for a new token; " +
 			"this one will never be taken again",
 	}
+}
+
+// Lost is Stale for a mark that the guard has seen and the store has lost.
+func Lost(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fence.Refusal {
+	r := Stale(c, mark, holder, raised)
+	r.Message += ", which the store has lost"
+	r.Detail = fmt.Sprintf("this guard has seen %s lead %q since %s, and the store shows a lower "+
+		"mark or none: it was set back, or promoted without its last writes; nothing was admitted",
+		cmp.Or(holder, "a newer leader"), c.Resource, raised.UTC().Format(time.RFC3339))
+	r.Hint = fmt.Sprintf("this process no longer leads: stop, or campaign for a new token; if that "+
+		"is refused, too, an operator makes sure that no older leader runs, and runs: guard adopt %s",
+		c.Resource)
+	return r
 }
 
 // OtherIssuer refuses a claim whose issuer is not the mark's.

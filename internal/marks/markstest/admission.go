@@ -20,6 +20,8 @@ var admissionChecks = []check{
 		admissionOfAnotherCandidate},
 	{"Admission refuses what is below a mark that the store has lost without a trace",
 		admissionRemembersAHigherMark},
+	{"Admission refuses the leader of a coordinator that has gone back together with the store",
+		admissionRemembersMoreThanTheCoordinator},
 	{"Admission notices that the coordinator was replaced, and waits for the operator",
 		admissionNeedsAdopt},
 	{"Admission admits nobody who does not lead now, whatever the mark says",
@@ -219,6 +221,24 @@ func admissionRemembersAHigherMark(k *kit) {
 	k.works(k.in(other, from(fence.Unverified, ofOrders(5))))
 	k.adopt(fence.Claim{Resource: orders, Issuer: fence.Unverified}, "an operator")
 	k.works(k.in(a, from(fence.Unverified, ofOrders(6))))
+}
+
+// admissionRemembersMoreThanTheCoordinator: the coordinator has gone back with the store, as one in
+// the same database does, and its leader is below a mark that this guard has seen.
+func admissionRemembersMoreThanTheCoordinator(k *kit) {
+	b := &ballot{}
+	a, other := k.admission(marks.Elected{Observer: b}), k.admission(marks.Elected{Observer: b})
+	before := NewModel()
+	a.Store = before
+	b.elect(here, 7)
+	if err := a.Admit(k.ctx, before.Connect().Session(), marks.Present(ofOrders(7))); err != nil {
+		k.Fatal(err)
+	}
+	a.Store = k.Store
+	b.elect(here, 5)
+	k.in(other, ofOrders(5))
+	_, err := k.try(a, ofOrders(5))
+	k.refused(err, fence.ErrOtherIssuer)
 }
 
 // admissionNeedsTheLeader: the two barriers are independent. The mark is still the older leader's,
