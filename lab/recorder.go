@@ -24,6 +24,7 @@ type recorder struct {
 type seen struct {
 	acked    int              // writes and steps
 	ackedBy  map[string]int   // the same, by worker
+	ackedIn  map[string]int   // the same, by store
 	stale    int              // attempts that were refused as stale
 	ready    map[string]int64 // workers that lead, as they believe, and since when
 	standing map[string]bool  // workers that stand for election
@@ -35,8 +36,8 @@ type seen struct {
 
 func newRecorder(out *history.Writer) *recorder {
 	return &recorder{out: out, changed: make(chan struct{}), seen: seen{
-		ackedBy: map[string]int{}, ready: map[string]int64{}, standing: map[string]bool{},
-		inside: map[string]bool{}, ended: map[string]int{}, jobs: newSeenJobs(),
+		ackedBy: map[string]int{}, ackedIn: map[string]int{}, ready: map[string]int64{},
+		standing: map[string]bool{}, inside: map[string]bool{}, ended: map[string]int{}, jobs: newSeenJobs(),
 	}}
 }
 
@@ -61,6 +62,7 @@ func (s *seen) take(e history.Event) {
 	case e.Kind == history.Return && e.Do != history.Raise && e.Outcome == history.OK:
 		s.acked++
 		s.ackedBy[worker]++
+		s.ackedIn[e.Store]++
 	case e.Kind == history.Return && e.Outcome == history.Stale:
 		s.stale++
 	case e.Kind == history.Term && e.Resource == "":
@@ -109,6 +111,17 @@ func (s *seen) fromLast(n int) fence.Claim {
 		return fence.Claim{}
 	}
 	return s.terms[len(s.terms)-n]
+}
+
+// writtenSince reports whether each of these stores was written to again, beyond what may have been
+// under way.
+func (s *seen) writtenSince(before map[string]int) bool {
+	for store, n := range before {
+		if s.ackedIn[store] <= n+5 {
+			return false
+		}
+	}
+	return true
 }
 
 // standby returns a worker that stands for election, "" if there is none.

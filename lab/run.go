@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -243,12 +244,13 @@ func (r *run) finalPhase(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// recover waits for new writes. If there are none, the checker says so.
+// recover waits for new writes to each store. If there are none, the checker says so.
 func (r *run) recover(ctx context.Context) {
 	var acked int
-	r.rec.look(func(s *seen) { acked = s.acked })
+	var before map[string]int
+	r.rec.look(func(s *seen) { acked, before = s.acked, maps.Clone(s.ackedIn) })
 	limit := max(healTime, 2*time.Duration(r.Expect.Recover))
-	written := func(s *seen) bool { return s.acked > acked+100 }
+	written := func(s *seen) bool { return s.acked > acked+100 && s.writtenSince(before) }
 	r.await(ctx, limit, "writes after the last fault", written)
 	if r.Workload.Kind != Commands && r.Workload.Kind != Jobs {
 		r.await(ctx, limit, "a standby", func(s *seen) bool { return s.standby() != "" })

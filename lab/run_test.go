@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -232,6 +233,32 @@ func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
 		t.Errorf("%v, %q", err, s.calls)
 	}
+}
+
+func TestARunHasRecoveredOnceEachStoreIsWrittenToAgain(t *testing.T) {
+	r, _ := scripted()
+	acknowledged := func(store string) {
+		for range 10 {
+			r.rec.add(history.Event{
+				Kind: history.Return, Process: "worker-1/" + store, Store: store, Do: history.Write,
+				Outcome: history.OK,
+			})
+		}
+	}
+	acknowledged("postgres")
+	acknowledged("redis")
+	r.rec.look(func(s *seen) {
+		before := maps.Clone(s.ackedIn)
+		for _, store := range []string{"redis", "postgres"} {
+			if s.writtenSince(before) {
+				t.Errorf("recovered before a write to %s", store)
+			}
+			s.ackedIn[store] += 10
+		}
+		if !s.writtenSince(before) {
+			t.Error("not recovered after writes to both")
+		}
+	})
 }
 
 func TestOneServerHasNoFollower(t *testing.T) {

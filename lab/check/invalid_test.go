@@ -111,6 +111,20 @@ var flawedRuns = []struct {
 		b.write("worker-1", rd, 10, history.Stale)
 		return b.finish()
 	}, []string{"I6"}},
+	{"nobody writes to one of the stores after the fault", func() []history.Event {
+		b := newBuilder()
+		b.takesOver("worker-1", 10, 8)
+		b.fault("lose ends guard-1 #1", "guard-1", history.Begin)
+		b.takesOver("worker-2", 20, 3)
+		b.takesOver("worker-3", 30, 3)
+		b.fault("lose ends guard-1 #1", "guard-1", history.Over)
+		for range 8 {
+			b.write("worker-3", rd, 30, history.OK)
+		}
+		b.write("worker-1", pg, 10, history.Stale)
+		b.write("worker-1", rd, 10, history.Stale)
+		return b.finish()
+	}, []string{"I6"}},
 	{"the first write after the fault is late", func() []history.Event {
 		b := goodRun(parts{})
 		b.header.Expect.Recover = history.Duration(time.Millisecond)

@@ -1,24 +1,22 @@
 package check
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// recovery checks I6: once all faults have ended, somebody leads and writes within the bound. After
-// the final phase it is somebody else.
+// recovery checks I6: once all faults have ended, somebody leads and writes within the bound, to
+// each store that was written to before. After the final phase it is somebody else.
 //
 // It demands nothing of a run that was not completed or in which a fault never ended.
 func (r *run) recovery(f *findings, figures *Figures) {
 	healed, disturbed := r.healed()
-	var first *op
-	if disturbed {
-		first = r.firstAck(func(o *op) bool { return o.invoked > healed })
-		if first != nil {
-			figures.Recovery = history.Duration(first.returned - healed)
-		}
+	first := r.firstAck(func(o *op) bool { return o.invoked > healed })
+	if disturbed && first != nil {
+		figures.Recovery = history.Duration(first.returned - healed)
 	}
 	if r.expect.Recover == 0 || !r.ended {
 		return
@@ -29,9 +27,21 @@ func (r *run) recovery(f *findings, figures *Figures) {
 		return
 	}
 	if disturbed {
-		r.writesAgain(f, first, healed)
+		for _, store := range r.storesBefore(healed) {
+			r.writesAgain(f, store, healed)
+		}
 	}
 	r.afterFinalPhase(f)
+}
+
+// storesBefore returns the stores in which a write was acknowledged before that time.
+func (r *run) storesBefore(at int64) (all []string) {
+	for _, store := range slices.Sorted(maps.Keys(r.byStore)) {
+		if r.firstAck(func(o *op) bool { return o.store == store && o.returned < at }) != nil {
+			all = append(all, store)
+		}
+	}
+	return all
 }
 
 // healed returns when the last fault before the final phase ended; false if there was none.
@@ -45,18 +55,19 @@ func (r *run) healed() (int64, bool) {
 	return last, last != 0 && last != history.Never
 }
 
-// writesAgain judges the first write after all faults. It has to have been sent after them: one
+// writesAgain judges the first write to a store after all faults. It has to have been sent after them: one
 // that had waited proves nothing. The time until its Return is an upper bound of the time until it
 // was accepted.
-func (r *run) writesAgain(f *findings, first *op, healed int64) {
+func (r *run) writesAgain(f *findings, store string, healed int64) {
 	bound := time.Duration(r.expect.Recover)
+	first := r.firstAck(func(o *op) bool { return o.store == store && o.invoked > healed })
 	switch {
 	case first == nil:
-		f.atRun("I6", healed, "", "no write was acknowledged that was sent after the last fault "+
-			"had ended; the bound is %s", bound)
+		f.atRun("I6", healed, "", "no write to %s was acknowledged that was sent after the last fault "+
+			"had ended; the bound is %s", store, bound)
 	case first.returned-healed > int64(bound):
-		f.atOp("I6", first, "the first write after the last fault was acknowledged %s after its "+
-			"end; the bound is %s", between(healed, first.returned), bound)
+		f.atOp("I6", first, "the first write to %s after the last fault was acknowledged %s after its "+
+			"end; the bound is %s", store, between(healed, first.returned), bound)
 	case !r.ready(first.age):
 		f.atOp("I6", first, "%s writes again under token %s, and nobody was ever ready under it",
 			first.process, first.token)
