@@ -70,6 +70,34 @@ var guardScenarios = []Scenario{
 		Expect: demand,
 	},
 	{
+		Name: "answer-nobody-asked-for", Rows: []int{41},
+		About: "A session of the leader has Postgres send an answer that nobody asked for, so its " +
+			"guard counts it as at rest while a write of it is under way to Postgres. The write " +
+			"arrives after a successor has written.",
+		Topology: small.with(func(t *Topology) {
+			// Otherwise the guard also hears of the successor from the coordinator, and often has
+			// Postgres end all older sessions.
+			t.StoreLinks, t.Coordinator = true, NoCoordinator
+		}),
+		Only:   Local, // one connection of a link is held
+		Faults: []Fault{Fault{Do: Spoil, On: "guard-1", Until: NextLeader}.with(deposeSoon)},
+		Expect: demand,
+	},
+	{
+		Name: "connection-half-open", Rows: []int{42},
+		About: "A session of the leader keeps the ledger locked in an open transaction. The successor's " +
+			"guard ends it, but the end of its connection never arrives at Postgres.",
+		Topology: small.with(func(t *Topology) {
+			t.StoreLinks, t.Coordinator = true, NoCoordinator // as above
+		}),
+		Only: Local, // packets of a link are lost by what they say
+		Faults: []Fault{
+			Fault{Do: LoseEnds, On: "guard-1", Link: "postgres"}.
+				with(Fault{Do: Lock, On: "guard-1"}.with(pauseLeader)),
+		},
+		Expect: demand,
+	},
+	{
 		Name: "crowd-at-the-guard", Rows: []int{35},
 		About: "Three times as many clients as the guard takes stall in their logins, and " +
 			"reconnect when they are ended, while leadership changes.",

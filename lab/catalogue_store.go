@@ -72,6 +72,20 @@ var storeScenarios = []Scenario{
 		Expect: expect(func(e *history.Expect) { e.MayLose = history.Duration(time.Minute) }),
 	},
 	{
+		Name: "postgres-set-back-without-coordinator", Rows: []int{43},
+		About: "The same without a coordinator, and the deposed leader comes first. A standby that " +
+			"was promoted by deleting standby.signal has such a disk: only the guard knows the " +
+			"successor's mark.",
+		Topology: small.with(func(t *Topology) { t.Coordinator = NoCoordinator }),
+		Faults: []Fault{
+			pauseLeader.with(Fault{Do: Backup, On: "postgres"}).
+				then(Fault{Do: Pause, On: "leader"}.then(
+					Fault{Do: Restore, On: "postgres"},
+					Fault{Do: Stray, On: "guard-1", By: ByReturning})),
+		},
+		Expect: expect(func(e *history.Expect) { e.MayLose = history.Duration(time.Minute) }),
+	},
+	{
 		Name: "schema-made-anew", Rows: []int{30},
 		About: "While the leader is frozen with its sessions open, the schema is dropped and " +
 			"installed again: the registry of sessions is empty. The leader's guard cannot reach the " +

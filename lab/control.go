@@ -87,6 +87,11 @@ var Controls = []Control{
 		seed: func(s *Scenario) { guardFlaw(flaw.CopiedMark)(s); schemaFlaw(flaw.CopiedMark)(s) },
 	},
 	{
+		Name: flaw.Forgetful, Scenario: "postgres-set-back-without-coordinator", By: []string{"I2"},
+		Bug:  "a guard without a coordinator does not remember the marks that it has seen",
+		seed: guardFlaw(flaw.Forgetful),
+	},
+	{
 		Name: flaw.BelievedRegistry, Scenario: "schema-made-anew", By: []string{"I1"},
 		Bug:  "a new registry of sessions counts as complete",
 		seed: schemaFlaw(flaw.BelievedRegistry),
@@ -95,6 +100,16 @@ var Controls = []Control{
 		Name: flaw.BelievedSetting, Scenario: "publish-forged", By: []string{"I2"},
 		Bug:  "publish trusts a setting that anybody can make",
 		seed: schemaFlaw(flaw.BelievedSetting),
+	},
+	{
+		Name: flaw.BelievedCount, Scenario: "answer-nobody-asked-for", By: []string{"I1"},
+		Bug:  "the guard's count of answers is the proof that a session is at rest",
+		seed: schemaFlaw(flaw.BelievedCount),
+	},
+	{
+		Name: flaw.Abandoned, Scenario: "connection-half-open", By: []string{"I6"},
+		Bug:  "nobody ends the backend of a session that was let go",
+		seed: schemaFlaw(flaw.Abandoned),
 	},
 	{
 		Name: flaw.LeftBehind, Scenario: "databases-swapped-and-back-embedded", By: []string{"I1"},

@@ -44,8 +44,13 @@ func (r *run) seedSchema() (sql []string) {
 	if r.Topology.GuardFlaw != "" {
 		sql = append(sql, flaw.Vouch)
 	}
-	if r.Topology.SchemaFlaw == string(flaw.BelievedSetting) {
+	switch flaw.Name(r.Topology.SchemaFlaw) {
+	case flaw.BelievedSetting:
 		sql = append(sql, flaw.Trust)
+	case flaw.BelievedCount:
+		sql = append(sql, flaw.Count, flaw.Abandon)
+	case flaw.Abandoned:
+		sql = append(sql, flaw.Abandon)
 	}
 	if r.Workload.Flaw == string(flaw.Unconditional) {
 		sql = append(sql, flaw.Unlock)

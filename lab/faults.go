@@ -247,6 +247,10 @@ func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 		return r.obstruct(ctx, f)
 	case Crowd:
 		return r.crowd(f)
+	case Lock:
+		return r.lockLedger(ctx, f)
+	case Spoil:
+		return r.spoil(ctx, f.On)
 	case Stray:
 		return r.stray(ctx, f)
 	case Adopt:
@@ -275,7 +279,7 @@ func (r *run) beginOn(ctx context.Context, f Fault, p string) error {
 		return r.sys.Signal(ctx, p, syscall.SIGKILL)
 	case Lose:
 		return r.servers(func(s CoordinatorServers) error { return s.Lose(ctx, p) })
-	case Break, Cut, Hold, Slow:
+	case Break, Cut, Hold, Slow, LoseEnds:
 		return r.sys.Shape(ctx, p, f.Link, f.shape())
 	case Inside:
 		r.rec.look(func(s *seen) { delete(s.inside, p) })
@@ -301,7 +305,7 @@ func (f Fault) shape() Shape {
 	case Hold:
 		return Shape{HoldUp: f.Direction != "down", HoldDown: f.Direction == "down"}
 	}
-	return Shape{Delay: f.Delay, Loss: f.Loss}
+	return Shape{Delay: f.Delay, Loss: f.Loss, LoseEnds: f.Do == LoseEnds}
 }
 
 // end undoes the fault, also if the run is being given up.
@@ -322,7 +326,7 @@ func (r *run) endOn(ctx context.Context, f Fault, p string) error {
 		return r.sys.Start(ctx, p)
 	case Lose:
 		return r.servers(func(s CoordinatorServers) error { return s.Rebuild(ctx, p) })
-	case Break, Cut, Hold, Slow:
+	case Break, Cut, Hold, Slow, LoseEnds:
 		return r.sys.Shape(ctx, p, f.Link, Shape{})
 	case Inside:
 		return r.sys.Signal(ctx, p, syscall.SIGUSR2)
@@ -332,8 +336,10 @@ func (r *run) endOn(ctx context.Context, f Fault, p string) error {
 		return r.sys.Start(ctx, p)
 	case Swap:
 		return r.swap(ctx)
-	case Obstruct, Crowd:
+	case Obstruct, Crowd, Lock:
 		r.release(f)
+	case Spoil:
+		return r.arrive(ctx)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 const (
@@ -85,6 +86,39 @@ func (r *run) stayOpen(ctx context.Context, sql string, args ...any) {
 		return
 	}
 	_, _ = conn.WaitForNotification(ctx) // there will be none
+}
+
+// lockLedger locks the ledger in a session of the leader, which then does nothing.
+func (r *run) lockLedger(ctx context.Context, f Fault) error {
+	var c fence.Claim
+	r.rec.look(func(s *seen) { c = s.term() })
+	conn, err := r.connectUnder(ctx, f.On, c)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.held[f.Do] = func() { _ = conn.PgConn().Conn().Close() }
+	r.mu.Unlock()
+	const lock = "begin; lock table ledger in exclusive mode"
+	_, err = conn.Exec(ctx, lock, pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
+// connectUnder connects to Postgres through a guard, under a claim. Without guards it connects
+// directly.
+func (r *run) connectUnder(ctx context.Context, guard string, c fence.Claim) (*pgx.Conn, error) {
+	to := r.sys.Addresses().Guards[guard].Postgres
+	if r.o.Unguarded {
+		to = r.sys.Addresses().App
+	}
+	o, err := pgx.ParseConfig(to)
+	if err != nil {
+		return nil, err
+	}
+	if !r.o.Unguarded {
+		o.RuntimeParams["options"] = refusal.StartupOption("", c)
+	}
+	return pgx.ConnectConfig(ctx, o)
 }
 
 // What the clients of a crowd send before they stall.

@@ -98,7 +98,7 @@ func (r *run) inDisguise(ctx context.Context, d disguise, op string, c fence.Cla
 
 // send sends messages and, if the last one has to be answered, returns the first error in the
 // answers.
-func send(to *pgproto3.Frontend, all ...pgproto3.FrontendMessage) (first error) {
+func send(to *pgproto3.Frontend, all ...pgproto3.FrontendMessage) error {
 	for _, m := range all {
 		to.Send(m)
 	}
@@ -107,11 +107,15 @@ func send(to *pgproto3.Frontend, all ...pgproto3.FrontendMessage) (first error) 
 	}
 	switch all[len(all)-1].(type) {
 	case *pgproto3.Sync, *pgproto3.Query:
-	default:
-		return nil
+		return answer(to)
 	}
+	return nil
+}
+
+// answer receives to the next ReadyForQuery, and returns the first error.
+func answer(from *pgproto3.Frontend) (first error) {
 	for {
-		m, err := to.Receive()
+		m, err := from.Receive()
 		if err != nil {
 			if first != nil {
 				return first

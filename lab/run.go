@@ -72,6 +72,7 @@ type run struct {
 	faults int               // so far
 	strays int               // attempts of the lab itself
 	held   map[Action]func() // each ends what hold began for an action
+	late   *lateWrite        // of Spoil
 }
 
 // Run runs a scenario and leaves its history in o.Dir. An error says why the run was not completed.

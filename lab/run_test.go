@@ -155,6 +155,10 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			Fault{Do: Turn, On: "guard of leader", To: Postgres2},
 			[]string{"turn guard-1 postgres-2", "turn guard-1 postgres"},
 		},
+		{
+			Fault{Do: LoseEnds, On: "guard-1", Link: "postgres"},
+			[]string{"shape guard-1 postgres", "heal guard-1 postgres"},
+		},
 		{Fault{Do: Pause, On: "standby",
 			With: []Fault{{Do: Backup, On: "postgres"}, {Do: SwitchOver, On: "redis"}},
 			Then: []Fault{{Do: Restore, On: "postgres"}}}, []string{
@@ -397,7 +401,7 @@ func TestTheCatalogueIsComplete(t *testing.T) {
 			}
 		}
 	}
-	for row := 1; row <= 40; row++ {
+	for row := 1; row <= 43; row++ {
 		if !rows[row] {
 			t.Errorf("no scenario for row %d", row)
 		}
@@ -462,7 +466,7 @@ func TestHoldRunsFunctionsUntilRelease(t *testing.T) {
 
 func sound(t *testing.T, scenario string, f Fault) {
 	t.Helper()
-	linked := f.Do == Break || f.Do == Cut || f.Do == Hold || f.Do == Slow
+	linked := f.Do == Break || f.Do == Cut || f.Do == Hold || f.Do == Slow || f.Do == LoseEnds
 	links := []string{"coordinator", "guard", "journal"}
 	if strings.HasPrefix(f.On, "guard") {
 		links = []string{"coordinator", "postgres", "redis"}

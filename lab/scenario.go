@@ -224,6 +224,13 @@ const (
 	Obstruct Action = "obstruct"
 	// Crowd uses up a guard's limits with clients that never log in, and reconnect when ended.
 	Crowd Action = "crowd"
+	// Lock keeps the ledger in Postgres locked, in an open transaction of the leader's.
+	Lock Action = "lock"
+	// LoseEnds loses the end of each connection of the link, so that it stays half-open for good.
+	LoseEnds Action = "lose ends"
+	// Spoil has a session of the leader at a guard get an answer from Postgres that nobody asked for.
+	// Its next write is held between guard and Postgres until the fault ends.
+	Spoil Action = "spoil"
 	// Stray writes from the lab itself under the token of the previous leader, in the way By.
 	Stray Action = "stray"
 )
@@ -238,6 +245,8 @@ const (
 	ByForgery By = "a forged right to publish"
 	// ByScript connects to Redis directly, and runs a script under the token.
 	ByScript By = "a script under the token"
+	// ByReturning asks a guard again, as after a lost connection.
+	ByReturning By = "its guard again"
 	// ByReading asks a guard for a session without a token, which may only read.
 	ByReading By = "sessions that may only read"
 )
@@ -252,7 +261,7 @@ type Fault struct {
 	// servers), or SameTarget. Roles are resolved when the fault begins. Backup and Restore also take "marks":
 	// those in Postgres, with pg_dump and pg_restore --clean. Backup of redis writes its file.
 	On string `json:"on"`
-	// Link is the other end for Break, Cut, Hold and Slow: coordinator, guard, journal.
+	// Link is the other end for Break, Cut, Hold, Slow and LoseEnds: coordinator, guard, journal.
 	Link      string        `json:"link,omitempty"`
 	Direction string        `json:"direction,omitempty"` // Hold: "up" (what On sends) or "down"
 	To        string        `json:"to,omitempty"`        // Turn: the server for new connections

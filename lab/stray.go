@@ -30,6 +30,8 @@ func (r *run) stray(ctx context.Context, f Fault) error {
 		return r.attempt("postgres", c, func(op string) error { return r.forge(ctx, c) })
 	case ByScript:
 		return r.attempt("redis", c, func(op string) error { return r.runScript(ctx, op, c) })
+	case ByReturning:
+		return r.attempt("postgres", c, func(op string) error { return r.returning(ctx, f.On, op, c) })
 	case ByReading:
 		return r.readAndWrite(ctx, c)
 	}
@@ -105,6 +107,17 @@ func (r *run) strayPostgres(ctx context.Context, to, op string, c fence.Claim) e
 		o.RuntimeParams["options"] = refusal.StartupOption("", c)
 	}
 	conn, err := pgx.ConnectConfig(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, "insert into ledger (op, token) values ($1, $2)", op, int64(c.Token))
+	return err
+}
+
+// returning asks the guard for another session under the claim.
+func (r *run) returning(ctx context.Context, guard, op string, c fence.Claim) error {
+	conn, err := r.connectUnder(ctx, guard, c)
 	if err != nil {
 		return err
 	}

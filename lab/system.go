@@ -81,7 +81,12 @@ type Shape struct {
 	Break            bool          // no connection stays open, and others are refused at once
 	Delay            time.Duration // each way
 	Loss             float64       // share of packets, 0 to 1; TCP repeats them, so they are late
+	LoseEnds         bool          // the end of a connection never arrives: it stays half-open
+	Port             int           // the hold is only of the connection with this port at the server
 }
+
+// Of reports whether a hold is of the connection with this port at the server.
+func (s Shape) Of(port int) bool { return s.Port == 0 || s.Port == port }
 
 // Programs are the paths of the programs. Guard and Leader are those that users get.
 type Programs struct {

@@ -15,6 +15,9 @@ func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shap
 	if err != nil {
 		return err
 	}
+	if shape.LoseEnds || shape.Port != 0 {
+		return fmt.Errorf("containers cannot do that to a link: %+v", shape)
+	}
 	s.shaping.Lock()
 	defer s.shaping.Unlock()
 	key := ends{process, peer}

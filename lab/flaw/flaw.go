@@ -15,6 +15,8 @@ const (
 	RefuseSame Name = "refuse-current"
 	// AdmitLast: off by one, the token before that of the mark is still admitted.
 	AdmitLast Name = "admit-previous"
+	// Forgetful: the guard remembers no mark that it has seen.
+	Forgetful Name = "no-memory"
 	// Unreported: nobody tells the guard that a session without a token is not read-only any more.
 	Unreported Name = "unreported-setting"
 )
@@ -28,6 +30,11 @@ const (
 	BelievedRegistry Name = "believed-registry"
 	// BelievedSetting: publish trusts the setting that enter makes, whoever made it.
 	BelievedSetting Name = "believed-setting"
+	// BelievedCount: a session is let go because the guard has counted its answers, and its backend is
+	// left to itself.
+	BelievedCount Name = "believed-count"
+	// Abandoned: nobody ends the backend of a session that was let go.
+	Abandoned Name = "abandoned-backend"
 )
 
 // Flaws of the marks in Redis.

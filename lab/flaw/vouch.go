@@ -25,6 +25,32 @@ ringfence.registered(p_resource text, p_token bigint, p_issuer text)
 returns boolean language sql volatile security definer set search_path = pg_catalog, pg_temp
 as $$ select true $$`
 
+// Count makes the guard's count of answers the proof that a session is at rest: BelievedCount.
+const Count = `create or replace function
+ringfence.rests(p_state text, p_query text, p_proof text)
+returns boolean language sql immutable set search_path = pg_catalog, pg_temp
+as $$ select coalesce(p_proof <> '', false) $$`
+
+// Abandon closes the records of sessions that are let go, without a list of their backends:
+// Abandoned.
+const Abandon = `create or replace function ringfence.release(
+	p_pids integer[], p_backend_starts timestamptz[], p_proofs text[], p_overdue boolean[])
+returns bigint[] language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+	v_pids integer[];
+	v_starts timestamptz[];
+	v_let_go bigint[];
+begin
+	perform pg_stat_clear_snapshot();
+	select array_agg(s.pid), array_agg(s.backend_start), array_agg(s.place) filter (where a.pid is not null)
+	  into v_pids, v_starts, v_let_go
+	  from unnest(p_pids, p_backend_starts, p_proofs) with ordinality as s(pid, backend_start, proof, place)
+	  left join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start
+	 where a.pid is null or ringfence.rests(a.state, a.query, s.proof);
+	perform ringfence.forget(null, v_pids, v_starts);
+	return coalesce(v_let_go, '{}');
+end $$`
+
 // Unlock lets workers write checkpoints without ringfence.publish: Unconditional.
 const Unlock = `grant usage on schema ringfence to app;
 grant select, insert, update on ringfence.checkpoint to app`

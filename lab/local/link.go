@@ -137,6 +137,12 @@ func (l *Link) refuses() bool {
 	return l.shape.Refuse
 }
 
+func (l *Link) losesEnds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shape.LoseEnds
+}
+
 // late returns how much later than sent something arrives: the delay, and a retransmission for each
 // loss.
 func (l *Link) late() time.Duration {
@@ -191,8 +197,13 @@ func (l *Link) serve(client *net.TCPConn) {
 	defer unhookServer()
 
 	var both sync.WaitGroup
-	both.Go(func() { l.carry(server, client, first, func(s lab.Shape) bool { return !s.HoldUp }) })
-	both.Go(func() { l.carry(client, server, nil, func(s lab.Shape) bool { return !s.HoldDown }) })
+	port := server.LocalAddr().(*net.TCPAddr).Port
+	both.Go(func() {
+		l.carry(server, client, first, func(s lab.Shape) bool { return !s.HoldUp || !s.Of(port) })
+	})
+	both.Go(func() {
+		l.carry(client, server, nil, func(s lab.Shape) bool { return !s.HoldDown || !s.Of(port) })
+	})
 	both.Wait()
 }
 
@@ -246,7 +257,7 @@ func (l *Link) carry(to, from *net.TCPConn, first []byte, open func(lab.Shape) b
 	defer reader.Wait()
 	broken := false
 	for c := range inFlight { // to its end in any case: the reader must not block for ever
-		if !broken && l.arrive(c, open) && !deliver(to, c) {
+		if !broken && l.arrive(c, open) && !l.deliver(to, c) {
 			broken = true
 			_ = from.CloseRead()
 		}
@@ -268,9 +279,11 @@ func (l *Link) arrive(c chunk, open func(lab.Shape) bool) bool {
 }
 
 // deliver reports whether the other side still receives.
-func deliver(to *net.TCPConn, c chunk) bool {
+func (l *Link) deliver(to *net.TCPConn, c chunk) bool {
 	if len(c.bytes) == 0 {
-		_ = to.CloseWrite()
+		if !l.losesEnds() {
+			_ = to.CloseWrite()
+		}
 		return false
 	}
 	_, err := to.Write(c.bytes)

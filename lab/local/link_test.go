@@ -169,6 +169,37 @@ func TestAHeldEndArrivesAfterTheBytes(t *testing.T) {
 	hasEnded(t, server)
 }
 
+func TestOneConnectionIsHeldAlone(t *testing.T) {
+	f := newFar(t)
+	client, server := f.pair()
+	other, otherServer := f.pair()
+	port := server.RemoteAddr().(*net.TCPAddr).Port
+	f.link.Shape(lab.Shape{HoldUp: true, Port: port})
+	send(t, client, "held")
+	send(t, other, "free")
+	arrives(t, otherServer, "free")
+	quiet(t, server)
+	f.link.Shape(lab.Shape{})
+	arrives(t, server, "held")
+}
+
+func TestALostEndNeverArrives(t *testing.T) {
+	f := newFar(t)
+	client, server := f.pair()
+	f.link.Shape(lab.Shape{LoseEnds: true})
+	send(t, client, "the last write")
+	client.Close()
+	arrives(t, server, "the last write")
+	quiet(t, server)
+	f.link.Shape(lab.Shape{})
+	quiet(t, server)
+	send(t, server, "an answer")
+	quiet(t, server)
+	client, server = f.pair()
+	client.Close()
+	hasEnded(t, server)
+}
+
 func TestAFullLinkBlocksTheSender(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()

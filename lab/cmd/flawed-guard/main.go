@@ -137,7 +137,14 @@ func (c config) protocols(
 	) (*marks.Admission, error) {
 		flawed, err := flaw.Store(c.Flaw, real, end, log.With("protocol", name))
 		audit := guard.NewAudit(log, m, name)
-		return &marks.Admission{Store: flawed, Authority: who, Notify: audit.Event}, err
+		a := &marks.Admission{Store: flawed, Authority: who, Notify: audit.Event}
+		if c.Flaw == flaw.Forgetful {
+			a.Notify = func(e marks.Event) {
+				audit.Event(e)
+				a.Forget()
+			}
+		}
+		return a, err
 	}
 	pg, err := pgstore.Open(c.PostgresUpstream, pgstore.Options{})
 	if err != nil {
