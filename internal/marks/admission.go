@@ -261,14 +261,14 @@ func (a *Admission) register(ctx context.Context, s Session, presented []Present
 // the store has lost that mark, and shows nothing of it. The caller ends the session.
 func (a *Admission) checkMemory(ctx context.Context, claims []fence.Claim) error {
 	for _, c := range claims {
-		if m, ok := a.seen.get(c.Resource); !ok || m.Token.Compare(c.Token) <= 0 {
+		if m, ok := a.seen.get(c.Resource); !ok || !m.Below(c) {
 			continue
 		}
 		marks, err := a.marks(ctx, []fence.Claim{c}) // an operator may have adopted the resource
 		if err != nil {
 			return err
 		}
-		if m := marks[c.Resource]; m.Issuer == c.Issuer && m.Token.Compare(c.Token) > 0 {
+		if m := marks[c.Resource]; m.Issuer == c.Issuer && m.Below(c) {
 			return stale(c, m)
 		}
 	}
@@ -364,9 +364,10 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 	start := time.Now()
 	confirmed := c
 	confirm := func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
-		// The store may have lost a mark that this process has seen.
+		// The store may have lost a mark that this process has seen. If it has not, it has to write down
+		// itself that a leader is below it.
 		if seen, ok := a.seen.over(c.Resource, m); ok {
-			if seen.Issuer == c.Issuer && seen.Token.Compare(c.Token) > 0 {
+			if seen.Lost && seen.Issuer == c.Issuer && seen.Below(c) {
 				return c, stale(c, seen)
 			}
 			m = seen
@@ -383,6 +384,7 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 		Resource: confirmed.Resource, Token: confirmed.Token,
 		Issuer: confirmed.Issuer, Holder: confirmed.Holder,
 		Raised: time.Now(), Confirmed: true, Continued: true, Adoption: before.Adoption,
+		Candidate: confirmed.Candidate,
 	})
 	a.notify(ctx, Event{Kind: Raised, Claim: confirmed, Before: before, Took: time.Since(start)})
 	return before.Sessions, nil

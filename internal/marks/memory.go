@@ -45,9 +45,12 @@ func (m *memory) over(r fence.Resource, now Mark) (Mark, bool) {
 	}
 }
 
-// stale refuses a claim below a mark.
+// stale refuses a claim that is Below a mark.
 func stale(c fence.Claim, m Mark) error {
-	if m.Lost {
+	switch {
+	case m.Token == c.Token:
+		return refusal.RolledBack(c, m.Token)
+	case m.Lost:
 		return refusal.Lost(c, m.Token, m.Holder, m.Raised)
 	}
 	return refusal.Stale(c, m.Token, m.Holder, m.Raised)

@@ -16,6 +16,8 @@ var admissionChecks = []check{
 	{"Admission lets only the elected leader raise the mark", admissionAsksCoordinator},
 	{"Admission notices that the coordinator was rolled back, and tells the coordinator's leader",
 		admissionSeesRollback},
+	{"Admission writes down that the coordinator was rolled back also if it remembers the mark better",
+		admissionSeesRollbackAfterARestart},
 	{"Admission notices that the mark is another candidate's with the same token",
 		admissionOfAnotherCandidate},
 	{"Admission refuses what is below a mark that the store has lost without a trace",
@@ -184,6 +186,26 @@ func admissionSeesRollback(k *kit) {
 		b.elect(here, n)
 		_, err = k.try(k.admission(&marks.Elected{Observer: b}), ofOrders(n))
 		k.refused(err, fence.ErrOtherIssuer)
+	}
+}
+
+// admissionSeesRollbackAfterARestart: the store's mark is unconfirmed, and that of the process is not.
+func admissionSeesRollbackAfterARestart(k *kit) {
+	for n, by := range map[int]string{5: "a candidate", 9: "another candidate"} {
+		b := &ballot{}
+		a := k.admission(&marks.Elected{Observer: b})
+		b.elect(here, 9)
+		b.name("the first")
+		k.in(a, ofOrders(9))
+		k.restarted()
+		b.elect(here, n)
+		b.name(by)
+		_, err := k.try(a, ofOrders(n))
+		k.refused(err, fence.ErrOtherIssuer)
+		b.elect(here, 10)
+		_, err = k.try(k.admission(&marks.Elected{Observer: b}), ofOrders(10))
+		k.refused(err, fence.ErrOtherIssuer)
+		k.adopt(fence.Claim{Resource: orders, Issuer: here}, "an operator")
 	}
 }
 
