@@ -311,7 +311,7 @@ func othersChangeNothing(s *stage) {
 	s.eventually("a second candidate", func() bool {
 		queue, err := s.leader.Candidates(s.ctx, r)
 		if err == nil && len(queue) == 2 {
-			next.Token = queue[1].Token
+			next.Token, next.Candidate = queue[1].Token, queue[1].ID
 		}
 		return err == nil && len(queue) == 2
 	})

@@ -27,7 +27,7 @@ func waitingCandidate(t *testing.T, f Fixture) {
 	Eventually(t, "the second waits", func() bool {
 		queue, err := f.Elector.Candidates(t.Context(), Orders)
 		if len(queue) == 2 {
-			waiting.Token = queue[1].Token
+			waiting.Token, waiting.Candidate = queue[1].Token, queue[1].ID
 		}
 		return err == nil && len(queue) == 2
 	})
