@@ -35,6 +35,14 @@ var (
 func ask[T any](
 	ctx context.Context, c *Coordinator, what string, try func(context.Context, *pgx.Conn) (T, error),
 ) (T, error) {
+	return askOn(ctx, c, c.calls, what, try)
+}
+
+// askOn is ask on the connections of a pool.
+func askOn[T any](
+	ctx context.Context, c *Coordinator, p *pool, what string,
+	try func(context.Context, *pgx.Conn) (T, error),
+) (T, error) {
 	var none T
 	if err := c.begin(); err != nil {
 		return none, err
@@ -46,9 +54,9 @@ func ask[T any](
 	defer cancel()
 	var last error
 	for failures := 1; ; failures++ {
-		answer, err := once(bounded, c.calls, c.requestTimeout()/2, try)
+		answer, err := once(bounded, p, c.requestTimeout()/2, try)
 		if errors.Is(err, errNotInstalled) {
-			_, err = once(bounded, c.calls, c.requestTimeout()/2, c.install)
+			_, err = once(bounded, p, c.requestTimeout()/2, c.install)
 			if err == nil {
 				continue
 			}
@@ -104,8 +112,8 @@ func refused(err error) bool {
 		return false
 	}
 	switch pg.Code[:2] {
-	case "08", "25", "40", "53", "55", "57", "58", "XX":
-		return false // connections, failovers, deadlocks, resources, locks, shutdowns, disks
+	case "08", "25", "40", "53", "54", "55", "57", "58", "XX":
+		return false // connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks
 	}
 	return true
 }

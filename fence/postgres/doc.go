@@ -104,6 +104,9 @@
 //     leads. No call skips a candidate. A heartbeat renews only a row that exists and has not
 //     expired, and the deletion waits for a heartbeat that came first and judges the renewed row.
 //     So neither a late heartbeat nor a clock that steps back revives a term that was passed over.
+//     After a step back, whoever finds a session that would last for longer than its time to live
+//     makes that as long as if it were renewed now. Its last heartbeat was before that, so its
+//     client has lost its terms by then.
 //  4. Timelines. A session counts only on the timeline on which it was opened, and every promotion
 //     begins a higher one. So a promotion ends all sessions at once, and everybody enrols again
 //     with a higher token. It does not matter which enrolments and deletions the standby had not

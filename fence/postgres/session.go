@@ -26,9 +26,10 @@ type session struct {
 // newID returns an id that nobody else has.
 func newID() string { return strings.ToLower(rand.Text()) }
 
-// openSession opens a session. One whose reply was lost runs out by itself.
+// openSession opens a session. One whose reply was lost runs out by itself. It takes the heartbeat's
+// connection, so a role that may not have one more wins nothing that it cannot keep.
 func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
-	s, err := ask(ctx, c, "open a session",
+	s, err := askOn(ctx, c, c.beats, "open a session",
 		func(ctx context.Context, conn *pgx.Conn) (*session, error) {
 			s := &session{
 				Life: campaign.NewLife[*candidate]("Postgres", c.timeout, time.Now()),

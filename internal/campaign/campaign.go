@@ -190,14 +190,18 @@ func (c *Campaigns[S, E]) Current() S {
 func (c *Campaigns[S, E]) keep(s S) {
 	defer s.Close()
 	l := s.life()
+	failures := 0
 	for l.Ended() == nil {
 		start := time.Now()
 		err := s.Beat(start)
-		c.settle(l, err)
 		again := start.Add(l.Timeout / 4)
 		if err != nil {
+			failures++
 			again = start.Add(l.Timeout / 20)
+		} else {
+			failures = 0
 		}
+		c.settle(l, err, failures)
 		next := time.NewTimer(max(time.Until(again), l.Timeout/100))
 		select {
 		case <-next.C:
@@ -211,15 +215,20 @@ func (c *Campaigns[S, E]) keep(s S) {
 }
 
 // settle acts on the result of a beat: it ends the session or suspends the terms after a failure,
-// and wakes the calls that wait for a beat.
-func (c *Campaigns[S, E]) settle(l *Life[E], err error) {
+// and wakes the calls that wait for a beat. It warns of the first failure in a row.
+func (c *Campaigns[S, E]) settle(l *Life[E], err error, failures int) {
 	stale := l.wake()
 	switch {
 	case err == nil, l.Ended() != nil:
 	case stale >= l.Timeout:
-		l.End(fmt.Errorf("%w: %s has not answered for %s", fence.ErrExpired, l.name, l.Timeout))
+		l.End(fmt.Errorf("%w: %s has not renewed the session for %s (last: %v)",
+			fence.ErrExpired, l.name, l.Timeout, err))
 	case c.Closed.Err() == nil:
-		c.Log.Debug("the session could not be renewed", "error", err)
+		level := slog.LevelDebug
+		if failures == 1 {
+			level = slog.LevelWarn
+		}
+		c.Log.Log(c.Closed, level, "the session could not be renewed", "error", err)
 		l.Suspend()
 	}
 }

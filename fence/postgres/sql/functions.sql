@@ -82,14 +82,23 @@ begin
 end $$;
 
 -- expire deletes those of these sessions that are over. It waits for a heartbeat that renews one,
--- and then looks at the renewed row.
+-- and then looks at the renewed row. A session that would last for longer than its time to live was
+-- renewed before the clock stepped back; it gets what a renewal now would give it.
 create or replace function ringfence_elections.expire(p_sessions text[], p_timeline bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform from ringfence_elections.installation for update;
     delete from ringfence_elections.session s
      where s.id = any (p_sessions) and (s.timeline <> p_timeline or s.expires_at <= clock_timestamp());
+    update ringfence_elections.session s set expires_at = clock_timestamp() + s.ttl * interval '1 millisecond'
+     where s.id = any (p_sessions) and ringfence_elections.too_long(s);
 end $$;
+
+-- too_long returns whether a session expires later than a renewal now would make it.
+create or replace function ringfence_elections.too_long(s ringfence_elections.session) returns boolean
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select s.expires_at > clock_timestamp() + s.ttl * interval '1 millisecond'
+$$;
 
 -- front deletes sessions that are over from the first two places of elections. A place that a
 -- deletion frees is looked at as well.
@@ -104,7 +113,7 @@ begin
          cross join lateral (
                select c.session from ringfence_elections.candidate c where c.resource = r.resource order by c.token limit 2) f
           join ringfence_elections.session s on s.id = f.session
-         where s.timeline <> p_timeline or s.expires_at <= clock_timestamp();
+         where s.timeline <> p_timeline or s.expires_at <= clock_timestamp() or ringfence_elections.too_long(s);
         exit when v_over is null;
         perform ringfence_elections.expire(v_over, p_timeline);
     end loop;
@@ -315,7 +324,8 @@ begin
     loop
         select array_agg(distinct s.id) into v_over
           from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
-         where c.resource = p_resource and (s.timeline <> v_timeline or s.expires_at <= clock_timestamp());
+         where c.resource = p_resource
+           and (s.timeline <> v_timeline or s.expires_at <= clock_timestamp() or ringfence_elections.too_long(s));
         exit when v_over is null;
         perform ringfence_elections.expire(v_over, v_timeline);
     end loop;
@@ -384,10 +394,22 @@ begin
     delete from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token;
 end $$;
 
+-- silent returns whether the triggers send no notices in this transaction: a client sends them later, or
+-- the server's queue of notices is half full, because a session that listens has left a transaction open.
+-- The commit of a transaction with a notice fails when the queue is full. A notice that is lost costs
+-- only time.
+create or replace function ringfence_elections.silent() returns boolean
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select current_setting('ringfence_elections.quiet', true) = 'on' or pg_notification_queue_usage() >= 0.5
+$$;
+
 -- changed tells the watchers of elections that a leader is ready.
 create or replace function ringfence_elections.changed() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
+    if ringfence_elections.silent() then
+        return null;
+    end if;
     perform pg_notify('ringfence_e_' || r.resource, '') from (select distinct c.resource from changed c) r;
     return null;
 end $$;
@@ -398,7 +420,7 @@ end $$;
 create or replace function ringfence_elections.led() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if current_setting('ringfence_elections.quiet', true) = 'on' then
+    if ringfence_elections.silent() then
         return null;
     end if;
     perform pg_notify('ringfence_e_' || c.resource, '') from changed c
@@ -413,7 +435,7 @@ create or replace function ringfence_elections.removed() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence_elections.durable();
-    if current_setting('ringfence_elections.quiet', true) = 'on' then
+    if ringfence_elections.silent() then
         return null;
     end if;
     perform pg_notify('ringfence_e_' || r.resource, '') from (select distinct c.resource from changed c) r;
