@@ -39,7 +39,7 @@ func (p *program) install(ctx context.Context, c *config, o options) error {
 
 // installCoordinator prepares a coordinator that has a schema. In a guarded database it is prepared
 // for the guard's role, the role of GUARD_COORDINATOR and GUARD_POSTGRES_LEADERS. Elsewhere the role
-// of GUARD_COORDINATOR prepares it for itself.
+// of GUARD_COORDINATOR prepares it for itself, unless the operator has named other databases.
 func (p *program) installCoordinator(ctx context.Context, c *config, o options, stores []target) error {
 	installer, ok := coordinators.Installers[c.Coordinator.Scheme()]
 	if !ok {
@@ -58,6 +58,8 @@ func (p *program) installCoordinator(ctx context.Context, c *config, o options, 
 		roles = append(roles, of.PostgresLeaders...)
 		slices.Sort(roles)
 		url, roles = of.PostgresAdmin.Reveal(), slices.Compact(roles)
+	} else if o.place.databases != "" {
+		return nil
 	}
 	if o.printOnly {
 		fmt.Fprint(p.Stdout, installer.Script(roles...))

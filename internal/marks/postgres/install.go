@@ -103,10 +103,10 @@ func Install(ctx context.Context, url, guard string, leaders ...string) error {
 		return fmt.Errorf("install: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if err := newerInstalled(ctx, conn); err != nil {
-		return err
+	if err = newerInstalled(ctx, conn); err == nil {
+		err = runInstall(ctx, conn, text)
 	}
-	if err := runInstall(ctx, conn, text); err != nil {
+	if err != nil {
 		return fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, guard))
 	}
 	return nil
@@ -154,7 +154,7 @@ func newerInstalled(ctx context.Context, conn *pgx.Conn) error {
 	err = conn.QueryRow(ctx,
 		"select coalesce(pg_catalog.max(version), 0) from ringfence.installation").Scan(&version)
 	if err == nil && version > Version {
-		return fmt.Errorf("install: the database has schema version %d, this program knows %d: "+
+		return fmt.Errorf("the database has schema version %d, this program knows %d: "+
 			"use the newer program", version, Version)
 	}
 	return err
@@ -172,7 +172,7 @@ func installHint(err error, guard string) string {
 	case "40P01", "55P03": // deadlock_detected, lock_not_available
 		return " (sessions hold locks on the schema ringfence: try again; pg_locks says which)"
 	case "42501": // insufficient_privilege
-		return " (the installing role has to own the database and be able to grant " +
+		return " (set GUARD_POSTGRES_ADMIN to the URL of a role that owns the database and can grant " +
 			"pg_signal_backend and pg_read_all_stats; " +
 			"or give the output of guard install --print to somebody who can)"
 	}
