@@ -57,6 +57,10 @@ func (p *patient) Write(b []byte) (n int, err error) {
 
 // extend moves the deadline once half of it is used up, so that most writes need not set it.
 func (p *patient) extend() {
+	if p.left.Load() {
+		p.linger()
+		return
+	}
 	stall := p.stall()
 	if p.alive.Check == nil || time.Until(p.until) > stall/2 {
 		return
@@ -67,7 +71,7 @@ func (p *patient) extend() {
 		_ = p.conn.SetWriteDeadline(Past) // ours may have replaced the one that the end of ctx has set
 	}
 	if p.left.Load() {
-		_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
+		p.linger()
 	}
 }
 
@@ -85,7 +89,7 @@ func (p *patient) gone() bool {
 	return err == nil && !alive
 }
 
-// linger limits the time for what the client still gets, once it has sent its last byte.
+// linger limits the time for each write to a client that has sent its last byte.
 func (p *patient) linger() {
 	p.left.Store(true)
 	_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))

@@ -38,7 +38,7 @@ type End struct {
 // Past is a deadline that ends the calls that are under way.
 var Past = time.Unix(1, 0)
 
-// Linger is how long a relay waits for the server to finish after the client has left.
+// Linger is how long a relay waits for a client that has sent its last byte and does not read.
 const Linger = 5 * time.Second
 
 // Leg is one connection of a relay.
@@ -59,8 +59,8 @@ type Relay struct {
 // Start starts a relay that goes on until one side or ctx ends. The connections must have no
 // deadlines. alive is asked about a client that does not read. The caller must Wait.
 //
-// When the client leaves, the relay half-closes the server's connection; the server may finish what
-// it was sent for at most Linger. When the server leaves, the client's connection stays open: the
+// When the client leaves, or has only sent its last byte, the relay half-closes the server's
+// connection. The server finishes what it was sent, as it does for a client of its own. When the server leaves, the client's connection stays open: the
 // caller sets a write deadline, says why, and closes it. When ctx ends, both directions stop where
 // they are.
 //
@@ -77,10 +77,6 @@ func Start(ctx context.Context, client, server Leg, up, down Walker, alive Liven
 			return // the hook has stopped both; TLS would wait for a server that does not read
 		}
 		CloseWrite(upward.out.w.(net.Conn))
-		_ = server.SetReadDeadline(time.Now().Add(Linger))
-		if ctx.Err() != nil {
-			_ = server.SetReadDeadline(Past) // the hook's may have been before ours
-		}
 	}
 	downward := &flow{walker: down, early: server.Early, from: ServerSide, to: ClientSide}
 	downward.ended = func(e End) {

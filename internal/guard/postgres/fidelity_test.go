@@ -76,6 +76,12 @@ var dialogues = map[string][][]byte{
 	"prepare and deallocate": {encode('Q',
 		"prepare q(int) as select $1; execute q(5); deallocate all\x00")},
 	"a goodbye": {encode('Q', "select 1\x00"), encode('X')},
+	"requests, and in the same packet one of an impossible length": {join(
+		encode('Q', "select 1\x00"), encode('Q', "select 2\x00"), []byte{'Q', 0, 0, 0, 3})},
+	"an answer that comes 7 s after the client's last byte": {
+		encode('Q', "select 1\x00"), encode('Q', "select pg_sleep(7)\x00")},
+	"the end of the own backend, after the last byte": {encode('Q', "select 1\x00"),
+		encode('Q', "select pg_terminate_backend(pg_backend_pid())\x00")},
 }
 
 func chopped(b []byte) (parts [][]byte) {

@@ -146,7 +146,7 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session
 	}
 	var handshake *handshakeError
 	switch {
-	case errors.Is(err, errDirectTLS):
+	case errors.Is(err, errDirectTLS), errors.Is(err, errLength):
 		return nil, nil
 	case errors.As(err, &handshake):
 		return nil, p.failHandshake(loginCtx, handshake)

@@ -91,7 +91,7 @@ func (s *session) end(end relay.End) error {
 	}
 	_ = s.server.Close()
 	s.client.Seat.Leave()
-	if end.Side == relay.ClientSide && !drained && !overtaken {
+	if end.Side == relay.ClientSide && !drained && !overtaken && s.down.shutdown == nil {
 		return clientError(end.Err)
 	}
 	if errors.Is(end.Err, relay.ErrStuck) {

@@ -37,9 +37,11 @@ type startup struct {
 
 type param struct{ name, value string }
 
-// errDirectTLS means that the client starts with TLS. It gets no answer, because it could not parse
-// one; Postgres does the same.
-var errDirectTLS = errors.New("the client starts with TLS, for which this guard has no certificate")
+// What these clients get is no answer, as from Postgres.
+var (
+	errDirectTLS = errors.New("the client starts with TLS, for which this guard has no certificate")
+	errLength    = errors.New("invalid length of startup packet: whoever sent it does not speak the protocol")
+)
 
 // protocolError is a violation of the protocol that no Postgres server would accept either.
 type protocolError struct{ what string }
@@ -60,7 +62,7 @@ func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
 	}
 	length := binary.BigEndian.Uint32(head)
 	if length < 8 || length > maxStartupPacket {
-		return nil, 0, violation("invalid length of startup packet: %d bytes", length)
+		return nil, 0, errLength
 	}
 	packet = make([]byte, length)
 	if _, err := io.ReadFull(r, packet); err != nil {

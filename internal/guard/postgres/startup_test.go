@@ -221,12 +221,23 @@ func opening(t *testing.T, addr string, sent packets) string {
 	}
 }
 
-func TestAClientThatStartsWithTLSIsClosedSilently(t *testing.T) {
+func TestWhatIsNoStartupPacketIsClosedSilently(t *testing.T) {
 	g := fenced(t)
-	w := dialWire(t, g.Addr)
-	w.send([]byte{guard.TLSHandshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3})
-	if b, _ := io.ReadAll(w); len(b) != 0 {
-		t.Errorf("answered %q", b)
+	for name, sent := range map[string][]byte{
+		"TLS":              {guard.TLSHandshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3},
+		"a goodbye":        encode('X'), // of a client that has not logged in
+		"too short":        {0, 0, 0, 7, 0, 3, 0, 0},
+		"too long":         {0, 1, 0, 0, 0, 3, 0, 0},
+		"another protocol": []byte("GET / HTTP/1.1\r\n\r\n"),
+	} {
+		for by, addr := range map[string]string{"the server": g.pg.Addr(), "the guard": g.Addr} {
+			w := dialWire(t, addr)
+			w.send(sent)
+			_ = w.Conn.(interface{ CloseWrite() error }).CloseWrite()
+			if b, _ := io.ReadAll(w); len(b) != 0 {
+				t.Errorf("%s: %s answered %q", name, by, b)
+			}
+		}
 	}
 }
 

@@ -9,35 +9,38 @@ type up struct {
 }
 
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
-	passes, err := u.count(b)
-	if !passes || err != nil {
-		return len(b), err
+	passes, invalid := u.count(b)
+	if passes == 0 {
+		return len(b), invalid
 	}
-	n, err := w.Write(b)
-	if err == nil {
-		u.progress.passed()
+	n, err := w.Write(b[:passes])
+	if err != nil {
+		return n, err
 	}
-	return n, err
+	u.progress.passed()
+	return len(b), invalid
 }
 
-// count records what is about to be passed on. It returns false once nothing more is.
-func (u *up) count(b []byte) (passes bool, err error) {
+// count records what is about to be passed on, and returns how much that is: nothing once the session
+// is quiet, and nothing of a header that is invalid. The server executes what came before it.
+func (u *up) count(b []byte) (passes int, invalid error) {
 	u.progress.mu.Lock()
 	defer u.progress.mu.Unlock()
 	if u.progress.closed != nil {
-		return false, nil
+		return 0, nil
 	}
-	for len(b) > 0 {
-		n, complete, err := u.next(b)
+	for passes < len(b) {
+		n, complete, err := u.next(b[passes:])
 		if err != nil {
-			return false, err
+			invalid = err
+			break
 		}
 		if complete {
 			u.progress.sent(u.kind())
 		}
-		b = b[n:]
+		passes += n
 	}
 	u.progress.midMessage = !u.boundary()
-	u.progress.passing = true
-	return true, nil
+	u.progress.passing = passes > 0
+	return passes, invalid
 }
