@@ -116,6 +116,7 @@ func TestAPromotionEndsEveryTermAndTokensRise(t *testing.T) {
 func TestADumpThatIsRestoredIsAnotherIssuer(t *testing.T) {
 	t.Parallel()
 	d := fresh(t)
+	serverstest.NotOlder(t, d.pg, "pg_dump")
 	c := openWith(t, d.url(), long, nil)
 	old := electiontest.Win(t, c, "orders", "a")
 	file := filepath.Join(t.TempDir(), "dump")

@@ -12,6 +12,7 @@ import (
 // restored dumps a realm's database and restores it as another one on the same server.
 func (r *realm) restored(extra ...string) *realm {
 	r.t.Helper()
+	serverstest.NotOlder(r.t, r.pg, "pg_dump")
 	ctx, cancel := r.bounded()
 	defer cancel()
 	arguments := append(extra, "-d", r.pg.URL("postgres", r.name))
@@ -69,6 +70,7 @@ func TestACopyIsUnsealed(t *testing.T) {
 // Data alone go through the triggers, like other writes.
 func TestDataAloneAreNotRestoredPastASeal(t *testing.T) {
 	r := newRealm(t)
+	serverstest.NotOlder(t, r.pg, "pg_dump")
 	r.do(r.admitted(claimed(5)), insert)
 	ctx, cancel := r.bounded()
 	defer cancel()

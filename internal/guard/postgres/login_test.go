@@ -116,6 +116,7 @@ func (g *guarded) programs(t *testing.T) {
 	if !strings.HasSuffix(out, "\n2000\n") {
 		t.Errorf("psql: %q", out)
 	}
+	serverstest.NotOlder(t, g.pg, "pg_dump")
 	dump := filepath.Join(dir, "dump")
 	g.program(t, "trusted", "pg_dump", "-Fc", "-n", "shop", "-f", dump)
 	g.program(t, "trusted", "psql", "-c", "drop table shop.item")
@@ -188,6 +189,7 @@ func (g *guarded) replication(t *testing.T) {
 	}
 	_, err = old.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll()
 	wantCode(t, err, "RF001")
+	serverstest.NotOlder(t, g.pg, "pg_basebackup")
 	dir := filepath.Join(t.TempDir(), "copy")
 	g.program(t, "mover", "pg_basebackup", "-D", dir, "-X", "stream", "-c", "fast",
 		"--no-sync", "--no-slot")

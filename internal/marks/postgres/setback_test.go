@@ -93,14 +93,15 @@ func (r *realm) stopped(t *testing.T, meanwhile func()) {
 }
 
 func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
-	for name, copyData := range map[string]func(r *realm, data, to string){
-		"a snapshot of the disk": func(r *realm, data, to string) {
+	for name, copyData := range map[string]func(t *testing.T, r *realm, data, to string){
+		"a snapshot of the disk": func(t *testing.T, r *realm, data, to string) {
 			r.stopped(t, func() { program(t, "cp", "-a", data, to) })
 			// after the restart the mark is unconfirmed, and the copy must have it confirmed
 			r.lead(t, claimed(5))
 			r.stopped(t, func() { program(t, "rm", "-rf", to); program(t, "cp", "-a", data, to) })
 		},
-		"a base backup": func(r *realm, data, to string) {
+		"a base backup": func(t *testing.T, r *realm, data, to string) {
+			serverstest.NotOlder(t, r.pg, "pg_basebackup")
 			program(t, "pg_basebackup", "-d", r.url("postgres"), "-D", to, "-X",
 				"stream", "-c", "fast")
 			program(t, "chown", "-R", "--reference="+data, to)
@@ -111,7 +112,7 @@ func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
 			old, newer := r.lead(t, claimed(5)), claimed(7)
 			r.enters(t, old, pgx.TxOptions{})
 			backup := data + "-copy"
-			copyData(r, data, backup)
+			copyData(t, r, data, backup)
 			r.lead(t, newer)
 			r.stopped(t, func() { program(t, "rm", "-rf", data); program(t, "mv", backup, data) })
 			r.s = r.open(t, Options{}) // the guard is restarted too
@@ -136,6 +137,7 @@ func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
 // dump copies the database with pg_dump; restore restores it into the running server.
 func (r *realm) dump(t *testing.T, more ...string) (restore func()) {
 	t.Helper()
+	serverstest.NotOlder(t, r.pg, "pg_dump")
 	file := filepath.Join(t.TempDir(), "dump")
 	program(t, "pg_dump", append(more, "-Fc", "-f", file, r.url("postgres"))...)
 	return func() {
