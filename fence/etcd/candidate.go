@@ -29,26 +29,30 @@ func (e *candidate) exists() clientv3.Cmp { return cluster.Holds(e.Key, e.Token(
 // opsMost is how many operations a transaction may have: less than etcd's default of 128.
 const opsMost = 100
 
-// exist tells which of these candidates exist, in linearizable reads.
-func (c *Coordinator) exist(ctx context.Context, all []*candidate) (map[string]bool, error) {
-	there := make(map[string]bool, len(all))
-	for len(all) > 0 {
+// exist tells which of these candidates exist, and the Raft term of the cluster. It makes one
+// linearizable read at least: of the issuer's key, which is there without candidates, too.
+func (c *Coordinator) exist(
+	ctx context.Context, all []*candidate,
+) (there map[string]bool, term uint64, err error) {
+	there = make(map[string]bool, len(all))
+	for first := true; first || len(all) > 0; first = false {
 		some := all[:min(len(all), opsMost)]
 		all = all[len(some):]
-		var gets []clientv3.Op
+		gets := []clientv3.Op{clientv3.OpGet(c.client.IssuerKey(), clientv3.WithKeysOnly())}
 		for _, e := range some {
 			gets = append(gets, clientv3.OpGet(e.Key, clientv3.WithKeysOnly()))
 		}
 		resp, err := c.client.Txn(ctx).Then(gets...).Commit()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
+		term = resp.Header.RaftTerm
 		for i, e := range some {
-			kvs := resp.Responses[i].GetResponseRange().Kvs
+			kvs := resp.Responses[i+1].GetResponseRange().Kvs
 			there[e.Key] = len(kvs) == 1 && kvs[0].CreateRevision == int64(e.Token())
 		}
 	}
-	return there, nil
+	return there, term, nil
 }
 
 // Await implements campaign.Candidate. The lease was renewed less than half of its time ago then.

@@ -41,12 +41,35 @@
 // time to live with one request, and then reads which of its candidates exist. A candidate that is
 // read after the renewal began was under the lease at that time, so its term lasts from the start
 // of that request for the time to live. etcd counts from when it received the request, which is
-// later.
+// later. The read also decides whether the renewal counts at all (see below).
 //
 // A candidate asks in one transaction whether its key is still the one that it enrolled, and which
 // key has the greatest create revision below its own. It watches that key and its own, and nobody
 // else: a death in an election of a thousand wakes one candidate. Waking proves nothing, so it asks
 // again. It has won when there is no key below its own.
+//
+// # Which renewal counts
+//
+// The leader of a cluster renews a lease in its memory and asks no other member. One that was
+// deposed while it was frozen or cut off renews leases until it hears of that, and its successor
+// lets them run out without these renewals. So a renewal counts only if its answer has the same
+// Raft term, T, as a linearizable read that began after it. Then the leader of T has renewed the
+// lease, and no later leader was elected before that:
+//
+//   - The term in an answer is that of the last log entry that the member has applied. In the
+//     answer to a renewal it was taken before the renewal. So an entry of T was committed by then,
+//     and no leader of an earlier term can have a read confirmed any more.
+//   - A leader confirms reads only after an entry of its own term is committed, and the member that
+//     answers has applied that entry. So no leader of a later term has confirmed this one: the
+//     leader of T has, by a majority that had not left T when the read began. Therefore every later
+//     leader was elected after that, and so after the renewal.
+//   - A member stops renewing leases for an earlier term before it applies an entry of T. So the
+//     member that was asked was the leader of T, or passed the request on to it.
+//   - The leader of T keeps the lease for its time to live from the renewal on. A later one counts
+//     that time from its own election, which is later still.
+//
+// If the terms differ, the cluster has just elected a leader, or a member lags behind. Then the
+// renewal does not count, and the next one comes soon.
 //
 // # What goes wrong elsewhere, and here does not
 //

@@ -46,17 +46,22 @@ func (s *session) Candidate(r fence.Resource, holder string) *candidate {
 
 // Beat implements campaign.Session: it renews the lease, and then reads which candidates there are.
 // The order matters: a candidate that is read after the renewal began was under the lease at that
-// time, so it lasts as long as the lease.
+// time, so it lasts as long as the lease. The read also shows whether the renewal counts; the
+// package documentation says why.
 func (s *session) Beat(start time.Time) error {
 	ctx, cancel := context.WithTimeout(s.c.ctx, s.Timeout/4)
 	defer cancel()
-	if _, err := s.c.client.KeepAliveOnce(ctx, s.lease); err != nil {
+	renewal, err := s.c.client.KeepAliveOnce(ctx, s.lease)
+	if err != nil {
 		return s.over(err)
 	}
 	members := s.Enrolled()
-	there, err := s.c.exist(ctx, members)
-	if err != nil {
+	there, term, err := s.c.exist(ctx, members)
+	switch {
+	case err != nil:
 		return err
+	case renewal.RaftTerm != term:
+		return errOldRenewal
 	}
 	s.Confirm(start)
 	for _, member := range members {
@@ -68,6 +73,9 @@ func (s *session) Beat(start time.Time) error {
 	}
 	return s.over(s.sweep(ctx))
 }
+
+// errOldRenewal: the member that renewed the lease may have been deposed by then.
+var errOldRenewal = errors.New("etcd has elected another leader, which may not know of the renewal")
 
 // errLeaseOver is the end of a session whose lease etcd has ended: it was revoked, or ran out.
 var errLeaseOver = fmt.Errorf("%w: etcd has ended the lease", fence.ErrExpired)
