@@ -69,7 +69,7 @@
 //     that time from its own election, which is later still.
 //
 // If the terms differ, the cluster has just elected a leader, or a member lags behind. Then the
-// renewal does not count, and the next one comes soon.
+// renewal does not count, and the session renews once more at once.
 //
 // # What goes wrong elsewhere, and here does not
 //
@@ -81,6 +81,9 @@
 //   - A key that is deleted while its lease lives: the term ends, because the beat reads the keys.
 //   - A watch that was compacted, or whose member has lost its leader, fails. Then the candidate asks
 //     again. It does so after each session timeout, too, in case a notice was lost.
+//   - A frozen member: requests go to the members in turn, so one of three would keep a heartbeat
+//     waiting each time. A heartbeat tries twice, and deletes what belongs to nobody only after the
+//     terms are confirmed.
 //   - Two keys that one transaction made share a create revision. Nobody leads then, and the error
 //     names the keys. Ringfence makes no such keys.
 //

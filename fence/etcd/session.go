@@ -44,26 +44,20 @@ func (s *session) Candidate(r fence.Resource, holder string) *candidate {
 	}}
 }
 
-// Beat implements campaign.Session: it renews the lease, and then reads which candidates there are.
-// The order matters: a candidate that is read after the renewal began was under the lease at that
-// time, so it lasts as long as the lease. The read also shows whether the renewal counts; the
-// package documentation says why.
+// Beat implements campaign.Session. It tries to renew twice: a frozen member keeps the first try
+// waiting, and the library sends the second one to another. What is deleted afterwards belongs to
+// nobody, so an error there suspends no term.
 func (s *session) Beat(start time.Time) error {
-	ctx, cancel := context.WithTimeout(s.c.ctx, s.Timeout/4)
-	defer cancel()
-	renewal, err := s.c.client.KeepAliveOnce(ctx, s.lease)
-	if err != nil {
-		return s.over(err)
+	members, there, err := s.renew(s.Timeout / 8)
+	if err != nil && s.Ended() == nil {
+		members, there, err = s.renew(s.Timeout / 4)
 	}
-	members := s.Enrolled()
-	there, term, err := s.c.exist(ctx, members)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case renewal.RaftTerm != term:
-		return errOldRenewal
 	}
 	s.Confirm(start)
+	ctx, cancel := context.WithTimeout(s.c.ctx, s.Timeout/8)
+	defer cancel()
 	for _, member := range members {
 		if there[member.Key] {
 			member.Confirm(start)
@@ -71,7 +65,33 @@ func (s *session) Beat(start time.Time) error {
 			member.Lose(s.whyGone(ctx))
 		}
 	}
-	return s.over(s.sweep(ctx))
+	if err := s.sweep(ctx); err != nil {
+		s.c.log.Debug("the next heartbeat deletes what belongs to nobody", "error", err)
+	}
+	return nil
+}
+
+// renew renews the lease, and then reads which candidates there are. The order matters: a candidate
+// that is read after the renewal began was under the lease at that time, so it lasts as long as the
+// lease. The read also shows whether the renewal counts; the package documentation says why.
+func (s *session) renew(
+	limit time.Duration,
+) (members []*candidate, there map[string]bool, err error) {
+	ctx, cancel := context.WithTimeout(s.c.ctx, limit)
+	defer cancel()
+	renewal, err := s.c.client.KeepAliveOnce(ctx, s.lease)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		s.End(errLeaseOver)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	members = s.Enrolled()
+	there, term, err := s.c.exist(ctx, members)
+	if err == nil && renewal.RaftTerm != term {
+		err = errOldRenewal
+	}
+	return members, there, err
 }
 
 // errOldRenewal: the member that renewed the lease may have been deposed by then.
@@ -79,14 +99,6 @@ var errOldRenewal = errors.New("etcd has elected another leader, which may not k
 
 // errLeaseOver is the end of a session whose lease etcd has ended: it was revoked, or ran out.
 var errLeaseOver = fmt.Errorf("%w: etcd has ended the lease", fence.ErrExpired)
-
-// over ends the session if an error says that etcd has ended the lease. It returns the error.
-func (s *session) over(err error) error {
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		s.End(errLeaseOver)
-	}
-	return err
-}
 
 // whyGone says why a key of the session is gone: it was deleted, or the lease has ended. etcd rounds the
 // time that is left down to seconds, so 0 is a lease in its last second, as one of 1 s always is. One that
