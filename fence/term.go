@@ -21,8 +21,8 @@ func (s State) String() string { return [...]string{"active", "suspended", "lost
 
 // Backing is the coordinator's side of a term. Its methods affect this term and no other.
 type Backing interface {
-	// Acknowledge publishes that this leader is ready. It fails once the term is over at the
-	// coordinator.
+	// Acknowledge publishes that this leader is ready, or will as soon as the coordinator takes
+	// writes. It fails once the term is over at the coordinator.
 	Acknowledge(ctx context.Context) error
 	// Release gives the term up at the coordinator and frees what belongs to it. It is called once,
 	// after the term is lost. After an error the next leader may have to wait for the session

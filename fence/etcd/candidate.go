@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -17,7 +18,8 @@ import (
 // candidate is a key in an election. Its token is the create revision.
 type candidate struct {
 	campaign.Standing
-	s *session
+	s       *session
+	overdue atomic.Bool // it is acknowledged, and not shown as ready
 }
 
 // Leave implements campaign.Candidate.

@@ -65,8 +65,22 @@ func (s *session) Beat(start time.Time) error {
 			member.Lose(s.whyGone(ctx))
 		}
 	}
-	if err := s.sweep(ctx); err != nil {
-		s.c.log.Debug("the next heartbeat deletes what belongs to nobody", "error", err)
+	if err := errors.Join(s.sweep(ctx), publish(ctx, members)); err != nil {
+		s.c.log.Debug("the next heartbeat cleans up", "error", err)
+	}
+	return nil
+}
+
+// publish shows leaders as ready for which etcd had no space.
+func publish(ctx context.Context, members []*candidate) error {
+	for _, e := range members {
+		if !e.overdue.Load() {
+			continue
+		}
+		if published, err := e.publish(ctx); !published {
+			return err // nil: etcd still has no space
+		}
+		e.overdue.Store(false)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
@@ -42,21 +43,35 @@ func (e *candidate) deleted(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Acknowledge implements fence.Backing.
+// Acknowledge implements fence.Backing. While etcd has no space left, it only makes sure that the
+// term exists: whoever gives up a term then cannot enrol again. The session publishes it later.
 func (e *candidate) Acknowledge(ctx context.Context) error {
-	_, err := cluster.Ask(ctx, e.s.c.client, "acknowledge the term", func(ctx context.Context) (struct{}, error) {
-		ready := cluster.Value{Holder: e.Holder, Ready: true}.String()
-		resp, err := e.s.c.client.Txn(ctx).If(e.exists()).
-			Then(clientv3.OpPut(e.Key, ready, clientv3.WithIgnoreLease())).Commit()
-		if err == nil && !resp.Succeeded {
-			err = cluster.ErrGone
-		}
-		return struct{}{}, err
-	})
-	if errors.Is(err, cluster.ErrGone) {
+	published, err := cluster.Ask(ctx, e.s.c.client, "acknowledge the term", e.publish)
+	switch {
+	case errors.Is(err, cluster.ErrGone):
 		return fence.ErrDeposed
+	case err == nil && !published:
+		e.overdue.Store(true)
+		e.s.c.log.Warn("this leader works, but is not shown as ready",
+			"resource", e.Resource, "token", e.Token(), "error", cluster.ErrNoSpace)
 	}
 	return err
+}
+
+// publish shows the leader as ready, unless etcd has no space left. It returns cluster.ErrGone if the
+// term is over.
+func (e *candidate) publish(ctx context.Context) (published bool, err error) {
+	ready := cluster.Value{Holder: e.Holder, Ready: true}.String()
+	resp, err := e.s.c.client.Txn(ctx).If(e.exists()).
+		Then(clientv3.OpPut(e.Key, ready, clientv3.WithIgnoreLease())).Commit()
+	switch {
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		_, err = e.position(ctx)
+		return false, err
+	case err == nil && !resp.Succeeded:
+		err = cluster.ErrGone
+	}
+	return err == nil, err
 }
 
 // Release implements fence.Backing: it deletes the candidate's key, which no other candidate ever

@@ -60,7 +60,7 @@ func (c *Client) failure(last error) string {
 	if errors.Is(last, context.DeadlineExceeded) || errors.Is(last, context.Canceled) {
 		return " (no answer of " + c.Hosts + ")"
 	}
-	return fmt.Sprintf(" (last failure at %s: %v)", c.Hosts, last)
+	return fmt.Sprintf(" (last failure at %s: %v)", c.Hosts, explain(last))
 }
 
 func isRefusal(err error) bool {
