@@ -88,7 +88,7 @@ func (s *store) send(ctx context.Context, args []any) (answer changed, err error
 			ctx context.Context, conn *pgx.Conn,
 		) (a changed, err error) {
 			into := []any{&a.outcome, &a.place, &a.leader, &a.holder, &a.versions}
-			err = row(ctx, conn, into, "change_documents($1, $2, $3, $4, $5, $6, $7, $8)", args...)
+			err = row(ctx, conn, into, "change_documents($1, $2, $3, $4, $5, $6, $7, $8, $9)", args...)
 			return a, unanswered(err)
 		})
 		if errors.Is(err, errNotInstalled) {

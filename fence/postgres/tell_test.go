@@ -89,7 +89,7 @@ func TestWhatAJobWritesSendsNoNoticeInItsTransaction(t *testing.T) {
 	hears := d.listens(t, channels...)
 	for _, call := range []string{
 		"stand('" + s.id + "', 'x', 'orders', 'a')",
-		"change_documents('{}', '{}', '{}', '{folder}', '{a}', '{0}', '{1}', array[''::bytea])",
+		"change_documents('{}', '{}', '{}', '{}', '{folder}', '{a}', '{0}', '{1}', array[''::bytea])",
 		"resign('" + s.id + "', 'x')",
 	} {
 		d.sql(t, "select ringfence_elections."+call)
