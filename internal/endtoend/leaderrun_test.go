@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -11,8 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/cli"
 )
 
 // psql runs `leader run orders -- psql …` through a guard. psql itself knows nothing of tokens.
@@ -125,43 +125,49 @@ func afterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T, s *sta
 	}
 }
 
-// A restored etcd issues revisions a second time. Its leader is refused until an operator decides, and
-// is not told that it is deposed.
-func TestTheLeaderOfARestoredEtcdIsRefusedUntilItIsAdopted(t *testing.T) {
-	etcd := serverstest.Etcd(t, servers.EtcdOptions{})
-	s := newStackWith(t, "etcd://"+etcd.Addr()+"/e2e")
+// A service manager starts it again whenever it ends. Each start uses up a number.
+func TestALeaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing.T) {
+	onEveryRestorable(t, leaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand)
+}
+
+func leaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing.T, r *restorable) {
+	s := newStackWith(t, r.url)
 	g := s.guard()
-	lead := func(note string) (string, error) {
-		out, err := s.psql(g, "insert into ledger (token, note) "+
-			"values (current_setting('fence.orders')::bigint, '"+note+"')").CombinedOutput()
-		return string(out), err
+	lead := func(note string) (code int, said string) {
+		cmd := s.psql(g, "insert into ledger (token, note) "+
+			"values (current_setting('fence.orders')::bigint, '"+note+"')")
+		out, err := cmd.CombinedOutput()
+		if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), string(out)
 	}
-	if out, err := lead("before the backup"); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	r.backUp(s.ctx)
+	if code, said := lead("before"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, said)
 	}
-	if err := etcd.Backup(s.ctx); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if out, err := lead("after the backup"); err != nil {
-			t.Fatalf("%v: %s", err, out)
+	mark, err := fence.ParseToken(s.column("select token::text from ledger")[0])
+	must(t, err)
+	must(t, r.restore(s.ctx))
+	const each = 2 // starts: with the first numbers, up to the mark, above it
+	for start := range 3 * each {
+		if start == each {
+			r.countTo(s.ctx, mark-each)
+		}
+		if start == 2*each {
+			r.countTo(s.ctx, mark+1)
+		}
+		code, said := lead("restored")
+		if code != cli.Error || !strings.Contains(said, "the coordinator went back") ||
+			!strings.Contains(said, "guard adopt --new-issuer orders") {
+			t.Errorf("start %d: exit code %d: %s", start+1, code, said)
 		}
 	}
-	if err := etcd.Restore(s.ctx); err != nil {
-		t.Fatal(err)
+	s.adopt()
+	if code, said := lead("adopted"); code != 0 {
+		t.Errorf("exit code %d: %s", code, said)
 	}
-	if out, err := lead("after the restore"); err == nil ||
-		!strings.Contains(out, "RF004") && !strings.Contains(out, "went back") {
-		t.Errorf("%v: %s", err, out)
-	}
-	if out, err := s.program("guard", "adopt", "--new-issuer", "orders").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if out, err := lead("adopted"); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	const after = "after the backup"
-	want := []string{"before the backup", after, after, after, "adopted"}
+	want := []string{"before", "adopted"}
 	if got := s.column("select note from ledger order by n"); !slices.Equal(got, want) {
 		t.Errorf("the ledger holds %q", got)
 	}
