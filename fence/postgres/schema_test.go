@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -55,6 +56,14 @@ func TestARoleWithoutPrivilegesIsToldWhatAnOperatorRuns(t *testing.T) {
 	if err := electiontest.Win(t, c, "orders", "a").Acknowledge(t.Context()); err != nil {
 		t.Error(err)
 	}
+	if err := Install(t.Context(), d.url()); err != nil { // for others: it keeps what it may
+		t.Fatal(err)
+	}
+	_, err = c.Candidates(t.Context(), "orders")
+	_, _, failed := c.Leaders(t.Context(), "orders")
+	if err := errors.Join(err, failed); err != nil {
+		t.Error(err)
+	}
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +99,27 @@ func TestARoleThatMayCreateASchemaNeedsNoOperator(t *testing.T) {
 	electiontest.Win(t, openWith(t, d.pg.URL(role, d.name), long, nil), "orders", "a")
 	if err := Install(t.Context(), d.url(), role); err != nil { // as an upgrade would
 		t.Error(err)
+	}
+}
+
+func TestAnInstallReplacesTheFunctionsOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	electiontest.Win(t, c, "orders", "a")
+	for name, columns := range map[string]string{
+		"leaders(p_resources text[]": "out issuer text, out tokens bigint[], out holders text[]",
+		"candidates(p_resource text": "out tokens bigint[], out holders text[], out ready boolean[], out wait double precision",
+	} {
+		name = "ringfence_elections." + name
+		d.sql(t, "drop function "+name+")")
+		d.sql(t, "create function "+name+", "+columns+") language plpgsql as 'begin end'")
+	}
+	if err := Install(t.Context(), d.url()); err != nil {
+		t.Fatal(err)
+	}
+	if _, leaders, err := c.Leaders(t.Context(), "orders"); err != nil || leaders[0].ID == "" {
+		t.Errorf("the leader is %+v, %v", leaders, err)
 	}
 }
 

@@ -289,9 +289,21 @@ begin
      where c.session = p_session and (p_only is null or c.id = any (p_only));
 end $$;
 
+-- leaders and candidates return more columns since version 3. They are dropped only for that, because
+-- the privileges of roles that this installation does not name go with them.
+do $$
+declare
+    f regprocedure;
+begin
+    for f in select p.oid from pg_proc p
+              where p.oid in (to_regprocedure('ringfence_elections.leaders(text[])'), to_regprocedure('ringfence_elections.candidates(text)'))
+                and 'ids' <> all (p.proargnames) loop
+        execute format('drop function %s', f);
+    end loop;
+end $$;
+
 -- leaders returns the issuer and the leader of each resource, token 0 where nobody leads. The last
 -- statement reads all of it at one moment.
-drop function if exists ringfence_elections.leaders(text[]);
 create or replace function ringfence_elections.leaders(
     p_resources text[], out issuer text, out tokens bigint[], out ids text[], out holders text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -313,7 +325,6 @@ end $$;
 
 -- candidates lists an election in order of tokens. wait is when the next session of it expires, in
 -- seconds from now.
-drop function if exists ringfence_elections.candidates(text);
 create or replace function ringfence_elections.candidates(
     p_resource text, out tokens bigint[], out ids text[], out holders text[], out ready boolean[], out wait double precision)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -573,3 +584,16 @@ end $$;
 revoke all on schema ringfence_elections from public;
 revoke all on all tables in schema ringfence_elections from public;
 revoke all on all functions in schema ringfence_elections from public;
+
+-- A function that was dropped above, or is new, belongs to the role that installs, such as an operator's.
+-- All are to belong to the owner of the schema, as the tables do.
+do $$
+declare
+    f record;
+begin
+    for f in select p.oid::regprocedure as name, n.nspowner::regrole as owner
+               from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+              where n.nspname = 'ringfence_elections' and p.proowner <> n.nspowner loop
+        execute format('alter function %s owner to %s', f.name, f.owner);
+    end loop;
+end $$;
