@@ -202,9 +202,14 @@ func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 		`"candidates":[` +
 		`{"token":"1","holder":"host a:1","ready":true},` +
 		`{"token":"2","holder":"b:2","ready":false}]}` + "\n"
-	if l.out.String() != want {
-		t.Errorf("got  %swant %s", l.out, want)
+	if got := withoutIDs(l.out.String()); got != want {
+		t.Errorf("got  %swant %s", got, want)
 	}
+}
+
+// withoutIDs removes the identities of candidates, which are random.
+func withoutIDs(text string) string {
+	return regexp.MustCompile(`"id":"[^"]+",`).ReplaceAllString(text, "")
 }
 
 func TestStatusExits1WhenNobodyLeads(t *testing.T) {
@@ -242,17 +247,17 @@ func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.out.Await(t, `"leader":{"token":"1","holder":"a:1","ready":false}}`)
+	l.out.Await(t, `"holder":"a:1","ready":false}}`)
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.out.Await(t, `"leader":{"token":"1","holder":"a:1","ready":true}}`)
+	l.out.Await(t, `"holder":"a:1","ready":true}}`)
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }() // no change of leadership
 	leadertest.Eventually(t, "there are two candidates", func() bool { return len(l.queue()) == 2 })
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.out.Await(t, `"leader":{"token":"2","holder":"b:2","ready":false}}`)
+	l.out.Await(t, `"holder":"b:2","ready":false}}`)
 	l.signals <- syscall.SIGINT
 	l.exits(cli.Done)
 	lines := strings.Split(strings.TrimSpace(l.out.String()), "\n")
