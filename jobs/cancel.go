@@ -31,7 +31,7 @@ func (a *assigner) cancelAsked() error {
 		if err == nil && r.State == Waiting {
 			writes = append(writes, a.q.cancelNow(r, a.q.now())...)
 		}
-		_, err = a.q.docs.Change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})
+		_, err = a.q.change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})
 		if err != nil && !errors.Is(err, documents.ErrConflict) {
 			return err
 		}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -72,17 +73,20 @@ func (m *move) prepare(ids []ID) (moved []ID, writes []documents.Write, err erro
 	return moved, writes, nil
 }
 
-// make makes the steps of these jobs in one change. If one of the jobs has changed meanwhile, each
-// gets a change of its own.
+// make makes the steps of these jobs in one change. If one of the jobs has changed meanwhile, or
+// together they are too large, each gets a change of its own.
 func (m *move) make(moved []ID, writes []documents.Write) error {
-	err := m.change(moved, writes)
-	if !errors.Is(err, documents.ErrConflict) || len(moved) == 1 {
-		return ignoreConflict(err)
+	if len(moved) == 1 {
+		return m.ignore(moved[0], m.change(m.a.q.change, moved, writes))
+	}
+	err := m.change(m.a.q.docs.Change, moved, writes)
+	if !errors.Is(err, documents.ErrConflict) && !errors.Is(err, documents.ErrTooLarge) {
+		return err
 	}
 	for _, id := range moved {
 		one, writes, err := m.prepare([]ID{id})
 		if err == nil && len(writes) > 0 {
-			err = ignoreConflict(m.change(one, writes))
+			err = m.make(one, writes)
 		}
 		if err != nil {
 			return err
@@ -91,10 +95,10 @@ func (m *move) make(moved []ID, writes []documents.Write) error {
 	return nil
 }
 
-func (m *move) change(moved []ID, writes []documents.Write) error {
-	_, err := m.a.q.docs.Change(m.a.ctx, documents.Change{
-		While: []fence.Claim{m.a.claim}, Writes: writes,
-	})
+func (m *move) change(
+	send func(context.Context, documents.Change) ([]int64, error), moved []ID, writes []documents.Write,
+) error {
+	_, err := send(m.a.ctx, documents.Change{While: []fence.Claim{m.a.claim}, Writes: writes})
 	if err == nil || errors.Is(err, documents.ErrUnknown) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -103,9 +107,14 @@ func (m *move) change(moved []ID, writes []documents.Write) error {
 	return err
 }
 
-// ignoreConflict: a job that somebody else has changed is looked at again when a watch shows it.
-func ignoreConflict(err error) error {
-	if errors.Is(err, documents.ErrConflict) {
+// ignore: a job that somebody else has changed is looked at again when a watch shows it. One that is
+// too large even by itself stops no other.
+func (m *move) ignore(id ID, err error) error {
+	switch {
+	case errors.Is(err, documents.ErrConflict):
+		return nil
+	case errors.Is(err, documents.ErrTooLarge):
+		m.a.log.Error("a job is stuck", "job", string(id), "error", err)
 		return nil
 	}
 	return err

@@ -268,7 +268,7 @@ func (q *Queue) stepFrom(
 				return r, err
 			}
 			var versions []int64
-			versions, err = q.docs.Change(ctx, documents.Change{While: while, Writes: writes})
+			versions, err = q.change(ctx, documents.Change{While: while, Writes: writes})
 			if err == nil {
 				made, _ := parse(documents.Document{Path: writes[0].Path, Data: writes[0].Data, Version: versions[0]})
 				return made, nil

@@ -49,7 +49,7 @@ type Status struct {
 	Failures int    `json:"failures,omitempty"` // of this round
 	Lost     int    `json:"lost,omitempty"`     // how many workers were gone before they had finished
 	Rounds   int    `json:"rounds,omitempty"`   // how often a job that repeats has ended
-	Error    string `json:"error,omitempty"`    // of the last failure, or why no try has begun; at most ErrorMost bytes
+	Error    string `json:"error,omitempty"`    // of the last failure, or why no try has begun, or why the result is not kept; at most ErrorMost bytes
 
 	Worker     fence.Token `json:"worker,omitempty"` // the ID of the member to which it is assigned
 	WorkerName string      `json:"worker_name,omitempty"`

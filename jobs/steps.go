@@ -217,9 +217,11 @@ func cleanUp(s Status) Spec {
 }
 
 // shorten cuts a text that is too long for a status.
-func shorten(text string) string {
-	if len(text) <= ErrorMost {
+func shorten(text string) string { return shortenTo(text, ErrorMost) }
+
+func shortenTo(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return text[:ErrorMost-len("…")] + "…"
+	return text[:most-len("…")] + "…"
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// MemoryLimit is how many bytes a document in memory may have.
+// MemoryLimit is how many bytes of data a change in memory may have.
 const MemoryLimit = 1 << 20
 
 // Memory keeps documents in memory. Its clients are Memories with the same contents. It works inside
@@ -110,9 +110,10 @@ func (m *Memory) Change(ctx context.Context, c documents.Change) ([]int64, error
 	if err := m.reach(ctx); err != nil {
 		return nil, err
 	}
+	bytes := 0
 	for _, w := range c.Writes {
-		if len(w.Data) > MemoryLimit {
-			return nil, fmt.Errorf("%w: %s has %d bytes", documents.ErrTooLarge, w.Path, len(w.Data))
+		if bytes += len(w.Data); bytes > MemoryLimit {
+			return nil, fmt.Errorf("%w: the change has more than %d bytes", documents.ErrTooLarge, MemoryLimit)
 		}
 	}
 	for _, claim := range c.While {

@@ -24,6 +24,8 @@ var clauses = []clause{
 	{"a unique job is handed in once", uniqueIsOnce},
 	{"a failed job is tried again", failedIsTriedAgain},
 	{"a job that fails too often has failed", failedTooOften},
+	{"large results stop nobody", largeStatuses},
+	{"a lower limit of the coordinator stops nobody", lowerLimit},
 	{"a panic is a failure", panicIsAFailure},
 	{"a job that runs for too long is stopped", timeoutStops},
 	{"a waiting job is cancelled at once", waitingIsCancelled},

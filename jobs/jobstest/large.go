@@ -1,0 +1,120 @@
+package jobstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// large is a result that is as large as it may be.
+var large = strings.Repeat("x", jobs.ResultMost-2)
+
+// failsFirst returns a handler that fails the first time, with a large result.
+func failsFirst() jobs.Handler {
+	var ran tally
+	return func(_ context.Context, r *jobs.Run) (any, error) {
+		if ran.add(r.ID) == 1 {
+			return large, errors.New("as told")
+		}
+		return "at last", nil
+	}
+}
+
+// Together, the statuses of these jobs are too large for one change.
+func largeStatuses(s *stage) {
+	const many = 30
+	run := jobs.Worker{Capacity: many, Handlers: kinds(failsFirst())}
+	first := s.works(run)
+	var ids []jobs.ID
+	for range many {
+		ids = append(ids, s.submit(jobs.Spec{}))
+	}
+	for _, id := range ids {
+		s.ends(id, jobs.Failed)
+	}
+	first.stop()
+	for _, id := range ids {
+		if err := s.queue.Retry(s.ctx, id); err != nil {
+			s.Fatal(err)
+		}
+	}
+	s.works(run)
+	for _, id := range ids {
+		s.ends(id, jobs.Done)
+	}
+}
+
+// The operator has lowered the coordinator's limit since the result was published.
+func lowerLimit(s *stage) {
+	var limit atomic.Int64
+	limit.Store(1 << 20)
+	run := jobs.Worker{Capacity: 1, Handlers: kinds(failsFirst())}
+	first := s.worksAt(limited{s.connect(), &limit}, run)
+	var ids []jobs.ID
+	for range 3 {
+		ids = append(ids, s.submit(jobs.Spec{}))
+		s.ends(ids[len(ids)-1], jobs.Failed)
+	}
+	first.stop()
+	for _, id := range ids[:2] {
+		if err := s.queue.Retry(s.ctx, id); err != nil {
+			s.Fatal(err)
+		}
+	}
+	limit.Store(jobs.ResultMost)
+	waiting := s.cancelLater(ids[0])
+	s.worksAt(limited{s.connect(), &limit}, run)
+	s.ends(waiting, jobs.Cancelled)
+	if end := s.ends(ids[1], jobs.Done); string(end.Result) != `"at last"` {
+		s.Errorf("%.200v", end)
+	}
+	end := s.ends(s.submit(jobs.Spec{}), jobs.Failed)
+	if len(end.Result) != 0 || !strings.Contains(end.Error, "as told; ") {
+		s.Errorf("of a result that is too large: %.200v", end)
+	}
+}
+
+// cancelLater leaves a request to cancel a job that waits, as one that came while it ran.
+func (s *stage) cancelLater(id jobs.ID) jobs.ID {
+	s.Helper()
+	_, err := s.docs.Change(s.ctx, documents.Change{
+		Writes: []documents.Write{documents.Create("jobs/"+s.name+"/cancel/"+string(id), nil)},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return id
+}
+
+// limited is a coordinator that takes so many bytes at most in one change.
+type limited struct {
+	documents.Coordinator
+	most *atomic.Int64
+}
+
+// Documents implements documents.Coordinator.
+func (l limited) Documents() documents.Store {
+	return limitedStore{l.Coordinator.Documents(), l.most}
+}
+
+type limitedStore struct {
+	documents.Store
+	most *atomic.Int64
+}
+
+// Change implements documents.Store.
+func (l limitedStore) Change(ctx context.Context, c documents.Change) ([]int64, error) {
+	bytes := int64(0)
+	for _, w := range c.Writes {
+		bytes += int64(len(w.Data))
+	}
+	if bytes > l.most.Load() {
+		return nil, fmt.Errorf("%w: %d bytes", documents.ErrTooLarge, bytes)
+	}
+	return l.Store.Change(ctx, c)
+}
