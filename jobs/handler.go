@@ -15,7 +15,8 @@ import (
 // job is still this worker's.
 //
 // An error is a failure, after which the job is tried again as Spec.Retries says. Permanent marks
-// one that trying again cannot fix. A result that comes with it is published, too. A job may run
+// one that trying again cannot fix. A result that comes with it is published, too. A result that is too
+// large is not kept, and Status.Error says so; the job has succeeded or failed all the same. A job may run
 // more than once: its worker can be gone before the result is published. Use the term for everything
 // that it writes.
 type Handler func(ctx context.Context, r *Run) (result any, err error)
@@ -70,7 +71,7 @@ func call(ctx context.Context, h Handler, r *Run) (o outcome) {
 	o = encodeResult(result)
 	if err != nil {
 		_, final := errors.AsType[permanent](err)
-		return outcome{result: o.result, err: err, final: final}
+		return outcome{result: o.result, note: o.note, err: err, final: final}
 	}
 	return o
 }
@@ -84,9 +85,8 @@ func encodeResult(result any) outcome {
 		return outcome{err: fmt.Errorf("the result is not JSON: %w", err), final: true}
 	}
 	if len(b) > ResultMost {
-		return outcome{final: true, err: fmt.Errorf(
-			"the result has %d bytes, at most %d are allowed: keep it elsewhere, and return where it is",
-			len(b), ResultMost)}
+		return outcome{note: fmt.Sprintf("the result is not kept: it has %d bytes, at most %d are allowed; "+
+			"keep it elsewhere, and return where it is", len(b), ResultMost)}
 	}
 	return outcome{result: b}
 }

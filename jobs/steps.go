@@ -121,8 +121,9 @@ func (l layout) wait(r record, s Status, due time.Time) []documents.Write {
 // outcome is how a try has ended.
 type outcome struct {
 	result json.RawMessage
-	err    error // nil: done
-	final  bool  // no further try
+	note   string // why there is no result
+	err    error  // nil: done
+	final  bool   // no further try
 }
 
 // finish ends a try of an assigned job: the job is done, waits for another try or for its next
@@ -130,11 +131,11 @@ type outcome struct {
 func (l layout) finish(r record, spec Spec, o outcome, now time.Time) []documents.Write {
 	s := r.Status
 	state := Done
-	s.Error, s.Result = "", o.result
+	s.Error, s.Result = o.note, o.result
 	if o.err != nil {
 		state = Failed
 		s.Failures++
-		s.Error = shorten(o.err.Error())
+		s.Error = alsoSay(shorten(o.err.Error()), o.note)
 		if s.Failures <= spec.Retries && !o.final {
 			return l.wait(r, s, now.Add(spec.backoff(s.Failures)))
 		}

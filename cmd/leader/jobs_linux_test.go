@@ -177,6 +177,8 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	late := begin(t, s, "submit", "nightly", "--wait", "--timeout", "100ms", "--", "sleep", "1000")
 	late.exits(128 + 15)
 	late.log.Await(t, "failed: the job has run for too long: ")
+	zeros := "head -c 20000 /dev/zero; head -c 20000 /dev/zero >&2; echo the end"
+	begin(t, s, "submit", "nightly", "--wait", "--", "sh", "-c", zeros).exits(cli.Done)
 	missing := begin(t, s, "submit", "nightly", "--wait", "--", "/no/such/program")
 	missing.exits(cli.Error)
 	missing.log.Await(t, "failed: find the command: ")

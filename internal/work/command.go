@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os/exec"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/supervise"
@@ -26,15 +27,19 @@ type Command struct {
 }
 
 // Result is what such a job publishes. The texts are the last bytes of each stream, at most
-// OutputMost.
+// OutputMost, and fewer if JSON needs more than encodedMost for them.
 type Result struct {
 	Code   int    `json:"code"` // 128 + n if signal n has ended it
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`
 }
 
-// OutputMost is how many bytes of a stream are kept.
-const OutputMost = 16 << 10
+const (
+	// OutputMost is how many bytes of a stream are kept.
+	OutputMost = 16 << 10
+	// encodedMost is how many bytes they have at most as JSON, so that both streams fit in a result.
+	encodedMost = jobs.ResultMost/2 - 100
+)
 
 // commands runs commands, each in a process group of its own.
 type commands struct {
@@ -132,5 +137,20 @@ func (t *tail) Write(b []byte) (int, error) {
 }
 
 func (t *tail) String() string {
-	return strings.ToValidUTF8(string(t.text[max(0, len(t.text)-OutputMost):]), "?")
+	text := strings.ToValidUTF8(string(t.text[max(0, len(t.text)-OutputMost):]), "?")
+	from := len(text)
+	for left := encodedMost; from > 0; {
+		_, size := utf8.DecodeLastRuneInString(text[:from])
+		if left -= encodedLength(text[from-size : from]); left < 0 {
+			break
+		}
+		from -= size
+	}
+	return text[from:]
+}
+
+// encodedLength is how many bytes a text has in a JSON text. Control characters and < have six.
+func encodedLength(s string) int {
+	b, _ := json.Marshal(s) // a string can always be encoded
+	return len(b) - len(`""`)
 }

@@ -24,6 +24,7 @@ var clauses = []clause{
 	{"a unique job is handed in once", uniqueIsOnce},
 	{"a failed job is tried again", failedIsTriedAgain},
 	{"a job that fails too often has failed", failedTooOften},
+	{"a result that is too large makes no failure", resultTooLarge},
 	{"large results stop nobody", largeStatuses},
 	{"a lower limit of the coordinator stops nobody", lowerLimit},
 	{"a panic is a failure", panicIsAFailure},

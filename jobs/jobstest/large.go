@@ -79,6 +79,23 @@ func lowerLimit(s *stage) {
 	}
 }
 
+func resultTooLarge(s *stage) {
+	s.works(jobs.Worker{Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
+		if len(r.Spec.Payload) > 0 {
+			return large + "x", errors.New("as told")
+		}
+		return large + "x", nil
+	})})
+	end := s.ends(s.submit(jobs.Spec{}), jobs.Done)
+	if len(end.Result) != 0 || !strings.HasPrefix(end.Error, "the result is not kept: it has 100001 bytes") {
+		s.Errorf("%.200v", end)
+	}
+	failed := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Failed)
+	if !strings.HasPrefix(failed.Error, "as told; the result is not kept") {
+		s.Errorf("%.200v", failed)
+	}
+}
+
 // cancelLater leaves a request to cancel a job that waits, as one that came while it ran.
 func (s *stage) cancelLater(id jobs.ID) jobs.ID {
 	s.Helper()
