@@ -37,7 +37,8 @@ type assigner struct {
 	traits   map[ID]traits           // of waiting jobs that were looked at
 	assigned map[string]time.Time    // entries of jobs that were just assigned
 
-	numbers numbers // for the loop alone
+	numbers numbers           // for the loop alone
+	offers  map[string][]byte // that were read as documents; for the loop alone
 }
 
 // view is what the watches have shown last.
@@ -77,6 +78,7 @@ func assign(
 	a := &assigner{
 		q: q, claim: claim, strategy: strategy, log: log, wake: make(chan struct{}, 1),
 		workers: map[fence.Token]*worker{}, traits: map[ID]traits{}, assigned: map[string]time.Time{},
+		offers: map[string][]byte{},
 	}
 	a.group, a.ctx = errgroup.WithContext(ctx)
 	// First the workers that may have assignments, then the members: who is no member in a list that
@@ -171,6 +173,9 @@ func (a *assigner) round() (next time.Duration, err error) {
 		return 0, err
 	}
 	if err := a.cancelAsked(); err != nil {
+		return 0, err
+	}
+	if err := a.readOffers(); err != nil {
 		return 0, err
 	}
 	if err := a.enlist(); err != nil {

@@ -38,6 +38,7 @@
 //	jobs/GROUP/assigned/<member>/<id>.<attempt>   what a worker watches
 //	jobs/GROUP/workers/<member>           a worker that may have assignments
 //	jobs/GROUP/draining/<member>          a worker that takes no more
+//	jobs/GROUP/offers/<hash of the offer>   kinds and labels of workers that are too long for a member
 //	jobs/GROUP/cancel/<id>                somebody has asked to cancel a running job
 //	jobs/GROUP/unique/<hash of the key>   the unfinished job that has it
 //	jobs/GROUP/resources/<number>         the job that has this numbered resource

@@ -28,6 +28,7 @@ func (l layout) assigned(worker fence.Token) string {
 	return l.root + "/assigned/" + worker.String()
 }
 
+func (l layout) offer(at string) string      { return l.root + "/offers/" + at }
 func (l layout) spec(id ID) string           { return l.specs() + "/" + string(id) }
 func (l layout) status(id ID) string         { return l.statuses() + "/" + string(id) }
 func (l layout) cancelOf(id ID) string       { return l.cancel() + "/" + string(id) }

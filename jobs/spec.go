@@ -101,6 +101,9 @@ func (s Spec) Check() error {
 			problems = append(problems, err)
 		}
 	}
+	if _, err := s.NotBefore.MarshalText(); err != nil {
+		bad("not before is no time of the years 0 to 9999")
+	}
 	if s.Priority < 0 || s.Priority > PriorityMost {
 		bad("the priority is %d, not 0 to %d", s.Priority, PriorityMost)
 	}
@@ -150,11 +153,4 @@ func (s Spec) first(submitted time.Time) time.Time {
 		return submitted
 	}
 	return s.NotBefore
-}
-
-func (s Spec) keep() time.Duration {
-	if s.Keep == 0 {
-		return defaultKeep
-	}
-	return time.Duration(s.Keep)
 }

@@ -42,14 +42,17 @@ type Status struct {
 	Labels   []string       `json:"labels,omitempty"`
 	Unique   string         `json:"unique,omitempty"`
 	CleanUp  string         `json:"clean_up,omitempty"`
+	Keep     Duration       `json:"keep,omitempty"`
 	Every    string         `json:"every,omitempty"`
 
 	// Attempt counts assignments. What a worker publishes counts only under the present one.
-	Attempt  int    `json:"attempt,omitempty"`
-	Failures int    `json:"failures,omitempty"` // of this round
-	Lost     int    `json:"lost,omitempty"`     // how many workers were gone before they had finished
-	Rounds   int    `json:"rounds,omitempty"`   // how often a job that repeats has ended
-	Error    string `json:"error,omitempty"`    // of the last failure, or why no try has begun, or why the result is not kept; at most ErrorMost bytes
+	Attempt  int `json:"attempt,omitempty"`
+	Failures int `json:"failures,omitempty"` // of this round
+	Lost     int `json:"lost,omitempty"`     // how many workers were gone before they had finished
+	Rounds   int `json:"rounds,omitempty"`   // how often a job that repeats has ended
+	// Error is of the last failure, or why no try has begun, or why the result is not kept; at most
+	// ErrorMost bytes.
+	Error string `json:"error,omitempty"`
 
 	Worker     fence.Token `json:"worker,omitempty"` // the ID of the member to which it is assigned
 	WorkerName string      `json:"worker_name,omitempty"`
@@ -64,6 +67,14 @@ type Status struct {
 	Expires   time.Time `json:"expires,omitzero"` // the status is deleted some time after
 
 	Result json.RawMessage `json:"result,omitempty"` // of the last round, at most ResultMost bytes
+}
+
+// keep is how long the status stays after the end.
+func (s Status) keep() time.Duration {
+	if s.Keep == 0 {
+		return defaultKeep
+	}
+	return time.Duration(s.Keep)
 }
 
 // Limits of a Status.

@@ -50,8 +50,8 @@ func encode(v any) []byte {
 func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	s := Status{
 		ID: id, Kind: spec.Kind, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
-		Labels: spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Every: spec.Every,
-		Submitted: now, Due: spec.first(now),
+		Labels: spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Keep: spec.Keep,
+		Every: spec.Every, Submitted: now, Due: spec.first(now),
 	}
 	writes := []documents.Write{
 		documents.Create(l.status(id), encode(s)),
@@ -92,7 +92,7 @@ func (l layout) takeBack(r record, now time.Time) []documents.Write {
 	s.Lost++
 	s.Error = fmt.Sprintf("worker %s (%s) was gone before it had finished", r.Worker, r.WorkerName)
 	if s.Lost > LostMost {
-		return l.end(r, s, Failed, now.Add(defaultKeep), now)
+		return l.end(r, s, Failed, now)
 	}
 	return l.wait(r, s, r.Due)
 }
@@ -150,17 +150,17 @@ func (l layout) finish(r record, spec Spec, o outcome, now time.Time) []document
 		s.Failures, s.Lost, s.Ended = 0, 0, now
 		return l.wait(r, s, due)
 	}
-	return l.end(r, s, state, now.Add(spec.keep()), now)
+	return l.end(r, s, state, now)
 }
 
 // cancelNow ends a job because somebody has cancelled it.
 func (l layout) cancelNow(r record, now time.Time) []documents.Write {
-	return l.end(r, r.Status, Cancelled, now.Add(defaultKeep), now)
+	return l.end(r, r.Status, Cancelled, now)
 }
 
 // end ends a job as s, in this state.
-func (l layout) end(r record, s Status, state State, expires, now time.Time) []documents.Write {
-	s.State, s.Ended, s.Expires = state, now, expires
+func (l layout) end(r record, s Status, state State, now time.Time) []documents.Write {
+	s.State, s.Ended, s.Expires = state, now, now.Add(s.keep())
 	if state == Done { // any other may be tried again by hand, and keeps its resource
 		s.Number = 0
 	}

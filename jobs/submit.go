@@ -18,10 +18,18 @@ import (
 // again cannot fix. After ctx's cause the job may have been handed in; submit it with a unique key to
 // find out.
 func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
-	if err := spec.Check(); err != nil {
+	if err := q.check(spec); err != nil {
 		return "", err
 	}
 	return q.submitOne(ctx, newID(q.now()), spec)
+}
+
+// check says what is wrong with a Spec in this group.
+func (q *Queue) check(s Spec) error {
+	if s.Resource == q.Leader() || s.Resource == q.group.Election() {
+		return fmt.Errorf("%w: %s is an election of the group's workers; name another resource", ErrBadSpec, s.Resource)
+	}
+	return s.Check()
 }
 
 // submitTogether is how many jobs SubmitAll hands in with one change. Each needs four writes at most.
@@ -32,7 +40,7 @@ const submitTogether = documents.MaxWrites / 4
 // handed in before it; of the others some may have been.
 func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
 	for i, spec := range specs {
-		if err := spec.Check(); err != nil {
+		if err := q.check(spec); err != nil {
 			return nil, fmt.Errorf("job %d: %w", i+1, err)
 		}
 	}

@@ -88,6 +88,9 @@ func (s *Survey) Read(ctx context.Context) (o Overview, err error) {
 // Survey does.
 func (q *Queue) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	members, err := q.group.Members(ctx)
+	if err == nil {
+		err = q.offered(ctx, members, map[string][]byte{})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,13 +38,6 @@ type Worker struct {
 
 const defaultCapacity = 4
 
-// offer is what a worker says about itself as a member of its group.
-type offer struct {
-	Capacity int      `json:"capacity"`
-	Labels   []string `json:"labels,omitempty"`
-	Kinds    []string `json:"kinds"`
-}
-
 // Run runs jobs until ctx ends. Then it takes no more jobs, waits for its handlers, and gives back
 // what has not ended. It also returns after an error that trying again cannot fix, such as wrong
 // credentials at the coordinator.
@@ -59,9 +51,12 @@ func (w Worker) Run(ctx context.Context) error {
 	if w.Strategy == nil {
 		w.Strategy = leastLoaded{}
 	}
-	value := encode(offer{w.Capacity, w.Labels, slices.Sorted(maps.Keys(w.Handlers))})
-	m, err := w.Queue.group.Join(w.Name, value)
-	if err != nil {
+	o := offer{Capacity: w.Capacity, Labels: w.Labels, Kinds: slices.Sorted(maps.Keys(w.Handlers))}
+	m, err := w.Queue.join(ctx, w.Name, o)
+	switch {
+	case ctx.Err() != nil && m == nil:
+		return nil
+	case err != nil:
 		return err
 	}
 	defer m.Leave()
@@ -309,26 +304,4 @@ func (s *shift) returnRest(worker fence.Token) {
 			t.giveBack(nil)
 		}
 	}
-}
-
-// parseOffer reads what a member says about itself. A member that is no worker offers nothing.
-func parseOffer(m group.Member) offer {
-	var o offer
-	if json.Unmarshal(m.Value, &o) != nil {
-		return offer{}
-	}
-	return o
-}
-
-// suits reports whether a worker that has room could run a job.
-func (o offer) suits(kind string, labels []string) bool {
-	if !slices.Contains(o.Kinds, kind) {
-		return false
-	}
-	for _, l := range labels {
-		if !slices.Contains(o.Labels, l) {
-			return false
-		}
-	}
-	return true
 }

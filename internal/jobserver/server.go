@@ -130,6 +130,10 @@ func (s *Server) submit(
 		return 0, nil, badRequest{errors.New("there is something after the JSON object")}
 	}
 	id, err := q.Submit(ctx, spec)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w; the job may have been handed in: GET %s lists it, and a unique key makes it safe "+
+			"to submit it again", err, r.URL.Path)
+	}
 	return http.StatusCreated, map[string]jobs.ID{"id": id}, err
 }
 

@@ -161,6 +161,22 @@ func TestAGroupIsFollowed(t *testing.T) {
 	})
 }
 
+// Who submits has to know that the job may be there.
+func TestASubmissionWithoutAnAnswerMayHaveBeenMade(t *testing.T) {
+	m := fencetest.NewMemory(10 * time.Second)
+	c := m.Open()
+	s := &Server{Coordinator: c, Patience: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+	h := httptest.NewServer(s.Handler(t.Context()))
+	t.Cleanup(func() { h.Close(); c.Close() })
+	c.Cut()
+	defer c.Heal()
+	code, got := ask(t, "POST", h.URL+"/v1/groups/nightly/jobs", `{"kind":"echo"}`)
+	says, _ := got["error"].(string)
+	if code != http.StatusServiceUnavailable || !strings.Contains(says, "may have been handed in") {
+		t.Error(code, got)
+	}
+}
+
 // The reading ends with the last stream.
 func TestAGroupIsReadWhileSomebodyLooks(t *testing.T) {
 	m := fencetest.NewMemory(10 * time.Second).Open()

@@ -34,6 +34,8 @@ var clauses = []clause{
 	{"a failed or cancelled job can be tried again", retryByHand},
 	{"a job whose unique key is taken cannot be tried again", retryOfATakenKey},
 	{"a job that repeats starts again", repeats},
+	{"a finished job is kept as long as it says", keptAsItSays},
+	{"a worker may run many kinds", manyKinds},
 	{"a finished job is forgotten", finishedIsForgotten},
 	{"a worker that stops gives its jobs back", stoppingGivesBack},
 	{"nothing stays of a worker that has stopped", stoppingLeavesNothing},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -78,10 +79,17 @@ func badSpecs(s *stage) {
 		"a schedule":      {Kind: "a", Every: "every day"},
 		"a time zone":     {Kind: "a", Every: "TZ=Asia/Tokyo 0 3 * * *"},
 		"a unique key":    {Kind: "a", Unique: strings.Repeat("x", jobs.UniqueMost+1)},
+		"a far year":      {Kind: "a", NotBefore: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"a year long ago": {Kind: "a", NotBefore: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"the members":     {Kind: "a", Resource: s.queue.Group().Election()},
+		"who assigns":     {Kind: "a", Resource: s.queue.Leader()},
 		"several at once": {Every: "x", Priority: -1},
 	} {
 		if id, err := s.queue.Submit(s.ctx, bad); !errors.Is(err, jobs.ErrBadSpec) {
 			s.Errorf("%s: %s, %v", what, id, err)
+		}
+		if _, err := s.queue.SubmitAll(s.ctx, []jobs.Spec{bad}); !errors.Is(err, jobs.ErrBadSpec) {
+			s.Errorf("%s, several: %v", what, err)
 		}
 	}
 	if _, err := s.queue.Get(s.ctx, "no-id"); !errors.Is(err, jobs.ErrBadID) {

@@ -2,6 +2,7 @@ package jobstest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -133,16 +134,18 @@ func lostTooOften(s *stage) {
 	s.assigner("first")
 	g := s.gate()
 	fragile := s.works(jobs.Worker{Name: "fragile", Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(jobs.Spec{Keep: twoDays})
 	for lost := 0; lost <= jobs.LostMost; {
 		if r := g.next(); r.Attempt > lost { // otherwise it leads again before the job is taken back
 			lost = r.Attempt
 			s.f.Expire(s, fragile.at)
 		}
 	}
-	if end := s.ends(id, jobs.Failed); end.Lost != jobs.LostMost+1 || !strings.Contains(end.Error, "gone") {
+	end := s.ends(id, jobs.Failed)
+	if end.Lost != jobs.LostMost+1 || !strings.Contains(end.Error, "gone") {
 		s.Errorf("%+v", end)
 	}
+	s.kept(end)
 }
 
 func zombiePublishesNothing(s *stage) {
@@ -264,4 +267,25 @@ func (r slowStore) Raise(context.Context, fence.Claim) error {
 	close(r.asked)
 	<-r.leave
 	return nil
+}
+
+// manyKinds has a worker that says more about itself than a member can.
+func manyKinds(s *stage) {
+	const many = 60
+	handlers, kind := map[string]jobs.Handler{}, ""
+	for i := range many {
+		kind = fmt.Sprintf("%0*d", jobs.KindMost, i)
+		handlers[kind] = echo
+	}
+	first := s.works(jobs.Worker{Name: "first", Handlers: handlers})
+	second := s.works(jobs.Worker{Name: "second", Handlers: handlers}) // it says the same
+	for range 2 {
+		s.ends(s.submit(jobs.Spec{Kind: kind}), jobs.Done)
+		first.stop() // the other one assigns now
+	}
+	o, err := s.queue.Survey(1).Read(s.ctx)
+	if err != nil || len(o.Workers) != 1 || len(o.Workers[0].Kinds) != many || !o.Workers[0].Suits(kind, nil) {
+		s.Errorf("%+v, %v", o.Workers, err)
+	}
+	second.stop()
 }

@@ -1,0 +1,45 @@
+package jobstest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// twoDays is how long some jobs want to be kept.
+const twoDays = jobs.Duration(48 * time.Hour)
+
+// kept checks how long a job that has ended is kept.
+func (s *stage) kept(end jobs.Status) {
+	s.Helper()
+	if got := end.Expires.Sub(end.Ended); got != time.Duration(twoDays) {
+		s.Errorf("a job that is %s is kept for %s, want %s", end.State, got, time.Duration(twoDays))
+	}
+}
+
+func keptAsItSays(s *stage) {
+	waits := s.submit(jobs.Spec{Keep: twoDays})
+	if err := s.queue.Cancel(s.ctx, waits); err != nil {
+		s.Fatal(err)
+	}
+	s.kept(s.ends(waits, jobs.Cancelled))
+	g := s.gate()
+	s.works(jobs.Worker{Handlers: kinds(func(ctx context.Context, r *jobs.Run) (any, error) {
+		if len(r.Spec.Payload) > 0 {
+			return nil, errors.New("as told")
+		}
+		return g.handler(ctx, r)
+	})})
+	runs := s.submit(jobs.Spec{Keep: twoDays})
+	g.next()
+	if err := s.queue.Cancel(s.ctx, runs); err != nil {
+		s.Fatal(err)
+	}
+	s.kept(s.ends(runs, jobs.Cancelled))
+	s.kept(s.ends(s.submit(jobs.Spec{Keep: twoDays, Payload: number(1)}), jobs.Failed))
+	done := s.submit(jobs.Spec{Keep: twoDays})
+	close(g.leave)
+	s.kept(s.ends(done, jobs.Done))
+}
