@@ -42,7 +42,7 @@
 //	jobs/GROUP/cancel/<id>                somebody has asked to cancel a running job
 //	jobs/GROUP/unique/<hash of the key>   the unfinished job that has it
 //	jobs/GROUP/resources/<number>         the job that has this numbered resource
-//	jobs/GROUP/finished/<time>.<id>       when the status may be forgotten
+//	jobs/GROUP/finished/<time>.<bytes>.<id>       when the status may be forgotten
 //
 // Each step of a job's life changes several of them at once (documents.Store), and replaces the status
 // that its author has read. So of two steps from the same status only one is made:
@@ -73,9 +73,10 @@
 //
 // # Cleaning up
 //
-// A finished job is forgotten after Spec.Keep, or earlier if there are more than FinishedMost. What it
-// has left elsewhere, such as the checkpoint of a task that is named after the job, is deleted by a job
-// of the kind Spec.CleanUp, which is submitted in the same change and leads the same resource:
+// A finished job is forgotten after Spec.Keep, or earlier if there are more than FinishedMost, or if they
+// have more than FinishedBytesMost bytes together. What it has left elsewhere, such as the checkpoint of
+// a task that is named after the job, is deleted by a job of the kind Spec.CleanUp, which is submitted in
+// the same change and leads the same resource:
 //
 //	"forget": func(ctx context.Context, r *jobs.Run) (any, error) {
 //		var ended jobs.Status

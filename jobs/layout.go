@@ -73,15 +73,21 @@ func parseEntry(name string) (id ID, due time.Time, ok bool) {
 	return parseTimed(parts[1], parts[3])
 }
 
-// expiry is where a finished job stands. Names sort by the time at which the status expires.
+// expiry is where a finished job stands. Names sort by the time at which the status expires, and have
+// the job's size, so that nobody reads the statuses to add the sizes up.
 func (l layout) expiry(s Status) string {
-	return fmt.Sprintf("%s/%014d.%s", l.finished(), max(0, s.Expires.UnixMilli()), s.ID)
+	return fmt.Sprintf("%s/%014d.%d.%s", l.finished(), max(0, s.Expires.UnixMilli()), s.Kept, s.ID)
 }
 
 // parseExpiry reads the name of a finished job.
-func parseExpiry(name string) (id ID, expires time.Time, ok bool) {
-	number, text, _ := strings.Cut(name, ".")
-	return parseTimed(number, text)
+func parseExpiry(name string) (id ID, bytes int, expires time.Time, ok bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 {
+		return "", 0, time.Time{}, false
+	}
+	id, expires, ok = parseTimed(parts[0], parts[2])
+	bytes, err := strconv.Atoi(parts[1])
+	return id, bytes, expires, ok && err == nil
 }
 
 func parseTimed(number, text string) (id ID, at time.Time, ok bool) {

@@ -10,7 +10,10 @@ func TestNamesOfEntries(t *testing.T) {
 	id := newID(due)
 	s := Status{ID: id, Priority: 4, Due: due, Expires: due}
 	for name, read := range map[string]func(string) (ID, time.Time, bool){
-		entryName(s): parseEntry, layout{}.expiry(s)[len("/finished/"):]: parseExpiry,
+		entryName(s): parseEntry, layout{}.expiry(s)[len("/finished/"):]: func(name string) (ID, time.Time, bool) {
+			id, _, at, ok := parseExpiry(name)
+			return id, at, ok
+		},
 	} {
 		if got, at, ok := read(name); !ok || got != id || !at.Equal(due) {
 			t.Errorf("%s: got %s, %v, %v", name, got, at, ok)

@@ -118,8 +118,13 @@ func (q *Queue) List(ctx context.Context, each func(Status) error) error {
 	if err != nil {
 		return err
 	}
+	return q.read(ctx, names, listPage, each)
+}
+
+// read reads the statuses of these names as List does, so many at a time.
+func (q *Queue) read(ctx context.Context, names []string, together int, each func(Status) error) error {
 	var bad []error
-	for some := range slices.Chunk(names, listPage) {
+	for some := range slices.Chunk(names, together) {
 		var paths []string
 		for _, name := range some {
 			paths = append(paths, q.statuses()+"/"+name)

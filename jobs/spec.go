@@ -38,7 +38,8 @@ type Spec struct {
 	// key returns that job.
 	Unique string `json:"unique,omitempty"`
 
-	// Keep is how long the status stays after the end, if the group has not more than FinishedMost.
+	// Keep is how long the status stays after the end, if the group has not more than FinishedMost, with
+	// FinishedBytesMost.
 	// Default 1 h.
 	Keep Duration `json:"keep,omitempty"`
 

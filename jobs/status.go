@@ -43,6 +43,7 @@ type Status struct {
 	Unique   string         `json:"unique,omitempty"`
 	CleanUp  string         `json:"clean_up,omitempty"`
 	Keep     Duration       `json:"keep,omitempty"`
+	Bytes    int            `json:"bytes,omitempty"` // of the job as it was submitted
 	Every    string         `json:"every,omitempty"`
 
 	// Attempt counts assignments. What a worker publishes counts only under the present one.
@@ -66,6 +67,9 @@ type Status struct {
 	Ended     time.Time `json:"ended,omitzero"`   // of the last round
 	Expires   time.Time `json:"expires,omitzero"` // the status is deleted some time after
 
+	// Kept is how many bytes a finished job counts against FinishedBytesMost.
+	Kept int `json:"kept,omitempty"`
+
 	Result json.RawMessage `json:"result,omitempty"` // of the last round, at most ResultMost bytes
 }
 
@@ -86,4 +90,7 @@ const (
 	// FinishedMost is how many finished jobs a group keeps. Of more, those are forgotten before their
 	// time that would be the next ones.
 	FinishedMost = 10_000
+	// FinishedBytesMost is how many bytes their payloads and results have together, and is kept to in the
+	// same way. A coordinator has all of them in its memory.
+	FinishedBytesMost = 32 << 20
 )

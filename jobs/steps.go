@@ -48,14 +48,15 @@ func encode(v any) []byte {
 
 // submit is the first step.
 func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
+	submitted := encode(spec)
 	s := Status{
 		ID: id, Kind: spec.Kind, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
-		Labels: spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Keep: spec.Keep,
+		Labels: spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Keep: spec.Keep, Bytes: len(submitted),
 		Every: spec.Every, Submitted: now, Due: spec.first(now),
 	}
 	writes := []documents.Write{
 		documents.Create(l.status(id), encode(s)),
-		documents.Create(l.spec(id), encode(spec)),
+		documents.Create(l.spec(id), submitted),
 		documents.Create(l.entry(s), nil),
 	}
 	if spec.Unique != "" {
@@ -161,6 +162,7 @@ func (l layout) cancelNow(r record, now time.Time) []documents.Write {
 // end ends a job as s, in this state.
 func (l layout) end(r record, s Status, state State, now time.Time) []documents.Write {
 	s.State, s.Ended, s.Expires = state, now, now.Add(s.keep())
+	s.Kept = s.Bytes + len(s.Result)
 	if state == Done { // any other may be tried again by hand, and keeps its resource
 		s.Number = 0
 	}

@@ -62,7 +62,7 @@ func (a *assigner) sweepFinished() error {
 	if err != nil {
 		return err
 	}
-	ids, entries := expired(names, FinishedMost, a.q.now())
+	ids, entries := expired(names, FinishedMost, FinishedBytesMost, a.q.now())
 	return a.steps(ids, forgetChunk, func(r record) []documents.Write {
 		if !r.State.Finished() || path.Base(a.q.expiry(r.Status)) != entries[r.ID] {
 			return nil // it was tried again meanwhile
@@ -72,16 +72,21 @@ func (a *assigner) sweepFinished() error {
 }
 
 // expired returns the jobs whose entries, sorted by time, are before now, and the first ones of those
-// that are more than most.
-func expired(names []string, most int, now time.Time) (ids []ID, entries map[ID]string) {
+// that are more than most, or have more bytes together.
+func expired(names []string, most, bytesMost int, now time.Time) (ids []ID, entries map[ID]string) {
 	entries = map[ID]string{}
+	for _, name := range names {
+		_, bytes, _, _ := parseExpiry(name)
+		bytesMost -= bytes
+	}
 	for i, name := range names {
-		id, expires, ok := parseExpiry(name)
-		if ok && expires.After(now) && i >= len(names)-most {
+		id, bytes, expires, ok := parseExpiry(name)
+		if ok && expires.After(now) && i >= len(names)-most && bytesMost >= 0 {
 			break
 		}
 		if ok {
 			ids, entries[id] = append(ids, id), name
+			bytesMost += bytes
 		}
 	}
 	return ids, entries

@@ -10,13 +10,17 @@ func TestFinishedJobsAreForgottenWhenTheirTimeIsOverOrThereAreTooMany(t *testing
 	l := layoutOf("g")
 	var names []string
 	for i := range 6 {
-		s := Status{ID: newID(now), Expires: now.Add(time.Duration(i-2) * time.Minute)} // the third one: now
+		s := Status{ID: newID(now), Kept: 10, Expires: now.Add(time.Duration(i-2) * time.Minute)} // the third one: now
 		names = append(names, l.expiry(s)[len(l.finished())+1:])
 	}
-	for most, want := range map[int]int{6: 3, 10: 3, 4: 3, 3: 3, 2: 4, 0: 6} {
-		ids, entries := expired(names, most, now)
+	type limits struct{ jobs, bytes int }
+	for most, want := range map[limits]int{
+		{6, 99}: 3, {10, 99}: 3, {4, 99}: 3, {3, 99}: 3, {2, 99}: 4, {0, 99}: 6,
+		{6, 60}: 3, {6, 30}: 3, {6, 29}: 4, {6, 20}: 4, {6, 0}: 6, {2, 10}: 5,
+	} {
+		ids, entries := expired(names, most.jobs, most.bytes, now)
 		if len(ids) != want {
-			t.Errorf("of 6, 3 of them expired, %d jobs are forgotten, want %d if %d may stay", len(ids), want, most)
+			t.Errorf("of 6, 3 of them expired, %d jobs are forgotten, want %d within %+v", len(ids), want, most)
 		}
 		for i, id := range ids {
 			if entries[id] != names[i] {
@@ -24,7 +28,7 @@ func TestFinishedJobsAreForgottenWhenTheirTimeIsOverOrThereAreTooMany(t *testing
 			}
 		}
 	}
-	if ids, _ := expired(append([]string{"no entry"}, names...), 7, now); len(ids) != 3 {
+	if ids, _ := expired(append([]string{"no entry"}, names...), 7, 99, now); len(ids) != 3 {
 		t.Errorf("an entry that cannot be read hides others: %v", ids)
 	}
 }

@@ -32,7 +32,8 @@ type jobsRequest struct {
 	env   []string
 	task  string // a task file, in place of a command
 
-	offered []string // groups, by the page of serve
+	state   jobs.State // that are listed; "": in any
+	offered []string   // groups, by the page of serve
 }
 
 func (r *request) workFlags(f *flag.FlagSet) {
@@ -66,6 +67,11 @@ func (r *request) submitFlags(f *flag.FlagSet) {
 		r.jobs.env = append(r.jobs.env, entry)
 		return nil
 	})
+}
+
+func (r *request) jobsFlags(f *flag.FlagSet) {
+	r.jobs = jobsRequest{}
+	f.Func("state", "", func(text string) (err error) { r.jobs.state, err = jobs.ParseState(text); return err })
 }
 
 func labels(into *[]string) func(string) error {
@@ -237,7 +243,7 @@ func followTask(v *work.Invocation, inv *invocation) work.FollowTask {
 func showJobs(p *program, ctx context.Context, inv *invocation) int {
 	switch inv.jobs.verb {
 	case "":
-		return p.invoke(inv).List(ctx)
+		return p.invoke(inv).List(ctx, inv.jobs.state)
 	case "workers":
 		return p.invoke(inv).Workers(ctx)
 	}

@@ -160,6 +160,9 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	waiting.log.Await(t, "the job goes on")
 	says(cli.Done, "cancelled", "jobs", "nightly", "cancel", strings.TrimSpace(waiting.out.String()))
 
+	says(cli.Done, id, "jobs", "nightly", "--state", "waiting")
+	says(cli.Done, "no job of the group nightly is running", "jobs", "nightly", "--state", "running")
+	says(cli.Usage, "no state of a job", "jobs", "nightly", "--state", "gone")
 	begin(t, s, "work", "nightly", "--label", "eu")
 	leadertest.Eventually(t, "the job runs", func() bool {
 		return strings.Contains(says(cli.Done, "command", "jobs", "nightly"), "running")

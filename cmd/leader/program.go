@@ -117,8 +117,8 @@ func commands() []command {
 			summary: "hand in a job that runs COMMAND, or the task in FILE; print its ID",
 		},
 		{
-			name: "jobs", arguments: "GROUP [workers | show|logs|cancel|retry ID] [-o table|json]",
-			takes: takesGroup, output: true, run: showJobs,
+			name: "jobs", arguments: "GROUP [--state S] [workers | show|logs|cancel|retry ID] [-o table|json]",
+			takes: takesGroup, output: true, flags: (*request).jobsFlags, run: showJobs,
 			summary: "print the jobs of GROUP, its workers, or one job; cancel one, or try it again",
 		},
 		{

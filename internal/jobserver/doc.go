@@ -2,7 +2,7 @@
 // page that shows them:
 //
 //	POST /v1/groups/{group}/jobs               hand a job in
-//	GET  /v1/groups/{group}/jobs               every job
+//	GET  /v1/groups/{group}/jobs               a page of the jobs, without results
 //	GET  /v1/groups/{group}/jobs/{id}          one job
 //	GET  /v1/groups/{group}/jobs/{id}/spec     as it was handed in
 //	GET  /v1/groups/{group}/jobs/{id}/events   its status, at each change, as server-sent events

@@ -13,6 +13,8 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,10 +139,41 @@ func (s *Server) submit(
 	return http.StatusCreated, map[string]jobs.ID{"id": id}, err
 }
 
-func (s *Server) list(ctx context.Context, q *jobs.Queue, _ *http.Request) (int, any, error) {
-	all := []jobs.Status{}
-	err := q.List(ctx, func(status jobs.Status) error { all = append(all, status); return nil })
-	return http.StatusOK, map[string]any{"jobs": all}, err
+// pageDefault is how many jobs a list has if the request does not say.
+const pageDefault = 100
+
+func (s *Server) list(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+	selected, err := selection(r.URL.Query())
+	if err != nil {
+		return 0, nil, badRequest{err}
+	}
+	page, more, err := q.Page(ctx, selected)
+	answer := map[string]any{"jobs": append([]jobs.Status{}, page...)}
+	if more {
+		answer["next"] = page[len(page)-1].ID
+	}
+	return http.StatusOK, answer, err
+}
+
+// selection reads the parameters of a list.
+func selection(v url.Values) (s jobs.Selection, err error) {
+	s.Kind, s.Most = v.Get("kind"), pageDefault
+	if text := v.Get("state"); text != "" {
+		if s.State, err = jobs.ParseState(text); err != nil {
+			return s, err
+		}
+	}
+	if text := v.Get("after"); text != "" {
+		if s.After, err = jobs.ParseID(text); err != nil {
+			return s, err
+		}
+	}
+	if text := v.Get("limit"); text != "" {
+		if s.Most, err = strconv.Atoi(text); err != nil || s.Most < 1 || s.Most > jobs.PageMost {
+			return s, fmt.Errorf("the limit is %.40q, not 1 to %d", text, jobs.PageMost)
+		}
+	}
+	return s, nil
 }
 
 func (s *Server) show(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,6 +160,46 @@ func TestAGroupIsFollowed(t *testing.T) {
 		return s.Counts[jobs.Done] == 1 && len(s.Workers) == 1 && len(s.Ended) == 1 &&
 			string(s.Ended[0].ID) == got["id"] && s.Ended[0].Result == nil // it may be long
 	})
+}
+
+func TestJobsAreListedInPages(t *testing.T) {
+	url, work := serve(t, "")
+	all := url + "/v1/groups/nightly/jobs"
+	var want []string
+	for range 5 {
+		_, got := ask(t, "POST", all, `{"kind":"echo","payload":1}`)
+		want = append(want, got["id"].(string))
+	}
+	ask(t, "POST", all, `{"kind":"other"}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { _ = work(ctx) })
+	defer working.Wait()
+	defer cancel()
+	overviews(t, url, func(s State) bool { return s.Counts[jobs.Done] == 5 })
+	slices.Sort(want)
+	var ids []string
+	for query := "?state=done&kind=echo&limit=2"; query != ""; {
+		_, got := ask(t, "GET", all+query, "")
+		for _, status := range got["jobs"].([]any) {
+			ids = append(ids, status.(map[string]any)["id"].(string))
+			if status.(map[string]any)["result"] != nil {
+				t.Errorf("it has the result: %v", status)
+			}
+		}
+		query = ""
+		if next, more := got["next"].(string); more {
+			query = "?state=done&kind=echo&limit=2&after=" + next
+		}
+	}
+	if !slices.Equal(ids, want) {
+		t.Errorf("the pages have %v, want %v", ids, want)
+	}
+	for _, bad := range []string{"state=x", "limit=0", "limit=1001", "limit=x", "after=x"} {
+		if code, got := ask(t, "GET", all+"?"+bad, ""); code != http.StatusBadRequest {
+			t.Error(bad, code, got)
+		}
+	}
 }
 
 // Who submits has to know that the job may be there.

@@ -14,16 +14,15 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// List prints the jobs of a group.
-func (v *Invocation) List(ctx context.Context) int {
+// List prints the jobs of a group, without results: those in a state, or all.
+func (v *Invocation) List(ctx context.Context, state jobs.State) int {
 	ctx, cancel := v.patience(ctx)
 	defer cancel()
 	q, err := v.queue()
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "list the jobs", err)
 	}
-	all := []jobs.Status{}
-	err = q.List(ctx, func(s jobs.Status) error { all = append(all, s); return nil })
+	all, err := pages(ctx, q, state)
 	if err != nil && len(all) == 0 {
 		return cli.Failed(ctx, v.Log, "list the jobs", err)
 	}
@@ -33,6 +32,8 @@ func (v *Invocation) List(ctx context.Context) int {
 	switch {
 	case v.Output == "json":
 		err = json.NewEncoder(v.Stdout).Encode(all)
+	case len(all) == 0 && state != "":
+		fmt.Fprintf(v.Stderr, "leader: no job of the group %s is %s\n", v.Group, state)
 	case len(all) == 0: // the group may be a typing error
 		fmt.Fprintf(v.Stderr, "leader: the group %s has no jobs\n", v.Group)
 	default:
@@ -42,6 +43,19 @@ func (v *Invocation) List(ctx context.Context) int {
 		return cli.Failed(ctx, v.Log, "print", err)
 	}
 	return cli.Done
+}
+
+// pages reads one page after the other.
+func pages(ctx context.Context, q *jobs.Queue, state jobs.State) (all []jobs.Status, err error) {
+	all = []jobs.Status{}
+	for s, more := (jobs.Selection{State: state}), true; more; {
+		var page []jobs.Status
+		page, more, err = q.Page(ctx, s)
+		if all = append(all, page...); more {
+			s.After = page[len(page)-1].ID
+		}
+	}
+	return all, err
 }
 
 func (v *Invocation) patience(ctx context.Context) (context.Context, context.CancelFunc) {

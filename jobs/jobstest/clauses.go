@@ -37,6 +37,7 @@ var clauses = []clause{
 	{"a finished job is kept as long as it says", keptAsItSays},
 	{"a worker may run many kinds", manyKinds},
 	{"a finished job is forgotten", finishedIsForgotten},
+	{"of finished jobs, only so many bytes are kept", bytesAreBounded},
 	{"a worker that stops gives its jobs back", stoppingGivesBack},
 	{"nothing stays of a worker that has stopped", stoppingLeavesNothing},
 	{"a worker that stops lets its jobs end within the grace", stoppingHasGrace},

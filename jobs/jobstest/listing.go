@@ -1,6 +1,7 @@
 package jobstest
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -19,6 +20,28 @@ func finishedIsForgotten(s *stage) {
 		s.Errorf("its spec: %v", err)
 	}
 	s.ends(kept, jobs.Done)
+}
+
+// bytesAreBounded ends jobs with more bytes than a group keeps. The first of them are forgotten, long
+// before their time.
+func bytesAreBounded(s *stage) {
+	const many = jobs.FinishedBytesMost/jobs.ResultMost + 20
+	s.works(jobs.Worker{Capacity: 8, Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
+		return large, nil
+	})})
+	for range many {
+		s.submit(jobs.Spec{})
+	}
+	s.eventually("all have ended, and some are forgotten", func() bool {
+		return s.documents("waiting") == 0 && s.documents("finished") < many-10 &&
+			s.documents("finished") == s.documents("statuses")
+	})
+	bytes := 0
+	err := s.queue.List(s.ctx, func(now jobs.Status) error { bytes += len(now.Result); return nil })
+	if err != nil || bytes > jobs.FinishedBytesMost || bytes < jobs.FinishedBytesMost*9/10 {
+		s.Errorf("the results have %d bytes, %v; at most %d, and not much less, are kept",
+			bytes, err, jobs.FinishedBytesMost)
+	}
 }
 
 func jobsAreListed(s *stage) {

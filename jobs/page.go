@@ -1,0 +1,67 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Selection says which jobs a page has. The zero value selects the oldest ones.
+type Selection struct {
+	State State  // only those in this state; "": in any
+	Kind  string // only those of this kind; "": of any
+	After ID     // only those that were submitted after this one; it may be forgotten
+	Most  int    // how many; 0: PageMost
+}
+
+// PageMost is how many jobs a page has at most.
+const PageMost = 1000
+
+// pageRead is how many statuses are read at a time. Each may have a result, which the page leaves out.
+const pageRead = 50
+
+// Page returns the selected jobs, the oldest first and without results, and whether there are more after
+// the last one. A status that cannot be read is left out and part of the error.
+func (q *Queue) Page(ctx context.Context, s Selection) (page []Status, more bool, err error) {
+	if s.Most <= 0 || s.Most > PageMost {
+		s.Most = PageMost
+	}
+	names, err := q.docs.Names(ctx, q.layout.statuses())
+	if err != nil {
+		return nil, false, err
+	}
+	from, found := slices.BinarySearch(names, string(s.After))
+	if found {
+		from++
+	}
+	full := errors.New("the page is full")
+	err = q.read(ctx, names[from:], pageRead, func(status Status) error {
+		switch {
+		case !s.selects(status):
+			return nil
+		case len(page) == s.Most:
+			return full
+		}
+		status.Result = nil
+		page = append(page, status)
+		return nil
+	})
+	if errors.Is(err, full) {
+		return page, true, nil
+	}
+	return page, false, err
+}
+
+func (s Selection) selects(status Status) bool {
+	return (s.State == "" || s.State == status.State) && (s.Kind == "" || s.Kind == status.Kind)
+}
+
+// ParseState checks a text: one of the states.
+func ParseState(text string) (State, error) {
+	all := []State{Waiting, Assigned, Running, Done, Failed, Cancelled}
+	if !slices.Contains(all, State(text)) {
+		return "", fmt.Errorf("%.40q is no state of a job: %q are", text, all)
+	}
+	return State(text), nil
+}
