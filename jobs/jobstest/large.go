@@ -99,12 +99,12 @@ func resultTooLarge(s *stage) {
 // cancelLater leaves a request to cancel a job that waits, as one that came while it ran.
 func (s *stage) cancelLater(id jobs.ID) jobs.ID {
 	s.Helper()
-	_, err := s.docs.Change(s.ctx, documents.Change{
-		Writes: []documents.Write{documents.Create("jobs/"+s.name+"/cancel/"+string(id), nil)},
+	s.eventually("it is asked to end", func() bool {
+		_, err := s.docs.Change(s.ctx, documents.Change{
+			Writes: []documents.Write{documents.Create("jobs/"+s.name+"/cancel/"+string(id), nil)},
+		})
+		return err == nil || errors.Is(err, documents.ErrConflict)
 	})
-	if err != nil {
-		s.Fatal(err)
-	}
 	return id
 }
 
