@@ -38,7 +38,7 @@ func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
 				t.Errorf("%s of another candidate with the mark's number: %v", name, err)
 			}
 		}
-		s.refusesAll(g, co, second.Claim(), "namesake")
+		s.refusesAll(s.guard(), co, second.Claim(), "namesake") // a guard that remembers no mark
 		must(t, old.write("paused"))
 		s.holdsOnly("paused", "paused")
 		for name, write := range s.unguarded() { // it was rolled back, so nothing of it counts
@@ -46,10 +46,10 @@ func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
 				t.Errorf("%s of the paused leader: %v", name, err)
 			}
 		}
+		s.refusesAll(g, co, second.Claim(), "namesake")
 		g.kill()
 		g.start()
 		s.refusesAll(g, co, second.Claim(), "namesake")
-		s.refusesAll(s.guard(), co, second.Claim(), "namesake")
 
 		must(t, second.Resign(s.ctx))
 		s.adopt()
@@ -172,28 +172,31 @@ func (p *pair) write(note string) error {
 func (s *stack) refusesAll(g *guard, co fence.Observer, c fence.Claim, note string) {
 	s.t.Helper()
 	pg, db := g.address("postgres"), g.address("redis")
-	for name, in := range map[string]func() error{
-		"a session in Postgres": func() error {
+	for _, way := range []struct {
+		name string
+		in   func() error
+	}{
+		{"a session in Postgres", func() error {
 			conn, err := g.postgres(c.Token)
 			if err == nil {
 				_, err = conn.Exec(s.ctx, insert, c.Token, note)
 			}
 			return postgres.Explain(err, c)
-		},
-		"a session in Redis": func() error {
+		}},
+		{"a session in Redis", func() error {
 			return redis.Explain(g.redisClient(c.Token).RPush(s.ctx, "ledger", note).Err(), c)
-		},
-		"a raise through the guard of Postgres": func() error { return postgres.NewRaiser(pg).Raise(s.ctx, c) },
-		"a raise through the guard of Redis":    func() error { return redis.NewRaiser(db).Raise(s.ctx, c) },
-		"a raise in Postgres": func() error {
+		}},
+		{"a raise by Postgres's guard", func() error { return postgres.NewRaiser(pg).Raise(s.ctx, c) }},
+		{"a raise by Redis's guard", func() error { return redis.NewRaiser(db).Raise(s.ctx, c) }},
+		{"a raise in Postgres", func() error {
 			return postgres.Raiser{URL: s.pg.URL("postgres", "postgres"), Coordinator: co}.Raise(s.ctx, c)
-		},
-		"a raise in Redis": func() error {
+		}},
+		{"a raise in Redis", func() error {
 			return redis.Raiser{URL: s.redis.URL(), Coordinator: co}.Raise(s.ctx, c)
-		},
+		}},
 	} {
-		if err := in(); !errors.Is(err, fence.ErrOtherIssuer) {
-			s.t.Errorf("%s of %s: %v", name, c, err)
+		if err := way.in(); !errors.Is(err, fence.ErrOtherIssuer) {
+			s.t.Errorf("%s of %s: %v", way.name, c, err)
 		}
 	}
 }
