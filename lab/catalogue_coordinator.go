@@ -63,6 +63,24 @@ var coordinatorScenarios = []Scenario{
 		Expect: expect(func(e *history.Expect) { e.Changes, e.Refusals = 3, []string{"RF004"} }),
 	},
 	{
+		Name: "coordinator-restored-and-retried", Rows: []int{16},
+		About: "A leader is frozen with its sessions open, and the coordinator is restored. Leaders try " +
+			"again and again, up to the frozen one's token and beyond: everybody is refused until an " +
+			"operator makes it a new issuer.",
+		Topology: small,
+		Faults: []Fault{
+			{Do: Backup, On: "coordinator"},
+			// The second one has the next leader stand after the backup.
+			{Do: Depose, On: "leader", Until: NextLeader, After: sec, Times: 2},
+			Fault{Do: Pause, On: "leader"}.with(
+				Fault{Do: Restore, On: "coordinator", For: 2 * sec},
+				Fault{Do: Advance, On: "coordinator", For: sec, Until: Passed}),
+			// The frozen leader has some time to write.
+			Fault{Do: Kill, On: "workers", After: 500 * ms}.with(Fault{Do: Renew, On: "guard-1"}),
+		},
+		Expect: expect(func(e *history.Expect) { e.Changes, e.Refusals, e.Above = 3, []string{"RF004"}, 1 }),
+	},
+	{
 		Name: "session-revoked", Rows: []int{36},
 		About: "An operator ends the leader's session by hand: the lease of etcd is revoked, " +
 			"another connection closes the session of ZooKeeper, the row in Postgres is deleted.",

@@ -92,6 +92,11 @@ var Controls = []Control{
 		seed: guardFlaw(flaw.Forgetful),
 	},
 	{
+		Name: flaw.Numbers, Scenario: "coordinator-restored-and-retried", By: []string{"I8"},
+		Bug:  "tokens are compared without their candidates, and a refusal is forgotten",
+		seed: guardFlaw(flaw.Numbers),
+	},
+	{
 		Name: flaw.BelievedRegistry, Scenario: "schema-made-anew", By: []string{"I1"},
 		Bug:  "a new registry of sessions counts as complete",
 		seed: schemaFlaw(flaw.BelievedRegistry),

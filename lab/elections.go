@@ -18,23 +18,39 @@ import (
 // tokens are higher than the first ones of a restored coordinator.
 const burnt = 100
 
-// burnTokens advances the coordinator's counter.
-func (r *run) burnTokens(ctx context.Context) error {
+// burnSome advances the coordinator's counter.
+func (r *run) burnSome(ctx context.Context) error {
+	return r.burnTokens(ctx, func(n int, _ fence.Token) bool { return n >= burnt })
+}
+
+// nearly is how far below a token Advance stops.
+const nearly = 10
+
+// advance lets the next tries of workers pass the token of the last leader.
+func (r *run) advance(ctx context.Context) error {
+	var last fence.Claim
+	r.rec.look(func(s *seen) { last = s.term() })
+	return r.burnTokens(ctx, func(_ int, t fence.Token) bool { return t+nearly >= last.Token })
+}
+
+// burnTokens wins terms of another election and gives them up, until there were enough.
+func (r *run) burnTokens(
+	ctx context.Context, enough func(n int, last fence.Token) bool,
+) error {
 	co, err := OpenCoordinator(ctx, r.sys.Addresses().Coordinator, coordinators.Options{})
 	if err != nil {
 		return err
 	}
 	defer co.Close()
-	for range burnt {
+	for n := 1; ; n++ {
 		term, err := co.Campaign(ctx, "burnt", "operator")
 		if err != nil {
 			return err
 		}
-		if err := term.Resign(ctx); err != nil {
+		if err := term.Resign(ctx); err != nil || enough(n, term.Token()) {
 			return err
 		}
 	}
-	return nil
 }
 
 // depose ends the leader's term, as leader resign does.
@@ -73,7 +89,7 @@ func (r *run) lag(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.burnTokens(ctx)
+	return r.burnSome(ctx)
 }
 
 // EndStream stops the stream to a standby of Postgres, also after a restart, and returns once it

@@ -108,6 +108,8 @@ func (a *activeFault) wait(ctx context.Context) error {
 		a.await(ctx, waitTime, "the jobs to run again", a.before.handedOver)
 	case NextAssigner:
 		a.await(ctx, waitTime, "another worker to assign jobs", a.before.nextAssigns)
+	case Passed:
+		a.await(ctx, waitTime, "terms above the last leader's", a.before.passed)
 	case Tried:
 		a.await(ctx, waitTime, "the outcome of another worker's attempts", a.before.tried)
 	}
@@ -128,6 +130,7 @@ func (a *activeFault) inner(all []Fault) []Fault {
 // snapshot is the state of a run, to see later what has changed.
 type snapshot struct {
 	leader string
+	terms  int // that became ready
 	acked  int
 	by     map[string]int // acknowledged, of each worker
 
@@ -137,7 +140,8 @@ type snapshot struct {
 
 func (s *seen) snapshot() snapshot {
 	return snapshot{
-		leader: s.leader(), acked: s.acked, by: maps.Clone(s.ackedBy), assigner: s.jobs.assigner,
+		leader: s.leader(), terms: len(s.terms), acked: s.acked, by: maps.Clone(s.ackedBy),
+		assigner: s.jobs.assigner,
 	}
 }
 
@@ -165,6 +169,10 @@ func (p snapshot) tried(s *seen) bool {
 	}
 	return false
 }
+
+// passed reports whether a few terms have passed the token of the last one that became ready, or another
+// one has become ready.
+func (p snapshot) passed(s *seen) bool { return s.above >= 3 || len(s.terms) > p.terms }
 
 // handedOver reports whether each job that was run by the targets runs again and has written, or has
 // ended.
@@ -227,6 +235,8 @@ func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 		return r.compact(ctx)
 	case Lag:
 		return r.lag(ctx)
+	case Advance:
+		return r.advance(ctx)
 	case Promote:
 		return r.servers(func(s CoordinatorServers) error { return s.Promote(ctx) })
 	case Backup:
@@ -367,7 +377,7 @@ func (r *run) backup(ctx context.Context, what string) error {
 	case "redis":
 		return r.withRedis(func(db *driver.Client) error { return db.Save(ctx).Err() })
 	case "coordinator":
-		return errors.Join(r.sys.Backup(ctx, what), r.burnTokens(ctx))
+		return errors.Join(r.sys.Backup(ctx, what), r.burnSome(ctx))
 	}
 	return r.sys.Backup(ctx, what)
 }

@@ -31,6 +31,7 @@ type seen struct {
 	inside   map[string]bool  // workers that are stopped inside a transaction
 	ended    map[string]int   // how often a worker has ended by itself
 	terms    []fence.Claim    // that became ready, in order
+	above    int              // terms won since the last of them, with a higher token
 	jobs     seenJobs
 }
 
@@ -82,8 +83,12 @@ func (s *seen) takeTerm(worker string, e history.Event) {
 	case history.Standing:
 		s.standing[worker] = true
 		delete(s.ready, worker)
+	case history.Won:
+		if e.Token > s.term().Token {
+			s.above++
+		}
 	case history.Ready:
-		s.ready[worker] = e.At
+		s.ready[worker], s.above = e.At, 0
 		s.terms = append(s.terms, fence.Claim{Resource: Resource, Token: e.Token, Issuer: e.Issuer})
 	case history.Lost, history.Left:
 		delete(s.ready, worker)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -348,6 +349,32 @@ func TestAFaultWaitsForTheAttemptsOfAnother(t *testing.T) {
 		if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
 			t.Errorf("%s: %v, %q", name, err, s.calls)
 		}
+	}
+}
+
+func TestAFaultWaitsForTermsAboveTheLastLeaders(t *testing.T) {
+	won := func(r *run, tokens ...fence.Token) {
+		for _, token := range tokens {
+			r.rec.add(history.Event{
+				Kind: history.Term, Process: "worker-2", State: history.Won, Token: token,
+			})
+		}
+	}
+	r, s := scripted()
+	r.rec.add(history.Event{Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 10})
+	done := make(chan error, 1)
+	f := []Fault{{Do: Pause, On: "worker-1", Until: Passed}}
+	go func() { done <- r.inject(within(t, patience), f) }()
+	s.until(t, "pause worker-1")
+	won(r, 8, 9, 10, 11, 12)
+	select {
+	case err := <-done:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	won(r, 13)
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

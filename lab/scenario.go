@@ -203,6 +203,8 @@ const (
 	Lag Action = "lag"
 	// Promote makes the coordinator's standby a primary.
 	Promote Action = "promote"
+	// Advance uses up numbers of the coordinator in other elections, nearly to the last leader's token.
+	Advance Action = "advance"
 	// Retire kills its target for good.
 	Retire Action = "retire"
 
@@ -297,6 +299,8 @@ const (
 	Tried Until = "tried"
 	// Written waits until somebody has written.
 	Written Until = "written"
+	// Passed waits until workers have won some terms above the last leader's token, or one of them leads.
+	Passed Until = "passed"
 	// HandedOver waits until each job that the targets ran at the beginning runs again and has
 	// written, or has ended.
 	HandedOver Until = "handed over"

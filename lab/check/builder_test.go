@@ -118,6 +118,16 @@ func (b *builder) takesOver(process string, t fence.Token, n int) {
 	b.writes(process, t, n)
 }
 
+// wentBack adds a term that every store refuses, because the coordinator has gone back.
+func (b *builder) wentBack(process string, t fence.Token) {
+	b.term(process, history.Standing, 0)
+	b.term(process, history.Won, t)
+	for store, code := range map[string]string{pg: "RF004", rd: "ISSUER"} {
+		b.answer(b.invoke(process, store, history.Raise, t), history.Refused, code+": the coordinator went back")
+	}
+	b.term(process, history.Left, t)
+}
+
 func (b *builder) fault(name, text string, s history.State) {
 	b.add(history.Event{Kind: history.Fault, Fault: name, State: s, Text: text, Process: text})
 }

@@ -17,8 +17,8 @@ func Check(ctx context.Context, events []history.Event) Result {
 	figures := Figures{}
 	r.figures(&figures)
 	for _, examine := range []func(*findings, *Figures){
-		r.commitOrder, r.marks, r.acknowledged, r.presence, r.steps, r.jobs, r.recovery,
-		r.coverage, r.expected, func(f *findings, fig *Figures) { r.model(ctx, f, fig) },
+		r.commitOrder, r.marks, r.acknowledged, r.goneBack, r.presence, r.steps, r.jobs,
+		r.recovery, r.coverage, r.expected, func(f *findings, fig *Figures) { r.model(ctx, f, fig) },
 	} {
 		examine(f, &figures)
 	}

@@ -9,6 +9,7 @@
 //	    attempt that is over; no two steps of its life replace one status
 //	I6  once all faults have ended, somebody leads and writes, within the bound
 //	I7  faults and writes overlapped; otherwise the run does not count
+//	I8  a coordinator that has gone back lets nobody write, until an operator acts
 //
 // It also checks the guard against a model with porcupine: a register that only rises, checked for
 // linearizability. That also finds a rightful leader that was refused.

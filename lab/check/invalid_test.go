@@ -60,6 +60,19 @@ var flawedRuns = []struct {
 			b.term("worker-2", history.Standing, 0)
 		}}).finish()
 	}, []string{"model"}},
+	{"a number that was ready before is accepted from another candidate", func() []history.Event {
+		return goodRun(parts{healed: func(b *builder) {
+			b.term("worker-3", history.Standing, 0)
+			b.takesOver("worker-3", 20, 1)
+		}}).finish()
+	}, []string{"I8"}},
+	{"a coordinator that went back is refused and later believed", func() []history.Event {
+		return goodRun(parts{healed: func(b *builder) {
+			b.wentBack("worker-3", 15)
+			b.term("worker-3", history.Standing, 0)
+			b.takesOver("worker-3", 25, 1)
+		}}).finish()
+	}, []string{"I8"}},
 	{"an acknowledged write is not there", func() []history.Event {
 		b := goodRun(parts{})
 		b.held = slices.Delete(b.held, 3, 4)

@@ -34,6 +34,13 @@ var harmlessRuns = []struct {
 	name string
 	run  func() []history.Event
 }{
+	{"a coordinator goes back, everybody is refused, and the leader from before goes on", func() []history.Event {
+		return goodRun(parts{healed: func(b *builder) {
+			b.wentBack("worker-3", 15)
+			b.wentBack("worker-3", 25)
+			b.writes("worker-2", 20, 1)
+		}}).finish()
+	}},
 	{"a frozen process wrote an answer down long after it came", func() []history.Event {
 		var old history.Event
 		return goodRun(parts{

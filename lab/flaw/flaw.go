@@ -17,6 +17,9 @@ const (
 	AdmitLast Name = "admit-previous"
 	// Forgetful: the guard remembers no mark that it has seen.
 	Forgetful Name = "no-memory"
+	// Numbers: the guard compares only numbers, and its refusal of a coordinator that went back is
+	// written down nowhere.
+	Numbers Name = "numbers-only"
 	// Unreported: nobody tells the guard that a session without a token is not read-only any more.
 	Unreported Name = "unreported-setting"
 )

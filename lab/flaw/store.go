@@ -27,13 +27,13 @@ func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store,
 		return &refuser{Store: real, raised: map[fence.Claim]bool{}}, nil
 	case CopiedMark:
 		return forgetful{real}, nil
-	case Unreported, Forgetful:
+	case Unreported, Forgetful, Numbers:
 		return real, nil // the wiring has the flaw
 	case AdmitLast:
 		return &lenient{forgetful: forgetful{real}, last: map[fence.Resource]fence.Token{}}, nil
 	}
 	return nil, fmt.Errorf("%q is not a flaw of the guard: there are %v", name,
-		[]Name{Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark, Unreported, Forgetful})
+		[]Name{Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark, Unreported, Forgetful, Numbers})
 }
 
 // Authority returns the authority for a guard with this flaw. A real guard asks the coordinator at
@@ -47,6 +47,8 @@ func Authority(name Name, real marks.Authority) marks.Authority {
 		return unasked{real}
 	case Memory:
 		return marks.Unverified{}
+	case Numbers:
+		return numbers{real}
 	}
 	return real
 }

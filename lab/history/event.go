@@ -181,6 +181,8 @@ type Expect struct {
 	Jobs    int `json:"jobs,omitempty"`    // acknowledged submissions
 	// TakenBack is how often a job was taken back from a worker before it had ended.
 	TakenBack int `json:"taken_back,omitempty"`
+	// Above is how many writes and raises were refused to later terms of a coordinator that had gone back.
+	Above int `json:"above,omitempty"`
 	// Late is how many completions were tried under an attempt that was over.
 	Late int `json:"late,omitempty"`
 	// Cancelled, Retried, Shared and Rounds are how often a job was cancelled, was retried by a client,
