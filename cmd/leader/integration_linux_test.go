@@ -155,6 +155,7 @@ func TestLeaderProcesses(t *testing.T) {
 		"AgainAfterTheCoordinatorWasAway":      testAgainWithoutCoordinator,
 		"CommandOnATerminal":                   testTerminal,
 		"StoresAreRaisedBeforeTheCommand":      testStores,
+		"ALoginThatAStoreRefusesEndsTheRun":    testRefusedLogin,
 		"FirstProcessOfAContainerReapsOrphans": testFirstProcess,
 		"ExampleSettlement":                    testSettlement,
 		"ExampleETL":                           testETL,

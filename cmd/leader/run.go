@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
@@ -119,6 +120,9 @@ func classify(ended, err error) failure {
 	case errors.Is(err, fence.ErrNotAuthorized):
 		return failure{code: cli.Error, next: "let the store's operator run guard allow for this role and " +
 			"resource, or give LEADER_STORES a role that may claim it"}
+	case stores.LoginRefused(err) && !errors.Is(err, coordinators.ErrCampaign):
+		return failure{code: cli.Error, next: "check user and password in LEADER_STORES, and what the " +
+			"store lets log in"}
 	case errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
 	case errors.Is(err, fence.ErrMalformed), errors.Is(err, fence.ErrNoToken),

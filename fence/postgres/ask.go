@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/pgcause"
 )
 
 var (
@@ -72,7 +73,7 @@ func askOn[T any](
 		backoff.Pause(bounded, backoff.After(failures, 20*time.Millisecond, time.Second))
 		switch {
 		case ctx.Err() != nil:
-			return none, fmt.Errorf("%s: %w (last: %w)", what, context.Cause(ctx), last)
+			return none, fmt.Errorf("%s: %w (%w)", what, last, context.Cause(ctx))
 		case bounded.Err() != nil:
 			return none, fmt.Errorf("%s: %w within %s: %w", what, ErrUnreachable,
 				c.requestTimeout(), last)
@@ -136,7 +137,15 @@ func explain(err error) error {
 	var pg *pgconn.PgError
 	var known *fence.SetupError
 	if !errors.As(err, &pg) || errors.As(err, &known) || errors.Is(err, errNotInstalled) {
-		return oneLine(err)
+		if pgcause.NoTLS(err) {
+			return &fence.SetupError{
+				What: "the server refused TLS",
+				Hint: "set ssl = on there, or sslmode=disable in the URL; a URL without sslmode takes it " +
+					"from PGSSLMODE",
+				Cause: err,
+			}
+		}
+		return pgcause.Plain(err)
 	}
 	setup := func(what, hint string) error {
 		return &fence.SetupError{What: what, Hint: hint, Cause: err}
@@ -164,21 +173,5 @@ func explain(err error) error {
 					"as in postgres://app@pooler/shop?listen=off")
 		}
 	}
-	return oneLine(err)
+	return pgcause.Plain(err)
 }
-
-// oneLine puts an error of connecting on one line; pgx's has one line for each address it tried.
-func oneLine(err error) error {
-	var connect *pgconn.ConnectError
-	if !errors.As(err, &connect) {
-		return err
-	}
-	return &unreachable{err}
-}
-
-type unreachable struct{ err error }
-
-func (u *unreachable) Error() string { return strings.Join(strings.Fields(u.err.Error()), " ") }
-
-// Unwrap returns pgx's error.
-func (u *unreachable) Unwrap() error { return u.err }

@@ -4,10 +4,15 @@ package stores
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	redisdriver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
@@ -81,6 +86,13 @@ type Error struct {
 
 // Error implements error. The text contains no secret.
 func (e *Error) Error() string { return e.URL.Scrub(fmt.Sprintf("%s: %v", e.URL, e.Err)) }
+
+// LoginRefused reports whether the store has refused the user or the password of its URL.
+func LoginRefused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	const class = "28" // invalid authorization specification
+	return ok && strings.HasPrefix(pg.Code, class) || redisdriver.IsAuthError(err)
+}
 
 // Unwrap returns the store's error, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/pgcause"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -72,15 +72,12 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 // privileges, into one that says what to do.
 func explain(err error) error {
 	var pg *pgconn.PgError
-	var connect *pgconn.ConnectError
 	var r *fence.Refusal
 	switch {
 	case err == nil || errors.As(err, &r):
 		return err
-	case errors.As(err, &connect) && !errors.As(err, &pg):
-		return &unreachable{err}
 	case !errors.As(err, &pg):
-		return err
+		return pgcause.Plain(err)
 	}
 	switch pg.Code {
 	case "3F000", "42883", "42P01", "42703": // no schema, function, table, column
@@ -91,13 +88,5 @@ func explain(err error) error {
 			"an operator runs guard install again, with this role as the guard's "+
 				"(GUARD_POSTGRES_UPSTREAM) or among GUARD_POSTGRES_LEADERS")
 	}
-	return err
+	return pgcause.Plain(err)
 }
-
-// unreachable is an error of connecting, in one line; pgx's has one line for each address it tried.
-type unreachable struct{ err error }
-
-func (u *unreachable) Error() string { return strings.Join(strings.Fields(u.err.Error()), " ") }
-
-// Unwrap returns pgx's error.
-func (u *unreachable) Unwrap() error { return u.err }

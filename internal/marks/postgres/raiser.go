@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/pgcause"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -38,7 +39,7 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	cfg.RuntimeParams["options"] = refusal.StartupOption(cfg.RuntimeParams["options"], c)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return fmt.Errorf("open a session at %s: %w", Address(r.URL), Refused(err, c))
+		return fmt.Errorf("open a session at %s: %w", Address(r.URL), pgcause.Plain(Refused(err, c)))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var guarded bool
