@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -8,8 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/stores"
 )
 
 // testRefusedLogin gives leader run a wrong password of a store: another term could not log in either.
@@ -41,5 +45,27 @@ func testRefusedLogin(t *testing.T, program string) {
 				t.Errorf("more than one term, or the cause more than once: %s", log)
 			}
 		})
+	}
+}
+
+func TestAPasswordWithAnUnescapedAtIsNotPrintedInPart(t *testing.T) {
+	for _, setting := range []string{"LEADER_COORDINATOR", "LEADER_STORES"} {
+		out := leadertest.NewScreen()
+		signals := make(chan os.Signal)
+		p := &program{
+			Streams: cli.Streams{
+				Env: []string{
+					"LEADER_SESSION_TIMEOUT=1s", "LEADER_COORDINATOR=postgres://u@127.0.0.1:1/x",
+					setting + "=postgres://u:alpha@bravo@127.0.0.1:1/x",
+				},
+				Stdout: out, Stderr: out,
+			},
+			electors: coordinators.All, stores: stores.All,
+			notify: func() (<-chan os.Signal, func()) { return signals, func() { close(signals) } },
+		}
+		code := p.run(t.Context(), []string{"status", "orders"})
+		if text := out.String(); code != cli.Usage || strings.Contains(text, "bravo") || !strings.Contains(text, "%40") {
+			t.Errorf("%s: exit %d: %s", setting, code, text)
+		}
 	}
 }

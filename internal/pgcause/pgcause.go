@@ -54,8 +54,10 @@ func noTLS(err error) bool { return strings.HasSuffix(err.Error(), "server refus
 
 // attempts returns the errors of all attempts to connect.
 func attempts(err error) []error {
-	if all, ok := err.(interface{ Unwrap() []error }); ok {
-		return all.Unwrap()
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if all, ok := e.(interface{ Unwrap() []error }); ok {
+			return all.Unwrap()
+		}
 	}
 	return []error{err}
 }

@@ -27,8 +27,31 @@ func (u *URL) UnmarshalText(text []byte) error {
 	if !schemePattern.MatchString(s) {
 		return errors.New("not a URL of the form scheme://…")
 	}
+	if URL(s).ambiguous() {
+		return errors.New("more than one @: write @ in a user, password or database as %40, and / as %2F")
+	}
 	*u = URL(s)
 	return nil
+}
+
+// ambiguous reports whether the driver would take a part of the password for the host or the database,
+// and print it: it ends the user and password of Postgres at the first '@', those of Redis at the last
+// one before a '/'. The other schemes have a parser of ours.
+func (u URL) ambiguous() bool {
+	_, rest, _ := strings.Cut(string(u), "://")
+	at, slash := strings.Index(rest, "@"), strings.Index(rest, "/")
+	if at < 0 || slash >= 0 && slash < at {
+		return false
+	}
+	after := ""
+	switch {
+	case strings.HasPrefix(u.Scheme(), "postgres"):
+		after = rest[at+1:]
+	case strings.HasPrefix(u.Scheme(), "redis") && slash >= 0:
+		after = rest[slash:]
+	}
+	after, _, _ = strings.Cut(after, "?")
+	return strings.Contains(after, "@")
 }
 
 // Scheme returns the part before "://".
