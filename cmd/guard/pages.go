@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/page"
+	"github.com/ringfence/ringfence/internal/webpage"
 )
 
 // pages is what GUARD_HTTP_LISTEN serves.
@@ -42,6 +42,9 @@ func (p *pages) open(ctx context.Context, address string, o *openings) (err erro
 	return nil
 }
 
+// answerMost bounds how long an answer takes, also to a client that does not read it.
+const answerMost = 30 * time.Second
+
 // serve serves the pages until ctx ends. Then it ends the streams of the status page.
 func (p pages) serve(
 	ctx context.Context, protocols []guard.Protocol, draining <-chan struct{},
@@ -57,28 +60,12 @@ func (p pages) serve(
 		p.status.Run(ctx)
 		return nil
 	})
-	group.Go(func() error { return serveHTTP(ctx, p.listener, mux) })
-	return group.Wait()
-}
-
-// serveHTTP serves until ctx ends. Requests that take longer than a second after that are cut off.
-func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
-	stopped := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if s.Shutdown(bounded) != nil {
-			_ = s.Close()
+	group.Go(func() error {
+		server := webpage.Server{Handler: mux, Answer: answerMost, Grace: time.Second}
+		if err := server.Serve(ctx, p.listener); err != nil {
+			return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
 		}
-	})
-	err := s.Serve(l)
-	if !unhook() {
-		<-stopped
-	}
-	if errors.Is(err, http.ErrServerClosed) {
 		return nil
-	}
-	return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
+	})
+	return group.Wait()
 }

@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/jobserver"
+	"github.com/ringfence/ringfence/internal/webpage"
 )
 
 func (r *request) serveFlags(f *flag.FlagSet) {
@@ -39,6 +38,9 @@ func (c command) parseListen(names []string, dashed bool, r *request) error {
 // stopMost bounds how long requests may go on after a signal.
 const stopMost = 5 * time.Second
 
+// downloadMost bounds how long a client takes for an answer.
+const downloadMost = time.Minute
+
 // serve serves the HTTP API of jobs, and the page, until ctx ends.
 func serve(_ *program, ctx context.Context, inv *invocation) int {
 	token := inv.config.HTTPToken.Reveal()
@@ -54,20 +56,12 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 		Coordinator: inv.coordinator, Groups: inv.jobs.offered, Token: token,
 		Patience: inv.config.SessionTimeout, Log: inv.log,
 	}
-	server := &http.Server{Handler: s.Handler(ctx), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	server := webpage.Server{
+		Handler: s.Handler(ctx), Answer: inv.config.SessionTimeout + downloadMost, Grace: stopMost,
+	}
 	inv.log.Info("serving the page and the HTTP API of jobs", "address", "http://"+l.Addr().String()+"/",
 		"token", token != "")
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMost)
-		defer cancel()
-		err = server.Shutdown(stopping)
-		<-served
-	}
-	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(ctx, l); err != nil {
 		return cli.Failed(ctx, inv.log, "serve", err)
 	}
 	return cli.Failed(ctx, inv.log, "go on", context.Cause(ctx)) // a signal, which has its exit code

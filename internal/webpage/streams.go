@@ -1,6 +1,7 @@
 package webpage
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,41 +22,39 @@ const (
 type Streams struct {
 	stop chan struct{} // closed when they have to end
 
+	places places
+
 	mu      sync.Mutex
-	count   int
 	closed  bool
 	running sync.WaitGroup
 }
 
 // NewStreams returns no streams.
-func NewStreams() *Streams { return &Streams{stop: make(chan struct{})} }
-
-// Begin reports whether one more stream may begin. End has to be called then.
-func (s *Streams) Begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.count >= StreamsMost {
-		return false
-	}
-	s.count++
-	s.running.Add(1)
-	return true
+func NewStreams() *Streams {
+	return &Streams{stop: make(chan struct{}), places: places{most: StreamsMost}}
 }
 
-// End ends what Begin has begun.
-func (s *Streams) End() {
+// Begin takes a place for a stream of a client. end is called if another client gets the place. Call
+// ended at the end, unless there is no place.
+func (s *Streams) Begin(client string, end func()) (ended func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count--
-	s.running.Done()
+	if s.closed {
+		return nil, false
+	}
+	taken := s.places.take(client, end)
+	if taken == nil {
+		return nil, false
+	}
+	s.running.Add(1)
+	return func() {
+		s.places.leave(taken)
+		s.running.Done()
+	}, true
 }
 
 // Open returns how many there are.
-func (s *Streams) Open() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.count
-}
+func (s *Streams) Open() int { return s.places.taken() }
 
 // Close ends all streams and returns when they have ended.
 func (s *Streams) Close() {
@@ -71,7 +70,8 @@ func (s *Streams) Close() {
 // Serve answers a request with the state as server-sent events: now, after changes, and as a heartbeat.
 // state returns it, as something that is JSON, with a channel that the next change closes. The next
 // message is made when the one before is out, so a slow reader misses states, and none is stored for it.
-// begun is called first, unless there are too many streams.
+// begun is called first, unless there are too many streams. A client with many gives one up for a client
+// with fewer.
 func (s *Streams) Serve(
 	w http.ResponseWriter, r *http.Request, begun func(), state func() (any, <-chan struct{}),
 ) {
@@ -80,13 +80,16 @@ func (s *Streams) Serve(
 	if r.Method == http.MethodHead {
 		return
 	}
-	if !s.Begin() {
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	ended, ok := s.Begin(client(r.RemoteAddr), end)
+	if !ok {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "too many pages are open, or the server is shutting down",
 			http.StatusServiceUnavailable)
 		return
 	}
-	defer s.End()
+	defer ended()
 	begun()
 	out := http.NewResponseController(w)
 	for {
@@ -95,7 +98,7 @@ func (s *Streams) Serve(
 		if send(w, now) != nil || out.Flush() != nil {
 			return
 		}
-		if !s.wait(r, time.After(Pace), nil) || !s.wait(r, time.After(Heartbeat-Pace), changed) {
+		if !s.wait(ctx, time.After(Pace), nil) || !s.wait(ctx, time.After(Heartbeat-Pace), changed) {
 			return
 		}
 	}
@@ -112,11 +115,13 @@ func send(w http.ResponseWriter, state any) error {
 }
 
 // wait waits for either channel. It returns false if the stream has to end.
-func (s *Streams) wait(r *http.Request, after <-chan time.Time, changed <-chan struct{}) bool {
+func (s *Streams) wait(
+	ctx context.Context, after <-chan time.Time, changed <-chan struct{},
+) bool {
 	select {
 	case <-after:
 	case <-changed:
-	case <-r.Context().Done():
+	case <-ctx.Done():
 		return false
 	case <-s.stop:
 		return false

@@ -177,7 +177,7 @@ func TestAReadThatTakesLongIsFollowedByALongPause(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil, nil
 		}})
-		p.streams.Begin()
+		p.streams.Begin("", func() {})
 		p.readers[0].run(ctx, p.streams)
 		if want := 10 * 60 / (restFor + 1); reads < want || reads > want+1 {
 			t.Errorf("%d reads of a second each in ten minutes, want %d", reads, want)

@@ -1,0 +1,93 @@
+package webpage
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+)
+
+// places are shared by the addresses of clients, so that one of them cannot keep the others out.
+type places struct {
+	most int
+	// renews: an address that has its share gives up its oldest place for a new one.
+	renews bool
+
+	mu   sync.Mutex
+	held []*place // in the order in which they were taken
+}
+
+// place is a place that a client has.
+type place struct {
+	address string
+	end     func() // called if it is given to another client
+}
+
+// take gives a client a place, or returns nil. If all are taken, the address with the most of them
+// loses its oldest one, unless the client's own address has as many.
+func (p *places) take(address string, end func()) *place {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.held) >= p.most {
+		out := p.victim(address)
+		if out == nil {
+			return nil
+		}
+		p.drop(out)
+		out.end()
+	}
+	taken := &place{address, end}
+	p.held = append(p.held, taken)
+	return taken
+}
+
+// victim returns the place that a new one of this address replaces, or nil.
+func (p *places) victim(address string) *place {
+	count := map[string]int{}
+	for _, h := range p.held {
+		count[h.address]++
+	}
+	most := address
+	for _, h := range p.held { // in order, so that the same one is found each time
+		// One more would only change sides: two clients that come back would take turns.
+		if count[h.address] > count[most] && count[h.address] > count[address]+1 {
+			most = h.address
+		}
+	}
+	if most == address && !p.renews {
+		return nil
+	}
+	at := slices.IndexFunc(p.held, func(h *place) bool { return h.address == most })
+	return p.held[max(at, 0)] // an address without any: each of the others has one
+}
+
+// leave gives a place back, unless another client has it by now.
+func (p *places) leave(h *place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(h)
+}
+
+func (p *places) drop(h *place) {
+	p.held = slices.DeleteFunc(p.held, func(other *place) bool { return other == h })
+}
+
+func (p *places) taken() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.held)
+}
+
+// client returns what a limit goes by: the host, or for IPv6 its network of 64 bits, because one host
+// may use every address of it; "" on a Unix socket.
+func client(address string) string {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return ""
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		network, _ := ip.Prefix(64)
+		return network.String()
+	}
+	return ip.String()
+}
