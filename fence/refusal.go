@@ -17,9 +17,12 @@ const (
 	ReasonOtherIssuer                     // the mark belongs to another coordinator
 	ReasonNotInstalled                    // the store's schema is missing or does not fit
 	ReasonUnrevoked                       // older sessions did not end in time; the mark stays raised
-	ReasonNotLeader                       // the token does not lead, or nobody could confirm that
+	ReasonNotLeader                       // the token does not lead
 	ReasonNotAllowed                      // the guard never lets this command through
 	ReasonNotAuthorized                   // the role may not claim the resource
+	// The coordinator could not be asked whether the token leads. Guards count it apart; on the wire, and
+	// for errors.Is, it is ReasonNotLeader.
+	ReasonNoCoordinator
 )
 
 // Refusal is an answer that admits nothing. No command of the refused session has run, so no write
@@ -98,6 +101,7 @@ var sentinels = map[Reason]error{
 	ReasonNotLeader:     ErrNotLeader,
 	ReasonNotAllowed:    ErrNotAllowed,
 	ReasonNotAuthorized: ErrNotAuthorized,
+	ReasonNoCoordinator: ErrNotLeader,
 }
 
 var reasonNames = map[Reason]string{
@@ -110,6 +114,7 @@ var reasonNames = map[Reason]string{
 	ReasonNotLeader:     "not_leader",
 	ReasonNotAllowed:    "not_allowed",
 	ReasonNotAuthorized: "not_authorized",
+	ReasonNoCoordinator: "no_coordinator",
 }
 
 // String returns the reason in one word, for logs and metrics.

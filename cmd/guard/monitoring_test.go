@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
 const monitoring = "../../docs/monitoring"
@@ -111,6 +112,10 @@ func exposition(t *testing.T) map[string]map[string][]string {
 	_, err := r.connect(5)
 	wantCode(t, err, "RF001")
 	_, page := r.get(t.Context(), "/metrics")
+	elects := serving(t, append(env, "GUARD_COORDINATOR=etcd://"+serverstest.SharedEtcd(t).Addr()+"/metrics")...)
+	awaitMetrics(t, elects, "ringfence_coordinator_ready 1")
+	_, coordinated := elects.get(t.Context(), "/metrics")
+	page += coordinated
 	all := map[string]map[string][]string{"up": {"job": {"ringfence"}}}
 	for _, s := range series.FindAllStringSubmatch(page, -1) {
 		if all[s[1]] == nil {

@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -15,11 +16,11 @@ import (
 // connections.
 func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	if c.Coordinator.Reveal() == "" {
-		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, &observer{}
+		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, newObserver(nil)
 	}
-	o := &observer{open: func(ctx context.Context) (fence.Coordinator, error) {
+	o := newObserver(func(ctx context.Context) (fence.Coordinator, error) {
 		return coordinators.All.Open(ctx, c.Coordinator, coordinators.Options{Logger: log})
-	}}
+	})
 	elected := marks.Elected{Observer: o}
 	if c.Outage == "keep" {
 		return &marks.Keeping{Elected: elected, Kept: func(claim fence.Claim, why error) {
@@ -30,21 +31,47 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	return elected, o
 }
 
+// readiness returns what the guard needs of the coordinator. With keep it admits known leaders without
+// it, and with read-only sessions without a token.
+func (c *config) readiness(o *observer) guard.Readiness {
+	if c.Coordinator.Reveal() == "" {
+		return guard.Readiness{}
+	}
+	return guard.Readiness{
+		Needed: c.Outage == "refuse" && c.Unfenced == "refuse",
+		Coordinator: func(ctx context.Context) error {
+			if _, err := o.Issuer(ctx); err != nil {
+				return errors.New(c.scrub(err.Error()))
+			}
+			return nil
+		},
+	}
+}
+
 // observer opens the coordinator at the first request, and again until that succeeds: a guard has
 // to start, and to report that it is not ready, while the coordinator is down.
 type observer struct {
 	open func(context.Context) (fence.Coordinator, error)
 
-	mu     sync.Mutex
+	turn   chan struct{} // has room for the one who may use the rest
 	opened fence.Coordinator
 	closed bool
 }
 
+func newObserver(open func(context.Context) (fence.Coordinator, error)) *observer {
+	return &observer{open: open, turn: make(chan struct{}, 1)}
+}
+
 var errClosed = errors.New("the guard is shutting down")
 
+// get returns the coordinator. While another request opens it, this one waits as long as it may.
 func (o *observer) get(ctx context.Context) (fence.Coordinator, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	select {
+	case o.turn <- struct{}{}:
+		defer func() { <-o.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the coordinator has not been reached yet: %w", context.Cause(ctx))
+	}
 	if o.closed {
 		return nil, errClosed
 	}
@@ -109,8 +136,8 @@ func (o *observer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 
 // Close closes the coordinator if it was opened.
 func (o *observer) Close() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.turn <- struct{}{}
+	defer func() { <-o.turn }()
 	o.closed = true
 	if o.opened == nil {
 		return nil

@@ -47,13 +47,13 @@ const answerMost = 30 * time.Second
 
 // serve serves the pages until ctx ends. Then it ends the streams of the status page.
 func (p pages) serve(
-	ctx context.Context, protocols []guard.Protocol, draining <-chan struct{},
+	ctx context.Context, ready guard.Readiness, draining <-chan struct{},
 ) error {
 	if p.status == nil {
 		return nil
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", guard.Handler(protocols, p.registry, draining))
+	mux.Handle("/", guard.Handler(ready, p.registry, draining))
 	p.status.Register(mux)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

@@ -13,27 +13,36 @@ const (
 	readyTime  = 5 * time.Second // bounds one look
 )
 
-// readiness logs and counts when a protocol, or one of its databases, becomes ready or stops being
-// ready.
+// readiness logs and counts when a protocol, one of its databases, or the coordinator becomes ready or
+// stops being ready.
 type readiness struct {
-	protocol guard.Protocol
-	log      *slog.Logger
-	metrics  *guard.Metrics
-	unit     *unit
-	last     map[string]string // the state of each database; that of the protocol is under ""
-	counted  map[string]error  // databases that have a metric
+	guard.Readiness
+	log     *slog.Logger
+	metrics *guard.Metrics
+	unit    *unit
+	last    map[part]string
+	counted map[string]map[string]error // databases that have a metric, by protocol
 }
 
-// watchReadiness runs until ctx ends. Then the protocol counts as not ready.
-func watchReadiness(
-	ctx context.Context, log *slog.Logger, m *guard.Metrics, u *unit, p guard.Protocol,
-) {
-	defer m.Ready(p.Name(), false)
-	r := readiness{protocol: p, log: log, metrics: m, unit: u, last: map[string]string{}}
+// part is a protocol, or the coordinator, or a database of a protocol.
+type part struct{ name, database string }
+
+// watch runs until ctx ends. Then no protocol counts as ready.
+func (r *readiness) watch(ctx context.Context) {
+	r.last, r.counted = map[part]string{}, map[string]map[string]error{}
+	defer func() {
+		for _, p := range r.Protocols {
+			r.metrics.Ready(p.Name(), false)
+		}
+	}()
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	for {
-		r.look(ctx)
+		l := r.Look(ctx, readyTime)
+		if ctx.Err() != nil {
+			return
+		}
+		r.tell(ctx, l)
 		select {
 		case <-ctx.Done():
 			return
@@ -42,50 +51,47 @@ func watchReadiness(
 	}
 }
 
-func (r *readiness) look(ctx context.Context) {
-	bounded, cancel := context.WithTimeout(ctx, readyTime)
-	defer cancel()
-	err := r.protocol.Ready(bounded)
-	var databases map[string]error
-	if several, ok := r.protocol.(guard.Several); ok {
-		databases = several.Databases(bounded)
+func (r *readiness) tell(ctx context.Context, l guard.Look) {
+	if r.Coordinator != nil {
+		r.metrics.CoordinatorReady(l.Coordinator == nil)
+		r.changed(ctx, part{"coordinator", ""}, l.Coordinator)
 	}
-	if ctx.Err() != nil {
-		return
+	for name := range l.Protocols {
+		err := l.Ready(name)
+		r.metrics.Ready(name, err == nil)
+		r.changed(ctx, part{name, ""}, err)
+		r.databases(ctx, name, l.Databases[name])
 	}
-	r.metrics.Ready(r.protocol.Name(), err == nil)
-	r.tell(ctx, "", err)
-	for name, err := range databases {
-		r.metrics.DatabaseReady(r.protocol.Name(), name, err == nil)
-		if len(databases) > 1 {
-			r.tell(ctx, name, err)
-		}
-	}
-	for name := range r.counted {
-		if _, open := databases[name]; !open {
-			r.metrics.DatabaseClosed(r.protocol.Name(), name)
-			delete(r.last, name)
-		}
-	}
-	r.counted = databases
 }
 
-// tell logs a state that has changed.
-func (r *readiness) tell(ctx context.Context, database string, err error) {
-	state, level := "ready", slog.LevelInfo
-	if err != nil {
-		state, level = err.Error(), slog.LevelError
+func (r *readiness) databases(ctx context.Context, protocol string, all map[string]error) {
+	for name, err := range all {
+		r.metrics.DatabaseReady(protocol, name, err == nil)
+		if len(all) > 1 {
+			r.changed(ctx, part{protocol, name}, err)
+		}
 	}
-	if state == r.last[database] {
+	for name := range r.counted[protocol] {
+		if _, open := all[name]; !open {
+			r.metrics.DatabaseClosed(protocol, name)
+			delete(r.last, part{protocol, name})
+		}
+	}
+	r.counted[protocol] = all
+}
+
+// changed logs a state that has changed.
+func (r *readiness) changed(ctx context.Context, p part, err error) {
+	state, why, level := "ready", "", slog.LevelInfo
+	if err != nil {
+		state, why, level = err.Error(), err.Error(), slog.LevelError
+	}
+	if state == r.last[p] {
 		return
 	}
-	r.last[database] = state
-	if database == "" {
-		why := ""
-		if err != nil {
-			why = state
-		}
-		r.unit.readiness(r.protocol.Name(), why)
+	r.last[p] = state
+	if p.database == "" {
+		r.unit.readiness(p.name, why)
 	}
-	r.log.Log(ctx, level, "readiness", "protocol", r.protocol.Name(), "database", database, "state", state)
+	r.log.Log(ctx, level, "readiness", "protocol", p.name, "database", p.database, "state", state)
 }

@@ -91,7 +91,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 		log:  log, level: level, tls: encryption.Server, unit: unit, now: c,
 	}
 	unit.serving(open.opened)
-	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, loops, reloads, hangups})
+	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, loops, reloads, hangups, observer})
 }
 
 // lifecycle is what a guard does for its service manager and its operator.
@@ -100,6 +100,7 @@ type lifecycle struct {
 	loops   *relay.Loops
 	reloads *reloader
 	hangups <-chan os.Signal
+	who     *observer
 }
 
 // loops starts the loops in which sessions are relayed.
@@ -208,21 +209,21 @@ func serveAll(
 		}
 		return nil
 	})
-	var all []guard.Protocol
+	ready := c.readiness(l.who)
 	clients, clientsGone := context.WithCancel(context.WithoutCancel(ctx))
 	left := make(chan struct{}, len(servers))
 	for _, s := range servers {
-		all = append(all, s.Protocol)
+		ready.Protocols = append(ready.Protocols, s.Protocol)
 		group.Go(func() error {
 			defer func() { left <- struct{}{} }()
 			defer fails()
 			return s.Serve(serving)
 		})
-		group.Go(func() error {
-			watchReadiness(ctx, log, h.metrics, l.unit, s.Protocol)
-			return nil
-		})
 	}
+	group.Go(func() error {
+		(&readiness{Readiness: ready, log: log, metrics: h.metrics, unit: l.unit}).watch(ctx)
+		return nil
+	})
 	group.Go(func() error {
 		l.reloads.run(ctx, l.hangups)
 		return nil
@@ -239,7 +240,7 @@ func serveAll(
 		return nil
 	})
 	group.Go(func() error {
-		return h.serve(clients, all, ctx.Done())
+		return h.serve(clients, ready, ctx.Done())
 	})
 	err := group.Wait()
 	log.Info("stopped")

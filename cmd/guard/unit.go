@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +22,7 @@ type unit struct {
 
 	mu       sync.Mutex
 	opened   []string
-	notReady map[string]string // why, by protocol
+	notReady map[string]string // why, by protocol; and the coordinator
 	failed   error             // of the last reload
 	stopping string
 }
@@ -42,7 +44,7 @@ func (u *unit) serving(opened []string) {
 	u.manager.Ready(u.status())
 }
 
-// readiness says whether a protocol can admit sessions, and why not.
+// readiness says whether a protocol can admit sessions, or the coordinator answers, and why not.
 func (u *unit) readiness(protocol, why string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -77,10 +79,8 @@ const stopMargin = 15 * time.Second
 // status is one line for people (systemctl status).
 func (u *unit) status() string {
 	all := []string{cmp.Or(u.stopping, "Serving "+strings.Join(u.opened, ", "))}
-	for _, p := range protocols {
-		if why := u.notReady[p.name]; why != "" {
-			all = append(all, p.name+" is not ready: "+why)
-		}
+	for _, name := range slices.Sorted(maps.Keys(u.notReady)) {
+		all = append(all, name+" is not ready: "+u.notReady[name])
 	}
 	if u.failed != nil {
 		all = append(all, "the last reload failed: "+u.failed.Error())

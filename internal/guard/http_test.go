@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -43,7 +44,7 @@ func TestReadinessNamesTheProtocolThatCannotAdmitAndTheReason(t *testing.T) {
 			}
 		}
 		w := httptest.NewRecorder()
-		Handler(test.protocols, r, draining).ServeHTTP(w,
+		Handler(Readiness{Protocols: test.protocols}, r, draining).ServeHTTP(w,
 			httptest.NewRequest(http.MethodGet, test.path, nil))
 		body, _ := io.ReadAll(w.Body)
 		if w.Code != test.status || !strings.Contains(string(body), test.says) {
@@ -61,7 +62,7 @@ func (*severalFake) Databases(context.Context) map[string]error {
 
 func TestReadinessListsTheDatabasesAndHasAPageForEachProtocol(t *testing.T) {
 	all := []Protocol{&severalFake{}}
-	h := Handler(all, prometheus.NewRegistry(), make(chan struct{}))
+	h := Handler(Readiness{Protocols: all}, prometheus.NewRegistry(), make(chan struct{}))
 	for path, status := range map[string]int{"/readyz": 200, "/readyz/fake": 200, "/readyz/other": 404} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -72,4 +73,42 @@ func TestReadinessListsTheDatabasesAndHasAPageForEachProtocol(t *testing.T) {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
+}
+
+// frozen is a protocol whose server does not answer.
+type frozen struct{ fake }
+
+func (*frozen) Name() string { return "frozen" }
+
+func (*frozen) Ready(ctx context.Context) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// prompt is a protocol whose server answers, if it is asked in time.
+type prompt struct{ fake }
+
+func (*prompt) Ready(ctx context.Context) error { return ctx.Err() }
+
+func TestAServerThatDoesNotAnswerTakesNoTimeFromTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, frozenCoordinator := range []bool{false, true} {
+			r := Readiness{Protocols: []Protocol{&prompt{}}, Needed: true}
+			if frozenCoordinator {
+				r.Coordinator = (&frozen{}).Ready
+			} else {
+				r.Protocols = append([]Protocol{&frozen{}}, r.Protocols...)
+			}
+			w := httptest.NewRecorder()
+			Handler(r, prometheus.NewRegistry(), make(chan struct{})).ServeHTTP(w,
+				httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			want := `"fake":"ok"`
+			if frozenCoordinator {
+				want = `"fake":"` + errNoCoordinator.Error()
+			}
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+			}
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 type Metrics struct {
 	ready       *prometheus.GaugeVec
 	databases   *prometheus.GaugeVec
+	coordinator *prometheus.GaugeVec
 	connections *prometheus.GaugeVec
 	limits      *prometheus.GaugeVec
 	accepts     *prometheus.CounterVec
@@ -53,6 +54,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		databases: gauge("database_ready",
 			"1 if sessions can be admitted to a database that this guard serves now, otherwise 0.",
 			"protocol", "database"),
+		coordinator: gauge("coordinator_ready",
+			"1 if the coordinator answers, otherwise 0; /readyz has the reason. There is none without "+
+				"a coordinator."),
 		connections: gauge("connections",
 			"Client connections open now, by state: waiting (for a slot), unadmitted, "+
 				"login (under way at the server), admitted.", "protocol", "state"),
@@ -76,7 +80,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Refused claims by reason: stale (a newer leader was admitted), no_token, malformed, "+
 				"other_issuer (the coordinator was replaced or rolled back), not_installed, "+
 				"unrevoked (older sessions did not end in time), "+
-				"not_leader (or the coordinator did not answer), not_allowed, error (see the log).",
+				"not_leader, not_allowed, not_authorized, no_coordinator (it could not be asked), "+
+				"error (see the log).",
 			"protocol", "reason"),
 		raises: counter("raises_total",
 			"Marks raised or confirmed by this guard: changes of leadership, and the first session "+
@@ -97,7 +102,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Sessions that one revocation has ended.", []float64{0, 1, 3, 10, 30, 100, 300, 1000, 3000},
 			"protocol"),
 	}
-	r.MustRegister(m.ready, m.databases, m.connections, m.limits, m.accepts, m.ends, m.sessions, m.admissions,
+	r.MustRegister(m.ready, m.databases, m.coordinator, m.connections, m.limits, m.accepts, m.ends, m.sessions, m.admissions,
 		m.refusals, m.raises, m.revoked, m.admission, m.steps, m.raise, m.revocation, m.revocations)
 	return m
 }
@@ -136,20 +141,22 @@ func (m *Metrics) begin(protocol string) {
 
 // Ready sets whether a protocol can admit sessions.
 func (m *Metrics) Ready(protocol string, ready bool) {
-	n := 0.0
-	if ready {
-		n = 1
-	}
-	m.ready.WithLabelValues(protocol).Set(n)
+	m.ready.WithLabelValues(protocol).Set(number(ready))
 }
 
 // DatabaseReady sets whether a database of a protocol can admit sessions.
 func (m *Metrics) DatabaseReady(protocol, database string, ready bool) {
-	n := 0.0
-	if ready {
-		n = 1
+	m.databases.WithLabelValues(protocol, m.database(protocol, database)).Set(number(ready))
+}
+
+// CoordinatorReady sets whether the coordinator answers.
+func (m *Metrics) CoordinatorReady(ready bool) { m.coordinator.WithLabelValues().Set(number(ready)) }
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
 	}
-	m.databases.WithLabelValues(protocol, m.database(protocol, database)).Set(n)
+	return 0
 }
 
 // DatabaseClosed ends the series of DatabaseReady, when the guard serves the database no longer.

@@ -153,7 +153,7 @@ func NotLeader(c fence.Claim, detail string) *fence.Refusal {
 // Unverified refuses because the coordinator did not answer. Nobody is admitted on trust.
 func Unverified(c fence.Claim, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c, Cause: cause,
+		Reason: fence.ReasonNoCoordinator, Claim: c, Cause: cause,
 		Message: "the coordinator could not be asked whose token this is",
 		Detail:  cause.Error(),
 		Hint: "nothing was written; open sessions under the present mark go on; " +

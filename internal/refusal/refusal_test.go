@@ -12,6 +12,12 @@ import (
 func TestEveryReasonHasItsCodes(t *testing.T) {
 	for r := fence.ReasonStale; r.String() != ""; r++ {
 		word := Word(r)
+		if r == fence.ReasonNoCoordinator { // clients cannot tell it from ReasonNotLeader
+			if OfWord(word) != fence.ReasonNotLeader || OfSQLState(SQLState(r)) != fence.ReasonNotLeader {
+				t.Errorf("%s: %q, %q", r, word, SQLState(r))
+			}
+			continue
+		}
 		if word == "" || OfWord(word) != r {
 			t.Errorf("%s: word %q is that of %s", r, word, OfWord(word))
 		}

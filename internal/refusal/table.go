@@ -23,6 +23,7 @@ var table = []struct {
 	{fence.ReasonNotLeader, "RF007", "NOTLEADER"},
 	{fence.ReasonNotAllowed, "", "NOTALLOWED"},
 	{fence.ReasonNotAuthorized, "RF010", "NOTAUTHORIZED"},
+	{fence.ReasonNoCoordinator, "RF007", "NOTLEADER"}, // clients try again, as after ReasonNotLeader
 }
 
 // SQLState is the code of a reason in Postgres: a SQLSTATE of class RF.

@@ -96,7 +96,7 @@ func serve(ctx context.Context, log *slog.Logger) (err error) {
 	for _, s := range servers {
 		group.Go(func() error { return s.Serve(ctx) })
 	}
-	page := guard.Handler(protocols, registry, ctx.Done())
+	page := guard.Handler(guard.Readiness{Protocols: protocols}, registry, ctx.Done())
 	group.Go(func() error { return servePage(ctx, c.HTTPListen, page) })
 	return group.Wait()
 }

@@ -1,0 +1,82 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Several is a Protocol whose server has several databases. Ready returns nil while one of them can
+// admit: the outage of a database is no reason to send clients of the others elsewhere.
+type Several interface {
+	// Databases probes the databases that are served now. The error is nil for those that can admit.
+	Databases(ctx context.Context) map[string]error
+}
+
+// Readiness is what a guard needs to admit sessions.
+type Readiness struct {
+	Protocols []Protocol
+	// Coordinator asks the coordinator for anything; nil if there is none.
+	Coordinator func(context.Context) error
+	// Needed says that nobody is admitted without the coordinator.
+	Needed bool
+}
+
+// Look is what a look at the readiness has found.
+type Look struct {
+	Protocols   map[string]error
+	Databases   map[string]map[string]error // by protocol, where there are several
+	Coordinator error
+
+	needed bool
+}
+
+// Look asks all at once, and gives each of them this time.
+func (r Readiness) Look(ctx context.Context, limit time.Duration) Look {
+	l := Look{Protocols: map[string]error{}, Databases: map[string]map[string]error{}, needed: r.Needed}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	ask := func(do func(context.Context) (found func())) {
+		asking.Go(func() {
+			bounded, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			found := do(bounded)
+			mu.Lock()
+			defer mu.Unlock()
+			found()
+		})
+	}
+	for _, p := range r.Protocols {
+		ask(func(ctx context.Context) func() {
+			err := p.Ready(ctx)
+			var databases map[string]error
+			if s, ok := p.(Several); ok {
+				databases = s.Databases(ctx)
+			}
+			return func() { l.Protocols[p.Name()], l.Databases[p.Name()] = err, databases }
+		})
+	}
+	if r.Coordinator != nil {
+		ask(func(ctx context.Context) func() {
+			err := r.Coordinator(ctx)
+			return func() { l.Coordinator = err }
+		})
+	}
+	asking.Wait()
+	return l
+}
+
+// errNoCoordinator is why a protocol admits nobody although its server can be used.
+var errNoCoordinator = errors.New("the coordinator cannot be asked, so nobody is admitted")
+
+// Ready returns why a protocol admits nobody, or nil.
+func (l Look) Ready(protocol string) error {
+	if err := l.Protocols[protocol]; err != nil {
+		return err
+	}
+	if l.needed && l.Coordinator != nil {
+		return errNoCoordinator
+	}
+	return nil
+}
