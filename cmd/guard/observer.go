@@ -40,10 +40,14 @@ func (c *config) readiness(o *observer) guard.Readiness {
 	return guard.Readiness{
 		Needed: c.Outage == "refuse" && c.Unfenced == "refuse",
 		Coordinator: func(ctx context.Context) error {
-			if _, err := o.Issuer(ctx); err != nil {
-				return errors.New(c.scrub(err.Error()))
+			_, err := o.Issuer(ctx)
+			switch {
+			case err == nil:
+				return nil
+			case ctx.Err() != nil: // the error may say no more than that
+				return errors.New("it did not answer in time: " + c.scrub(err.Error()))
 			}
-			return nil
+			return errors.New(c.scrub(err.Error()))
 		},
 	}
 }

@@ -48,19 +48,19 @@ func Ask[T any](
 		backoff.Pause(bounded, backoff.After(failures, 20*time.Millisecond, time.Second))
 		switch {
 		case ctx.Err() != nil:
-			return none, fmt.Errorf("%s: %w%s", what, context.Cause(ctx), c.failure(last))
+			return none, fmt.Errorf("%s: %s (%w)", what, c.failure(last), context.Cause(ctx))
 		case bounded.Err() != nil:
-			return none, fmt.Errorf("%s: %w within %s%s", what, ErrUnreachable, c.timeout, c.failure(last))
+			return none, fmt.Errorf("%s: %w within %s (%s)", what, ErrUnreachable, c.timeout, c.failure(last))
 		}
 	}
 }
 
-// failure adds the last failure to an error. That an attempt has run out of time says nothing more.
+// failure returns the last failure, for an error. That an attempt has run out of time says nothing more.
 func (c *Client) failure(last error) string {
 	if errors.Is(last, context.DeadlineExceeded) || errors.Is(last, context.Canceled) {
-		return " (no answer of " + c.Hosts + ")"
+		return "no answer of " + c.Hosts
 	}
-	return fmt.Sprintf(" (last failure at %s: %v)", c.Hosts, explain(last))
+	return fmt.Sprintf("last failure at %s: %v", c.Hosts, explain(last))
 }
 
 func isRefusal(err error) bool {
