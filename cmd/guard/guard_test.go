@@ -415,7 +415,7 @@ func TestWhileTheCoordinatorIsDownTheGuardRunsAndRefuses(t *testing.T) {
 	invoke(t, env, "install")
 	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+serverstest.FreeAddresses(t, 1)[0],
 		"GUARD_ADMIT_TIMEOUT=1s")...)
-	r.ready(http.StatusOK) // the marks can be read
+	r.ready(http.StatusServiceUnavailable)
 	_, err := r.connect(1)
 	wantCode(t, err, "RF007")
 }
