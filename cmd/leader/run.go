@@ -170,7 +170,7 @@ func (r *commandRunner) report(o *outcome, err error) (code int, again bool) {
 		log.Error("the command could not be started", "cause", o.failed.Error(),
 			"next", "nothing was run; resigned")
 		return cli.Error, false
-	case r.again && lost && o.code != 0 && !o.ordered:
+	case lost && o.code != 0 && !o.ordered:
 		// The next leader's stores have ended the command's sessions before leader knew of the loss.
 		o.stopped = fmt.Errorf("the command failed with code %d after the loss: %w", o.code, err)
 		return r.reportLost(log, o)
