@@ -3,6 +3,7 @@ package check
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/lab/history"
@@ -34,14 +35,22 @@ func (r *run) recovery(f *findings, figures *Figures) {
 	r.afterFinalPhase(f)
 }
 
-// storesBefore returns the stores in which a write was acknowledged before that time.
-func (r *run) storesBefore(at int64) (all []string) {
-	for _, store := range slices.Sorted(maps.Keys(r.byStore)) {
-		if r.firstAck(func(o *op) bool { return o.store == store && o.returned < at }) != nil {
-			all = append(all, store)
+// storesBefore returns the stores in which a write was acknowledged before that time. A job may be the
+// only one that ever writes for its resource, so resources do not count.
+func (r *run) storesBefore(at int64) []string {
+	stores := map[string]bool{}
+	for _, o := range r.ops {
+		if o.work() && o.ok() && o.returned < at {
+			stores[storeOf(o)] = true
 		}
 	}
-	return all
+	return slices.Sorted(maps.Keys(stores))
+}
+
+// storeOf returns the store of an operation, without the resource.
+func storeOf(o *op) string {
+	store, _, _ := strings.Cut(o.store, " ")
+	return store
 }
 
 // healed returns when the last fault before the final phase ended; false if there was none.
@@ -60,7 +69,7 @@ func (r *run) healed() (int64, bool) {
 // was accepted.
 func (r *run) writesAgain(f *findings, store string, healed int64) {
 	bound := time.Duration(r.expect.Recover)
-	first := r.firstAck(func(o *op) bool { return o.store == store && o.invoked > healed })
+	first := r.firstAck(func(o *op) bool { return storeOf(o) == store && o.invoked > healed })
 	switch {
 	case first == nil:
 		f.atRun("I6", healed, "", "no write to %s was acknowledged that was sent after the last fault "+
