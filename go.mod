@@ -8,6 +8,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/robfig/cron/v3 v3.0.1
 	go.etcd.io/etcd/api/v3 v3.7.3
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.uber.org/goleak v1.3.0
@@ -18,8 +19,6 @@ require (
 	golang.org/x/term v0.47.0
 	google.golang.org/grpc v1.83.2
 )
-
-require github.com/robfig/cron/v3 v3.0.1 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
