@@ -32,28 +32,12 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 	const candidates = 300
 	c, url := fresh(t, 10*time.Second)
 	leader := electiontest.Win(t, c, "orders", "leader")
-	var mu sync.Mutex
-	woken := map[string]int{}
+	var woken electiontest.Woken
 	crowd := openWith(t, url, 10*time.Second, nil)
-	crowd.woken = func(_ fence.Resource, holder string) { mu.Lock(); woken[holder]++; mu.Unlock() }
+	crowd.woken = woken.Add
 	won := electiontest.Crowd(t, crowd, "orders", candidates)
 	queue := electiontest.Queued(t, c, "orders", candidates+1)
-	for i, wakes := 1, 0; wakes < 3; i++ {
-		mu.Lock()
-		clear(woken)
-		mu.Unlock()
-		if err := leader.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		leader = electiontest.Next(t, won)
-		mu.Lock()
-		// A candidate that had not begun to wait is not woken: it finds out that it leads.
-		if next := queue[i]; leader.Token() != next.Token || len(woken) > 1 || len(woken) != woken[next.Holder] {
-			t.Errorf("%v leads, %v was next, and these were woken: %v", leader.Claim(), next, woken)
-		}
-		wakes += len(woken)
-		mu.Unlock()
-	}
+	woken.OnlyNext(t, leader, queue, won, 3)
 }
 
 func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {

@@ -118,3 +118,49 @@ func Eventually(t testing.TB, what string, is func() bool) {
 		time.Sleep(5 * time.Millisecond) // between two looks, not for an event
 	}
 }
+
+// Woken records which candidates a notice has woken.
+type Woken struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+// Add is called when a candidate was woken.
+func (w *Woken) Add(_ fence.Resource, holder string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by == nil {
+		w.by = map[string]int{}
+	}
+	w.by[holder]++
+}
+
+// take returns who was woken since the last call.
+func (w *Woken) take() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	by := w.by
+	w.by = nil
+	return by
+}
+
+// OnlyNext has one leader of a queue after the other resign, until so many candidates were woken, and
+// checks that nobody but the next one was. A candidate that had not begun to wait is not woken: it
+// finds out that it leads.
+func (w *Woken) OnlyNext(
+	t testing.TB, leader *fence.Term, queue []fence.Candidate, won <-chan *fence.Term, wakes int,
+) {
+	t.Helper()
+	for i := 1; wakes > 0; i++ {
+		w.take()
+		if err := leader.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		leader = Next(t, won)
+		by := w.take()
+		if next := queue[i]; leader.Token() != next.Token || len(by) > 1 || len(by) != by[next.Holder] {
+			t.Errorf("%v leads, %v was next, and these were woken: %v", leader.Claim(), next, by)
+		}
+		wakes -= len(by)
+	}
+}
