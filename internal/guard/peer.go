@@ -1,10 +1,11 @@
 package guard
 
 import (
+	"cmp"
 	"net"
-	"net/netip"
 	"strings"
 
+	"github.com/ringfence/ringfence/internal/clienthost"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -19,22 +20,10 @@ func Peer(c net.Conn) string {
 	return c.RemoteAddr().String()
 }
 
-// address returns what limits go by: the host of a client, or for IPv6 its network of 64 bits,
-// because one host may use every address of it.
+// address returns what limits go by.
 func address(client net.Addr) string { return network(client.String()) }
 
-func network(address string) string {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return local
-	}
-	ip := at.Addr().Unmap().WithZone("")
-	if ip.Is6() {
-		network, _ := ip.Prefix(64)
-		return network.String()
-	}
-	return ip.String()
-}
+func network(address string) string { return cmp.Or(clienthost.Of(address), local) }
 
 // Describe returns a client for logs and lists. The client chooses its user and the name of its
 // application, so they are cut and cleaned, as Postgres does with an application_name.

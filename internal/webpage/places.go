@@ -1,7 +1,6 @@
 package webpage
 
 import (
-	"net/netip"
 	"slices"
 	"sync"
 )
@@ -75,19 +74,4 @@ func (p *places) taken() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.held)
-}
-
-// client returns what a limit goes by: the host, or for IPv6 its network of 64 bits, because one host
-// may use every address of it; "" on a Unix socket.
-func client(address string) string {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return ""
-	}
-	ip := at.Addr().Unmap().WithZone("")
-	if ip.Is6() {
-		network, _ := ip.Prefix(64)
-		return network.String()
-	}
-	return ip.String()
 }

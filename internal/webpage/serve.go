@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/clienthost"
 )
 
 // Limits of connections. They are open files, which sessions of databases need, too.
@@ -64,7 +66,7 @@ type connections struct {
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		taken := c.places.take(client(conn.RemoteAddr().String()), func() { _ = conn.Close() })
+		taken := c.places.take(clienthost.Of(conn.RemoteAddr().String()), func() { _ = conn.Close() })
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.open == nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/clienthost"
 )
 
 // pipes is a listener of connections in memory.
@@ -200,7 +202,7 @@ func TestPlacesAreSharedByTheAddresses(t *testing.T) {
 	if got := strings.Join(out, " "); got != "a a a a b" {
 		t.Errorf("%q lost their places", got)
 	}
-	if a, b := client("[2001:db8::1]:5"), client("[2001:db8::2]:6"); a != b || a == client("10.0.0.1:5") {
+	if a, b := clienthost.Of("[2001:db8::1]:5"), clienthost.Of("[2001:db8::2]:6"); a != b || a == clienthost.Of("10.0.0.1:5") {
 		t.Errorf("one host has two addresses: %q, %q", a, b)
 	}
 }

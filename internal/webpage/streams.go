@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/clienthost"
 )
 
 // Limits of streams.
@@ -82,7 +84,7 @@ func (s *Streams) Serve(
 	}
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
-	ended, ok := s.Begin(client(r.RemoteAddr), end)
+	ended, ok := s.Begin(clienthost.Of(r.RemoteAddr), end)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "too many pages are open, or the server is shutting down",
