@@ -400,7 +400,7 @@ func (a *Admission) endOlder(
 	start := time.Now()
 	quiet = a.quiet(ctx, c)
 	if len(quiet) < older {
-		defer endIn(50*time.Millisecond, quiet)() // they may keep others from ending
+		defer endIn(aside(quiet), quiet)() // they may keep others from ending
 		return quiet, a.revoke(ctx, s, c, len(quiet))
 	}
 	a.notify(ctx, Event{

@@ -32,10 +32,12 @@ const (
 // has entered under an older token. Then it polls pg_stat_activity and pg_locks
 // until they have none of them. Postgres removes a backend from pg_stat_activity only after it has
 // rolled back the transaction and released its locks (src/backend/utils/activity/backend_status.c:
-// pgstat_beshutdown_hook runs after ShutdownPostgres).
+// pgstat_beshutdown_hook runs after ShutdownPostgres). Backends that are leaving are ended a moment
+// later, because nobody waits for them.
 func (s *Store) Revoke(
 	ctx context.Context, newcomer marks.Session, c fence.Claim,
 ) (ended int, err error) {
+	defer s.leaveSoon()
 	start := time.Now()
 	var signalled time.Time // when those who remained were last signalled
 	// They outlive an iteration: when ctx ends during a query, the one before it tells who is left.
@@ -75,6 +77,14 @@ func (s *Store) Revoke(
 			return ended, unfinished(ctx, c, remaining, described, context.Cause(ctx))
 		case <-time.After(untilNextLook(len(remaining), time.Since(start))):
 		}
+	}
+}
+
+// leaveSoon has the sweeper end the backends that are leaving.
+func (s *Store) leaveSoon() {
+	select {
+	case s.revoked <- struct{}{}:
+	default: // it is to do so anyway
 	}
 }
 

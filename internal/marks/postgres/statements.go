@@ -21,5 +21,7 @@ const (
 
 	tellSQL = `select pg_notify('ringfence', $1)`
 
+	leaveSQL = `select ringfence.leave()`
+
 	releaseSQL = `select ringfence.release($1, $2, $3, $4)`
 )

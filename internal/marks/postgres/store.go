@@ -42,6 +42,7 @@ type Store struct {
 	cfg     *pgx.ConnConfig
 	stop    context.CancelFunc
 	sweeper sync.WaitGroup
+	revoked chan struct{} // has a value if backends may be leaving that a revocation has to end
 	looks   marks.Looks[looked]
 	of      origin
 }
@@ -70,7 +71,7 @@ func Open(url string, o Options) (*Store, error) {
 		pc.MaxConns = 4
 	}
 	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep one warm
-	s := &Store{cfg: cfg}
+	s := &Store{cfg: cfg, revoked: make(chan struct{}, 1)}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		err := probe(ctx, c, o)
 		if err == nil {

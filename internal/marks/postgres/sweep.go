@@ -5,23 +5,33 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 const (
 	firstWarm = time.Second // after Open: a program that opens a store for a moment needs no warmth
 	nextSweep = time.Minute
 	sweepTime = 10 * time.Second // bounds one
+
+	leaveAfter = 50 * time.Millisecond // the newcomer's answer, and the guards that let them go, come first
+	leaveTime  = time.Second           // bounds Close
 )
 
-// sweep removes the records of dead sessions every minute, if their guards could not do so, ends
-// those that were let go, and keeps a connection warm.
+// sweep removes the records of dead sessions every minute, if their guards could not do so, and keeps
+// a connection warm. It ends backends that are leaving, then and after each revocation.
 func (s *Store) sweep(ctx context.Context) {
 	next := time.NewTimer(firstWarm)
 	defer next.Stop()
 	for first := true; ; first = false {
 		select {
 		case <-ctx.Done():
+			s.leaveAtLast()
 			return
+		case <-s.revoked:
+			backoff.Pause(ctx, leaveAfter)
+			s.leave()
+			continue
 		case <-next.C:
 		}
 		bounded, cancel := context.WithTimeout(ctx, sweepTime)
@@ -32,6 +42,22 @@ func (s *Store) sweep(ctx context.Context) {
 		s.warm(bounded)
 		cancel()
 		next.Reset(nextSweep)
+	}
+}
+
+// leave ends the backends that are leaving, whoever has let them go. Close waits for it.
+func (s *Store) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	_ = s.exec(ctx, leaveSQL) // the next revocation and the next sweep do so too
+}
+
+// leaveAtLast does so before the store is closed, if it has not been done since a revocation.
+func (s *Store) leaveAtLast() {
+	select {
+	case <-s.revoked:
+		s.leave()
+	default:
 	}
 }
 

@@ -406,9 +406,8 @@ end $$;
 
 -- revoke looks for sessions that are not under the mark and for transactions that entered before
 -- its raise. It removes the records of those that are gone, returns who is left, and signals these
--- to end if there are at most p_signal_at_most. It also tells those to end that are leaving, and
--- waits for none of them. Call it again until nobody remains: pg_stat_activity is frozen
--- within a transaction, so one call cannot wait. The call that finds nobody opens the gate.
+-- to end if there are at most p_signal_at_most. Call it again until nobody remains: pg_stat_activity
+-- is frozen within a transaction, so one call cannot wait. The call that finds nobody opens the gate.
 -- blocked has the roles of sessions that the caller may not end, prepared the names of prepared
 -- transactions, which end only by name. described has those who remain, as text for people.
 drop function if exists ringfence.revoke(text, bigint, text, boolean);
@@ -437,9 +436,6 @@ begin
     current := ringfence.is_mark(p_resource, p_token, p_issuer);
     if current and not ringfence.complete() then
         perform ringfence.list_everybody(p_newcomer);
-    end if;
-    if p_signal_at_most > 0 then
-        perform ringfence.leave();
     end if;
     -- Transactions first, sessions second: one that attaches is inside until the record of its
     -- session is visible.
@@ -571,6 +567,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- leave releases the backends that are leaving, whoever has let them go, and all of them are overdue.
+-- Call it after a newcomer was admitted: it need not wait for them, and their ends keep the server busy.
 create or replace function ringfence.leave() returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
