@@ -98,7 +98,7 @@ func (d *database) raise(ctx context.Context, n int) error {
 	for first := 0; first < n; first += each {
 		err := d.sql(ctx, fmt.Sprintf(`select count(r.step) from generate_series(%d, %d) i,
 			lateral (select * from ringfence.look('bench_' || i)) l,
-			lateral ringfence.raise('bench_' || i, 1, 'unverified', 'bench', l.basis) r`,
+			lateral ringfence.raise('bench_' || i, 1, 'unverified', 'bench', '', l.basis) r`,
 			first, min(first+each, n)-1))
 		if err != nil {
 			return err
