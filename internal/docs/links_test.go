@@ -62,7 +62,7 @@ func TestSettingsExist(t *testing.T) {
 // pages are all Markdown files but those of test data and runs.
 func pages(t *testing.T) (all []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "lab/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "lab/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

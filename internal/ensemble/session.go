@@ -3,6 +3,7 @@ package ensemble
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,6 +26,7 @@ type Session struct {
 	once      sync.Once
 	over      chan struct{} // closed when the session is over: no more requests
 	calls     sync.WaitGroup
+	lastZxid  atomic.Int64 // of the replies
 
 	mu       sync.Mutex
 	id       int64         // 0 before the first greeting

@@ -21,19 +21,19 @@ func watched[T any](ctx context.Context, s *Session, key, path string,
 		fired <-chan zk.Event
 	}
 	b, err := Retry(ctx, s, func(conn *zk.Conn) (both, error) {
-		connects := s.arming(path)
+		s.arming(path)
 		value, fired, err := arm(conn)
-		s.arm(key, watch{path, connects, fired}, err) // also if the caller has stopped waiting
+		s.arm(key, watch{path, fired}, err) // also if the caller has stopped waiting
 		return both{value, fired}, err
 	})
 	return b.value, b.fired, err
 }
 
-// watch is a watch that the session has set.
+// watch is a watch that the session has set. It fires at the latest when its connection breaks, so
+// one that has not fired is set on the present connection.
 type watch struct {
-	path     string
-	connects int // how many times the session had come up before
-	event    <-chan zk.Event
+	path  string
+	event <-chan zk.Event
 }
 
 func (w watch) fired() bool {
@@ -45,26 +45,23 @@ func (w watch) fired() bool {
 	}
 }
 
-// armed returns the watch under the key, or nil if there is none on this connection or it has
-// fired.
+// armed returns the watch under the key, or nil if there is none or it has fired.
 func (s *Session) armed(key string) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, set := s.watches[key]
-	if set && (w.fired() || w.connects != s.connects) {
+	if set && w.fired() {
 		s.dropLocked(key)
 		return nil
 	}
 	return w.event
 }
 
-// arming records that the path may have one more watch from now on, for firedWatches. It returns
-// how many times the session has come up.
-func (s *Session) arming(path string) (connects int) {
+// arming records that the path may have one more watch from now on, for firedWatches.
+func (s *Session) arming(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paths[path]++
-	return s.connects
 }
 
 // arm records the watch, unless the request that was to set it has failed. Of two watches on one

@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -65,5 +66,35 @@ func TestASessionKeepsOnlyTheWatchesThatAreSet(t *testing.T) {
 	}
 	if _, again, err := s.WatchData(t.Context(), root+"/stays"); err != nil || again == stays {
 		t.Errorf("the next connection has the watch of the one before, %v", err)
+	}
+}
+
+// The request for the watch waits for the next connection.
+func TestAWatchOfAQueuedRequestIsShared(t *testing.T) {
+	s, r, root := resumable(t)
+	r.Hold()
+	r.DropAll()
+	ensembletest.Eventually(t, "the library waits for a greeting", func() bool {
+		return s.conn.State() == zk.StateConnected
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	armed := make(chan (<-chan zk.Event), 1)
+	go func() {
+		_, fired, err := s.WatchData(ctx, root)
+		if err != nil {
+			t.Error(err)
+		}
+		armed <- fired
+	}()
+	ensembletest.Eventually(t, "the watch is requested", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.paths[root] == 1
+	})
+	r.Pass()
+	first := <-armed
+	if _, second, err := s.WatchData(ctx, root); err != nil || second != first {
+		t.Errorf("the watch was set twice, %v", err)
 	}
 }
