@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -236,51 +237,28 @@ func (g *guarded) vanishing(t *testing.T) {
 }
 
 func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	accepted := make(chan net.Conn, 100)
-	go func() { // ends with the listener
-		defer close(accepted)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if s, err := newGreeting(c, c).read(); err == nil && s.get("user") == "app" {
-				accepted <- c
-				continue
-			}
-			defer c.Close() // the guard's own
-		}
-	}()
-	defer func() {
-		_ = l.Close()
-		for c := range accepted {
-			_ = c.Close()
-		}
-	}()
-	control := "postgres://guard_role@" + l.Addr().String() + "/postgres"
+	mute := startMuteServer(t)
+	control := "postgres://guard_role@" + mute.Addr().String() + "/postgres"
 	pg := serverstest.SharedPostgres(t)
 
 	g := guardBefore(t, pg, "postgres", setup{
 		control: control, Options: Options{LoginTimeout: 3 * time.Second},
 	})
-	_, err = g.dial(5)
+	_, err := g.dial(5)
 	if err == nil || !strings.Contains(err.Error(), "not finished within 3s") {
 		t.Errorf("got %v", err)
 	}
 
 	slow := guardBefore(t, pg, "postgres", setup{control: control, drain: time.Minute})
-	defer (<-accepted).Close()
 	silent, w, told := dialWire(t, slow.Addr), dialWire(t, slow.Addr), dialWire(t, slow.Addr)
-	w.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
-	defer (<-accepted).Close()
-	told.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
-	server := <-accepted
-	defer server.Close()
+	silent.send(request(sslRequest)) // its answer shows that the guard has begun with this client
+	if no, err := silent.r.ReadByte(); err != nil || no != 'N' {
+		t.Fatalf("the answer to the request for SSL is %q, %v", no, err)
+	}
+	w.send(startupOf(0, "user", "w", "options", "-c fence.orders=5"))
+	mute.login("w")
+	told.send(startupOf(0, "user", "told", "options", "-c fence.orders=5"))
+	server := mute.login("told")
 	// more than the guard's buffer for a login
 	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00")
 	_, err = server.Write(slices.Concat(encode('R', "\x00\x00\x00\x00"), long, long))
@@ -296,6 +274,65 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 	for _, w := range []*wire{silent, w, told} {
 		if e := w.until("E").error(t); e.Code != cannotConnectNow {
 			t.Errorf("the client got %+v", e)
+		}
+	}
+}
+
+// muteServer reads startup packets and answers nothing.
+type muteServer struct {
+	net.Listener
+	t      *testing.T
+	logins chan muteLogin
+}
+
+type muteLogin struct {
+	user string
+	net.Conn
+}
+
+func startMuteServer(t *testing.T) *muteServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &muteServer{l, t, make(chan muteLogin, 100)}
+	var accepting sync.WaitGroup
+	accepting.Go(m.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		accepting.Wait()
+	})
+	return m
+}
+
+// accept keeps the connections open until the listener is closed.
+func (m *muteServer) accept() {
+	for {
+		c, err := m.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		if s, err := newGreeting(c, c).read(); err == nil && s.get("user") != "guard_role" {
+			m.logins <- muteLogin{s.get("user"), c}
+		}
+	}
+}
+
+// login waits for the connection of a user.
+func (m *muteServer) login(user string) net.Conn {
+	m.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		select {
+		case l := <-m.logins:
+			if l.user == user {
+				return l.Conn
+			}
+		case <-deadline:
+			m.t.Fatalf("no connection of %s has come", user)
 		}
 	}
 }
