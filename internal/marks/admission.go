@@ -160,7 +160,13 @@ func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
 // RaiseFor is Raise on behalf of a user's session that is not registered. The store refuses a user
 // that may not claim the resource, if the user is not empty.
 func (a *Admission) RaiseFor(ctx context.Context, user string, c fence.Claim) error {
-	_, err := a.raise(ctx, Session{User: user}, c)
+	return a.raiseAlone(ctx, Session{User: user}, c, anyMark)
+}
+
+// raiseAlone raises the mark, unless from refuses the one that the store has, and ends older sessions.
+// It registers none.
+func (a *Admission) raiseAlone(ctx context.Context, s Session, c fence.Claim, from func(Mark) error) error {
+	_, err := a.raiseFrom(ctx, s, c, from)
 	if err == nil {
 		// Those at rest in this process need not wait for the store, nor it for them.
 		quiet := a.quiet(ctx, c)
@@ -169,6 +175,9 @@ func (a *Admission) RaiseFor(ctx context.Context, user string, c fence.Claim) er
 	}
 	return a.explained(ctx, err)
 }
+
+// anyMark lets a raise begin at whatever mark the store has.
+func anyMark(Mark) error { return nil }
 
 // reasonTime bounds Ended.
 const reasonTime = 5 * time.Second
@@ -360,10 +369,20 @@ func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) erro
 // raise raises the mark, or confirms it, if the authority still agrees. It returns how many older
 // sessions there are, or zero if the store cannot tell.
 func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older int, err error) {
+	return a.raiseFrom(ctx, s, c, anyMark)
+}
+
+// raiseFrom is raise, unless from returns an error for the mark that the store has.
+func (a *Admission) raiseFrom(
+	ctx context.Context, s Session, c fence.Claim, from func(Mark) error,
+) (older int, err error) {
 	defer StepRaise.Begin(ctx)()
 	start := time.Now()
 	confirmed := c
 	confirm := func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
+		if err := from(m); err != nil {
+			return c, err
+		}
 		// The store may have lost a mark that this process has seen. If it has not, it has to write down
 		// itself that a leader is below it.
 		if seen, ok := a.seen.over(c.Resource, m); ok {

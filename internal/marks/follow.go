@@ -163,7 +163,13 @@ func (f *Follower) raise(ctx context.Context, c fence.Claim) error {
 	return errors.Join(failed...)
 }
 
-// follow raises the mark to the claim of a new leader, if the store has one below it.
+// errNotFollowed: the new leader's own session raises this mark, or somebody has raised it.
+var errNotFollowed = errors.New("the mark is not raised before its leader connects")
+
+// follow raises the mark to the claim of a new leader, if the store has one below it. If the mark is
+// not confirmed, the store may have lost its list of sessions, and a raise would end everybody, also
+// the new leader that is just connecting. Only that leader's own session can be spared (Store.Raise),
+// so the mark is left to it.
 func (a *Admission) follow(ctx context.Context, c fence.Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Limit())
 	defer cancel()
@@ -171,5 +177,14 @@ func (a *Admission) follow(ctx context.Context, c fence.Claim) error {
 	if !ok || m.Issuer != c.Issuer || m.Token.Compare(c.Token) >= 0 {
 		return nil
 	}
-	return a.Raise(ctx, c)
+	err := a.raiseAlone(ctx, Session{}, c, func(m Mark) error {
+		if !m.Confirmed || m.Token.Compare(c.Token) >= 0 {
+			return errNotFollowed
+		}
+		return nil
+	})
+	if errors.Is(err, errNotFollowed) {
+		return nil
+	}
+	return err
 }

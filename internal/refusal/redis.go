@@ -81,6 +81,17 @@ func RedisSlow(c fence.Claim, detail string, cause error) *fence.Refusal {
 		"writes are paused (CLIENT PAUSE), or it is busy with scripts or other long commands: "+detail, cause)
 }
 
+// RedisEnded refuses a newcomer whose connection Redis has closed during its admission.
+func RedisEnded(c fence.Claim, cause error) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
+		Message: fmt.Sprintf("the connection to Redis was closed while this session of %q was admitted", c.Resource),
+		Detail: "somebody ended it, or a guard ended all connections because Redis had lost the list of " +
+			"sessions: " + cause.Error(),
+		Hint: "nothing of this session was written, and the mark is raised; try again with the same token",
+	}
+}
+
 func redisBusy(c fence.Claim, what, detail string, cause error) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ReasonUnrevoked, Claim: c, Cause: cause,

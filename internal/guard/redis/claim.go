@@ -138,16 +138,15 @@ func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
 	if err := c.p.o.Admission.Admit(ctx, c.session, claims); err != nil {
 		return err
 	}
-	// The answer also shows that the session is still there: to recover a lost registry, a guard
-	// ends all sessions.
+	// The answer also shows that the session is still there: to recover a lost registry, another guard
+	// may have ended all sessions.
 	defer marks.StepIdentify.Begin(ctx)()
 	err := c.retryWhileBusy(ctx, claims, c.restoreName)
 	var r *fence.Refusal
 	if err == nil || errors.As(err, &r) || ctx.Err() != nil {
 		return err
 	}
-	detail := "the mark is raised, and this session was ended while it was admitted: " + err.Error()
-	return refusal.Unrevoked(claims[0].Under(""), detail, err)
+	return refusal.RedisEnded(claims[0].Under(""), err)
 }
 
 // identify finds out which session of the server this is.
