@@ -49,8 +49,13 @@
 // When the registry is lost, sessions that were in it may still be alive: a process that was a
 // replica for a while keeps its connections. Raise then ends every client connection of the server
 // except the newcomer's before it writes a mark again, once per server. That is rude, and it cuts
-// the control connections of other guards, which reconnect, but it is safe. A replication id also
-// changes when a primary has had no replica for an hour. That ends connections needlessly.
+// the control connections of other guards, which reconnect, but it is safe.
+//
+// A replication id also changes when a primary gets its first replica, and when it has had none for
+// an hour (repl-backlog-ttl). Nothing is lost then, and connections are ended needlessly. Redis does
+// not say so: in both cases master_replid2 is empty afterwards. It is just as empty after a time as a
+// replica, with the data of another server, whose history has expired. So there is no proof by which
+// to spare anybody.
 //
 // Without a coordinator an unconfirmed mark is raised when the data are there (Mark.Continued), or
 // when this guard remembers the mark itself. If the marker is gone, nobody can then say what the

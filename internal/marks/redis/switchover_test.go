@@ -181,3 +181,41 @@ func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 		t.Errorf("adopt: %v", err)
 	}
 }
+
+// A primary without replicas keeps no history. When the first replica comes, Redis begins one, under a
+// new replication id, and forgets the one before (master_replid2 is empty). It looks the same as after
+// a time as a replica whose history has expired (repl-backlog-ttl), so nothing shows that no data were
+// replaced, and everybody is ended once. Replicas that come later change nothing.
+func TestTheFirstReplicaHasEverySessionEndedOnce(t *testing.T) {
+	o := redis.Options{Coordinated: true}
+	p := openWith(t, redisWith(t), o)
+	alone := p.admit(t, trusting{}, 5)
+	begun := p.replication(t, "master_replid")
+	first := openWith(t, serverstest.Redis(t, servers.RedisOptions{}), o)
+	first.follow(t, p.server)
+	if now, before := p.replication(t, "master_replid"), p.replication(t, "master_replid2"); now == begun ||
+		strings.Trim(before, "0") != "" {
+		t.Errorf("the replication id is %s, after %s; Redis says it was %s", now, begun, before)
+	}
+	if err := alone.Write(t.Context(), "goes on"); err != nil {
+		t.Errorf("the replica itself has ended a session: %v", err)
+	}
+	with := p.admit(t, trusting{}, 5)
+	if err := alone.Write(t.Context(), "still there"); err == nil {
+		t.Error("a session from before the replica was spared: say so in docs/redis.md")
+	}
+	second := openWith(t, serverstest.Redis(t, servers.RedisOptions{}), o)
+	second.follow(t, p.server)
+	p.admit(t, trusting{}, 5)
+	if err := with.Write(t.Context(), "goes on"); err != nil {
+		t.Errorf("the second replica has ended a session: %v", err)
+	}
+}
+
+// replication returns a field of INFO replication.
+func (b *bench) replication(t *testing.T, field string) string {
+	t.Helper()
+	_, value, _ := strings.Cut(b.admin.Info(t.Context(), "replication").Val(), "\n"+field+":")
+	value, _, _ = strings.Cut(value, "\r")
+	return value
+}
