@@ -13,11 +13,10 @@ type down struct {
 	frames   frames
 	blind    bool
 	torn     bool   // a write to the client failed, so its stream may have stopped anywhere
-	lastWord string // the answer to the sentinel of draining, which is for whoever closes the connection
+	lastWord string // the answer to the sentinel, which is for whoever closes the connection
 }
 
-// errDrained ends the relay: the server has answered the sentinel of draining, and everything
-// before.
+// errDrained ends the relay: the server has answered the sentinel, and everything before.
 var errDrained = errors.New("guard: drained")
 
 // Walk implements relay.Walker.

@@ -24,7 +24,7 @@ type injectedReplies struct {
 	waiting        []*injectedReply // to the last len(waiting) commands sent
 	distinct       map[string]*injectedReply
 	bytes          int // memory of the replies in distinct, with the overhead of each
-	sentinelNumber int // of the command that is the sentinel of draining; 0 before
+	sentinelNumber int // of the command that is the sentinel; 0 before
 }
 
 // injectedReply replaces one error of the server's.
@@ -58,11 +58,11 @@ func (r *injectedReplies) add(text []byte) ([]byte, error) {
 	return r.enqueue(text), nil
 }
 
-// sentinel returns a command whose reply ends the connection.
-func (r *injectedReplies) sentinel() []byte {
+// sentinel returns a command whose reply is the last one, and ends the connection.
+func (r *injectedReplies) sentinel(last error) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := r.enqueue(errorLine("guard: " + errDraining.Error()))
+	b := r.enqueue(lineOf(last))
 	r.sentinelNumber = r.sent
 	return b
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -29,8 +30,9 @@ type up struct {
 	large    *large // the command under way, if it does not fit
 	multi    bool   // a transaction is open, judging by the commands
 	quit     bool   // the client has sent QUIT
+	silent   bool   // it may have turned its replies off
 	draining bool
-	stopped  bool // the sentinel of draining is sent: the rest of the stream is discarded
+	stopped  bool // a sentinel is sent: the rest of the stream is discarded
 	unused   bool // the session was idle for too long: nothing more may pass
 }
 
@@ -56,9 +58,13 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 		return err
 	}
 	for at < len(b) && !u.stopped {
+		within := u.large != nil
 		step, err := u.next(b[at:], at == 0 && len(b) >= relay.BufferSize)
 		if err != nil {
-			_ = flush()
+			flushed := flush()
+			if flushed == nil && !within && !u.silent && errors.Is(err, errProtocol) {
+				return len(b), u.malformed(w, err)
+			}
 			return at, err
 		}
 		if step.dropped {
@@ -166,6 +172,7 @@ func (u *up) decide(args [][]byte, whole bool) (instead []byte, err error) {
 		}
 	}
 	if rule != nil {
+		u.silent = u.silent || len(args) > 1 && equalFold(args[0], "CLIENT") && equalFold(args[1], "REPLY")
 		switch rule.effect {
 		case opensTransaction:
 			u.multi = true
@@ -202,7 +209,15 @@ func (u *up) atBoundary() bool { return u.large == nil && !u.multi }
 // sentinel sends a command whose reply shows that everything before it was answered.
 func (u *up) sentinel(w io.Writer) error {
 	u.stopped = true
-	_, err := w.Write(u.injected.sentinel())
+	_, err := w.Write(u.injected.sentinel(errDraining))
+	return err
+}
+
+// malformed answers a malformed command behind all answers that the server still owes, as the server
+// would. One of them may be long in coming, as that of BLPOP.
+func (u *up) malformed(w io.Writer, malformed error) error {
+	u.stopped = true
+	_, err := w.Write(u.injected.sentinel(malformed))
 	return err
 }
 
@@ -212,7 +227,7 @@ func (u *up) drain(server net.Conn) {
 	if u.stops() {
 		// Not under the mutex, because Redis may be slow to read. Walk writes nothing any more. After
 		// a failed write the connection ends by itself.
-		_, _ = server.Write(u.injected.sentinel())
+		_, _ = server.Write(u.injected.sentinel(errDraining))
 	}
 }
 
