@@ -37,6 +37,17 @@ func NeedsToken(command string) *fence.Refusal {
 	}
 }
 
+// LongWithoutToken refuses a read of a session that has claimed nothing.
+func LongWithoutToken(command, why string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNoToken,
+		Message: fmt.Sprintf("%s needs a token", command),
+		Detail:  why,
+		Hint: "it was not executed; split it, use a connection of its own, " +
+			"or first send: FENCE <resource> <token>",
+	}
+}
+
 // OtherUser refuses what only another user may do than the one that the client's certificate names.
 func OtherUser(only, why string) *fence.Refusal {
 	return &fence.Refusal{

@@ -31,8 +31,8 @@
 // Each such error arrives in the place of that command's reply.
 //
 // With Options.ReadOnly a session without a token may send every command that the server itself flags
-// as a read. One that subscribes is relayed, and every other command that could write is refused in
-// its place.
+// as a read, unless it can keep the server busy for long. One that subscribes is relayed, and every
+// other command that could write is refused in its place.
 //
 // A session keeps its token for life. The guard refuses every other claim that comes later.
 //
@@ -53,8 +53,8 @@
 //
 // # Where the wire differs from Redis
 //
-// The guard answers malformed input with Redis' own error and closes the connection, with these
-// exceptions:
+// The guard answers malformed input with Redis' own error, behind the answers to all commands before
+// it, and closes the connection, with these exceptions:
 //
 //   - Redis does not check the byte after the \r of a number, nor the two bytes after an argument.
 //     The guard wants CRLF, so that no command can hide there ("an argument is longer than it
@@ -70,6 +70,8 @@
 //     blank line Valkey 8.1 takes any command for an inline one, and would run commands out of its
 //     values.
 //   - Before admission a command has at most 64 KiB.
+//   - A client that has used CLIENT REPLY gets the error at once. Redis never closes the connection of
+//     one whose replies are off.
 //
 // # What shows of the guard in Redis
 //
@@ -140,7 +142,12 @@
 //
 // While Redis is BUSY, logins work, and a client can end the script through the guard (SCRIPT KILL,
 // FUNCTION KILL). While an operator has paused writes (CLIENT PAUSE WRITE), reads pass, with a
-// token and without. While all commands are paused, Redis answers nothing, not even CLIENT UNPAUSE.
+// token and without; long ones without a token wait for admissions. While all commands are paused,
+// Redis answers nothing, not even CLIENT UNPAUSE. Clients without a token give way. What can take much
+// longer than one look at the data is refused, and while an admission is under way their next long read
+// waits for its end (admissions in waiting.go). CLIENT KILL would not help: it does not stop a command
+// that runs.
+//
 // In each case a claim waits as long as an admission may take. Then it is refused with REVOKE; the
 // error says what blocks Redis and who can end that.
 //

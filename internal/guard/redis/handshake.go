@@ -36,6 +36,7 @@ type conn struct {
 	midReply       bool // the client has got a part of a reply of the server
 
 	multi bool // a transaction is open, without a token
+	long  int  // how many long reads it has
 
 	session  marks.Session     // once identified
 	recorded []marks.Presented // the claims under which the session may be recorded
@@ -181,6 +182,12 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) (*session, 
 	}
 	if claims != nil {
 		return nil, c.claim(ctx, claimCommand{raw, args, isFence, claims})
+	}
+	if r := c.tooMuchAtOnce(args); r != nil {
+		return nil, c.refuseOne(ctx, r)
+	}
+	if err := c.giveWay(ctx, args); err != nil {
+		return nil, err
 	}
 	c.client.Seat.Working()
 	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)

@@ -58,6 +58,7 @@ type Protocol struct {
 	o          Options
 	background *backgroundRaises
 	reads      *knownReads
+	admissions admissions
 }
 
 var _ guard.Protocol = (*Protocol)(nil)
@@ -73,7 +74,7 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o, newBackgroundRaises(o.Admission), &knownReads{ask: o.Store.Reads}}
+	return &Protocol{o: o, background: newBackgroundRaises(o.Admission), reads: &knownReads{ask: o.Store.Reads}}
 }
 
 // Name is the name in the Options.

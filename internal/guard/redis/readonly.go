@@ -75,6 +75,8 @@ func mayRead(reads func([][]byte) (bool, error), rule *rule, args [][]byte) (*fe
 	switch {
 	case subscribes[string(name)]:
 		return nil, nil
+	case growsFaster(args):
+		return refusal.LongWithoutToken(commandName(args), takesLong), nil
 	case harmless[string(name)]:
 		if rule != nil && rule.beforeToken != nil {
 			return needsToken(rule, args), nil
@@ -102,8 +104,8 @@ func (c *conn) withoutToken(ctx context.Context, rule *rule, args [][]byte) (*fe
 func (c *conn) follow(rule *rule, failed bool) {
 	switch {
 	case rule == nil:
-	case rule.effect == opensTransaction:
-		c.multi = c.multi || !failed
+	case rule.effect == opensTransaction && !failed:
+		c.multi, c.long = true, 0
 	case rule.effect == closesTransaction:
 		c.multi = c.multi && failed && rule != rules["EXEC"] // an EXEC that fails has ended it, too
 	}
@@ -168,6 +170,10 @@ func (c *conn) startReadOnly(ctx context.Context) *session {
 		mayRead: func(rule *rule, args [][]byte) *fence.Refusal {
 			had := func(args [][]byte) (bool, error) { return c.p.reads.had(args), nil }
 			refused, _ := mayRead(had, rule, args)
+			if refused == nil && !isShort(args[0]) {
+				// The relay passes on whatever the client sends, without waiting for replies.
+				refused = refusal.LongWithoutToken(commandName(args), "this session has subscribed")
+			}
 			return refused
 		},
 	})

@@ -46,6 +46,7 @@ const (
 	endsService  = "it would end the server's service, or make it follow another"
 	notASession  = "it would turn the connection into something that is no session"
 	tampers      = "it could change marks, end sessions, or lift a revocation"
+	takesLong    = "it can keep Redis busy for long, and no leader is admitted meanwhile"
 	namesKey     = "it names a key in which the guard keeps marks and sessions"
 )
 
@@ -99,7 +100,7 @@ var rules = func() map[string]*rule {
 // themselves: the data and the length of a command limit how long they take. So there are no
 // scripts here, not even read-only ones, because a script can run for ever; nor PFCOUNT, which may
 // replicate. endsByItself checks two special cases: XREAD with BLOCK, and random elements without
-// end.
+// end. growsFaster finds those that can take much longer than one look at the data.
 const reads = `HELLO AUTH PING SELECT COMMAND ECHO TIME INFO ROLE DBSIZE LASTSAVE LOLWUT
 	GET MGET STRLEN GETRANGE SUBSTR LCS EXISTS TTL PTTL EXPIRETIME PEXPIRETIME
 	TYPE DUMP KEYS SCAN RANDOMKEY OBJECT TOUCH
@@ -201,8 +202,11 @@ func needsToken(r *rule, args [][]byte) *fence.Refusal {
 	if r.beforeToken != nil && (len(args) < 2 || !r.beforeToken[string(upper(nil, args[1]))]) {
 		return refusal.NeedsToken(commandName(args))
 	}
-	if !endsByItself(args) {
+	switch {
+	case !endsByItself(args):
 		return refusal.NeedsToken(commandName(args))
+	case growsFaster(args):
+		return refusal.LongWithoutToken(commandName(args), takesLong)
 	}
 	return nil
 }
