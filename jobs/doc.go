@@ -71,6 +71,12 @@
 // so it keeps the number until it is forgotten. So elections, and marks in the stores, are used again:
 // there are as many as jobs have had numbers at once.
 //
+// # Limits
+//
+// At most WaitingMost jobs of a group wait, with WaitingBytesMost bytes. Submit and SubmitAll return
+// ErrFull for more, and nothing of the job is written. A job that is tried again, is retried by hand or
+// repeats is not refused.
+//
 // # Cleaning up
 //
 // A finished job is forgotten after Spec.Keep, or earlier if there are more than FinishedMost, or if they

@@ -56,21 +56,24 @@ func (l layout) unique(key string) string {
 }
 
 // entry is where a waiting job stands. Names sort by priority, then by time. They have the attempt, so
-// that a job that waits again within a millisecond is not taken for one that was just assigned.
+// that a job that waits again within a millisecond is not taken for one that was just assigned, and, at
+// the end, the job's size.
 func (l layout) entry(s Status) string { return l.waiting() + "/" + entryName(s) }
 
 func entryName(s Status) string {
-	return fmt.Sprintf("%d.%014d.%d.%s",
-		PriorityMost-s.Priority, max(0, s.Due.UnixMilli()), s.Attempt, s.ID)
+	return fmt.Sprintf("%d.%014d.%d.%s.%d",
+		PriorityMost-s.Priority, max(0, s.Due.UnixMilli()), s.Attempt, s.ID, s.Bytes)
 }
 
 // parseEntry reads the name of a waiting job. Any other name is no job of ours.
-func parseEntry(name string) (id ID, due time.Time, ok bool) {
+func parseEntry(name string) (id ID, bytes int, due time.Time, ok bool) {
 	parts := strings.Split(name, ".")
-	if len(parts) != 4 {
-		return "", time.Time{}, false
+	if len(parts) != 5 {
+		return "", 0, time.Time{}, false
 	}
-	return parseTimed(parts[1], parts[3])
+	id, due, ok = parseTimed(parts[1], parts[3])
+	bytes, err := strconv.Atoi(parts[4])
+	return id, bytes, due, ok && err == nil
 }
 
 // expiry is where a finished job stands. Names sort by the time at which the status expires, and have

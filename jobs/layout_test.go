@@ -9,19 +9,19 @@ func TestNamesOfEntries(t *testing.T) {
 	due := time.UnixMilli(1_795_408_029_123)
 	id := newID(due)
 	s := Status{ID: id, Priority: 4, Due: due, Expires: due}
-	for name, read := range map[string]func(string) (ID, time.Time, bool){
-		entryName(s): parseEntry, layout{}.expiry(s)[len("/finished/"):]: func(name string) (ID, time.Time, bool) {
-			id, _, at, ok := parseExpiry(name)
-			return id, at, ok
-		},
+	s.Bytes, s.Kept = 77, 77
+	for name, read := range map[string]func(string) (ID, int, time.Time, bool){
+		entryName(s): parseEntry, layout{}.expiry(s)[len("/finished/"):]: parseExpiry,
 	} {
-		if got, at, ok := read(name); !ok || got != id || !at.Equal(due) {
-			t.Errorf("%s: got %s, %v, %v", name, got, at, ok)
+		if got, bytes, at, ok := read(name); !ok || got != id || bytes != 77 || !at.Equal(due) {
+			t.Errorf("%s: got %s, %d, %v, %v", name, got, bytes, at, ok)
 		}
 		for _, wrong := range []string{
-			"", "x", "5.x.1." + string(id), "5.00000000000001.1.short", "x." + string(id), string(id),
+			"", "x", "5.x.1." + string(id) + ".2", "5.00000000000001.1.short.2",
+			"5.00000000000001.1." + string(id) + ".x",
+			"x.2." + string(id), "5." + string(id), string(id),
 		} {
-			if _, _, ok := read(wrong); ok {
+			if _, _, _, ok := read(wrong); ok {
 				t.Errorf("%q is taken for an entry", wrong)
 			}
 		}
@@ -30,5 +30,17 @@ func TestNamesOfEntries(t *testing.T) {
 	again.Attempt++
 	if entryName(again) == entryName(s) {
 		t.Error("two attempts have the same entry")
+	}
+}
+
+// Jobs that are handed in within a millisecond are assigned in this order, whatever their sizes are.
+func TestSizesDoNotChangeTheOrder(t *testing.T) {
+	due := time.UnixMilli(1_795_408_029_123)
+	first, second := Status{ID: newID(due), Due: due, Bytes: 9}, Status{ID: newID(due), Due: due, Bytes: 10}
+	for range 2 {
+		if (entryName(first) < entryName(second)) != (first.ID < second.ID) {
+			t.Errorf("%s, %s", entryName(first), entryName(second))
+		}
+		first.Bytes, second.Bytes = second.Bytes, first.Bytes
 	}
 }

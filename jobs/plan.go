@@ -45,7 +45,7 @@ func (a *assigner) due(p *plan) (ids []ID, next time.Duration) {
 		if p.full = room <= 0; p.full {
 			break // when a job ends, that begins another round
 		}
-		id, due, ok := parseEntry(name)
+		id, _, due, ok := parseEntry(name)
 		if !ok {
 			continue
 		}

@@ -30,7 +30,8 @@ type Queue struct {
 	docs  documents.Store
 	group *group.Group
 	layout
-	now func() time.Time
+	now     func() time.Time
+	backlog backlog
 }
 
 // New returns the jobs of a group. The name is a group's (group.New). Nothing is sent.

@@ -92,5 +92,5 @@ const (
 	FinishedMost = 10_000
 	// FinishedBytesMost is how many bytes their payloads and results have together, and is kept to in the
 	// same way. A coordinator has all of them in its memory.
-	FinishedBytesMost = 32 << 20
+	FinishedBytesMost = 16 << 20
 )

@@ -14,7 +14,7 @@ import (
 // unique key, it returns that job's ID. It tries until ctx ends while the coordinator does not
 // answer, and hands the job in once.
 //
-// Errors: ErrBadSpec, documents.ErrTooLarge, ctx's cause, or an error of the coordinator that trying
+// Errors: ErrBadSpec, ErrFull, documents.ErrTooLarge, ctx's cause, or an error of the coordinator that trying
 // again cannot fix. After ctx's cause the job may have been handed in; submit it with a unique key to
 // find out.
 func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
@@ -67,8 +67,11 @@ func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, e
 	for i, id := range ids {
 		writes = append(writes, q.submit(id, specs[i], q.now())...)
 	}
-	if _, err := q.docs.Change(ctx, documents.Change{Writes: writes}); err == nil {
-		return ids, nil
+	if q.room(ctx, specs...) == nil {
+		if _, err := q.docs.Change(ctx, documents.Change{Writes: writes}); err == nil {
+			q.backlog.add(specs...)
+			return ids, nil
+		}
 	}
 	for i, id := range ids {
 		id, err := q.submitOne(ctx, id, specs[i])
@@ -82,22 +85,43 @@ func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, e
 
 // submitOne hands a job in that is good, once under this ID.
 func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
+	there, err := id, q.persist(ctx, func() error { return q.room(ctx, spec) })
+	if errors.Is(err, ErrFull) {
+		if other, failed := q.holder(ctx, spec.Unique); failed == nil && other != "" {
+			return other, nil // nothing is added
+		}
+	}
+	if err != nil {
+		return "", err
+	}
 	change := documents.Change{Writes: q.submit(id, spec, q.now())}
-	for failures := 1; ; failures++ {
+	err = q.persist(ctx, func() error {
 		_, err := q.docs.Change(ctx, change)
 		if errors.Is(err, documents.ErrConflict) {
-			var taken ID
-			if taken, err = q.taken(ctx, id, spec.Unique); err == nil {
-				return taken, nil
-			}
+			there, err = q.taken(ctx, id, spec.Unique)
 		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if there == id {
+		q.backlog.add(spec)
+	}
+	return there, nil
+}
+
+// persist tries a part of a submission until ctx ends or an error cannot be mended by that.
+func (q *Queue) persist(ctx context.Context, try func() error) error {
+	for failures := 1; ; failures++ {
+		err := try()
 		switch {
 		case err == nil:
-			return id, nil
+			return nil
 		case ctx.Err() != nil:
-			return "", fmt.Errorf("submit a job to %s: %w (last: %w)", q.group.Name(), context.Cause(ctx), err)
+			return fmt.Errorf("submit a job to %s: %w (last: %w)", q.group.Name(), context.Cause(ctx), err)
 		case !again(err):
-			return "", fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
+			return fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
 		}
 		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
 	}

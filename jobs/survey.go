@@ -5,7 +5,6 @@ import (
 	"context"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -123,7 +122,7 @@ func (s *Survey) waiting(ctx context.Context) (first []Status, count int, err er
 	}
 	var ids []ID
 	for _, name := range names[:min(len(names), s.most)] {
-		if id, err := idIn(name); err == nil {
+		if id, _, _, ok := parseEntry(name); ok {
 			ids = append(ids, id)
 		}
 	}
@@ -189,7 +188,7 @@ func (s *Survey) remember(ctx context.Context, names []string) error {
 	unknown := map[ID]string{}
 	var ids []ID
 	for _, name := range names {
-		if id, err := idIn(name); err == nil && s.ended[name].id == "" {
+		if id, _, _, ok := parseExpiry(name); ok && s.ended[name].id == "" {
 			unknown[id] = name
 			ids = append(ids, id)
 		}
@@ -202,9 +201,6 @@ func (s *Survey) remember(ctx context.Context, names []string) error {
 	}
 	return err
 }
-
-// idIn returns the job at the end of the name of an entry.
-func idIn(name string) (ID, error) { return ParseID(name[strings.LastIndexByte(name, '.')+1:]) }
 
 // statuses reads the statuses of jobs that are still in such a state, in their order.
 func (s *Survey) statuses(ctx context.Context, ids []ID, in func(State) bool) ([]Status, error) {

@@ -67,7 +67,7 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openAPI)
 	})
-	webpage.Register(mux, files, "page.html", "page.js", "access.js", "job.js", "timeline.js", "jobs.css")
+	webpage.Register(mux, files, "page.html", "page.js", "access.js", "job.js", "list.js", "timeline.js", "jobs.css")
 	return mux
 }
 
@@ -226,6 +226,8 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 		code = http.StatusNotFound
 	case errors.Is(err, jobs.ErrFinished), errors.Is(err, jobs.ErrTaken):
 		code = http.StatusConflict
+	case errors.Is(err, jobs.ErrFull):
+		code = http.StatusTooManyRequests
 	case errors.Is(err, documents.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded):
 		code = http.StatusServiceUnavailable
 	}

@@ -84,15 +84,15 @@ func capacityIsRespected(s *stage) {
 	const capacity, many = 2, 12
 	var now, most atomic.Int64
 	g := s.gate()
+	var ids []jobs.ID
+	for range many { // before there is a worker, so that one change assigns as many as it may have
+		ids = append(ids, s.submit(jobs.Spec{}))
+	}
 	s.works(jobs.Worker{Capacity: capacity, Handlers: kinds(func(ctx context.Context, r *jobs.Run) (any, error) {
 		most.Store(max(most.Load(), now.Add(1)))
 		defer now.Add(-1)
 		return g.handler(ctx, r)
 	})})
-	var ids []jobs.ID
-	for range many {
-		ids = append(ids, s.submit(jobs.Spec{}))
-	}
 	for range capacity {
 		g.next()
 	}

@@ -22,6 +22,7 @@ var clauses = []clause{
 	{"a forgotten job is cleaned up after", cleansUp},
 	{"several jobs are handed in at once", submitAll},
 	{"a unique job is handed in once", uniqueIsOnce},
+	{"so many jobs wait, and no more", backlogIsBounded},
 	{"a failed job is tried again", failedIsTriedAgain},
 	{"a job that fails too often has failed", failedTooOften},
 	{"a result that is too large makes no failure", resultTooLarge},

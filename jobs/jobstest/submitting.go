@@ -30,7 +30,7 @@ func submitAll(s *stage) {
 	}
 	want := slices.Delete(slices.Delete(slices.Clone(ids), 50, 51), 20, 21)
 	if !slices.EqualFunc(waiting, want, func(entry string, id jobs.ID) bool {
-		return strings.HasSuffix(entry, "."+string(id))
+		return strings.Contains(entry, "."+string(id)+".")
 	}) {
 		s.Errorf("%d jobs wait in another order than %d were handed in", len(waiting), len(want))
 	}
@@ -101,4 +101,36 @@ func badSpecs(s *stage) {
 	if err := s.queue.Cancel(s.ctx, "00000000000000000000000000"); !errors.Is(err, jobs.ErrUnknownJob) {
 		s.Error(err)
 	}
+}
+
+// backlogIsBounded hands in jobs until no more may wait. Nothing of a refused one stays.
+func backlogIsBounded(s *stage) {
+	big := jobs.Spec{Kind: "job", Payload: []byte(`"` + strings.Repeat("x", jobs.PayloadMost-2) + `"`)}
+	unique := big
+	unique.Unique = "one"
+	first := s.submit(unique)
+	const fit = jobs.WaitingBytesMost / jobs.PayloadMost
+	specs := slices.Repeat([]jobs.Spec{big}, fit+20)
+	ids, err := s.queue.SubmitAll(s.ctx, specs)
+	if !errors.Is(err, jobs.ErrFull) || len(ids) > fit || len(ids) < fit*9/10 {
+		s.Fatalf("%d jobs wait, and %d fit: %v", len(ids), fit, err)
+	}
+	if id, err := s.queue.Submit(s.ctx, big); !errors.Is(err, jobs.ErrFull) {
+		s.Errorf("%q, %v", id, err)
+	}
+	if id, err := s.queue.Submit(s.ctx, unique); id != first || err != nil {
+		s.Errorf("its unique key is taken: %q, %v", id, err)
+	}
+	if n := s.documents("waiting"); n != len(ids)+1 || s.documents("statuses") != n {
+		s.Errorf("%d entries, %d statuses", n, s.documents("statuses"))
+	}
+	for _, id := range ids[:2] {
+		if err := s.queue.Cancel(s.ctx, id); err != nil {
+			s.Error(err)
+		}
+	}
+	s.eventually("there is room again", func() bool {
+		_, err := s.queue.Submit(s.ctx, big)
+		return err == nil
+	})
 }

@@ -54,6 +54,30 @@ func TestThePageFollowsJobs(t *testing.T) {
 	p.Wait(`document.querySelectorAll('#timeline [data-worker=two] rect').length === 3`)
 }
 
+func TestAllJobsAreListedByStateAndKindAPageAtATime(t *testing.T) {
+	s := newSite(t)
+	s.serve("nightly")
+	var ids []string
+	for range 101 { // a page has 100
+		ids = append(ids, s.shell("true"))
+	}
+	p := s.open(1280, 1000)
+	p.Wait(counts("101 waiting"))
+	list := func(state, kind string) {
+		browser.Eval[bool](p, fmt.Sprintf(`{ const f = document.getElementById('find').elements;
+			[f.state.value, f.kind.value] = [%q, %q]; true }`, state, kind))
+		p.Click(`#find button`)
+	}
+	list("", "command")
+	p.Wait(has("all", ids[0], "command", "waiting") + ` && document.querySelectorAll('#all tbody tr').length === 100`)
+	p.Click(`#all-more`)
+	p.Wait(has("all", ids[100]) + ` && document.getElementById('all-more').hidden`)
+	list("done", "")
+	p.Wait(`!` + has("all", ids[0]) + ` && document.getElementById('all').innerText.includes('None.')`)
+	list("", "other")
+	p.Wait(`document.querySelectorAll('#all tbody tr').length === 1`)
+}
+
 func TestAJobIsShownWithItsHistoryAndOutput(t *testing.T) {
 	s := newSite(t)
 	s.serve("nightly")

@@ -4,6 +4,7 @@
 import { byId, element, fill, follow, lasting, plural, spans, why } from './live.js';
 import { ask, headers, token } from './access.js';
 import { show } from './job.js';
+import { open } from './list.js';
 import { timeline } from './timeline.js';
 
 const states = ['waiting', 'assigned', 'running', 'done', 'failed', 'cancelled'];
@@ -150,6 +151,7 @@ function route() {
     byId('name').textContent = byId('group').value = name;
     document.title = name ? `${name}: Ringfence jobs` : 'Ringfence jobs';
     complain();
+    open(name);
     if (name) stop = follow(`v1/groups/${encodeURIComponent(name)}/events`, headers(), update, refused);
   }
   if (name) show(encodeURIComponent(name), id && encodeURIComponent(id));
