@@ -97,7 +97,9 @@ func run[S any](
 		return checkpoint.Checkpoint{}, err
 	}
 	defer pool.Close()
-	j := journal.New(pool, journal.Options{Raiser: postgres.NewRaiser(d.database)})
+	raiser := postgres.NewRaiser(d.database)
+	defer raiser.Close()
+	j := journal.New(pool, journal.Options{Raiser: raiser})
 	defer j.Close()
 	return checkpoint.Runner[S]{
 		Lead:     fence.Lead{Elector: coordinator, Resource: resource, Holder: "example"},

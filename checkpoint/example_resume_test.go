@@ -30,7 +30,9 @@ func resume(
 		return err
 	}
 	defer pool.Close()
-	j := journal.New(pool, journal.Options{Raiser: postgres.NewRaiser(d.database)})
+	raiser := postgres.NewRaiser(d.database)
+	defer raiser.Close()
+	j := journal.New(pool, journal.Options{Raiser: raiser})
 	defer j.Close()
 	lead := fence.Lead{Elector: coordinator, Resource: resource, Holder: "operator",
 		Stores: []fence.Raiser{j}}

@@ -41,7 +41,9 @@ func ExampleRunner() {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-	j := journal.New(pool, journal.Options{Raiser: postgres.NewRaiser(d.database)})
+	raiser := postgres.NewRaiser(d.database)
+	defer raiser.Close()
+	j := journal.New(pool, journal.Options{Raiser: raiser})
 	defer j.Close()
 
 	host1, shutDown := context.WithCancelCause(ctx)

@@ -23,6 +23,7 @@ type duty struct {
 	Way      string
 	URL      string
 	Queue    string // of River; otherwise the group
+	Store    string // the URL of the store on which it raises the mark; empty: none
 	Name     string
 	Capacity int
 	Mode     mode

@@ -44,6 +44,8 @@ type plan struct {
 	capacity int           // of a worker
 	timeout  time.Duration // of sessions
 	profile  string        // a directory; empty: no profiles
+
+	stores map[string]string // URLs, once they run
 }
 
 func parse(args []string, diagnostics io.Writer) (s options, err error) {

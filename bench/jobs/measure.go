@@ -36,6 +36,7 @@ func cells(p plan) []cell {
 		},
 		{[]report.Row{{Name: "done workers=1", Unit: "1/s"}}, allWays, doneBy(1)},
 		{[]report.Row{{Name: "done workers=4", Unit: "1/s"}}, allWays, doneBy(4)},
+		withStore(noStore), withStore(direct), withStore(guarded),
 		{
 			[]report.Row{
 				{Name: "start p50", Unit: "ms", Lower: true}, {Name: "start p99", Unit: "ms", Lower: true},
@@ -82,6 +83,13 @@ func measure(ctx context.Context, s options, progress io.Writer) (r *report.Repo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
+	if slices.ContainsFunc(chosen, usesStore) {
+		r.Note(storesNote)
+		if err := servers.startStore(ctx, s.Guard); err != nil {
+			return nil, err
+		}
+		s.plan.stores = servers.stores
+	}
 	for round := range s.Rounds {
 		for i, c := range chosen {
 			for _, way := range rounds.Turn(c.ways, round) {
@@ -148,6 +156,7 @@ type stage struct {
 	what  string // is measured
 	queue queue
 	group *ringfence // the same queue; nil if it is River's
+	store string     // the URL of the workers' store; empty: none
 
 	workers []*child
 }
@@ -163,6 +172,7 @@ func (s *stage) close() {
 // worker starts a worker's process, and waits until it is ready.
 func (s *stage) worker(ctx context.Context, m mode, capacity int) (*child, error) {
 	d := s.queue.duty()
+	d.Store = s.store
 	d.Name, d.Mode, d.Capacity = fmt.Sprintf("%s-%d", m, len(s.workers)+1), m, capacity
 	if s.plan.profile != "" {
 		d.Profile = filepath.Join(s.plan.profile, fmt.Sprintf("%s-%s-%s.pprof", s.way, s.what, d.Name))

@@ -11,10 +11,12 @@ import (
 
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/jobs"
+	store "github.com/ringfence/ringfence/store/postgres"
 )
 
 // queue is a fresh queue of jobs, of Ringfence or of River.
@@ -137,6 +139,11 @@ func ringfenceWorker(ctx context.Context, d duty, h *handler) error {
 			}
 			return nil, h.handle(ctx, job)
 		}},
+	}
+	if d.Store != "" {
+		raiser := store.NewRaiser(d.Store)
+		defer raiser.Close()
+		w.Stores = []fence.Raiser{raiser}
 	}
 	h.say("ready")
 	return w.Run(ctx)

@@ -25,8 +25,9 @@ const serversNote = "zookeeper: an ensemble of three, fsync on, ticks of 200 ms.
 
 // running are the servers that run for the benchmark.
 type running struct {
-	urls  map[string]string // by way
-	close []func() error
+	urls   map[string]string // by way
+	stores map[string]string // URLs
+	close  []func() error
 }
 
 // start starts what the ways need.

@@ -110,26 +110,35 @@ func (r *ringfence) leaves(ctx context.Context, entry string, began time.Time) (
 // doneBy measures how many jobs so many workers finish per second.
 func doneBy(workers int) func(context.Context, *stage) ([]float64, error) {
 	return func(ctx context.Context, s *stage) ([]float64, error) {
-		for range workers {
-			if _, err := s.worker(ctx, gated, s.plan.capacity); err != nil {
-				return nil, err
-			}
-		}
-		if _, err := load(ctx, s.queue, s.plan.jobs, loaders); err != nil {
-			return nil, err
-		}
-		began := time.Now()
-		for _, w := range s.workers {
-			if err := w.open(); err != nil {
-				return nil, err
-			}
-		}
-		err := program.Until(ctx, 100*time.Millisecond, func() (bool, error) {
-			n, err := s.queue.finished(ctx)
-			return n == s.plan.jobs, err
-		})
-		return []float64{float64(s.plan.jobs) / time.Since(began).Seconds()}, err
+		speed, err := s.done(ctx, workers, func() error { return nil })
+		return []float64{speed}, err
 	}
+}
+
+// done returns how many jobs so many workers finish per second. It calls begin when all jobs wait.
+func (s *stage) done(ctx context.Context, workers int, begin func() error) (float64, error) {
+	for range workers {
+		if _, err := s.worker(ctx, gated, s.plan.capacity); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := load(ctx, s.queue, s.plan.jobs, loaders); err != nil {
+		return 0, err
+	}
+	if err := begin(); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	for _, w := range s.workers {
+		if err := w.open(); err != nil {
+			return 0, err
+		}
+	}
+	err := program.Until(ctx, 100*time.Millisecond, func() (bool, error) {
+		n, err := s.queue.finished(ctx)
+		return n == s.plan.jobs, err
+	})
+	return float64(s.plan.jobs) / time.Since(began).Seconds(), err
 }
 
 // pauseBetween is the pause before each job whose latency is measured.

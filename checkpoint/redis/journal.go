@@ -33,8 +33,9 @@ type Options struct {
 
 // Journal keeps checkpoints in Redis. Close it.
 type Journal struct {
-	db *driver.Client
-	o  Options
+	db          *driver.Client
+	o           Options
+	closeRaiser func() // does nothing if the raiser is the caller's
 }
 
 var _ checkpoint.Journal = (*Journal)(nil)
@@ -54,10 +55,12 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	if o.Poll == 0 {
 		o.Poll = time.Second
 	}
+	closeRaiser := func() {}
 	if o.Raiser == nil {
-		o.Raiser = leader.Raiser{URL: url, Coordinator: o.Coordinator}
+		own := &leader.Raiser{URL: url, Coordinator: o.Coordinator}
+		o.Raiser, closeRaiser = own, own.Close
 	}
-	j := &Journal{db: db, o: o}
+	j := &Journal{db: db, o: o, closeRaiser: closeRaiser}
 	var setup *fence.SetupError
 	if err := read(ctx, db.Ping(ctx).Err()); errors.As(err, &setup) {
 		j.Close()
@@ -67,7 +70,10 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 }
 
 // Close ends the connections. Calls in progress end, a Publish with ErrUnknown; later calls fail.
-func (j *Journal) Close() { _ = j.db.Close() }
+func (j *Journal) Close() {
+	_ = j.db.Close()
+	j.closeRaiser()
+}
 
 // raiseLimit is how long an admission through a guard may take.
 const raiseLimit = 10 * time.Second

@@ -77,7 +77,9 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 			t.Fatalf("take: same is %v, %v", same, err)
 		}
 	}
-	alone := b.journal(t, redis.Options{Raiser: leader.NewRaiser(b.URL())})
+	raiser := leader.NewRaiser(b.URL())
+	t.Cleanup(raiser.Close)
+	alone := b.journal(t, redis.Options{Raiser: raiser})
 	if err := alone.Raise(t.Context(), c); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("without a coordinator: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/taskfile"
 	"github.com/ringfence/ringfence/internal/tasks"
 	"github.com/ringfence/ringfence/internal/work"
@@ -213,7 +214,9 @@ func (p *program) handIn(inv *invocation) error {
 // runWork implements the subcommand work.
 func runWork(p *program, ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
-	return p.invoke(inv).Work(ctx, inv.jobs.work)
+	v := p.invoke(inv)
+	defer stores.Close(v.Stores)
+	return v.Work(ctx, inv.jobs.work)
 }
 
 func submit(p *program, ctx context.Context, inv *invocation) int {

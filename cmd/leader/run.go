@@ -40,8 +40,9 @@ func (p *program) runCommand(ctx context.Context, inv *invocation) int {
 	reaper, stop := supervise.StartReaper()
 	defer stop()
 	r := &commandRunner{invocation: inv, program: p, reaper: reaper}
-	return r.campaign(ctx,
-		p.stores.Raisers(inv.config.Stores, inv.coordinator, inv.config.RaiseTimeout))
+	raisers := p.stores.Raisers(inv.config.Stores, inv.coordinator, inv.config.RaiseTimeout)
+	defer stores.Close(raisers)
+	return r.campaign(ctx, raisers)
 }
 
 // logSettings logs the effective settings, and adds the holder to every later line.

@@ -24,9 +24,11 @@ func work(ctx context.Context, queue *jobs.Queue, database string) error {
 	}
 	config.MaxConns = 1 // of each job: its steps run one after the other
 	host, _ := os.Hostname()
+	raiser := postgres.NewRaiser(database)
+	defer raiser.Close()
 	return jobs.Worker{
 		Queue: queue, Name: fmt.Sprintf("%s:%d", host, os.Getpid()), Capacity: 4, Log: slog.Default(),
-		Stores:   []fence.Raiser{postgres.NewRaiser(database)}, // raised before a handler is called
+		Stores:   []fence.Raiser{raiser}, // raised before a handler is called
 		Handlers: map[string]jobs.Handler{kind: settler{config}.settle},
 	}.Run(ctx)
 }

@@ -148,6 +148,8 @@ func start(
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = coordinator.Close() })
+	raiser := &postgres.Raiser{URL: url, Coordinator: coordinator}
+	t.Cleanup(raiser.Close)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, b)
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
@@ -155,7 +157,7 @@ func start(
 		FetchPollInterval: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 		Middleware: []rivertype.Middleware{&Middleware{
 			Elector: coordinator, Holder: "test",
-			Stores: []fence.Raiser{postgres.Raiser{URL: url, Coordinator: coordinator}},
+			Stores: []fence.Raiser{raiser},
 		}},
 	})
 	if err != nil {

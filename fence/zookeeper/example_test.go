@@ -37,11 +37,13 @@ func Example() {
 	}
 	defer pool.Close()
 
+	raiser := &postgres.Raiser{URL: database, Coordinator: coordinator}
+	defer raiser.Close()
 	lead := fence.Lead{
 		Elector:  coordinator,
 		Resource: "orders",
 		Holder:   "billing-7",
-		Stores:   []fence.Raiser{postgres.Raiser{URL: database, Coordinator: coordinator}},
+		Stores:   []fence.Raiser{raiser},
 	}
 	err = lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
 		queue, err := coordinator.Candidates(ctx, "orders")

@@ -189,10 +189,14 @@ func (s *stack) refusesAll(g *guard, co fence.Observer, c fence.Claim, note stri
 		{"a raise by Postgres's guard", func() error { return postgres.NewRaiser(pg).Raise(s.ctx, c) }},
 		{"a raise by Redis's guard", func() error { return redis.NewRaiser(db).Raise(s.ctx, c) }},
 		{"a raise in Postgres", func() error {
-			return postgres.Raiser{URL: s.pg.URL("postgres", "postgres"), Coordinator: co}.Raise(s.ctx, c)
+			r := &postgres.Raiser{URL: s.pg.URL("postgres", "postgres"), Coordinator: co}
+			defer r.Close()
+			return r.Raise(s.ctx, c)
 		}},
 		{"a raise in Redis", func() error {
-			return redis.Raiser{URL: s.redis.URL(), Coordinator: co}.Raise(s.ctx, c)
+			r := &redis.Raiser{URL: s.redis.URL(), Coordinator: co}
+			defer r.Close()
+			return r.Raise(s.ctx, c)
 		}},
 	} {
 		if err := way.in(); !errors.Is(err, fence.ErrOtherIssuer) {

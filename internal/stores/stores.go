@@ -36,24 +36,36 @@ var All = Table{
 }
 
 func openPostgres(url string, c fence.Observer) fence.Raiser {
-	return postgres.Raiser{URL: url, Coordinator: c}
+	return &postgres.Raiser{URL: url, Coordinator: c}
 }
 
 func openRedis(url string, c fence.Observer) fence.Raiser {
-	return redis.Raiser{URL: url, Coordinator: c}
+	return &redis.Raiser{URL: url, Coordinator: c}
 }
 
 // Schemes returns the known schemes, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 
 // Raisers returns the stores at these URLs, whose schemes must be in the table. Each raise has the
-// timeout, and its error is a *Error.
+// timeout, and its error is a *Error. Close them at the end.
 func (t Table) Raisers(urls settings.URLs, c fence.Observer, timeout time.Duration) []fence.Raiser {
 	var all []fence.Raiser
 	for _, u := range urls {
 		all = append(all, &named{Raiser: t[u.Scheme()](u.Reveal(), c), url: u, timeout: timeout})
 	}
 	return all
+}
+
+// Close closes what these stores keep open for further raises.
+func Close(all []fence.Raiser) {
+	for _, r := range all {
+		if n, ok := r.(*named); ok {
+			r = n.Raiser
+		}
+		if c, ok := r.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}
 }
 
 // named adds a timeout to a raise, and the store's URL to its errors.

@@ -28,6 +28,7 @@ func (inv *Invocation) Restart(ctx context.Context) int {
 
 // edit wins a term, changes the checkpoint and resigns.
 func (inv *Invocation) edit(ctx context.Context, change edit) int {
+	defer inv.closeStores()
 	journal, closeJournal, err := inv.journal(ctx)
 	if err != nil {
 		return cli.Failed(ctx, inv.Log, "open the journal; nothing was changed", inv.scrubbed(err))

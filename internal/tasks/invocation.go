@@ -69,6 +69,8 @@ type Invocation struct {
 
 	Resource fence.Resource // Load takes it from the file
 	File     *taskfile.File // the result of Load; nil if no file was named
+
+	opened []fence.Raiser
 }
 
 // Load reads the task file, if one is named. With toRun it checks that the file fits the settings.
@@ -95,10 +97,14 @@ func (inv *Invocation) read() (*taskfile.File, error) {
 	return taskfile.Load(inv.Path, lookup)
 }
 
-// raisers returns the stores of the settings.
+// raisers returns the stores of the settings. closeStores closes them.
 func (inv *Invocation) raisers() []fence.Raiser {
-	return inv.Stores.Raisers(inv.Settings.Stores, inv.Coordinator, inv.Settings.RaiseTimeout)
+	all := inv.Stores.Raisers(inv.Settings.Stores, inv.Coordinator, inv.Settings.RaiseTimeout)
+	inv.opened = append(inv.opened, all...)
+	return all
 }
+
+func (inv *Invocation) closeStores() { stores.Close(inv.opened) }
 
 // checkSteps reports the steps of the file that cannot run with these settings.
 func (inv *Invocation) checkSteps() error {

@@ -165,7 +165,9 @@ func (inv *Invocation) raiser(u settings.URL, check fence.Raiser) raiser {
 			r.others = append(r.others, store)
 		}
 	}
-	r.others = append(r.others, open(u.Reveal(), inv.Coordinator))
+	own := open(u.Reveal(), inv.Coordinator)
+	inv.opened = append(inv.opened, own)
+	r.others = append(r.others, own)
 	return r
 }
 

@@ -37,6 +37,7 @@ type taskRun struct {
 // Run implements the subcommand task: it stands for election, and runs the steps as the leader. It
 // returns the exit code.
 func (inv *Invocation) Run(ctx context.Context) int {
+	defer inv.closeStores()
 	journal, closeJournal, err := inv.journal(ctx)
 	if err != nil {
 		return cli.Failed(ctx, inv.Log, "open the journal", inv.scrubbed(err))

@@ -52,6 +52,7 @@ func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
 	if w.c.Route != lab.Direct {
 		stores = []fence.Raiser{w.raiserPG(nil)}
 	}
+	defer closeRaisers(stores)
 	return jobs.Worker{
 		Queue: queue, Handlers: map[string]jobs.Handler{lab.JobKind: b.handle},
 		Name: w.c.Name, Capacity: lab.JobCapacity, Stores: stores, Strategy: strategy,

@@ -15,8 +15,10 @@ import (
 
 // ledger leads again and again until ctx ends.
 func (w *worker) ledger(ctx context.Context, coordinator fence.Coordinator, e *elector) error {
+	stores := w.raisers(coordinator)
+	defer closeRaisers(stores)
 	lead := fence.Lead{
-		Elector: e, Resource: lab.Resource, Holder: w.c.Name, Stores: w.raisers(coordinator),
+		Elector: e, Resource: lab.Resource, Holder: w.c.Name, Stores: stores,
 	}
 	for ctx.Err() == nil {
 		err := lead.Run(ctx, func(_ context.Context, term *fence.Term) error {

@@ -24,7 +24,10 @@ const raiseTime = 5 * time.Second
 
 // recordedRaiser records each raise as an operation.
 type recordedRaiser struct {
-	inner   fence.Raiser
+	inner interface {
+		fence.Raiser
+		Close()
+	}
 	w       *worker
 	store   string
 	address func() (network, address string, err error)
@@ -91,7 +94,7 @@ func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 	return []fence.Raiser{
 		w.raiserPG(coordinator),
 		&recordedRaiser{
-			redisstore.Raiser{URL: w.c.Redis, Coordinator: coordinator}, w, "redis", address,
+			&redisstore.Raiser{URL: w.c.Redis, Coordinator: coordinator}, w, "redis", address,
 			refusal.Word,
 		},
 	}
@@ -108,8 +111,17 @@ func (w *worker) raiserPG(coordinator fence.Observer) fence.Raiser {
 		return network, address, nil
 	}
 	return &recordedRaiser{
-		pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address,
+		&pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address,
 		refusal.SQLState,
+	}
+}
+
+// closeRaisers closes what the raisers keep open.
+func closeRaisers(all []fence.Raiser) {
+	for _, r := range all {
+		if r, ok := r.(*recordedRaiser); ok {
+			r.inner.Close()
+		}
 	}
 }
 

@@ -60,7 +60,9 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *el
 	if w.c.Route != lab.Guarded {
 		observer = coordinator
 	}
-	j := cpg.New(pool, cpg.Options{Raiser: w.raiserPG(observer)})
+	raiser := w.raiserPG(observer)
+	defer closeRaisers([]fence.Raiser{raiser})
+	j := cpg.New(pool, cpg.Options{Raiser: raiser})
 	defer j.Close()
 
 	b := &job{w: w, elector: e, coordinator: coordinator, journal: j, world: world}

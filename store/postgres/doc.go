@@ -10,7 +10,8 @@
 //	tx, err := postgres.Begin(ctx, db, term.Claim(), pgx.TxOptions{})
 //
 // Either way a term begins when a Raiser (NewRaiser, in fence.Lead.Stores) raises the mark, which
-// ends what older leaders have open. What a deposed leader sends later is refused with
+// ends what older leaders have open. Without a guard a Raiser keeps its connection for further terms,
+// until it is closed. What a deposed leader sends later is refused with
 // fence.ErrStale and has no effect.
 //
 // The database needs the schema ringfence: an operator runs guard install.

@@ -13,7 +13,8 @@
 // Script does the same for your own Lua.
 //
 // Either way a term begins with a raise of the mark, which ends what older leaders have open. Give
-// fence.Lead a NewRaiser in its Stores for that. What a deposed leader sends later is refused with
+// fence.Lead a NewRaiser in its Stores for that. Without a guard a Raiser keeps its connection for
+// further terms, until it is closed. What a deposed leader sends later is refused with
 // fence.ErrStale and leaves nothing behind.
 //
 // Redis needs a marker key: an operator runs guard install, and gives applications key patterns

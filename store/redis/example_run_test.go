@@ -70,7 +70,9 @@ func ExampleScript() {
 
 // raise does what fence.Lead does with its Stores before work starts.
 func raise(ctx context.Context, url string, c fence.Claim) {
-	if err := redis.NewRaiser(url).Raise(ctx, c); err != nil {
+	r := redis.NewRaiser(url)
+	defer r.Close()
+	if err := r.Raise(ctx, c); err != nil {
 		log.Fatal(err)
 	}
 }

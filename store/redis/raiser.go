@@ -10,24 +10,32 @@ import (
 
 // Raiser raises marks for a new leader, through a guard or at a Redis where the marker is
 // installed.
+// Where there is no guard, it keeps its connection for further raises, so use one Raiser for all terms and
+// jobs, and Close it. Raise may be called from any goroutine; calls share the connection.
 type Raiser struct {
 	URL string
 	// Coordinator confirms a raise where no guard does. Set the coordinator that the term was won
 	// at. Without it Raise trusts the claim, unless the mark may have been lost.
 	Coordinator fence.Observer
+
+	kept marks.Kept
 }
 
 // NewRaiser makes a Raiser for the guard or Redis at url.
-func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
+func NewRaiser(url string) *Raiser { return &Raiser{URL: url} }
 
 // Raise implements fence.Raiser. It opens a session under the claim. A guard then raises the mark
 // and ends older sessions before it admits the session. Redis itself does not know the command:
 // there Raise does the guard's work, which needs the guard's rights. Without a Coordinator, a Redis
 // that has lost its marker counts as not installed.
-func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
-	inner := redismarks.Raiser{URL: r.URL}
+func (r *Raiser) Raise(ctx context.Context, c fence.Claim) error {
+	inner := redismarks.Raiser{URL: r.URL, Kept: &r.kept}
 	if r.Coordinator != nil {
 		inner.Authority = marks.Elected{Observer: r.Coordinator}
 	}
 	return inner.Raise(ctx, c)
 }
+
+// Close closes the connection that the Raiser keeps, when no Raise uses it any more. A Raise after
+// Close opens its own.
+func (r *Raiser) Close() { r.kept.Close() }

@@ -38,7 +38,7 @@ func encryptedPostgres(t *testing.T) *encrypted {
 		t.Fatal(err)
 	}
 	e.pg = serverstest.Postgres(t, servers.PostgresOptions{
-		Settings: map[string]string{"ssl": "on", "ssl_ca_file": "ca.crt"},
+		Settings: map[string]string{"ssl": "on", "ssl_ca_file": "ca.crt", "log_connections": "on"},
 		Files:    map[string][]byte{"server.crt": e.own.Cert, "server.key": e.own.Key, "ca.crt": authority},
 		HBA: `local all all trust
 hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca

@@ -21,6 +21,9 @@ type Raiser struct {
 	// marks.Elected with the coordinator at which the term was won. When it is nil, the claim is
 	// believed, unless the mark may have been lost.
 	Authority marks.Authority
+	// Kept keeps the connection of a raise without a guard for the next one. Without it each raise
+	// opens its own.
+	Kept *marks.Kept
 }
 
 // NewRaiser returns a Raiser for the guard or database at url.
@@ -31,40 +34,46 @@ func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 // session is not a guard's, the database was reached directly, and Raise does the guard's work
 // itself, which needs the guard's privileges.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
+	if done, err := r.Kept.Raise(ctx, r.authority(), c); done {
+		return err
+	}
+	guarded, err := r.present(ctx, c)
+	if err != nil || guarded {
+		return err
+	}
+	s, err := Open(r.URL, Options{Connections: 1, unswept: true})
+	if err != nil {
+		return err
+	}
+	return r.Kept.RaiseAt(ctx, s, r.authority(), c)
+}
+
+// present opens a session under the claim, and reports whether a guard has admitted it.
+func (r Raiser) present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
 	cfg, err := pgx.ParseConfig(r.URL)
 	if err != nil {
-		return fmt.Errorf("not a Postgres URL: %w", err)
+		return false, fmt.Errorf("not a Postgres URL: %w", err)
 	}
 	cfg.RuntimeParams["application_name"] = c.Holder
 	cfg.RuntimeParams["options"] = refusal.StartupOption(cfg.RuntimeParams["options"], c)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return fmt.Errorf("open a session at %s: %w", Address(r.URL), pgcause.Plain(Refused(err, c)))
+		return false, fmt.Errorf("open a session at %s: %w", Address(r.URL), pgcause.Plain(Refused(err, c)))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var guarded bool
 	err = conn.QueryRow(ctx, `select ringfence.holds($1, $2)`,
 		c.Resource, int64(c.Token)).Scan(&guarded)
 	if err != nil {
-		return fmt.Errorf("at %s: %w", Address(r.URL), explain(Refused(err, c)))
+		return false, fmt.Errorf("at %s: %w", Address(r.URL), explain(Refused(err, c)))
 	}
-	if guarded {
-		return nil
-	}
-	return r.raiseDirectly(ctx, c)
+	return guarded, nil
 }
 
-func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
-	s, err := Open(r.URL, Options{Connections: 1})
-	if err != nil {
-		return err
+func (r Raiser) authority() marks.Authority {
+	if r.Authority == nil {
+		return marks.Unverified{}
 	}
-	defer s.Close()
-	a := marks.Admission{Store: s, Authority: r.Authority}
-	if a.Authority == nil {
-		a.Authority = marks.Unverified{}
-	}
-	return a.Raise(ctx, c)
+	return r.Authority
 }
 
 // Refused turns an error of a guard or of the schema's functions back into the refusal it was, so

@@ -33,6 +33,8 @@ type Options struct {
 	Replaced func()
 	// Timeouts say when the server counts as gone, for control connections and for Dial.
 	Timeouts keepalive.Timeouts
+
+	unswept bool // no sweeps: the store only raises
 }
 
 // Store keeps marks and sessions in the schema ringfence of the database itself. Any goroutine of
@@ -84,7 +86,7 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.sweeper.Go(func() { s.sweep(ctx) })
+	s.sweeper.Go(func() { s.sweep(ctx, !o.unswept) })
 	return s, nil
 }
 
@@ -94,6 +96,9 @@ func (s *Store) Close() {
 	s.sweeper.Wait()
 	s.pool.Close()
 }
+
+// Ping asks the server for any answer. It dials if there is no connection.
+func (s *Store) Ping(ctx context.Context) error { return explain(s.pool.Ping(ctx)) }
 
 // Database returns the name of the database that this store protects and that has its marks.
 func (s *Store) Database() string { return s.cfg.Database }

@@ -19,10 +19,14 @@ const (
 )
 
 // sweep removes the records of dead sessions every minute, if their guards could not do so, and keeps
-// a connection warm. It ends backends that are leaving, then and after each revocation.
-func (s *Store) sweep(ctx context.Context) {
+// a connection warm, unless the store only raises. It ends backends that are leaving, then and after each
+// revocation.
+func (s *Store) sweep(ctx context.Context, sweeps bool) {
 	next := time.NewTimer(firstWarm)
 	defer next.Stop()
+	if !sweeps {
+		next.Stop()
+	}
 	for first := true; ; first = false {
 		select {
 		case <-ctx.Done():

@@ -68,6 +68,9 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 // Close ends the control connections.
 func (s *Store) Close() { _ = s.db.Close() }
 
+// Ping asks the server for any answer. It dials if there is no connection.
+func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx).Err() }
+
 // Dial opens a separate connection to the server, for a client of the guard. It uses TCP, a Unix
 // socket or TLS, as the URL says.
 func (s *Store) Dial(ctx context.Context) (net.Conn, error) {

@@ -16,6 +16,9 @@ type Raiser struct {
 	// Authority confirms a raise where no guard does. Set marks.Elected with the coordinator that
 	// the term was won at. Without it Raise trusts the claim, unless the mark may have been lost.
 	Authority marks.Authority
+	// Kept keeps the connection of a raise without a guard for the next one. Without it each raise
+	// opens its own.
+	Kept *marks.Kept
 }
 
 // NewRaiser makes a Raiser for the guard or Redis at url.
@@ -26,9 +29,36 @@ func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 // there Raise does the guard's work, which needs the guard's rights. Unless the Authority verifies
 // tokens, a Redis that has lost its marker counts as not installed.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
-	db, err := open(r.URL, Options{Connections: 1})
+	if err := r.raise(ctx, c); err != nil {
+		return fmt.Errorf("at %s: %w", Address(r.URL), err)
+	}
+	return nil
+}
+
+func (r Raiser) raise(ctx context.Context, c fence.Claim) error {
+	by := r.Authority
+	if by == nil {
+		by = marks.Unverified{}
+	}
+	if done, err := r.Kept.Raise(ctx, by, c); done {
+		return err
+	}
+	guarded, err := r.present(ctx, c)
+	if err != nil || guarded {
+		return err
+	}
+	s, err := Open(ctx, r.URL, Options{Connections: 1, Coordinated: by.Verifies()})
 	if err != nil {
 		return err
+	}
+	return r.Kept.RaiseAt(ctx, s, by, c)
+}
+
+// present opens a session under the claim, and reports whether a guard has admitted it.
+func (r Raiser) present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
+	db, err := open(r.URL, Options{Connections: 1})
+	if err != nil {
+		return false, err
 	}
 	defer db.Close()
 	// The driver retries when the connection breaks: a guard may have had to end every connection
@@ -36,31 +66,14 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	err = db.Do(ctx, "FENCE", string(c.Resource), c.Token.String()).Err()
 	switch {
 	case err == nil:
-		return nil
+		return true, nil
 	case NoGuard(err):
-		return r.raiseDirectly(ctx, c)
+		return false, nil
 	}
-	return fmt.Errorf("at %s: %w", Address(r.URL), Refused(err, c))
+	return false, Refused(err, c)
 }
 
 // NoGuard reports whether the answer to FENCE came from Redis itself and not from a guard.
 func NoGuard(err error) bool {
 	return strings.HasPrefix(err.Error(), "ERR unknown command")
-}
-
-func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
-	a := marks.Admission{Authority: r.Authority}
-	if a.Authority == nil {
-		a.Authority = marks.Unverified{}
-	}
-	s, err := Open(ctx, r.URL, Options{Connections: 1, Coordinated: a.Authority.Verifies()})
-	if err != nil {
-		return fmt.Errorf("at %s: %w", Address(r.URL), err)
-	}
-	defer s.Close()
-	a.Store = s
-	if err := a.Raise(ctx, c); err != nil {
-		return fmt.Errorf("at %s: %w", Address(r.URL), err)
-	}
-	return nil
 }
