@@ -137,8 +137,11 @@ bench-election: deps ## elections with up to 1,000 candidates, and a process wit
 bench-jobs: deps build ## jobs: submitted, assigned and done per second, latency, recovery; beside River; BENCH_ARGS="-ways etcd" for some
 	@cd bench && $(GO) run ./jobs -guard ../bin/guard $(call bench_out,jobs) $(BENCH_ARGS)
 
+MODULES := . lab bench examples/river
+
 .PHONY: check
-check: ## gofmt, vet and staticcheck
+check: ## gofmt, go mod tidy, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
+	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff) || { echo "run go mod tidy in $$m"; exit 1; }; done
 	$(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 	cd lab && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
