@@ -38,11 +38,11 @@ func lateAssignment(s *stage) {
 	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting {
 		s.Errorf("after the late assignment: %+v, %v", now, err)
 	}
+	first.hold(nil)
+	second.hold(nil) // before it can send the assignment again
 	if err := own.arrives(); err != nil && !shaken(err) {
 		s.Errorf("the assignment of the one who leads: %v", err)
 	}
-	first.hold(nil)
-	second.hold(nil)
 	if end := s.ends(id, jobs.Done); end.Attempt != 1 {
 		s.Errorf("%+v", end)
 	}
