@@ -27,6 +27,8 @@ func (r *run) modelled(store string, lanes map[string]int) []porcupine.Operation
 		switch {
 		case o.ok():
 			entry.Output = accepted
+		case o.outcome == history.Stale && r.othersWroteOn(o):
+			continue
 		case o.outcome == history.Stale:
 			entry.Output = rejected
 		case o.outcome == history.Unknown && proved: // its process may go on: a lane for it alone
@@ -42,6 +44,16 @@ func (r *run) modelled(store string, lanes map[string]int) []porcupine.Operation
 		all = append(all, p)
 	}
 	return all
+}
+
+// othersWroteOn reports whether a session of another process wrote under the same token after an operation
+// was refused as stale. A guard ends older sessions one after another, so while a newer token raises the
+// mark some are refused and others still write. The refusal then says nothing about when the mark rose. A
+// write after the raise is found by its own answer.
+func (r *run) othersWroteOn(refused *op) bool {
+	return slices.ContainsFunc(r.of(refused.store), func(o *op) bool {
+		return o.ok() && o.age == refused.age && o.process != refused.process && o.returned >= refused.returned
+	})
 }
 
 func lane(lanes map[string]int, name string) int {

@@ -80,6 +80,15 @@ var harmlessRuns = []struct {
 			b.write("worker-2", pg, 20, history.Stale)
 		}}).finish()
 	}},
+	{"one session of a leader is refused, and another still writes while the mark is raised", func() []history.Event {
+		return goodRun(parts{healed: func(b *builder) {
+			b.term("worker-3", history.Won, 25)
+			raise := b.invoke("worker-3", pg, history.Raise, 25)
+			b.write("stray", pg, 20, history.Stale)
+			b.write("worker-2", pg, 20, history.OK)
+			b.answer(raise, history.OK, "")
+		}}).finish()
+	}},
 	{"a refused session raised the mark", func() []history.Event {
 		return goodRun(parts{healed: func(b *builder) {
 			b.term("worker-3", history.Won, 25)
