@@ -9,16 +9,17 @@ import (
 // Store keeps documents. Its methods may be called from any goroutine. Calls on a store whose
 // coordinator is closed fail with the coordinator's ErrClosed.
 type Store interface {
-	// Get returns the documents at these paths, in this order. A document that does not exist has
-	// version 0. Each is as fresh as the call, but they need not be of one moment.
+	// Get returns the documents at the paths of a Read, in this order. A document that does not exist
+	// has version 0. Each is as fresh as the call, but they need not be of one moment. If the Read
+	// names terms, they lead during the call, so no change of an earlier leader follows.
 	//
-	// Errors: ErrBadPath, ErrUnreachable, ctx's cause.
-	Get(ctx context.Context, paths ...string) ([]Document, error)
+	// Errors: a *fence.Refusal, as of Change; ErrBadPath, ErrUnreachable, ctx's cause.
+	Get(ctx context.Context, r Read) ([]Document, error)
 
 	// Names returns the names of the documents in a folder, sorted. It shows every change that ended
 	// before the call. A folder without documents need not exist.
 	//
-	// Errors: as Get.
+	// Errors: ErrBadPath, ErrUnreachable, ctx's cause.
 	Names(ctx context.Context, folder string) ([]string, error)
 
 	// Change makes a change as a whole, or not at all, and returns the new version of each write, 0
@@ -50,6 +51,15 @@ type Document struct {
 
 // Exists reports whether the document was there.
 func (d Document) Exists() bool { return d.Version != 0 }
+
+// Read names documents to read. The zero value reads nothing.
+type Read struct {
+	While []fence.Claim // each leads when the documents are read
+	Paths []string
+}
+
+// At reads the documents at these paths, whoever leads.
+func At(paths ...string) Read { return Read{Paths: paths} }
 
 // Change is a change of one or more documents. The zero value changes nothing.
 type Change struct {

@@ -54,6 +54,16 @@ func good(segment string) bool {
 	return true
 }
 
+// Check checks a read as far as that is possible without the coordinator. Every Store calls it.
+func (r Read) Check() error {
+	for _, p := range r.Paths {
+		if err := CheckPath(p); err != nil {
+			return err
+		}
+	}
+	return checkResources(r.While)
+}
+
 // Check checks a change as far as that is possible without the coordinator. Every Store calls it.
 func (c Change) Check() error {
 	if len(c.Writes) > MaxWrites {
@@ -76,7 +86,11 @@ func (c Change) Check() error {
 		}
 		seen[w.Path] = true
 	}
-	for _, claim := range c.While {
+	return checkResources(c.While)
+}
+
+func checkResources(claims []fence.Claim) error {
+	for _, claim := range claims {
 		if _, err := fence.ParseResource(string(claim.Resource)); err != nil {
 			return err
 		}

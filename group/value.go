@@ -21,7 +21,7 @@ func (g *Group) Value(name string) Value {
 
 // Get returns the value. Its version is 0 if nobody has set it.
 func (v Value) Get(ctx context.Context) (documents.Document, error) {
-	all, err := v.store.Get(ctx, v.path)
+	all, err := v.store.Get(ctx, documents.At(v.path))
 	if err != nil {
 		return documents.Document{}, err
 	}

@@ -99,7 +99,7 @@ func (a *assigner) lookUp() error {
 		for _, p := range some {
 			paths = append(paths, a.q.status(p.id))
 		}
-		docs, err := a.q.docs.Get(a.ctx, paths...)
+		docs, err := a.q.docs.Get(a.ctx, documents.At(paths...))
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func (a *assigner) cancelAsked() error {
 		if err != nil {
 			continue
 		}
-		docs, err := a.q.docs.Get(a.ctx, a.q.cancelOf(id), a.q.status(id))
+		docs, err := a.q.docs.Get(a.ctx, documents.At(a.q.cancelOf(id), a.q.status(id)))
 		if err != nil {
 			return err
 		}

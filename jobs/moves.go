@@ -52,7 +52,7 @@ func (m *move) prepare(ids []ID) (moved []ID, writes []documents.Write, err erro
 	for _, id := range ids {
 		paths = append(paths, m.a.q.status(id))
 	}
-	docs, err := m.a.q.docs.Get(m.a.ctx, paths...)
+	docs, err := m.a.q.docs.Get(m.a.ctx, documents.At(paths...))
 	if err != nil {
 		return nil, nil, err
 	}

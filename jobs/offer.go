@@ -84,7 +84,7 @@ func (q *Queue) offered(ctx context.Context, all []group.Member, known map[strin
 			continue
 		}
 		if known[at] == nil {
-			docs, err := q.docs.Get(ctx, q.offer(at))
+			docs, err := q.docs.Get(ctx, documents.At(q.offer(at)))
 			if err != nil {
 				return err
 			}

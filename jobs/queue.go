@@ -65,7 +65,7 @@ func (q *Queue) get(ctx context.Context, id ID) (record, error) {
 	if _, err := ParseID(string(id)); err != nil {
 		return record{}, err
 	}
-	all, err := q.docs.Get(ctx, q.status(id))
+	all, err := q.docs.Get(ctx, documents.At(q.status(id)))
 	if err != nil {
 		return record{}, err
 	}
@@ -78,7 +78,7 @@ func (q *Queue) get(ctx context.Context, id ID) (record, error) {
 
 // open returns a job's status, and the job as it was submitted.
 func (q *Queue) open(ctx context.Context, id ID) (r record, spec Spec, err error) {
-	all, err := q.docs.Get(ctx, q.status(id), q.spec(id))
+	all, err := q.docs.Get(ctx, documents.At(q.status(id), q.spec(id)))
 	if err != nil {
 		return r, spec, err
 	}
@@ -99,7 +99,7 @@ func (q *Queue) Spec(ctx context.Context, id ID) (spec Spec, err error) {
 	if _, err := ParseID(string(id)); err != nil {
 		return Spec{}, err
 	}
-	all, err := q.docs.Get(ctx, q.spec(id))
+	all, err := q.docs.Get(ctx, documents.At(q.spec(id)))
 	switch {
 	case err != nil:
 		return Spec{}, err
@@ -130,7 +130,7 @@ func (q *Queue) read(ctx context.Context, names []string, together int, each fun
 		for _, name := range some {
 			paths = append(paths, q.statuses()+"/"+name)
 		}
-		all, err := q.docs.Get(ctx, paths...)
+		all, err := q.docs.Get(ctx, documents.At(paths...))
 		if err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (q *Queue) holder(ctx context.Context, key string) (ID, error) {
 	if key == "" {
 		return "", nil
 	}
-	all, err := q.docs.Get(ctx, q.unique(key))
+	all, err := q.docs.Get(ctx, documents.At(q.unique(key)))
 	if err != nil {
 		return "", err
 	}
@@ -309,7 +309,7 @@ func (q *Queue) cancelled(ctx context.Context, r record) ([]documents.Write, err
 
 // request returns the request to cancel a job.
 func (q *Queue) request(ctx context.Context, id ID) (documents.Document, error) {
-	all, err := q.docs.Get(ctx, q.cancelOf(id))
+	all, err := q.docs.Get(ctx, documents.At(q.cancelOf(id)))
 	if err != nil {
 		return documents.Document{}, err
 	}

@@ -55,7 +55,7 @@ func (a *assigner) releaseOne(worker fence.Token) error {
 
 // forgetWorker deletes what says that a worker may have assignments.
 func (a *assigner) forgetWorker(id fence.Token) error {
-	docs, err := a.q.docs.Get(a.ctx, a.q.worker(id), a.q.draining()+"/"+id.String())
+	docs, err := a.q.docs.Get(a.ctx, documents.At(a.q.worker(id), a.q.draining()+"/"+id.String()))
 	if err != nil {
 		return err
 	}

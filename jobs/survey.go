@@ -210,7 +210,7 @@ func (s *Survey) statuses(ctx context.Context, ids []ID, in func(State) bool) ([
 		for _, id := range some {
 			paths = append(paths, s.q.status(id))
 		}
-		read, err := s.q.docs.Get(ctx, paths...)
+		read, err := s.q.docs.Get(ctx, documents.At(paths...))
 		if err != nil {
 			return all, err
 		}

@@ -28,7 +28,7 @@ func (c *client) cancelAnyway(ctx context.Context, id jobs.ID) error {
 	_ = sleep(ctx, blind)
 	docs := clientCoordinator{c.at, c}.Documents()
 	for ctx.Err() == nil {
-		all, err := docs.Get(ctx, JobFolder("statuses")+string(id))
+		all, err := docs.Get(ctx, documents.At(JobFolder("statuses")+string(id)))
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func begin(t *testing.T, s setup, args ...string) *leaderRun {
 	p := &program{
 		Streams: cli.Streams{
 			Env: append([]string{
-				"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here",
+				"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_JOURNAL=mem://here",
 				"LEADER_SESSION_TIMEOUT=" + longSession.String(), "LEADER_LOG=debug",
 			}, s.env...),
 			Stdin:  s.stdin,

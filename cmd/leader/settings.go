@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/taskfile"
 	"github.com/ringfence/ringfence/internal/tasks"
 )
 
@@ -22,7 +23,7 @@ type config struct {
 	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause"`
 	Grace          time.Duration    `env:"LEADER_GRACE"`
 	RaiseTimeout   time.Duration    `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s"`
-	Journal        settings.URL     `env:"LEADER_JOURNAL"`
+	Journal        taskfile.Journal `env:"LEADER_JOURNAL"`
 	Redis          settings.URL     `env:"LEADER_REDIS"`
 	Holder         string           `env:"LEADER_HOLDER"`
 	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN"`
@@ -68,8 +69,8 @@ func (c *config) Validate() error {
 			"LEADER_STORES: number %d: there is no store %s://; there is %s", i+1, u.Scheme(),
 			list(c.stores))
 	}
-	report(c.Journal != "" && !slices.Contains(c.journals, c.Journal.Scheme()),
-		"LEADER_JOURNAL: there is no journal %s://; there is %s", c.Journal.Scheme(), list(c.journals))
+	report(c.Journal.URL != "" && !slices.Contains(c.journals, c.Journal.Scheme()),
+		"LEADER_JOURNAL: %s", tasks.NoJournal(c.Journal, c.journals))
 	report(c.Redis != "" && c.Redis.Scheme() != "redis" && c.Redis.Scheme() != "rediss",
 		"LEADER_REDIS is a URL of scheme %q, not of redis or rediss", c.Redis.Scheme())
 	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)

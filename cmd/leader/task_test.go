@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/taskfile"
 	"github.com/ringfence/ringfence/internal/tasks"
 )
 
@@ -95,8 +96,8 @@ func TestSettingsOfTasksAreChecked(t *testing.T) {
 		"LEADER_REDIS=postgres://u:s3cr3t@h",
 	}, "task", "list")
 	if code != cli.Usage || strings.Contains(log, "s3cr3t") ||
-		!strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is etcd://, "+
-			"etcds://, postgres://, postgresql://, redis://, rediss://, zk://") ||
+		!strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://, "+
+			"postgresql://, redis://, rediss://, and the word coordinator") ||
 		!strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
 		t.Errorf("code %d, stderr:\n%s", code, log)
 	}
@@ -245,7 +246,7 @@ func TestEverySettingReachesTheTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := tasks.Settings{
-		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "rediss://b"}, Journal: "redis://c",
+		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "rediss://b"}, Journal: taskfile.Journal{URL: "redis://c"},
 		Redis:          "rediss://d",
 		SessionTimeout: 12 * time.Second, RaiseTimeout: 7 * time.Second, OnDisconnect: supervise.StopNow,
 		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, Holder: "me",

@@ -43,11 +43,10 @@ var texts = settings.Texts{
 	},
 	"LEADER_JOURNAL": {
 		Default: `
-			the first postgres:// of LEADER_STORES, else the first redis://, else
-			LEADER_COORDINATOR`,
+			the first postgres:// of LEADER_STORES, else the first redis://, else coordinator`,
 		Meaning: `
 			where tasks keep their checkpoints: postgres://... or redis[s]://..., prepared by guard
-			install; zk://..., etcd://... or etcds://..., of the elections. Name the database
+			install; or coordinator, next to the elections. Name the database
 			itself: a guard admits only the leader, so standbys could not follow and leader task
 			show could not read. A task file may name it, too (journal); this setting has
 			precedence. Its role needs what guard install grants to GUARD_POSTGRES_LEADERS`,

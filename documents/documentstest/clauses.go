@@ -36,6 +36,8 @@ var clauses = []clause{
 	{"one of two terms that is over is enough to refuse", oneTermOfTwo},
 	{"a change of a deposed leader that arrives late changes nothing", lateChange},
 	{"a token of another issuer changes nothing", otherIssuerChangesNothing},
+	{"a leader reads under its term", leaderReads},
+	{"who does not lead reads nothing under its term", othersReadNothing},
 	{"names are watched", namesAreWatched},
 	{"a document is watched", documentIsWatched},
 	{"a watch ends with its context or its callback", watchEnds},
@@ -69,11 +71,11 @@ func lifeOfADocument(s *stage) {
 	s.change(s.here, documents.Replace(s.get(s.here, "a"), []byte("four")), documents.Create(s.at("b"), nil))
 	s.change(s.there, documents.Remove(s.at("b")), documents.Keep(s.get(s.here, "a")))
 	s.missing("b")
-	all, err := s.there.Get(s.ctx, s.at("none"), s.at("a"), s.at("none"))
+	all, err := s.there.Get(s.ctx, documents.At(s.at("none"), s.at("a"), s.at("none")))
 	if err != nil || len(all) != 3 || all[0].Exists() || !all[1].Exists() || all[2].Exists() {
 		s.Errorf("%+v, %v", all, err)
 	}
-	if all, err := s.there.Get(s.ctx); err != nil || len(all) != 0 {
+	if all, err := s.there.Get(s.ctx, documents.At()); err != nil || len(all) != 0 {
 		s.Errorf("no path: %+v, %v", all, err)
 	}
 	s.change(s.here) // nothing
@@ -188,7 +190,7 @@ func badChangesAreRefused(s *stage) {
 		"a/" + strings.Repeat("x", 129), strings.Repeat("x/", 300) + "x",
 	} {
 		s.fails(documents.ErrBadPath, documents.Change{Writes: []documents.Write{documents.Create(bad, nil)}})
-		if _, err := s.here.Get(s.ctx, bad); !errors.Is(err, documents.ErrBadPath) {
+		if _, err := s.here.Get(s.ctx, documents.At(bad)); !errors.Is(err, documents.ErrBadPath) {
 			s.Errorf("get %.20q: %v", bad, err)
 		}
 		if bad == "alone" {
@@ -331,6 +333,58 @@ func othersChangeNothing(s *stage) {
 		}
 	}
 	s.missing("bad")
+}
+
+// reads reads the document a under terms.
+func (s *stage) reads(in documents.Store, claims ...fence.Claim) ([]documents.Document, error) {
+	return in.Get(s.ctx, documents.Read{While: claims, Paths: []string{s.at("a"), s.at("none")}})
+}
+
+func leaderReads(s *stage) {
+	a, b := s.lead(), s.lead()
+	s.change(s.here, documents.Create(s.at("a"), []byte("1")))
+	for _, store := range []documents.Store{s.here, s.there, s.here} { // any client may carry a claim
+		all, err := s.reads(store, a.Claim(), b.Claim())
+		if err != nil || len(all) != 2 || string(all[0].Data) != "1" || all[1].Exists() {
+			s.Errorf("a leader reads %+v, %v", all, err)
+		}
+	}
+	if all, err := s.here.Get(s.ctx, documents.Read{While: []fence.Claim{a.Claim()}}); err != nil || len(all) != 0 {
+		s.Errorf("a read without paths: %+v, %v", all, err)
+	}
+}
+
+func othersReadNothing(s *stage) {
+	s.change(s.here, documents.Create(s.at("a"), []byte("1")))
+	r := s.resource()
+	earlier := s.win(r, "earlier")
+	if err := earlier.Resign(s.ctx); err != nil {
+		s.Fatal(err)
+	}
+	leader := s.win(r, "leader").Claim()
+	future, foreign := leader, leader
+	future.Token, future.Candidate = leader.Token+1<<40, ""
+	foreign.Issuer += "x"
+	refused := func(want error, claims ...fence.Claim) {
+		s.Helper()
+		for _, store := range []documents.Store{s.here, s.there} { // one has seen it lead, one has not
+			if all, err := s.reads(store, claims...); !errors.Is(err, want) || all != nil {
+				s.Errorf("a read under %v: %+v, %v; want %v", claims, all, err, want)
+			}
+			_, err := store.Get(s.ctx, documents.Read{While: claims})
+			if !errors.Is(err, want) {
+				s.Errorf("a read without paths under %v: %v; want %v", claims, err, want)
+			}
+		}
+	}
+	refused(fence.ErrStale, earlier.Claim())
+	refused(fence.ErrStale, leader, earlier.Claim())
+	refused(fence.ErrNotLeader, future)
+	refused(fence.ErrOtherIssuer, foreign)
+	if gone, err := s.leader.Depose(s.ctx, r, leader.Token); !gone || err != nil {
+		s.Fatal(gone, err)
+	}
+	refused(fence.ErrStale, leader)
 }
 
 func oneTermOfTwo(s *stage) {

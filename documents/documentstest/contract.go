@@ -112,7 +112,7 @@ func (s *stage) fails(want error, c documents.Change) {
 // get reads a document of this stage.
 func (s *stage) get(in documents.Store, name string) documents.Document {
 	s.Helper()
-	all, err := in.Get(s.ctx, s.at(name))
+	all, err := in.Get(s.ctx, documents.At(s.at(name)))
 	if err != nil || len(all) != 1 || all[0].Path != s.at(name) {
 		s.Fatalf("%+v, %v", all, err)
 	}

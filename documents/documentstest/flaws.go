@@ -19,6 +19,7 @@ type flaw struct {
 	asks   bool   // it needs a client of its own
 
 	change     func(*flawed, context.Context, documents.Change) ([]int64, error)
+	read       func(*flawed, context.Context, documents.Read) ([]documents.Document, error)
 	get        func(*flawed, []string, []documents.Document, error) ([]documents.Document, error)
 	names      func(*flawed, context.Context, string, []string) ([]string, error)
 	watchNames func(*flawed, func([]string) error) func([]string) error
@@ -162,7 +163,7 @@ func forced(f *flawed, ctx context.Context, c documents.Change) documents.Change
 	writes := c.Writes
 	c.Writes = nil
 	for _, w := range writes {
-		now, err := f.Store.Get(ctx, w.Path)
+		now, err := f.Store.Get(ctx, documents.At(w.Path))
 		if err != nil {
 			return documents.Change{Writes: []documents.Write{{}}} // refused
 		}
@@ -248,6 +249,30 @@ var flawsOfAnswers = []flaw{
 }
 
 var flawsOfReads = []flaw{
+	{
+		name: "reads whoever leads", clause: "who does not lead reads nothing under its term", says: "a read under",
+		read: func(f *flawed, ctx context.Context, r documents.Read) ([]documents.Document, error) {
+			r.While = nil
+			return f.Store.Get(ctx, r)
+		},
+	},
+	{
+		name: "looks at the first term of a read only", says: "a read under",
+		clause: "who does not lead reads nothing under its term",
+		read: func(f *flawed, ctx context.Context, r documents.Read) ([]documents.Document, error) {
+			r.While = r.While[:min(1, len(r.While))]
+			return f.Store.Get(ctx, r)
+		},
+	},
+	{
+		name: "reads nothing under a term", clause: "a leader reads under its term", says: "a leader reads",
+		read: func(f *flawed, ctx context.Context, r documents.Read) ([]documents.Document, error) {
+			if len(r.While) > 0 {
+				r.Paths = nil
+			}
+			return f.Store.Get(ctx, r)
+		},
+	},
 	{
 		name: "reads what it has read before", clause: "a document is created, replaced and deleted",
 		says: "want",

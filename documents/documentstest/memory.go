@@ -53,18 +53,23 @@ func (m *Memory) over(ctx context.Context) error {
 }
 
 // Get implements documents.Store.
-func (m *Memory) Get(ctx context.Context, paths ...string) ([]documents.Document, error) {
+func (m *Memory) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []documents.Document
-	for _, p := range paths {
-		if err := documents.CheckPath(p); err != nil {
-			return nil, err
-		}
-		all = append(all, m.read(p))
-	}
 	if err := m.reach(ctx); err != nil {
 		return nil, err
+	}
+	for _, claim := range r.While {
+		if err := m.leads(claim); err != nil {
+			return nil, err
+		}
+	}
+	var all []documents.Document
+	for _, p := range r.Paths {
+		all = append(all, m.read(p))
 	}
 	return all, nil
 }

@@ -2,30 +2,11 @@ package documentstest_test
 
 import (
 	"testing"
-	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
-func TestMemoryKeepsTheContract(t *testing.T) { documentstest.Run(t, inMemory()) }
+func TestMemoryKeepsTheContract(t *testing.T) { documentstest.Run(t, fencetest.Documents()) }
 
-func TestTheContractFindsFlaws(t *testing.T) { documentstest.RunFlaws(t, inMemory()) }
-
-func inMemory() documentstest.Fixture {
-	m := fencetest.NewMemory(time.Minute)
-	memory := func(c documents.Coordinator) *documentstest.Memory {
-		return c.Documents().(*documentstest.Memory)
-	}
-	return documentstest.Fixture{
-		Open:      func(testing.TB) documents.Coordinator { return m.Open() },
-		Limit:     documentstest.MemoryLimit,
-		Cut:       func(_ testing.TB, c documents.Coordinator) { memory(c).Cut() },
-		Heal:      func(_ testing.TB, c documents.Coordinator) { memory(c).Heal() },
-		LoseReply: func(_ testing.TB, c documents.Coordinator) { memory(c).LoseReply() },
-		Hold: func(_ testing.TB, c documents.Coordinator) (held, release func()) {
-			return memory(c).Hold()
-		},
-	}
-}
+func TestTheContractFindsFlaws(t *testing.T) { documentstest.RunFlaws(t, fencetest.Documents()) }

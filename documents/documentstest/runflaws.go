@@ -127,10 +127,13 @@ func (f *flawed) Change(ctx context.Context, c documents.Change) ([]int64, error
 }
 
 // Get implements documents.Store.
-func (f *flawed) Get(ctx context.Context, paths ...string) ([]documents.Document, error) {
-	all, err := f.Store.Get(ctx, paths...)
+func (f *flawed) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
+	if f.flaw.read != nil {
+		return f.flaw.read(f, ctx, r)
+	}
+	all, err := f.Store.Get(ctx, r)
 	if f.flaw.get != nil {
-		return f.flaw.get(f, paths, all, err)
+		return f.flaw.get(f, r.Paths, all, err)
 	}
 	return all, err
 }

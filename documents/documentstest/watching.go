@@ -150,7 +150,7 @@ func closedClient(s *stage) {
 	if err := <-ended; err == nil {
 		s.Error("a closed client's watch ended without an error")
 	}
-	if _, err := docs.Get(s.ctx, s.at("a")); err == nil {
+	if _, err := docs.Get(s.ctx, documents.At(s.at("a"))); err == nil {
 		s.Error("a closed client reads")
 	}
 	if _, err := docs.Names(s.ctx, s.folder); err == nil {
@@ -200,7 +200,7 @@ func outOfReach(s *stage) {
 		return errors.Is(err, documents.ErrUnknown)
 	}
 	_, names := docs.Names(s.ctx, s.folder)
-	_, get := docs.Get(s.ctx, s.at("a"))
+	_, get := docs.Get(s.ctx, documents.At(s.at("a")))
 	_, change := docs.Change(s.ctx, create)
 	if !errors.Is(names, documents.ErrUnreachable) || !errors.Is(get, documents.ErrUnreachable) {
 		s.Errorf("out of reach: names %v, get %v", names, get)

@@ -104,7 +104,7 @@ func (f *faulty) config(c *clientv3.Config) {
 func (f *faulty) delay(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
 ) error {
-	if strings.HasSuffix(method, "/Txn") && strings.Contains(fmt.Sprint(req), "request_put") {
+	if writes(method, req) {
 		if h := f.hold.Swap(nil); h != nil {
 			close(h.sent)
 			<-h.arrive
@@ -114,12 +114,19 @@ func (f *faulty) delay(
 	return invoke(ctx, method, req, reply, cc, o...)
 }
 
-// lose makes the next transaction of an enrolment happen and loses its reply.
+// writes reports whether a call is a transaction that puts or deletes keys.
+func writes(method string, req any) bool {
+	text := fmt.Sprint(req)
+	return strings.HasSuffix(method, "/Txn") &&
+		(strings.Contains(text, "request_put") || strings.Contains(text, "request_delete_range"))
+}
+
+// lose makes the next transaction that writes happen and loses its reply.
 func (f *faulty) lose(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, o...)
-	if strings.HasSuffix(method, "/Txn") && strings.Contains(fmt.Sprint(req), "request_put") && f.loseReply.CompareAndSwap(true, false) {
+	if writes(method, req) && f.loseReply.CompareAndSwap(true, false) {
 		return status.Error(codes.Unavailable, "the reply was lost")
 	}
 	return err

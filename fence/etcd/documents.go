@@ -34,36 +34,66 @@ type store struct {
 // key returns the key of a document, or of a folder.
 func (s *store) key(path string) string { return s.c.client.Documents() + path }
 
-// Get implements documents.Store.
-func (s *store) Get(ctx context.Context, paths ...string) ([]documents.Document, error) {
-	for _, p := range paths {
-		if err := documents.CheckPath(p); err != nil {
-			return nil, err
-		}
+// errChanged: a candidate changed between two reads. Look again.
+var errChanged = errors.New("the election has changed meanwhile")
+
+// Get implements documents.Store. Of each hundred documents it is one transaction, which compares the
+// candidates' keys and the issuer.
+func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
 	}
-	var all []documents.Document
-	for some := range slices.Chunk(paths, opsMost) {
+	if len(r.While)+len(r.Paths) == 0 {
+		return nil, nil
+	}
+	all := make([]documents.Document, 0, len(r.Paths))
+	for rest := r.Paths; ; {
+		some := rest[:min(len(rest), opsMost)]
 		got, err := cluster.Ask(ctx, s.c.client, "read documents", func(
 			ctx context.Context,
 		) ([]documents.Document, error) {
-			return s.get(ctx, some)
+			return s.get(ctx, r.While, some)
 		})
 		if err != nil {
 			return nil, documentError(err)
 		}
 		all = append(all, got...)
+		if rest = rest[len(some):]; len(rest) == 0 {
+			return all, nil
+		}
 	}
-	return all, nil
 }
 
-func (s *store) get(ctx context.Context, paths []string) ([]documents.Document, error) {
+func (s *store) get(
+	ctx context.Context, while []fence.Claim, paths []string,
+) ([]documents.Document, error) {
+	var leads []clientv3.Cmp
+	for _, claim := range while {
+		key, err := s.leading.Candidate(ctx, claim)
+		if err != nil {
+			return nil, err
+		}
+		leads = append(leads, s.leading.Conditions(claim, key)...)
+	}
 	var gets []clientv3.Op
 	for _, p := range paths {
 		gets = append(gets, clientv3.OpGet(s.key(p)))
 	}
-	resp, err := s.c.client.Txn(ctx).Then(gets...).Commit()
+	resp, err := s.c.client.Txn(ctx).If(leads...).Then(gets...).Commit()
 	if err != nil {
 		return nil, err
+	}
+	// A cluster that was restored from a snapshot has the keys, and another id.
+	if !resp.Succeeded || slices.ContainsFunc(while, func(claim fence.Claim) bool {
+		return cluster.CheckCluster(claim.Issuer, resp.Header) != nil
+	}) {
+		for _, claim := range while {
+			s.leading.Forget(claim.Resource)
+			if _, err := s.leading.Find(ctx, claim); err != nil {
+				return nil, err // which says why
+			}
+		}
+		return nil, errChanged
 	}
 	all := make([]documents.Document, len(paths))
 	for i, p := range paths {

@@ -5,12 +5,19 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
+	"github.com/ringfence/ringfence/internal/journaltest"
 )
 
 func TestEtcdKeepsTheContractOfDocuments(t *testing.T) { documentstest.Run(t, documentsFixture(t)) }
 
 func TestTheContractOfDocumentsFindsFlawsOnEtcd(t *testing.T) {
 	documentstest.RunFlaws(t, documentsFixture(t))
+}
+
+func TestJournalsKeepTheirContract(t *testing.T) { journaltest.Run(t, documentsFixture(t)) }
+
+func TestJournalsKeepTheirContractWhileRepliesAreLost(t *testing.T) {
+	journaltest.RunLossy(t, documentsFixture(t))
 }
 
 func documentsFixture(t *testing.T) documentstest.Fixture {

@@ -43,7 +43,10 @@ func (m *Memory) leads(c fence.Claim) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	refuse := func(why fence.Reason) error {
-		return &fence.Refusal{Reason: why, Claim: c, Message: c.String() + " does not lead"}
+		return &fence.Refusal{
+			Reason: why, Claim: c, Message: c.String() + " does not lead",
+			Detail: "nothing was changed", Hint: "campaign for a new token",
+		}
 	}
 	queue := m.elections[c.Resource]
 	at := slices.IndexFunc(queue, func(e *entry) bool { return e.Token == c.Token })

@@ -39,35 +39,45 @@ func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error)
 	case err != nil:
 		return nil, err
 	case answer.outcome != "done":
-		return nil, refusal(c.While[answer.place-1], answer)
+		return nil, refusal(c.While[answer.place-1], answer.standing)
 	}
 	return answer.versions, nil
 }
 
-// arguments are those of change_documents.
-func arguments(c documents.Change) []any {
+// claimed are the arguments of the functions that look whether claims lead.
+func claimed(claims []fence.Claim) []any {
 	resources, tokens, candidates, issuers := []string{}, []int64{}, []string{}, []string{}
-	for _, claim := range c.While {
+	for _, claim := range claims {
 		resources = append(resources, string(claim.Resource))
 		tokens = append(tokens, int64(claim.Token))
 		candidates = append(candidates, claim.Candidate)
 		issuers = append(issuers, string(claim.Issuer))
 	}
+	return []any{resources, tokens, candidates, issuers}
+}
+
+// arguments are those of change_documents.
+func arguments(c documents.Change) []any {
 	paths, versions, kinds, data := []string{}, []int64{}, []int32{}, [][]byte{}
 	for _, w := range c.Writes {
 		paths, versions = append(paths, w.Path), append(versions, w.Version)
 		kinds, data = append(kinds, int32(w.Kind)), append(data, append([]byte{}, w.Data...))
 	}
 	folders, names := split(paths)
-	return []any{resources, tokens, candidates, issuers, folders, names, versions, kinds, data}
+	return append(claimed(c.While), folders, names, versions, kinds, data)
+}
+
+// standing says whether claims lead, or which one does not and who leads instead.
+type standing struct {
+	outcome string // "done" if they lead
+	place   int    // of the one that does not, from 1
+	leader  *int64
+	holder  *string
 }
 
 // changed is what change_documents returns.
 type changed struct {
-	outcome  string
-	place    int
-	leader   *int64
-	holder   *string
+	standing
 	versions []int64
 }
 
@@ -127,7 +137,7 @@ func unanswered(err error) error {
 }
 
 // refusal says why a claim does not lead.
-func refusal(c fence.Claim, a changed) error {
+func refusal(c fence.Claim, a standing) error {
 	r := &fence.Refusal{Claim: c}
 	leader := fmt.Sprintf("nobody leads %q now", c.Resource)
 	if a.leader != nil && a.holder != nil {

@@ -38,35 +38,42 @@ func split(paths []string) (folders, names []string) {
 }
 
 // Get implements documents.Store. It is one statement.
-func (s *store) Get(ctx context.Context, paths ...string) ([]documents.Document, error) {
-	for _, p := range paths {
-		if err := documents.CheckPath(p); err != nil {
-			return nil, err
-		}
+func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
 	}
-	if len(paths) == 0 {
+	if len(r.While)+len(r.Paths) == 0 {
 		return nil, nil
 	}
-	folders, names := split(paths)
+	folders, names := split(r.Paths)
+	var is standing
 	all, err := ask(ctx, s.c, "read documents", func(
 		ctx context.Context, conn *pgx.Conn,
 	) ([]documents.Document, error) {
-		all := make([]documents.Document, len(paths))
-		for i, p := range paths {
+		is = standing{}
+		all := make([]documents.Document, len(r.Paths))
+		for i, p := range r.Paths {
 			all[i].Path = p
 		}
-		rows, err := conn.Query(ctx, "select * from ringfence_elections.read_documents($1, $2)", folders, names)
+		rows, err := conn.Query(ctx, "select * from ringfence_elections.read_documents($1, $2, $3, $4, $5, $6)",
+			append(claimed(r.While), folders, names)...)
 		if err != nil {
 			return nil, err
 		}
-		var place, version int64
+		var version *int64
 		var data []byte
-		_, err = pgx.ForEachRow(rows, []any{&place, &version, &data}, func() error {
-			all[place-1].Version, all[place-1].Data = version, slices.Clone(data)
-			return nil
-		})
+		_, err = pgx.ForEachRow(rows, []any{&is.outcome, &is.place, &is.leader, &is.holder, &version, &data},
+			func() error {
+				if is.outcome == "done" {
+					all[is.place-1].Version, all[is.place-1].Data = *version, slices.Clone(data)
+				}
+				return nil
+			})
 		return all, err
 	})
+	if err == nil && is.outcome != "" && is.outcome != "done" {
+		return nil, refusal(r.While[is.place-1], is)
+	}
 	return all, documentError(err)
 }
 
@@ -116,7 +123,7 @@ func (s *store) Watch(
 	folder, name := path.Dir(at), path.Base(at)
 	this := func(document string) bool { return document == name }
 	return s.watch(ctx, at, folder, this, func(ctx context.Context) (tell func() error, err error) {
-		now, err := s.Get(ctx, at)
+		now, err := s.Get(ctx, documents.At(at))
 		if err != nil || now[0].Version == told {
 			return nil, err
 		}

@@ -1,10 +1,15 @@
 package postgres
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
+	"github.com/ringfence/ringfence/internal/journaltest"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
 func TestPostgresKeepsTheContractOfDocuments(t *testing.T) {
@@ -17,6 +22,19 @@ func TestPollingKeepsTheContractOfDocuments(t *testing.T) {
 
 func TestTheContractOfDocumentsFindsFlawsOnPostgres(t *testing.T) {
 	documentstest.RunFlaws(t, documentsFixture(t, ""))
+}
+
+func TestJournalsKeepTheirContract(t *testing.T) { journaltest.Run(t, documentsFixture(t, "")) }
+
+func TestCheckpointsOutliveAServerThatIsKilled(t *testing.T) {
+	t.Parallel()
+	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
+	open := func(t testing.TB) documents.Coordinator { return openWith(t, d.url(), time.Minute, nil) }
+	journaltest.ThroughKills(t, open, 2, 10, func(int, func(string)) {
+		if err := errors.Join(d.pg.Kill(), d.pg.Start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func documentsFixture(t *testing.T, options string) documentstest.Fixture {

@@ -14,7 +14,7 @@ import (
 
 // Version is the version of the schema that this program needs. Every install replaces the
 // functions.
-const Version = 3
+const Version = 4
 
 var (
 	//go:embed sql/schema.sql

@@ -26,7 +26,7 @@ func TestADepositionWaitsForAChangeThatIsUnderWay(t *testing.T) {
 	if err := change(documents.Create("folder/a", []byte("1"))); err != nil {
 		t.Fatal(err)
 	}
-	a, err := c.Documents().Get(t.Context(), "folder/a")
+	a, err := c.Documents().Get(t.Context(), documents.At("folder/a"))
 	if err != nil {
 		t.Fatal(err)
 	}

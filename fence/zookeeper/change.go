@@ -128,9 +128,20 @@ func versions(c documents.Change, results []zk.MultiResponse) []int64 {
 	return all
 }
 
+// largeChange is a size from which on a server's limit may be the reason for a lost answer.
+const largeChange = 64 << 10
+
 // lost explains a multi without results.
 func (s *store) lost(c documents.Change, err error) error {
 	if errors.Is(err, ensemble.ErrUnanswered) {
+		bytes := 0
+		for _, w := range c.Writes {
+			bytes += len(w.Data)
+		}
+		if bytes > largeChange {
+			err = fmt.Errorf("%w (the change has %d bytes: a server whose jute.maxbuffer is smaller than "+
+				"that breaks the connection)", err, bytes)
+		}
 		return fmt.Errorf("%w: %w", documents.ErrUnknown, err)
 	}
 	if len(c.Writes) > 0 {

@@ -53,23 +53,42 @@ func (s *store) znode(document string) string {
 // version returns the version of a document from its znode's stat.
 func version(stat *zk.Stat) int64 { return int64(stat.Version) + 1 }
 
-// Get implements documents.Store.
-func (s *store) Get(ctx context.Context, paths ...string) ([]documents.Document, error) {
-	for _, p := range paths {
-		if err := documents.CheckPath(p); err != nil {
-			return nil, err
-		}
+// Get implements documents.Store. Under terms, a transaction that checks their candidates comes first:
+// no earlier read of this session's server can follow it. A sync would not suffice, because a server
+// that believes that it still leads the ensemble answers a sync, too. The look at the candidates
+// afterwards shows that the terms led during the read.
+func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
 	}
-	if len(paths) == 0 {
+	if len(r.While)+len(r.Paths) == 0 {
 		return nil, nil
 	}
 	all, err := ensemble.Ask(ctx, s.client, func(
 		ctx context.Context, session *ensemble.Session,
-	) ([]documents.Document, error) {
-		if err := session.Sync(ctx, s.client.Root()); err != nil {
+	) (all []documents.Document, err error) {
+		candidates := make([]string, len(r.While))
+		for i, claim := range r.While {
+			if candidates[i], err = s.leading.Confirm(ctx, session, claim); err != nil {
+				return nil, err
+			}
+		}
+		if len(candidates) == 0 {
+			if err := session.Sync(ctx, s.client.Root()); err != nil {
+				return nil, err
+			}
+		}
+		if all, err = s.read(ctx, session, r.Paths); err != nil || len(r.Paths) == 0 {
 			return nil, err
 		}
-		return s.read(ctx, session, paths)
+		for i, at := range candidates {
+			if stat, err := session.Stat(ctx, at); err != nil {
+				return nil, s.client.Explain(at, err)
+			} else if stat == nil {
+				return nil, s.leading.Gone(ctx, session, r.While[i])
+			}
+		}
+		return all, nil
 	})
 	return all, documentError(err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/internal/journaltest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -18,6 +19,8 @@ func TestZooKeeperKeepsTheContractOfDocuments(t *testing.T) {
 func TestTheContractOfDocumentsFindsFlawsOnZooKeeper(t *testing.T) {
 	documentstest.RunFlaws(t, documentsFixture(t))
 }
+
+func TestJournalsKeepTheirContract(t *testing.T) { journaltest.Run(t, documentsFixture(t)) }
 
 func documentsFixture(t *testing.T) documentstest.Fixture {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()

@@ -38,9 +38,6 @@ func (l Layout) CandidateKey(r fence.Resource, lease clientv3.LeaseID) string {
 	return fmt.Sprintf("%s%016x.%s", l.Election(r), int64(lease), strings.ToLower(rand.Text()))
 }
 
-// Checkpoints is the prefix of the keys of checkpoints.
-func (l Layout) Checkpoints() string { return l.Prefix + "/checkpoints/" }
-
 // Documents is the prefix of the keys of documents.
 func (l Layout) Documents() string { return l.Prefix + "/documents/" }
 

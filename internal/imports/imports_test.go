@@ -81,12 +81,12 @@ var allowed = map[string][]string{
 	"internal/guard/redis": {"internal/refusal", "fence", "internal/marks", "internal/marks/redis",
 		"internal/guard", "internal/relay"},
 
-	// ZooKeeper, for elections and for the journal.
+	// ZooKeeper.
 	"internal/ensemble":              {"internal/backoff", "internal/hostlist", "internal/tlsconfig", zk},
 	"internal/ensemble/election":     {"fence", "internal/claims", "internal/ensemble", zk},
 	"internal/ensemble/ensembletest": {"fence", zk},
 
-	// etcd, for elections and for the journal.
+	// etcd.
 	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", "internal/claims", etcd, grpc,
 		"go.uber.org/zap"},
 	"internal/cluster/clustertest": {
@@ -96,14 +96,12 @@ var allowed = map[string][]string{
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
 	"checkpoint/postgres": {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres",
 		pgx},
-	"checkpoint/redis": {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
-	"checkpoint/zookeeper": {"fence", "checkpoint", "internal/ensemble",
-		"internal/ensemble/election", zk},
-	"checkpoint/etcd": {"fence", "checkpoint", "internal/backoff", "internal/cluster", etcd, grpc},
-	"internal/cli":    {"internal/settings"},
-	"internal/stores": {"fence", "store/postgres", "store/redis", "internal/settings", pgx, redis},
-	"internal/tasks": {"fence", "internal/refusal", "checkpoint", "checkpoint/etcd",
-		"checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper", "store/postgres", "store/redis",
+	"checkpoint/redis":       {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
+	"checkpoint/coordinator": {"fence", "checkpoint", "documents"},
+	"internal/cli":           {"internal/settings"},
+	"internal/stores":        {"fence", "store/postgres", "store/redis", "internal/settings", pgx, redis},
+	"internal/tasks": {"fence", "documents", "internal/refusal", "checkpoint", "checkpoint/coordinator",
+		"checkpoint/postgres", "checkpoint/redis", "store/postgres", "store/redis",
 		"internal/marks/redis",
 		"internal/cli", "internal/coordinators", "internal/stores", "internal/environ",
 		"internal/supervise", "internal/taskfile", "internal/settings", "internal/logging", pgx, redis,
@@ -127,7 +125,8 @@ var allowed = map[string][]string{
 	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", "golang.org/x/sys", pgx},
-	"internal/journaltest":  {"fence", "checkpoint"},
+	"internal/journaltest": {"fence", "documents", "documents/documentstest", "checkpoint",
+		"checkpoint/checkpointtest", "checkpoint/coordinator"},
 	"internal/electiontest": {"fence"},
 	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise",
 		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},

@@ -17,6 +17,7 @@ type ZooKeeperOptions struct {
 	Nodes    int           // 1 (default) or 3
 	TickTime time.Duration // default 200 ms; sessions may be from 2 ticks to 60 s long
 	Settings []string      // more lines of zoo.cfg, for every node
+	Java     []string      // more options of the Java runtime, such as -Djute.maxbuffer=200000
 	TLS      *Pair         // of every node, for clients at TLSAddr; nil: no TLS
 }
 
@@ -50,7 +51,7 @@ func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error)
 	}
 	z := &ZooKeeper{dir: dir}
 	for i := range o.Nodes {
-		z.Nodes = append(z.Nodes, newZooKeeperNode(i+1, dir, java, classPath))
+		z.Nodes = append(z.Nodes, newZooKeeperNode(i+1, dir, append([]string{java}, o.Java...), classPath))
 	}
 	if err := z.create(ctx, o); err != nil {
 		return nil, errors.Join(err, z.Close())

@@ -34,10 +34,10 @@ const logbackConfig = `<configuration>
 </configuration>
 `
 
-func newZooKeeperNode(id int, parent, java, classPath string) *ZooKeeperNode {
+func newZooKeeperNode(id int, parent string, java []string, classPath string) *ZooKeeperNode {
 	n := &ZooKeeperNode{id: id}
 	dir := filepath.Join(parent, "node"+strconv.Itoa(id))
-	argv := []string{java,
+	argv := slices.Concat(java, []string{
 		"-Xms32m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-XX:-UsePerfData", // no files in /tmp/hsperfdata
 		"-Djava.io.tmpdir=" + dir,
@@ -49,7 +49,7 @@ func newZooKeeperNode(id int, parent, java, classPath string) *ZooKeeperNode {
 		"-cp", dir + ":" + classPath,
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain",
 		filepath.Join(dir, "zoo.cfg"),
-	}
+	})
 	n.spec = spec{
 		name: "zookeeper node " + strconv.Itoa(id), dir: dir,
 		command: func() []string { return argv },

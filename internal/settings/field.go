@@ -102,7 +102,7 @@ func (f field) explain(why error) string {
 // confidential reports whether a bad value must not appear in messages. A malformed URL may contain
 // a password anywhere.
 func (f field) confidential() bool {
-	return f.secret || f.typ == reflect.TypeFor[URL]() || f.typ == reflect.TypeFor[URLs]()
+	return f.secret || f.typ.Implements(reflect.TypeFor[interface{ Reveal() string }]()) || f.typ == reflect.TypeFor[URLs]()
 }
 
 type textUnmarshaler interface{ UnmarshalText([]byte) error }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/checkpoint/zookeeper"
+	"github.com/ringfence/ringfence/checkpoint/coordinator"
 	elections "github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -32,10 +32,11 @@ func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := zookeeper.Open(ctx, "zk://"+address+"/"+root, zookeeper.Options{})
+	behind, err := elections.Open(ctx, "zk://"+address+"/"+root, elections.Options{})
 	if err != nil {
 		return nil, err
 	}
+	j := coordinator.New(behind.Documents())
 	term, err := co.Campaign(ctx, resource, holder(os.Getpid()))
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 		ended, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = term.Resign(ended)
-		j.Close()
+		_ = behind.Close()
 		_ = co.Close()
 		_ = world.Close()
 		stop()
@@ -67,11 +68,12 @@ func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 func zookeeperWorld(t *testing.T) *world {
 	zk := serverstest.SharedZooKeeper(t)
 	u := fmt.Sprintf("zk://%s/%s", zk.Addr(), strings.ToLower(crand.Text()))
-	j, err := zookeeper.Open(t.Context(), u, zookeeper.Options{})
+	co, err := elections.Open(t.Context(), u, elections.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = j.Close() })
+	t.Cleanup(func() { _ = co.Close() })
+	j := coordinator.New(co.Documents())
 	file := filepath.Join(t.TempDir(), "world")
 	return &world{t: t, kind: "zookeeper", url: u, raise: file, journal: j, depose: deposer(t, u),
 		outside: func() (lines []string) {

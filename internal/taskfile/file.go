@@ -6,15 +6,14 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // File is a task file without mistakes, as far as that can be checked without a server.
 type File struct {
 	Task     checkpoint.Name
 	Resource fence.Resource
-	Journal  settings.URL // "" if the file names none; without a password
-	Rounds   int64        // checkpoint.Forever, or at least 1
+	Journal  Journal // empty if the file names none; without a password
+	Rounds   int64   // checkpoint.Forever, or at least 1
 	Every    time.Duration
 	State    json.RawMessage // an object
 	Retry    checkpoint.Retry

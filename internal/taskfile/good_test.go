@@ -23,7 +23,7 @@ func loaded(t *testing.T, name string) *File {
 func TestEveryKeyIsRead(t *testing.T) {
 	f := loaded(t, "everything.yaml")
 	if f.Task != "settlement-2026-11-21" || f.Resource != "settlement" ||
-		f.Journal != "postgres://db.internal:5432/shop" ||
+		f.Journal.URL != "postgres://db.internal:5432/shop" ||
 		f.Rounds != checkpoint.Forever || f.Every != 10*time.Second || f.Retry.Attempts != 3 {
 		t.Errorf("got %+v", f)
 	}
@@ -78,7 +78,7 @@ func TestWordsOfRedisCommandsKeepTheirSpelling(t *testing.T) {
 func TestMissingKeysHaveADefault(t *testing.T) {
 	f := loaded(t, "smallest.yaml")
 	if f.Rounds != 1 || string(f.State) != "{}" || f.Changed != nil || f.Retry.Attempts != 0 ||
-		f.Journal != "" || f.Every != 0 {
+		f.Journal.URL != "" || f.Every != 0 {
 		t.Errorf("got %+v", f)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/settings"
 )
 
 const whole = "a task file"
@@ -79,22 +78,22 @@ func (r *reader) resource(n *yaml.Node) fence.Resource {
 	return resource
 }
 
-// journal reads a URL without secrets. Its problems do not quote the text, which may contain one.
-func (r *reader) journal(n *yaml.Node) (u settings.URL) {
+// journal reads a journal without secrets. Its problems do not quote the text, which may contain one.
+func (r *reader) journal(n *yaml.Node) (j Journal) {
 	text := r.text(n, "journal")
 	if text == "" {
-		return ""
+		return j
 	}
-	if err := u.UnmarshalText([]byte(text)); err != nil {
+	if err := j.UnmarshalText([]byte(text)); err != nil {
 		r.at(n, "journal is %v", err)
-		return ""
+		return Journal{}
 	}
-	if u.String() != u.Reveal() {
+	if j.String() != j.Reveal() {
 		r.at(n, "journal contains a secret, which does not belong in a file: set LEADER_JOURNAL in the "+
 			"environment instead")
-		return ""
+		return Journal{}
 	}
-	return u
+	return j
 }
 
 func (r *reader) rounds(n *yaml.Node) int64 {

@@ -69,8 +69,8 @@ func (inv *Invocation) saved(
 	found, err := j.Load(ctx, inv.Name)
 	switch {
 	case err != nil:
-		u, _ := inv.journalURL()
-		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s", err, loadHint(kindOf(u), err))
+		u, _ := inv.journalAt()
+		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s", err, loadHint(kindOf(u.URL), err))
 	case len(found) == 0:
 		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s has never begun",
 			checkpoint.ErrNotFound, inv.Name)

@@ -36,7 +36,7 @@ func (r *taskRun) ended(cp checkpoint.Checkpoint, err error) int {
 // next says what a person should do.
 func (r *taskRun) next(err error) string {
 	var setup *fence.SetupError
-	url, _ := r.journalURL()
+	url, _ := r.journalAt()
 	switch {
 	case errors.Is(err, checkpoint.ErrStopped):
 		return "fix the cause of the failure, then: leader task resume " + r.Path +
@@ -45,7 +45,7 @@ func (r *taskRun) next(err error) string {
 		return "set changed: accept, restart or map: {old: new} in the task file, or run the file with " +
 			"which the task began"
 	case errors.Is(err, fence.ErrNotInstalled), errors.As(err, &setup):
-		return install(kindOf(url))
+		return install(kindOf(url.URL))
 	case errors.Is(err, fence.ErrOtherIssuer):
 		return "check LEADER_COORDINATOR; if the coordinator was rebuilt, an operator has to run " +
 			"guard adopt"

@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/taskfile"
 )
 
 // Session timeouts.
@@ -52,7 +53,7 @@ type variables struct {
 	SessionTimeout time.Duration    `env:"LEADER_SESSION_TIMEOUT"`
 	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause"`
 	Grace          time.Duration    `env:"LEADER_GRACE"`
-	Journal        settings.URL     `env:"LEADER_JOURNAL"`
+	Journal        taskfile.Journal `env:"LEADER_JOURNAL" envDefault:"mem://here"`
 	Redis          settings.URL     `env:"LEADER_REDIS"`
 	Holder         string           `env:"LEADER_HOLDER" envDefault:"somebody"`
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/stores"
@@ -21,8 +22,8 @@ import (
 type Settings struct {
 	Coordinator    settings.URL
 	Stores         settings.URLs
-	Journal        settings.URL // "" for the one in the file, or the default
-	Redis          settings.URL // "" for the first redis:// of Stores
+	Journal        taskfile.Journal // empty for the one in the file, or the default
+	Redis          settings.URL     // "" for the first redis:// of Stores
 	SessionTimeout time.Duration
 	RaiseTimeout   time.Duration
 	OnDisconnect   supervise.Policy
@@ -33,7 +34,7 @@ type Settings struct {
 
 // scrub removes the secrets of all URLs from a text.
 func (c *Settings) scrub(text string) string {
-	for _, u := range append(settings.URLs{c.Coordinator, c.Journal, c.Redis}, c.Stores...) {
+	for _, u := range append(settings.URLs{c.Coordinator, c.Journal.URL, c.Redis}, c.Stores...) {
 		text = u.Scrub(text)
 	}
 	return text
@@ -63,7 +64,7 @@ type Invocation struct {
 	Stores   stores.Table
 	Journals Journals
 
-	Coordinator fence.Coordinator
+	Coordinator documents.Coordinator
 	Log         *slog.Logger
 	Bar         *Bar // nil if stderr is not a terminal
 
@@ -109,7 +110,7 @@ func (inv *Invocation) closeStores() { stores.Close(inv.opened) }
 // checkSteps reports the steps of the file that cannot run with these settings.
 func (inv *Invocation) checkSteps() error {
 	var problems []error
-	u, from := inv.journalURL()
+	u, from := inv.journalAt()
 	for _, step := range inv.File.Steps {
 		if step.SQL != nil && !strings.HasPrefix(u.Scheme(), "postgres") {
 			problems = append(problems, fmt.Errorf("%s: step %q is SQL, which needs a journal in Postgres, "+

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/taskfile"
 )
 
 func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
@@ -18,9 +19,8 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 		{"", pg, named, "redis://file"},
 		{"", cache + "," + pg, plain, pg},
 		{"", cache, plain, cache},
-		{"", "", plain, "zk://h"},
-		{"etcd://e1,e2/eu", pg, named, "etcd://e1,e2/eu"},
-		{"etcds://e1,e2/eu", "", plain, "etcds://e1,e2/eu"},
+		{"", "", plain, "coordinator"},
+		{"coordinator", pg, named, "coordinator"},
 	} {
 		var stores settings.URLs
 		if err := stores.UnmarshalText([]byte(c.stores)); err != nil {
@@ -32,13 +32,13 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 		}
 		inv := &Invocation{
 			Settings: Settings{
-				Coordinator: "zk://h", Journal: settings.URL(c.journal), Stores: stores,
+				Coordinator: "zk://h", Journal: taskfile.Journal{URL: settings.URL(c.journal)}, Stores: stores,
 			}, Path: path, Journals: AllJournals,
 		}
 		if err := inv.Load(true); err != nil {
 			t.Fatal(err)
 		}
-		if u, _ := inv.journalURL(); u.Reveal() != c.want {
+		if u, _ := inv.journalAt(); u.Reveal() != c.want {
 			t.Errorf("%+v: the journal is %s", c, u)
 		}
 	}

@@ -4,25 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	etcdjournal "github.com/ringfence/ringfence/checkpoint/etcd"
+	"github.com/ringfence/ringfence/checkpoint/coordinator"
 	redisjournal "github.com/ringfence/ringfence/checkpoint/redis"
-	zkjournal "github.com/ringfence/ringfence/checkpoint/zookeeper"
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/taskfile"
 )
 
 // JournalOptions are the options of every journal.
 type JournalOptions struct {
-	coordinators.Options
-	Holder string
+	Coordinator documents.Coordinator
+	Holder      string
+	Logger      *slog.Logger
 }
 
 // OpenJournal opens a journal whose Raise only checks the mark, and raises nothing.
@@ -30,23 +32,33 @@ type OpenJournal func(
 	ctx context.Context, url string, o JournalOptions,
 ) (j checkpoint.Journal, closeJournal func(), err error)
 
-// Journals maps URL schemes to journals.
+// Journals maps the schemes of taskfile.Journal to journals.
 type Journals map[string]OpenJournal
 
-// AllJournals lists every journal, by the scheme of LEADER_JOURNAL.
+// AllJournals lists every journal.
 var AllJournals = Journals{
 	"postgres":   openPostgresJournal,
 	"postgresql": openPostgresJournal,
 	"redis":      openRedisJournal,
 	"rediss":     openRedisJournal,
-	"zk":         openZooKeeperJournal,
-	"zks":        openZooKeeperJournal,
-	"etcd":       openEtcdJournal,
-	"etcds":      openEtcdJournal,
+
+	taskfile.InCoordinator: openCoordinatorJournal,
 }
 
 // Schemes returns the known schemes, sorted.
 func (j Journals) Schemes() []string { return slices.Sorted(maps.Keys(j)) }
+
+// NoJournal says that a journal is not one of those with the known schemes.
+func NoJournal(j taskfile.Journal, known []string) string {
+	var all []string
+	for _, scheme := range known {
+		if scheme != taskfile.InCoordinator {
+			all = append(all, scheme+"://")
+		}
+	}
+	return fmt.Sprintf("there is no journal %s://; there is %s, and the word %s for the coordinator of the elections",
+		j.Scheme(), strings.Join(all, ", "), taskfile.InCoordinator)
+}
 
 func openRedisJournal(
 	ctx context.Context, url string, _ JournalOptions,
@@ -58,28 +70,10 @@ func openRedisJournal(
 	return j, j.Close, nil
 }
 
-func openZooKeeperJournal(
-	ctx context.Context, url string, o JournalOptions,
+func openCoordinatorJournal(
+	_ context.Context, _ string, o JournalOptions,
 ) (checkpoint.Journal, func(), error) {
-	j, err := zkjournal.Open(ctx, url, zkjournal.Options{
-		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return j, func() { _ = j.Close() }, nil
-}
-
-func openEtcdJournal(
-	ctx context.Context, url string, o JournalOptions,
-) (checkpoint.Journal, func(), error) {
-	j, err := etcdjournal.Open(ctx, url, etcdjournal.Options{
-		RequestTimeout: o.SessionTimeout, Logger: o.Logger,
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return j, func() { _ = j.Close() }, nil
+	return coordinator.New(o.Coordinator.Documents()), func() {}, nil
 }
 
 // unraised is the Raiser of a Redis journal. It raises nothing and reports that the mark is not
@@ -95,51 +89,46 @@ func (unraised) Raise(_ context.Context, c fence.Claim) error {
 	}
 }
 
-// journalURL returns where the task's checkpoints are, and the source of that URL for messages.
-func (inv *Invocation) journalURL() (u settings.URL, from string) {
+// journalAt returns where the task's checkpoints are, and where that is set, for messages.
+func (inv *Invocation) journalAt() (j taskfile.Journal, from string) {
 	c := inv.Settings
 	switch {
-	case c.Journal != "":
+	case c.Journal.URL != "":
 		return c.Journal, "LEADER_JOURNAL"
-	case inv.File != nil && inv.File.Journal != "":
+	case inv.File != nil && inv.File.Journal.URL != "":
 		return inv.File.Journal, "journal in " + inv.Path
 	}
-	if u = c.first("postgres", "postgresql"); u == "" {
-		u = c.first("redis", "rediss")
+	if j.URL = c.first("postgres", "postgresql"); j.URL == "" {
+		j.URL = c.first("redis", "rediss")
 	}
-	if u != "" {
-		return u, "the journal, a store of LEADER_STORES,"
+	if j.URL != "" {
+		return j, "the journal, a store of LEADER_STORES,"
 	}
-	return c.Coordinator, "the journal, which is LEADER_COORDINATOR,"
+	return taskfile.Journal{URL: taskfile.InCoordinator}, "the journal, which has no setting,"
 }
 
 // journal opens the journal. Call closeJournal at the end.
 func (inv *Invocation) journal(
 	ctx context.Context,
 ) (j checkpoint.Journal, closeJournal func(), err error) {
-	u, _ := inv.journalURL()
-	o := JournalOptions{
-		coordinators.Options{SessionTimeout: inv.Settings.SessionTimeout, Logger: inv.Log},
-		inv.Settings.Holder,
+	if err := inv.unknownJournal(); err != nil {
+		return nil, nil, err
 	}
-	open, known := inv.Journals[u.Scheme()]
-	if !known {
-		return nil, nil, inv.unknownJournal()
+	at, _ := inv.journalAt()
+	o := JournalOptions{inv.Coordinator, inv.Settings.Holder, inv.Log}
+	if j, closeJournal, err = inv.Journals[at.Scheme()](ctx, at.Reveal(), o); err != nil {
+		return nil, nil, fmt.Errorf("the journal %s: %w", at, err)
 	}
-	if j, closeJournal, err = open(ctx, u.Reveal(), o); err != nil {
-		return nil, nil, fmt.Errorf("the journal %s: %w", u, err)
-	}
-	return inv.withRaiser(u, j), closeJournal, nil
+	return inv.withRaiser(at.URL, j), closeJournal, nil
 }
 
-// unknownJournal returns an error if there is no journal for the URL's scheme.
+// unknownJournal returns an error if there is no such journal.
 func (inv *Invocation) unknownJournal() error {
-	u, from := inv.journalURL()
-	if _, known := inv.Journals[u.Scheme()]; known {
+	at, from := inv.journalAt()
+	if _, known := inv.Journals[at.Scheme()]; known {
 		return nil
 	}
-	known := strings.Join(inv.Journals.Schemes(), "://, ") + "://"
-	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), known)
+	return fmt.Errorf("%s: %s", from, NoJournal(at, inv.Journals.Schemes()))
 }
 
 // withRaiser adds to a journal that checks its mark the stores that raise it.

@@ -22,7 +22,7 @@ func (inv *Invocation) Show(ctx context.Context) int {
 		return cli.Failed(ctx, inv.Log, "read the checkpoint", err)
 	}
 	if len(found) == 0 {
-		u, _ := inv.journalURL()
+		u, _ := inv.journalAt()
 		fmt.Fprintf(inv.Stderr, "leader: the journal %s has no task %s: it has never begun\n",
 			u, inv.Name)
 		return cli.Error
@@ -68,8 +68,8 @@ func (inv *Invocation) load(
 	defer closeJournal()
 	found, err := journal.Load(ctx, only...)
 	if err != nil {
-		u, _ := inv.journalURL()
-		return nil, inv.scrubbed(fmt.Errorf("%w: %s", err, loadHint(kindOf(u), err)))
+		u, _ := inv.journalAt()
+		return nil, inv.scrubbed(fmt.Errorf("%w: %s", err, loadHint(kindOf(u.URL), err)))
 	}
 	return found, nil
 }

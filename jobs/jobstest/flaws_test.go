@@ -88,7 +88,7 @@ func withoutTerms(s *flawedStore, ctx context.Context, c documents.Change) ([]in
 func forced(ctx context.Context, store documents.Store, c documents.Change) documents.Change {
 	right := documents.Change{While: c.While}
 	for _, w := range c.Writes {
-		now, err := store.Get(ctx, w.Path)
+		now, err := store.Get(ctx, documents.At(w.Path))
 		if err != nil {
 			return c
 		}

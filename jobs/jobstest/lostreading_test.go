@@ -46,9 +46,9 @@ type losingStore struct {
 }
 
 // Get implements documents.Store.
-func (s losingStore) Get(ctx context.Context, paths ...string) ([]documents.Document, error) {
+func (s losingStore) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
 	if s.c.count.Add(1) == s.c.lost {
 		return nil, fmt.Errorf("%w: no answer", documents.ErrUnreachable)
 	}
-	return s.Store.Get(ctx, paths...)
+	return s.Store.Get(ctx, r)
 }

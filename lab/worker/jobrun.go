@@ -223,7 +223,7 @@ func (j *jobRun) publishLate() {
 // publishAnyway is the flaw.
 func (j *jobRun) publishAnyway(ctx context.Context, path string) {
 	for ctx.Err() == nil {
-		docs, err := j.b.docs.Get(ctx, path)
+		docs, err := j.b.docs.Get(ctx, documents.At(path))
 		if err != nil {
 			return
 		}

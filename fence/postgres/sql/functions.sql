@@ -486,27 +486,15 @@ create or replace function ringfence_elections.change_documents(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_timeline bigint := ringfence_elections.begin_call();
-    v_prefix text := ringfence_elections.prefix();
     w record;
     v_version bigint;
 begin
     versions := array_fill(0::bigint, array[cardinality(p_names)]);
-    if cardinality(p_resources) > 0 then
-        perform ringfence_elections.front(p_resources, v_timeline);
+    select r.outcome, r.place, r.leader, r.holder into outcome, place, leader, holder
+      from ringfence_elections.who_does_not_lead(p_resources, p_tokens, p_candidates, p_issuers, v_timeline) r;
+    if outcome is not null then
+        return;
     end if;
-    place := 0;
-    for v_place in 1 .. cardinality(p_resources) loop
-        place := v_place;
-        outcome := ringfence_elections.leads(p_resources[place], p_tokens[place], p_candidates[place]);
-        if p_issuers[place] is distinct from (select v_prefix || i.id from ringfence_elections.issuer i) then
-            outcome := 'other issuer';
-        end if;
-        if outcome <> 'leads' then
-            select c.token, c.holder into leader, holder from ringfence_elections.candidate c
-             where c.resource = p_resources[place] order by c.token limit 1;
-            return;
-        end if;
-    end loop;
     for w in select * from unnest(p_folders, p_names, p_versions, p_kinds, p_data) with ordinality
                  as u(folder, name, version, kind, data, place) order by u.folder collate "C", u.name collate "C" loop
         v_version := ringfence_elections.write_document(w.folder, w.name, w.version, w.kind, w.data);
@@ -516,6 +504,34 @@ begin
         versions[w.place] := v_version;
     end loop;
     outcome := 'done';
+end $$;
+
+-- who_does_not_lead returns the place of the first of these claims that does not lead, why, and who leads
+-- instead. outcome is null if all lead. Their rows stay then until the transaction ends.
+create or replace function ringfence_elections.who_does_not_lead(
+    p_resources text[], p_tokens bigint[], p_candidates text[], p_issuers text[], p_timeline bigint,
+    out outcome text, out place integer, out leader bigint, out holder text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_issuer text := ringfence_elections.prefix() || (select i.id from ringfence_elections.issuer i);
+begin
+    if cardinality(p_resources) > 0 then
+        perform ringfence_elections.front(p_resources, p_timeline);
+    end if;
+    for v_place in 1 .. cardinality(p_resources) loop
+        outcome := ringfence_elections.leads(p_resources[v_place], p_tokens[v_place], p_candidates[v_place]);
+        if p_issuers[v_place] is distinct from v_issuer then
+            outcome := 'other issuer';
+        end if;
+        if outcome <> 'leads' then
+            place := v_place;
+            select c.token, c.holder into leader, holder from ringfence_elections.candidate c
+             where c.resource = p_resources[place] order by c.token limit 1;
+            return;
+        end if;
+    end loop;
+    outcome := null;
+    place := 0;
 end $$;
 
 -- leads returns 'leads', 'waits' for a later candidate, 'unknown' for a token that was not counted
@@ -560,13 +576,25 @@ begin
     return v_version;
 end $$;
 
--- read_documents returns the documents of these names that exist.
-create or replace function ringfence_elections.read_documents(p_folders text[], p_names text[])
-returns table (place bigint, version bigint, data bytea)
+-- read_documents returns the documents of these names that exist, while each of these terms leads. Every
+-- change of an earlier leader was committed before that, because it keeps its candidate's row. If claim
+-- number place does not lead, there is one row with the outcome and the leader.
+drop function if exists ringfence_elections.read_documents(text[], text[]);
+create or replace function ringfence_elections.read_documents(
+    p_resources text[], p_tokens bigint[], p_candidates text[], p_issuers text[], p_folders text[], p_names text[])
+returns table (outcome text, place bigint, leader bigint, holder text, version bigint, data bytea)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_refused record;
 begin
-    perform ringfence_elections.begin_call();
-    return query select u.place, d.version, d.data
+    select * into v_refused from ringfence_elections.who_does_not_lead(
+        p_resources, p_tokens, p_candidates, p_issuers, ringfence_elections.begin_call());
+    if v_refused.outcome is not null then
+        return query select v_refused.outcome, v_refused.place::bigint, v_refused.leader, v_refused.holder,
+                            null::bigint, null::bytea;
+        return;
+    end if;
+    return query select 'done', u.place, null::bigint, null::text, d.version, d.data
        from unnest(p_folders, p_names) with ordinality as u(folder, name, place)
        join ringfence_elections.document d on d.folder = u.folder and d.name = u.name;
 end $$;

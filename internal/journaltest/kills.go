@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -19,17 +21,17 @@ type Kill func(n int, more func(what string))
 
 // ThroughKills publishes while servers are killed: least times, and then until an answer was lost,
 // but at most most times. It fails the test if a checkpoint is lost or doubled, or if the standby
-// does not see the last one. It returns the last version.
-func ThroughKills(
-	t *testing.T, j, standby checkpoint.Journal, c fence.Claim, least, most int, kill Kill,
-) int64 {
+// does not see the last one. open opens a coordinator, as another process would.
+func ThroughKills(t *testing.T, open func(testing.TB) documents.Coordinator, least, most int, kill Kill) {
 	t.Helper()
+	p := newPlace(t, documentstest.Fixture{Open: open})
+	j, standby, c := p.journal(), p.journal(), p.lead(orders)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer cancel()
-	seen := Follow(t, ctx, &work, standby)
+	seen := follow(t, ctx, &work, standby)
 	var at, end, unknown atomic.Int64
 	end.Store(1 << 30)
 	ended := make(chan struct{})
@@ -45,7 +47,7 @@ func ThroughKills(
 	more := func(what string) {
 		t.Helper()
 		before := at.Load()
-		Eventually(t, what, func() bool { return at.Load() > before+20 })
+		eventually(t, what, func() bool { return at.Load() > before+20 })
 	}
 	// A kill may fall between two publishes, or hit a server that serves nobody.
 	for kills := 0; kills < least || unknown.Load() == 0 && kills < most; kills++ {
@@ -64,12 +66,11 @@ func ThroughKills(
 			t.Fatalf("the follower stays at %d", got)
 		}
 	}
-	got, err := j.Load(t.Context(), Nightly)
+	got, err := j.Load(t.Context(), nightly)
 	if err != nil || len(got) != 1 || got[0].Version != at.Load() ||
 		string(got[0].State) != fmt.Sprint(at.Load()) {
 		t.Errorf("stored is %+v, %v; the last that was published is %d", got, err, at.Load())
 	}
-	return at.Load()
 }
 
 // keepPublishing publishes versions, and reads back those with a lost answer, until each returns
@@ -78,7 +79,7 @@ func keepPublishing(
 	ctx context.Context, j checkpoint.Journal, c fence.Claim, unknown *atomic.Int64,
 	each func(n int64) bool,
 ) error {
-	next := Version(1, c)
+	next := version(1, c)
 	late := int64(0) // the version that may land after it was read back
 	for ctx.Err() == nil {
 		err := j.Publish(ctx, c, next)
@@ -101,7 +102,7 @@ func keepPublishing(
 		if !each(next.Version) {
 			return nil
 		}
-		next = Version(next.Version+1, c)
+		next = version(next.Version+1, c)
 	}
 	return context.Cause(ctx)
 }
@@ -117,7 +118,7 @@ func readBack(
 		case err != nil:
 			return lost, err
 		case got.Version == lost.Version && got.Nonce == lost.Nonce:
-			return Version(lost.Version+1, c), nil
+			return version(lost.Version+1, c), nil
 		case got.Version == lost.Version-1:
 			return lost, nil
 		default:
@@ -126,15 +127,15 @@ func readBack(
 	}
 }
 
-// Follow returns a channel with the last version that a follower has seen. It fails the test if the
+// follow returns a channel with the last version that a follower has seen. It fails the test if the
 // follower sees a version twice, or one with the state of another.
-func Follow(
+func follow(
 	t *testing.T, ctx context.Context, work *sync.WaitGroup, standby checkpoint.Journal,
 ) <-chan int64 {
 	seen := make(chan int64, 1)
 	work.Go(func() {
 		last := int64(0)
-		err := standby.Follow(ctx, Nightly, func(cp checkpoint.Checkpoint) error {
+		err := standby.Follow(ctx, nightly, func(cp checkpoint.Checkpoint) error {
 			if cp.Version <= last || string(cp.State) != fmt.Sprint(cp.Version) {
 				t.Errorf("the follower saw version %d with state %s after %d", cp.Version, cp.State, last)
 			}
@@ -151,27 +152,4 @@ func Follow(
 		}
 	})
 	return seen
-}
-
-// OutOfReach fails the test unless each call is transient, because no server runs: nothing was
-// sent, so nothing has landed. last is the stored version.
-func OutOfReach(t *testing.T, j checkpoint.Journal, c fence.Claim, last int64) {
-	t.Helper()
-	_ = j.Publish(t.Context(), c, Version(last+1, c)) // learns that the connection is gone
-	calls := map[string]func() error{
-		"raise":   func() error { return j.Raise(t.Context(), c) },
-		"take":    func() error { _, _, err := j.Take(t.Context(), c, Nightly, last); return err },
-		"publish": func() error { return j.Publish(t.Context(), c, Version(last+1, c)) },
-		"load":    func() error { _, err := j.Load(t.Context()); return err },
-	}
-	var all sync.WaitGroup
-	for name, call := range calls {
-		all.Go(func() {
-			if err := call(); !errors.Is(err, checkpoint.ErrTransient) ||
-				errors.Is(err, checkpoint.ErrUnknown) {
-				t.Errorf("%s: got %v", name, err)
-			}
-		})
-	}
-	all.Wait()
 }

@@ -1,0 +1,14 @@
+package coordinator_test
+
+import (
+	"testing"
+
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/journaltest"
+)
+
+func TestTheJournalKeepsItsContract(t *testing.T) { journaltest.Run(t, fencetest.Documents()) }
+
+func TestTheJournalKeepsItsContractWhileRepliesAreLost(t *testing.T) {
+	journaltest.RunLossy(t, fencetest.Documents())
+}

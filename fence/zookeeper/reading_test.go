@@ -1,0 +1,313 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/internal/journaltest"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// under reads and writes the document f/a of a store under a claim.
+type under struct {
+	documents.Store
+	claim fence.Claim
+}
+
+func (u under) get(ctx context.Context) ([]documents.Document, error) {
+	return u.Get(ctx, documents.Read{While: []fence.Claim{u.claim}, Paths: []string{"f/a"}})
+}
+
+// put writes data after a version.
+func (u under) put(ctx context.Context, version int64, data string) error {
+	d := documents.Document{Path: "f/a", Version: version}
+	_, err := u.Change(ctx, documents.Change{
+		While: []fence.Claim{u.claim}, Writes: []documents.Write{documents.Replace(d, []byte(data))},
+	})
+	return err
+}
+
+// relayed opens documents behind a relay, and the elections beside it.
+func relayed(t *testing.T, timeout time.Duration) (*ensembletest.Relay, documents.Store, *Coordinator) {
+	t.Helper()
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	return r, openFor(t, "zk://"+r.Addr()+root, timeout).Documents(), openFor(t, "zk://"+server+root, 50*time.Second)
+}
+
+// The leader is deposed after it was confirmed and before the read.
+func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
+	r, slow, c := relayed(t, 50*time.Second)
+	old := electiontest.Win(t, c, "orders", "a")
+	if err := (under{slow, old.Claim()}).put(t.Context(), 0, "old"); err != nil {
+		t.Fatal(err)
+	}
+	r.Set(func() { r.Between = true })
+	read := make(chan error, 1)
+	go func() {
+		all, err := under{slow, old.Claim()}.get(t.Context())
+		if err == nil {
+			err = fmt.Errorf("read %+v", all)
+		}
+		read <- err
+	}()
+	ensembletest.Eventually(t, "the relay holds the read", r.HoldsRequest)
+	if gone, err := c.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
+		t.Fatal(gone, err)
+	}
+	next := electiontest.Win(t, c, "orders", "b")
+	if err := (under{c.Documents(), next.Claim()}).put(t.Context(), 1, "next"); err != nil {
+		t.Fatal(err)
+	}
+	r.Pass()
+	if err := <-read; !errors.Is(err, fence.ErrStale) {
+		t.Error(err)
+	}
+}
+
+func TestAWriteIsOneRequestAndReadsBeginWithASync(t *testing.T) {
+	const sync, multi = 9, 14
+	r, docs, c := relayed(t, 50*time.Second)
+	u := under{docs, electiontest.Win(t, c, "orders", "a").Claim()}
+	enough := errors.New("enough")
+	r.Requested()
+	for what, read := range map[string]func() error{
+		"get":   func() error { _, err := docs.Get(t.Context(), documents.At("f/a")); return err },
+		"names": func() error { _, err := docs.Names(t.Context(), "f"); return err },
+		"watch": func() error {
+			return docs.Watch(t.Context(), "f/a", func(documents.Document) error { return enough })
+		},
+	} {
+		if err := read(); err != nil && err != enough {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := r.Requested(); got[sync] != 1 {
+			t.Errorf("%s made the requests %v", what, got)
+		}
+	}
+	if err := u.put(t.Context(), 0, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Requested(); got[sync] == 0 {
+		t.Errorf("a first look at a claim made the requests %v", got)
+	}
+	if err := u.put(t.Context(), 1, "y"); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Requested(); len(got) != 1 || got[multi] != 1 {
+		t.Errorf("a write made the requests %v", got)
+	}
+}
+
+// A watch sees changes in spite of lost notices, broken connections and ended sessions.
+func TestAWatchSeesEveryChange(t *testing.T) {
+	r, watched, c := relayed(t, time.Second)
+	u := under{c.Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
+	seen := make(chan string, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	work.Go(func() {
+		err := watched.Watch(ctx, "f/a", func(d documents.Document) error {
+			if d.Exists() {
+				seen <- string(d.Data)
+			}
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the watch ended with %v", err)
+		}
+	})
+	defer work.Wait()
+	defer cancel()
+	version := int64(0)
+	change := func(data string) {
+		t.Helper()
+		if err := u.put(t.Context(), version, data); err != nil {
+			t.Fatal(err)
+		}
+		version++
+	}
+	sees := func(want string) {
+		t.Helper()
+		select {
+		case got := <-seen:
+			if got != want {
+				t.Errorf("saw %s, want %s", got, want)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("did not see %s", want)
+		}
+	}
+	change("made")
+	sees("made")
+	r.Set(func() { r.Mute = true })
+	change("notice lost")
+	sees("notice lost")
+	r.Set(func() { r.Mute = false })
+	r.Hold()
+	r.DropAll()
+	change("cut off")
+	r.Pass()
+	sees("cut off")
+	r.ExpireSessions()
+	change("session ended")
+	sees("session ended")
+}
+
+// The connection stays open, and the server is silent, or answers only pings.
+func TestAChangeWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
+	t.Parallel()
+	r, docs, c := relayed(t, 6*time.Second)
+	u := under{docs, electiontest.Win(t, c, "orders", "a").Claim()}
+	if err := u.put(t.Context(), 0, "x"); err != nil {
+		t.Fatal(err)
+	}
+	r.Set(func() { r.Swallow = true })
+	if err := u.put(t.Context(), 1, "y"); !errors.Is(err, documents.ErrUnknown) {
+		t.Errorf("while only pings are answered: %v", err)
+	}
+	r.Set(func() { r.Swallow = false })
+	if err := u.put(t.Context(), 1, "y"); err != nil {
+		t.Error(err)
+	}
+	r.Hold()
+	enough := errors.New("enough")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, enough)
+	defer cancel()
+	if err := u.put(ctx, 2, "z"); !errors.Is(err, documents.ErrUnknown) || !errors.Is(err, enough) {
+		t.Errorf("until the caller's deadline: %v", err)
+	}
+	r.Pass()
+}
+
+// The server breaks the connection. That must not count as a change, and the error names the setting.
+func TestAChangeAboveTheServersLimitIsUnknown(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Java: []string{"-Djute.maxbuffer=200000"}})
+	c := openFor(t, "zk://"+z.Addr(), 20*time.Second)
+	u := under{c.Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
+	err := u.put(t.Context(), 0, strings.Repeat("x", 300_000))
+	if !errors.Is(err, documents.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "jute.maxbuffer") {
+		t.Errorf("got %v", err)
+	}
+	if err := u.put(t.Context(), 0, "x"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Neither of two candidates with one token leads, nor does a persistent znode.
+func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	c := openFor(t, "zk://"+server+root, 50*time.Second)
+	old := electiontest.Win(t, c, "orders", "a")
+	if err := electiontest.Win(t, c, "stock", "a").Resign(t.Context()); err != nil { // makes the election
+		t.Fatal(err)
+	}
+	admin := ensembletest.Connect(t, server)
+	_, token := ensembletest.CraftTwins(t, admin, election.Dir(root, "orders"))
+	_, stat, err := admin.Get(ensembletest.Craft(t, admin, election.Dir(root, "stock"), "crafted", "0000000000",
+		zk.FlagPersistent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	twin, forged := old.Claim(), old.Claim()
+	twin.Token, twin.Candidate = token, ""
+	forged.Resource, forged.Token, forged.Candidate = "stock", fence.Token(stat.Czxid), ""
+	for claim, want := range map[fence.Claim]error{twin: election.ErrShared, forged: fence.ErrStale} {
+		u := under{c.Documents(), claim}
+		if _, err := u.get(t.Context()); !errors.Is(err, want) {
+			t.Errorf("get under %s: %v", claim, err)
+		}
+		if err := u.put(t.Context(), 0, "x"); !errors.Is(err, want) {
+			t.Errorf("change under %s: %v", claim, err)
+		}
+	}
+}
+
+func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T) {
+	url := "zk://" + serverstest.SharedZooKeeper(t).Addr() + ensembletest.FreshRoot()
+	c := openFor(t, url, 50*time.Second)
+	u := under{openFor(t, url, 50*time.Second).Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
+	if now, err := c.RenewIssuer(t.Context()); err != nil || now == u.claim.Issuer {
+		t.Fatalf("issuer %q became %q, %v", u.claim.Issuer, now, err)
+	}
+	if err := u.put(t.Context(), 0, "x"); !errors.Is(err, fence.ErrOtherIssuer) {
+		t.Errorf("change: %v", err)
+	}
+	if _, err := u.get(t.Context()); !errors.Is(err, fence.ErrOtherIssuer) {
+		t.Errorf("get: %v", err)
+	}
+}
+
+// For five ticks a server without its ensemble still answers some requests. A server that believes that
+// it leads the ensemble answers a sync; a follower answers reads.
+func TestAServerWithoutItsEnsembleConfirmsNobody(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3, TickTime: time.Second})
+	for _, mode := range []string{"leader", "follower"} {
+		root := ensembletest.FreshRoot()
+		c := openFor(t, "zk://"+z.Addr()+root, 50*time.Second)
+		claim := electiontest.Win(t, c, "orders", "a").Claim()
+		if err := (under{c.Documents(), claim}).put(t.Context(), 0, "x"); err != nil {
+			t.Fatal(err)
+		}
+		alone := inMode(t, z, mode)
+		u := under{openFor(t, "zk://"+alone.Addr()+root, 50*time.Second).Documents(), claim}
+		if _, err := u.get(t.Context()); err != nil { // it knows that the claim leads
+			t.Fatal(err)
+		}
+		admin := ensembletest.Connect(t, alone.Addr())
+		for _, n := range z.Nodes {
+			if n != alone {
+				if err := n.Pause(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		read := make(chan error, 1)
+		go func() { _, err := u.get(ctx); read <- err }()
+		if mode == "leader" {
+			if _, err := admin.Sync(root); err != nil {
+				t.Errorf("the server does not sync: %v; this test proves nothing", err)
+			}
+		}
+		if _, _, err := admin.Get(root + "/documents/f/a"); err != nil {
+			t.Errorf("the server does not answer: %v; this test proves nothing", err)
+		}
+		if err := <-read; err == nil || errors.Is(err, fence.ErrStale) {
+			t.Errorf("%s: get returned %v", mode, err)
+		}
+		cancel()
+		if err := z.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCheckpointsOutliveAServerThatIsKilled(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	open := func(t testing.TB) documents.Coordinator { return openFor(t, "zk://"+z.Addr(), 20*time.Second) }
+	journaltest.ThroughKills(t, open, 2, 10, func(int, func(string)) {
+		if err := errors.Join(z.Kill(), z.Start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
