@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	root       = "../.."
-	readmeMost = 130 // lines
+	root      = "../.."
+	maxReadme = 150 // lines
 )
 
 // link is a Markdown link or picture.
@@ -30,8 +30,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 }
 
 func TestTheReadmeCanBeFinished(t *testing.T) {
-	if n := strings.Count(read(t, filepath.Join(root, "README.md")), "\n"); n > readmeMost {
-		t.Errorf("README.md has %d lines, %d are allowed: the rest belongs into docs", n, readmeMost)
+	if n := strings.Count(read(t, filepath.Join(root, "README.md")), "\n"); n > maxReadme {
+		t.Errorf("README.md has %d lines, %d are allowed: the rest belongs into docs", n, maxReadme)
 	}
 }
 
