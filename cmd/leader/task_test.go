@@ -85,6 +85,7 @@ func TestStepsThatNeedMissingSettingsExit2(t *testing.T) {
 		}
 	}
 	unknown := taskIn(t, "task: t\nresource: r\njournal: mysql://h/db\nsteps: [{name: s, run: x}]\n")
+	s.env = []string{"LEADER_JOURNAL="} // the setting would be used instead
 	l = begin(t, s, "task", unknown)
 	l.exits(cli.Usage)
 	l.log.Await(t, "there is no journal mysql://")

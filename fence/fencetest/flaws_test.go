@@ -44,6 +44,7 @@ func TestACoordinatorWithoutAFlawPassesEveryClause(t *testing.T) {
 	}
 }
 
+// The clause depends on when goroutines are woken, so on a busy machine one run may miss the flaw.
 func TestAStarvedTermThatIsTooLongIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for session timeouts on the real clock")
@@ -52,10 +53,13 @@ func TestAStarvedTermThatIsTooLongIsFound(t *testing.T) {
 	found := false
 	for _, flaw := range flaws {
 		if slices.Contains(flaw.also, c.name) {
-			failure, failed := failureOf(t, c, flaw.on(flawHarness(t)))
 			found = true
-			if !failed || !strings.Contains(failure, "when the next one has won") {
-				t.Errorf("%q is not found: %s", flaw.name, failure)
+			var failure string
+			for tries := 0; !strings.Contains(failure, "when the next one has won"); tries++ {
+				if tries == 5 {
+					t.Fatalf("%q is not found: %s", flaw.name, failure)
+				}
+				failure, _ = failureOf(t, c, flaw.on(flawHarness(t)))
 			}
 		}
 	}
