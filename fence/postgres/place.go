@@ -165,7 +165,7 @@ func (s *session) lookAt(due []*candidate) (places, error) {
 	for i, e := range due {
 		ids[i] = e.Key
 	}
-	return once(s.c.ctx, s.c.beats, s.Timeout/4,
+	return once(s.c.frame.Context(), s.c.beats, s.Timeout/4,
 		func(ctx context.Context, conn *pgx.Conn) (places, error) {
 			return readPlaces(ctx, conn, "look($1, $2)", s.id, ids)
 		})

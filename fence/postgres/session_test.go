@@ -368,7 +368,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 // They would wait for each other at the server anyway, on connections that other calls need.
 func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	t.Parallel()
-	const candidates = 3 * callsMost
+	const candidates = 3 * maxCalls
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
 	electiontest.Win(t, c, "orders", "leader")

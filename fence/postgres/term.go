@@ -38,11 +38,7 @@ func (e *candidate) Release(ctx context.Context) error {
 		e.s.Forget(e.Key)
 		return nil // the row is gone with the session, or will be before anybody leads
 	}
-	_, err := ask(ctx, e.s.c, "resign",
-		func(ctx context.Context, conn *pgx.Conn) (struct{}, error) {
-			_, err := conn.Exec(ctx, "select ringfence_elections.resign($1, $2)", e.s.id, e.Key)
-			return struct{}{}, err
-		})
+	_, err := ask(ctx, e.s.c, "resign", perform("resign($1, $2)", e.s.id, e.Key))
 	e.s.c.teller.resigned(e.Resource)
 	if err == nil || errors.Is(err, ErrClosed) {
 		e.s.Forget(e.Key)

@@ -9,8 +9,7 @@
 //	lead := fence.Lead{Elector: coordinator, Resource: "orders", Holder: "billing-7", Stores: stores}
 //	return lead.Run(ctx, work)
 //
-// The example is a complete leader program. Package internal/ensemble has sessions and requests;
-// package internal/ensemble/election has the layout below, for everybody who reads elections.
+// The example is a complete leader program. Its package internal/ensemble has sessions and requests.
 //
 // # Layout
 //

@@ -37,11 +37,15 @@ var allowed = map[string][]string{
 	"fence": {},
 	"fence/fencetest": {"fence", "documents", "documents/documentstest", "internal/leak",
 		"internal/witness", "go.uber.org/goleak"},
-	"fence/zookeeper": {"fence", "documents", "internal/campaign", "internal/ensemble",
-		"internal/ensemble/election", zk, "golang.org/x/sync/errgroup"},
-	"fence/etcd": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/cluster",
-		etcd, grpc},
-	"fence/postgres": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/pgcause", pgx},
+	"fence/zookeeper": {"fence", "documents", "fence/zookeeper/internal/ensemble", "internal/campaign",
+		"internal/refusal", zk, "golang.org/x/sync/errgroup"},
+	"fence/zookeeper/internal/ensemble": {"internal/backoff", "internal/campaign", zk},
+	"fence/zookeeper/zookeepertest":     {"fence", zk},
+	"fence/etcd": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/refusal", etcd, grpc,
+		"go.uber.org/zap"},
+	"fence/etcd/etcdtest": {"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},
+	"fence/postgres": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/pgcause",
+		"internal/refusal", pgx},
 	"store/postgres": {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":    {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
 
@@ -80,17 +84,6 @@ var allowed = map[string][]string{
 		"internal/marks/postgres", "internal/guard", "internal/guard/console", "internal/relay", pgwire},
 	"internal/guard/redis": {"internal/refusal", "fence", "internal/marks", "internal/marks/redis",
 		"internal/guard", "internal/relay"},
-
-	// ZooKeeper.
-	"internal/ensemble":              {"internal/backoff", "internal/hostlist", "internal/tlsconfig", zk},
-	"internal/ensemble/election":     {"fence", "internal/claims", "internal/ensemble", zk},
-	"internal/ensemble/ensembletest": {"fence", zk},
-
-	// etcd.
-	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", "internal/claims", etcd, grpc,
-		"go.uber.org/zap"},
-	"internal/cluster/clustertest": {
-		"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},
 
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
@@ -134,9 +127,7 @@ var allowed = map[string][]string{
 	"internal/backoff":    {},
 	"internal/webpage":    {"internal/clienthost"},
 	"internal/witness":    {},
-	"internal/campaign":   {"fence", "internal/backoff"},
-	"internal/claims":     {"fence"},
-	"internal/hostlist":   {},
+	"internal/campaign":   {"fence", "documents", "internal/backoff", "internal/tlsconfig"},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
 	"internal/succession": {},
@@ -178,7 +169,7 @@ var allowed = map[string][]string{
 // testOnly lists packages that must not reach a user's binary.
 var testOnly = []string{
 	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers",
-	module + "/internal/ensemble/ensembletest", module + "/internal/cluster/clustertest", module + "/internal/leadertest",
+	module + "/fence/zookeeper/zookeepertest", module + "/fence/etcd/etcdtest", module + "/internal/leadertest",
 	module + "/documents/documentstest", module + "/jobs/jobstest",
 	module + "/fence/fencetest", module + "/internal/marks/markstest",
 	module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
