@@ -182,7 +182,7 @@ func TestAskEndsWithTheTerm(t *testing.T) {
 
 // If the next step changes, a recorded start does not count for the new one.
 func TestARecordedStartIsForgottenWhenTheStepChanges(t *testing.T) {
-	for name, way := range map[string]checkpoint.Changed{
+	for name, way := range map[string]checkpoint.OnStepsChanged{
 		"restart": checkpoint.RestartSteps,
 		"map":     checkpoint.MapSteps(map[string]string{"send": "post"}),
 	} {
@@ -191,7 +191,7 @@ func TestARecordedStartIsForgottenWhenTheStepChanges(t *testing.T) {
 			s.cutOff(s.sending(func(step *checkpoint.Step[done]) { step.Unfinished = checkpoint.Stop }))
 			task := tasked(s.noting("load"), s.noting("post"), s.noting("report"))
 			task.Steps[1].Unfinished = checkpoint.Stop
-			task.Changed = way
+			task.OnStepsChanged = way
 			if name == "restart" {
 				s.finishes(task)
 				return

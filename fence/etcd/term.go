@@ -20,7 +20,7 @@ func (e *candidate) Watch(ctx context.Context) {
 		case gone:
 			e.Lose(e.s.whyGone(ctx))
 		case err != nil:
-			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+			backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 		}
 	}
 }

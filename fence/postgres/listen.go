@@ -95,7 +95,7 @@ func (l *listener) run() {
 		if l.c.frame.Context().Err() != nil {
 			return
 		}
-		wait := backoff.After(failures, backoff.Least, backoff.Most)
+		wait := backoff.After(failures, backoff.Min, backoff.Max)
 		if errors.Is(err, errPooler) {
 			wait = time.Hour // the polling is enough
 		}

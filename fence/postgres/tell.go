@@ -34,7 +34,7 @@ func channelOf(folder string) string {
 // about returns the notices about writes.
 func about(writes []documents.Write) (all []notice) {
 	for _, w := range writes {
-		if w.Kind != documents.KindKeep {
+		if w.Kind != documents.KindCheck {
 			all = append(all, notice{channelOf(path.Dir(w.Path)), path.Base(w.Path)})
 		}
 	}

@@ -89,7 +89,7 @@ func (s *store) operations(ctx context.Context, c documents.Change) (all []any, 
 func (s *store) operation(w documents.Write) any {
 	at, stored := s.znode(w.Path), int32(w.Version-1)
 	switch {
-	case w.Kind == documents.KindKeep:
+	case w.Kind == documents.KindCheck:
 		return &zk.CheckVersionRequest{Path: at, Version: stored}
 	case w.Version == documents.AnyVersion:
 		return &zk.DeleteRequest{Path: at, Version: -1}

@@ -97,7 +97,7 @@ func (c *Campaigns[S, E]) Campaign(
 			failures = 0
 		}
 		failures, last = failures+1, err
-		wait := backoff.After(failures, backoff.Least, backoff.Most)
+		wait := backoff.After(failures, backoff.Min, backoff.Max)
 		c.Log.Warn("campaign starts again",
 			"resource", r, "holder", holder, "error", err, "in", wait)
 		backoff.Pause(ctx, wait)

@@ -29,7 +29,7 @@ func (f *Frame) Repeat(ctx context.Context, what string, watch func(context.Cont
 		case errors.Is(err, ErrUnreachable):
 			failures++
 			f.Log.Warn("cannot watch "+what, "error", err)
-			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+			backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 		default:
 			return err
 		}

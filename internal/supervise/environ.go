@@ -1,5 +1,4 @@
-// Package environ builds the environment of a command that a leader runs.
-package environ
+package supervise
 
 import (
 	"slices"
@@ -10,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// Claimed returns environ with the claim added, as variables and in PGOPTIONS. It keeps the token
+// Claimed returns the environment with the claim added, as variables and in PGOPTIONS. It keeps the token
 // of an outer leader for another resource in PGOPTIONS, since a session may be fenced for several.
 func Claimed(environ []string, c fence.Claim) []string {
 	return With(environ, [][2]string{
@@ -21,7 +20,7 @@ func Claimed(environ []string, c fence.Claim) []string {
 	})
 }
 
-// With returns environ with these variables, which replace those of the same name.
+// With returns the environment with these variables, which replace those of the same name.
 func With(environ []string, own [][2]string) []string {
 	environ = slices.Clone(environ)
 	for _, v := range own {
