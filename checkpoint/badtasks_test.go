@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // asyncOnly hides the transactions of a journal.
@@ -134,7 +135,7 @@ func TestAnotherResourcesTaskIsLeftAlone(t *testing.T) {
 	if err := s.journal.Raise(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	term, _ := fence.NewTerm(c, time.Now(), sessionTimeout, nothing{})
+	term, _ := elector.NewTerm(c, time.Now(), sessionTimeout, nothing{})
 	defer func() { _ = term.Resign(context.Background()) }()
 	for _, have := range []checkpoint.Checkpoint{{}, before} {
 		_, err := tasked(s.noting("a"), s.noting("b")).Run(t.Context(), term, s.journal, have)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // cutOff runs a task until the step "send" runs, and then ends the leader.
@@ -159,7 +160,7 @@ func TestAskWhoseResultIsTooLargeStopsTheTask(t *testing.T) {
 func TestAskEndsWithTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		var keeper *fence.Keeper
+		var keeper *elector.Keeper
 		task := s.sending(func(step *checkpoint.Step[done]) {
 			step.Ask = func(
 				ctx context.Context, d done, _ checkpoint.Key,

@@ -50,8 +50,8 @@ func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
 func TestWrongCredentialsAndForeignPrefixesAreRefusedAtOnce(t *testing.T) {
 	server := etcdtest.WithUsers(t)
 	for url, want := range map[string]error{
-		"etcd://app:wrong@" + server.Addr():                   rpctypes.ErrAuthFailed,
-		"etcd://" + server.Addr():                             rpctypes.ErrUserEmpty,
+		"etcd://app:wrong@" + server.Addr():                rpctypes.ErrAuthFailed,
+		"etcd://" + server.Addr():                          rpctypes.ErrUserEmpty,
 		"etcd://" + etcdtest.Login + server.Addr() + "/eu": rpctypes.ErrPermissionDenied,
 	} {
 		start := time.Now()

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
+	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
 )

@@ -42,7 +42,7 @@ func (e *candidate) deleted(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Acknowledge implements fence.Backing. While etcd has no space left, it only makes sure that the
+// Acknowledge implements elector.Backing. While etcd has no space left, it only makes sure that the
 // term exists: whoever gives up a term then cannot enrol again. The session publishes it later.
 func (e *candidate) Acknowledge(ctx context.Context) error {
 	published, err := ask(ctx, e.s.c, "acknowledge the term", e.publish)
@@ -73,7 +73,7 @@ func (e *candidate) publish(ctx context.Context) (published bool, err error) {
 	return err == nil, err
 }
 
-// Release implements fence.Backing: it deletes the candidate's key, which no other candidate ever
+// Release implements elector.Backing: it deletes the candidate's key, which no other candidate ever
 // has. If etcd does not answer, the session deletes the key as soon as it does, or the lease runs
 // out.
 func (e *candidate) Release(ctx context.Context) error {

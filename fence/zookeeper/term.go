@@ -16,7 +16,7 @@ import (
 // its candidate or its session.
 const maxAcknowledge = 10
 
-// Acknowledge implements fence.Backing. One transaction checks that the own candidate exists,
+// Acknowledge implements elector.Backing. One transaction checks that the own candidate exists,
 // removes the acknowledgement of an older term, and creates the leader znode.
 func (e *candidate) Acknowledge(ctx context.Context) error {
 	e.mu.Lock()
@@ -74,7 +74,7 @@ func (e *candidate) deposed(ctx context.Context) error {
 	return nil
 }
 
-// Release implements fence.Backing. It deletes the candidate by its full name, which no other term
+// Release implements elector.Backing. It deletes the candidate by its full name, which no other term
 // ever has. Without a connection it waits for one, until ctx or the session ends. If there is no
 // answer, the session deletes the candidate as soon as there is one, or times out.
 func (e *candidate) Release(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/backoff"
 )
 
@@ -32,7 +33,7 @@ type Session[E Candidate] interface {
 
 // Candidate is an entry in an election. It embeds a Standing.
 type Candidate interface {
-	fence.Backing
+	elector.Backing
 
 	// Enrol makes the entry and returns its token.
 	Enrol(ctx context.Context) (fence.Token, error)
