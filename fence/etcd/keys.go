@@ -40,7 +40,7 @@ func holds(key string, token fence.Token) clientv3.Cmp {
 
 // withToken finds the candidate with a token. There may be several: errShared.
 func withToken(t fence.Token) []clientv3.OpOption {
-	return []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+	return []clientv3.OpOption{clientv3.WithPrefix(),
 		clientv3.WithMinCreateRev(int64(t)), clientv3.WithMaxCreateRev(int64(t))}
 }
 

@@ -40,8 +40,7 @@ func (s *store) refuse(ctx context.Context, claims []fence.Claim) error {
 func (s *store) find(ctx context.Context, c fence.Claim) (key string, err error) {
 	resp, err := s.client.Txn(ctx).Then(
 		clientv3.OpGet(s.issuerKey()), s.oldest(c.Resource),
-		clientv3.OpGet(s.election(c.Resource), clientv3.WithPrefix(), clientv3.WithLimit(1),
-			clientv3.WithMinCreateRev(int64(c.Token)), clientv3.WithMaxCreateRev(int64(c.Token))),
+		clientv3.OpGet(s.election(c.Resource), withToken(c.Token)...),
 	).Commit()
 	if err != nil {
 		return "", err

@@ -94,7 +94,7 @@ func (s *session) over(err error) error {
 // such a row would hold up the election for as long as the session is renewed.
 func (s *session) sweep(found places) error {
 	var strangers []string
-	for id := range found.at {
+	for id := range found {
 		if !s.Knows(id) {
 			strangers = append(strangers, id)
 		}

@@ -179,7 +179,7 @@ func first(t *testing.T, c *Coordinator, b *session, call string) (string, error
 		func(ctx context.Context, conn *pgx.Conn) (places, error) {
 			return readPlaces(ctx, conn, call, b.id)
 		})
-	for _, at := range found.at {
+	for _, at := range found {
 		if at.ahead == 0 {
 			return "b", err
 		}

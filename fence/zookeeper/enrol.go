@@ -48,7 +48,9 @@ func (e *candidate) enrol(ctx context.Context) (fence.Token, error) {
 }
 
 func (e *candidate) create(ctx context.Context) error {
-	e.creates()
+	e.mu.Lock()
+	e.unknown++ // until created records the reply
+	e.mu.Unlock()
 	at, err := ensemble.Do(ctx, e.s.zk, func(conn *zk.Conn) (string, error) {
 		prefix := path.Join(e.dir, e.id.namePrefix())
 		at, err := conn.Create(prefix, encode(entryData{Holder: e.Holder}),

@@ -138,24 +138,20 @@ func (e *candidate) older(ctx context.Context, names []string) (older []string, 
 	return older, nil
 }
 
-// shared returns the error for a candidate that has the same token.
+// shared returns the error for a candidate that has the same token. If that is in the own session, this
+// candidate deletes it, too: nobody else would.
 func (e *candidate) shared(ctx context.Context, other string) error {
-	if err := e.take(ctx, other); err != nil {
+	stat, err := e.s.zk.Stat(ctx, path.Join(e.dir, other))
+	if err != nil {
 		return err
 	}
-	return sharing(e.dir, e.Token(), e.name, other,
-		"this campaign ends and deletes its candidate; delete the other")
-}
-
-// take makes the candidate delete another one, too, if that is in its session. Nobody else would.
-func (e *candidate) take(ctx context.Context, other string) error {
-	stat, err := e.s.zk.Stat(ctx, path.Join(e.dir, other))
-	if err == nil && stat != nil && stat.EphemeralOwner == e.s.zk.ID() {
+	if stat != nil && stat.EphemeralOwner == e.s.zk.ID() {
 		e.mu.Lock()
 		e.made[other] = true
 		e.mu.Unlock()
 	}
-	return err
+	return sharing(e.dir, e.Token(), e.name, other,
+		"this campaign ends and deletes its candidate; delete the other")
 }
 
 // single deletes further znodes of our own, as after a create whose reply was lost and that
@@ -181,17 +177,17 @@ var errMisled = errors.New("a candidate that seems older is not")
 // both znodes at least once in a session timeout; not all candidates do so at the same time.
 func (e *candidate) sleep(ctx context.Context, nearest string, changed <-chan struct{}) error {
 	for {
-		_, own, err := e.watch(ctx, e.name)
+		_, own, err := e.s.zk.WatchData(ctx, e.path())
 		if err != nil {
 			return e.gone(err)
 		}
-		stat, ahead, err := e.watch(ctx, nearest)
+		n, ahead, err := e.s.zk.WatchData(ctx, path.Join(e.dir, nearest))
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
 		case err != nil:
 			return err
-		case stat.EphemeralOwner == 0, stat.Czxid >= int64(e.Token()):
+		case n.Stat.EphemeralOwner == 0, n.Stat.Czxid >= int64(e.Token()):
 			return errMisled
 		}
 		again := time.NewTimer(e.s.Timeout/2 + rand.N(e.s.Timeout/2))
@@ -213,13 +209,6 @@ func (e *candidate) sleep(ctx context.Context, nearest string, changed <-chan st
 		}
 		return nil
 	}
-}
-
-// watch sets a watch on a candidate. If the candidate is gone, it returns zk.ErrNoNode and sets
-// none.
-func (e *candidate) watch(ctx context.Context, name string) (*zk.Stat, <-chan zk.Event, error) {
-	n, armed, err := e.s.zk.WatchData(ctx, path.Join(e.dir, name))
-	return n.Stat, armed, err
 }
 
 // prove makes the round trip that wins a term. It syncs with the ensemble's leader and then reads

@@ -17,13 +17,6 @@ import (
 // found, and unknown counts the creates that had no reply and whose znode was not found. Once the
 // candidate has left, its session deletes what it has made and looks for the rest.
 
-// creates counts a create that is about to be sent.
-func (e *candidate) creates() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.unknown++
-}
-
 // created records the reply to a create. Without a reply, the znode may exist now or later.
 func (e *candidate) created(name string, err error) {
 	e.mu.Lock()
