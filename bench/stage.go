@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/internal/ways"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers"
 )
@@ -63,7 +64,7 @@ func newStage(ctx context.Context, program string) (s *stage, err error) {
 	claim := fence.Claim{
 		Resource: "bench", Token: 1<<33 + 5, Issuer: fence.Unverified, Holder: "bench",
 	}
-	s.term, _ = fence.NewTerm(claim, time.Now(), time.Hour, noCoordinator{})
+	s.term, _ = elector.NewTerm(claim, time.Now(), time.Hour, noCoordinator{})
 	return s, store.NewRaiser(s.guardURL()).Raise(ctx, claim)
 }
 

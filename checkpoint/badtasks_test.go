@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // asyncOnly hides the transactions of a journal.
@@ -92,7 +93,7 @@ func (s *stage) put(alter func(cp *checkpoint.Checkpoint)) checkpoint.Checkpoint
 	cp := checkpoint.Checkpoint{
 		Task: "nightly", Resource: c.Resource, Version: s.stored().Version + 1, Token: c.Token,
 		Run: 1, Round: 1, Rounds: 1,
-		Steps: []string{"a", "b"}, Hash: checkpoint.Hash([]string{"a", "b"}), Step: 1,
+		Steps: []string{"a", "b"}, Step: 1,
 		Status: checkpoint.Running, State: json.RawMessage(`{"Keys":["a"]}`),
 	}
 	alter(&cp)
@@ -134,7 +135,7 @@ func TestAnotherResourcesTaskIsLeftAlone(t *testing.T) {
 	if err := s.journal.Raise(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	term, _ := fence.NewTerm(c, time.Now(), sessionTimeout, nothing{})
+	term, _ := elector.NewTerm(c, time.Now(), sessionTimeout, nothing{})
 	defer func() { _ = term.Resign(context.Background()) }()
 	for _, have := range []checkpoint.Checkpoint{{}, before} {
 		_, err := tasked(s.noting("a"), s.noting("b")).Run(t.Context(), term, s.journal, have)

@@ -20,10 +20,10 @@ func begun(t *testing.T) *stage {
 	return s
 }
 
-// now returns the task with these steps and this Changed.
-func (s *stage) now(way checkpoint.Changed, names ...string) checkpoint.Task[done] {
+// now returns the task with these steps and this OnStepsChanged.
+func (s *stage) now(way checkpoint.OnStepsChanged, names ...string) checkpoint.Task[done] {
 	t := tasked()
-	t.Changed = way
+	t.OnStepsChanged = way
 	t.Start = done{[]string{"start"}}
 	for _, name := range names {
 		t.Steps = append(t.Steps, s.noting(name))
@@ -49,13 +49,13 @@ func TestATaskWithOtherStepsIsNotRun(t *testing.T) {
 	}
 }
 
-func TestChangedSaysWhereATaskWithOtherStepsContinues(t *testing.T) {
+func TestOnStepsChangedSaysWhereATaskWithOtherStepsContinues(t *testing.T) {
 	custom := func(saved checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint, error) {
 		saved.Step = len(steps) - 1
 		return saved, nil
 	}
 	for name, c := range map[string]struct {
-		way   checkpoint.Changed
+		way   checkpoint.OnStepsChanged
 		steps string
 		run   string
 	}{
@@ -90,9 +90,9 @@ func TestChangedSaysWhereATaskWithOtherStepsContinues(t *testing.T) {
 	}
 }
 
-func TestIfChangedFailsNothingRuns(t *testing.T) {
+func TestIfOnStepsChangedFailsNothingRuns(t *testing.T) {
 	for name, c := range map[string]struct {
-		way  checkpoint.Changed
+		way  checkpoint.OnStepsChanged
 		says string
 	}{
 		"accept": {checkpoint.AcceptSteps, `no step is called "b"`},

@@ -22,7 +22,6 @@ type Checkpoint struct {
 	Rounds int64    `json:"rounds"` // how many rounds there are, or Forever
 	Step   int      `json:"step"`   // the next step, from 0; len(Steps) once the task is done
 	Steps  []string `json:"steps"`  // the names of the task's steps, in order
-	Hash   string   `json:"hash"`   // of Steps, to compare them by
 
 	Status  Status          `json:"status"`
 	Failure *Failure        `json:"failure,omitempty"` // why it is Stopped

@@ -66,12 +66,12 @@ func (e *StoppedError) Unwrap() error { return e.Cause }
 func (e *StoppedError) Is(target error) bool { return target == ErrStopped }
 
 // StepsChangedError says that the saved checkpoint belongs to another list of steps. Nothing was
-// run or changed. Set Task.Changed to say how the task continues.
+// run or changed. Set Task.OnStepsChanged to say how the task continues.
 type StepsChangedError struct {
 	Task         Name
 	Saved, Given []string
 	Next         string // the saved next step
-	Reason       string // why Task.Changed failed; empty if it is nil
+	Reason       string // why Task.OnStepsChanged failed; empty if it is nil
 }
 
 func (e *StepsChangedError) Error() string {

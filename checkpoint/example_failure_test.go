@@ -75,7 +75,7 @@ func ExampleMapSteps() {
 		fmt.Println("saved with", changed.Saved, "and now", changed.Given)
 	}
 
-	task.Changed = checkpoint.MapSteps(map[string]string{"print": "mail"})
+	task.OnStepsChanged = checkpoint.MapSteps(map[string]string{"print": "mail"})
 	done, err := run(ctx, d, "report", task)
 	printError(err)
 	fmt.Println(done.Status)

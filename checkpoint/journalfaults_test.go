@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // faulty makes the next calls of op fail.
@@ -161,7 +162,7 @@ func TestAMarkThatWasLostIsRaisedAgain(t *testing.T) {
 		s := newStage(t)
 		// No Raise before the run.
 		c := fence.Claim{Resource: orders, Token: 7, Issuer: "coordinator-1", Holder: "host-1"}
-		term, _ := fence.NewTerm(c, time.Now(), sessionTimeout, nothing{})
+		term, _ := elector.NewTerm(c, time.Now(), sessionTimeout, nothing{})
 		defer func() { _ = term.Resign(context.Background()) }()
 		s.faulty(checkpointtest.Raise, checkpointtest.OutOfReach, checkpointtest.LostRequest)
 		cp, err := tasked(s.noting("load"), appending("book")).Run(t.Context(), term, s.journal,

@@ -1,12 +1,9 @@
 package checkpoint
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 )
 
 // Name is the name of a task in its journal: 1 to 128 letters, digits and "._:-", beginning with a
@@ -39,9 +36,3 @@ type Key struct {
 
 // String returns the key as text, such as "settlement-2026-11-21/1/1/send".
 func (k Key) String() string { return fmt.Sprintf("%s/%d/%d/%s", k.Task, k.Run, k.Round, k.Step) }
-
-// Hash returns the hash of a step list, as checkpoints store it. No step name contains a line feed.
-func Hash(steps []string) string {
-	sum := sha256.Sum256([]byte(strings.Join(steps, "\n")))
-	return hex.EncodeToString(sum[:])
-}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -98,7 +99,7 @@ func (r *termRunner[S]) begin() error {
 		return &StoppedError{Checkpoint: r.cp}
 	case r.cp.untouched():
 		r.cp.Steps = names
-	case r.cp.Hash != Hash(names):
+	case !slices.Equal(r.cp.Steps, names):
 		if err := r.change(names); err != nil {
 			return err
 		}
@@ -125,15 +126,15 @@ func (r *termRunner[S]) begin() error {
 
 func (r *termRunner[S]) change(names []string) error {
 	failed := &StepsChangedError{Task: r.task.Name, Saved: r.cp.Steps, Given: names, Next: r.cp.Next()}
-	if r.task.Changed == nil {
+	if r.task.OnStepsChanged == nil {
 		return failed
 	}
-	cp, err := r.task.Changed(r.cp.clone(), names)
+	cp, err := r.task.OnStepsChanged(r.cp.clone(), names)
 	if err != nil {
 		failed.Reason = err.Error()
 		return failed
 	}
-	// Changed may not change these.
+	// OnStepsChanged may not change these.
 	cp.Task, cp.Resource, cp.Version, cp.Steps = r.cp.Task, r.cp.Resource, r.cp.Version, names
 	r.cp = cp
 	return nil

@@ -31,61 +31,64 @@ type Runner[S any] struct {
 //
 // The checkpoint is the last one that this process knows to be durable.
 func (r Runner[S]) Run(ctx context.Context) (Checkpoint, error) {
-	if err := r.Task.Validate(r.Journal); err != nil {
-		return Checkpoint{Task: r.Task.Name}, err
-	}
 	s := &standby{Elector: campaigner{r.Lead.Elector}, journal: r.Journal, observer: r.Observer,
 		task: r.Task.Name}
 	defer s.following.Wait()
 	lead := r.Lead
 	lead.Elector = s
 	lead.Stores = append(slices.Clone(lead.Stores), r.Journal)
-	last := Checkpoint{Task: r.Task.Name}
-	for failed := 1; ; failed++ {
-		worked := false
-		err := lead.Run(ctx, func(ctx context.Context, term *fence.Term) (err error) {
+	ended := func() error { return context.Cause(ctx) }
+	return r.repeat(ctx, ended, func(last *Checkpoint) (worked bool, err error) {
+		defer func() { s.forget(*last) }()
+		err = lead.Run(ctx, func(ctx context.Context, term *fence.Term) (err error) {
 			took, raised := s.took()
-			worked, failed = true, 0
-			last, err = r.Task.run(ctx, term, r.Journal, s.copy(), took, raised)
+			worked = true
+			*last, err = r.Task.run(ctx, term, r.Journal, s.copy(), took, raised)
 			return err
 		})
-		switch {
-		case worked && last.Status == Done:
-			return last, nil // even if the resignation failed
-		case ctx.Err() != nil:
-			return last, errors.Join(context.Cause(ctx), unless(err, context.Cause(ctx)))
-		case !campaignAgain(worked, err):
-			return last, err
-		}
-		s.forget(last)
-		wait := journalBackoff(failed + 1)
-		r.Task.notify(Event{Kind: Interrupted, Checkpoint: last, Err: err, Wait: wait})
-		_ = pause(ctx, wait)
-	}
+		return worked, err // the resignation may have failed although the task is done
+	})
 }
 
 // RunIn runs the task in a term that the caller has won and gives up afterwards. It raises the mark on
 // Lead.Stores and on the journal first, and uses nothing else of Lead. It returns what Run returns,
 // and also the cause of the term once that is lost.
 func (r Runner[S]) RunIn(ctx context.Context, term *fence.Term) (Checkpoint, error) {
+	ended := func() error {
+		if ctx.Err() == nil && term.State() == fence.Lost {
+			return context.Cause(term.Context())
+		}
+		return context.Cause(ctx)
+	}
+	return r.repeat(ctx, ended, func(last *Checkpoint) (worked bool, err error) {
+		if err := r.raise(ctx, term); err != nil {
+			return false, err
+		}
+		*last, err = r.Task.Run(ctx, term, r.Journal, *last)
+		return true, err
+	})
+}
+
+// repeat calls once until the task is done, ended returns a cause, or retrying cannot fix the error.
+// once keeps the last durable checkpoint, and reports whether the task was run at all.
+func (r Runner[S]) repeat(
+	ctx context.Context, ended func() error, once func(last *Checkpoint) (worked bool, err error),
+) (Checkpoint, error) {
 	last := Checkpoint{Task: r.Task.Name}
 	if err := r.Task.Validate(r.Journal); err != nil {
 		return last, err
 	}
 	for failed := 1; ; failed++ {
-		err := r.raise(ctx, term)
-		worked := err == nil
+		worked, err := once(&last)
 		if worked {
 			failed = 0
-			last, err = r.Task.Run(ctx, term, r.Journal, last)
 		}
+		cause := ended()
 		switch {
 		case worked && last.Status == Done:
 			return last, nil
-		case ctx.Err() != nil:
-			return last, errors.Join(context.Cause(ctx), unless(err, context.Cause(ctx)))
-		case term.State() == fence.Lost:
-			return last, errors.Join(context.Cause(term.Context()), unless(err, context.Cause(term.Context())))
+		case cause != nil:
+			return last, errors.Join(cause, unless(err, cause))
 		case !campaignAgain(worked, err):
 			return last, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 const orders fence.Resource = "orders"
@@ -33,14 +34,14 @@ func newStage(t *testing.T) *stage {
 }
 
 // lead makes a new leader and raises the mark to it.
-func (s *stage) lead() (*fence.Term, *fence.Keeper) {
+func (s *stage) lead() (*fence.Term, *elector.Keeper) {
 	s.Helper()
 	s.token++
 	c := fence.Claim{Resource: orders, Token: s.token, Issuer: s.issuer, Holder: "host-1"}
 	if err := s.journal.Raise(context.Background(), c); err != nil {
 		s.Fatal(err)
 	}
-	term, keeper := fence.NewTerm(c, time.Now(), sessionTimeout, nothing{})
+	term, keeper := elector.NewTerm(c, time.Now(), sessionTimeout, nothing{})
 	s.Cleanup(func() { _ = term.Resign(context.Background()) })
 	return term, keeper
 }
@@ -54,7 +55,7 @@ func (s *stage) term() *fence.Term {
 	return term
 }
 
-// nothing is a fence.Backing without a coordinator.
+// nothing is a elector.Backing without a coordinator.
 type nothing struct{}
 
 func (nothing) Acknowledge(context.Context) error { return nil }

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // seeds returns RINGFENCE_SEED, or n random seeds.
@@ -120,7 +121,7 @@ func (s *succession) lead() (*leader, error) {
 	s.mu.Lock()
 	s.leaders[c.Token] = l
 	s.mu.Unlock()
-	term, _ := fence.NewTerm(c, time.Now(), 1000*sessionTimeout, nothing{})
+	term, _ := elector.NewTerm(c, time.Now(), 1000*sessionTimeout, nothing{})
 	ctx, kill := context.WithCancelCause(context.WithValue(context.Background(), leaderKey{}, l))
 	l.kill = kill
 	go func() {

@@ -21,17 +21,17 @@ type Task[S any] struct {
 	// allow less.
 	StateLimit int
 
-	// Changed says how to continue a saved task that has other steps: AcceptSteps, RestartSteps,
+	// OnStepsChanged says how to continue a saved task that has other steps: AcceptSteps, RestartSteps,
 	// MapSteps, or a function of yours. When nil, such a task does not run (ErrStepsChanged).
-	Changed Changed
+	OnStepsChanged OnStepsChanged
 
 	// Notify is called for each event, in the goroutine that runs the task; may be nil.
 	Notify func(Event)
 }
 
-// Changed adapts a saved checkpoint to another list of steps. It returns saved with Step, and
+// OnStepsChanged adapts a saved checkpoint to another list of steps. It returns saved with Step, and
 // whatever else has to change, set for the new list. After an error nothing runs.
-type Changed func(saved Checkpoint, steps []string) (Checkpoint, error)
+type OnStepsChanged func(saved Checkpoint, steps []string) (Checkpoint, error)
 
 // AcceptSteps continues with the step that has the name of the saved next step, at any position.
 func AcceptSteps(saved Checkpoint, steps []string) (Checkpoint, error) {
@@ -46,7 +46,7 @@ func RestartSteps(saved Checkpoint, steps []string) (Checkpoint, error) {
 
 // MapSteps continues with the saved next step under its new name. renamed maps old names to new
 // ones; a step that is not in it has kept its name.
-func MapSteps(renamed map[string]string) Changed {
+func MapSteps(renamed map[string]string) OnStepsChanged {
 	return func(saved Checkpoint, steps []string) (Checkpoint, error) {
 		next := saved.Next()
 		if now, ok := renamed[next]; ok {

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 func TestASuspendedTermPausesBetweenSteps(t *testing.T) {
@@ -90,23 +91,23 @@ func until(sync bool, causes chan<- error, end func(cause error) error) checkpoi
 }
 
 func TestTheRunningStepSeesWhyTheTermEnded(t *testing.T) {
-	ends := map[string]func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) (cause error){
-		"deposed": func(_ *fence.Term, k *fence.Keeper, _ context.CancelCauseFunc) error {
+	ends := map[string]func(*fence.Term, *elector.Keeper, context.CancelCauseFunc) (cause error){
+		"deposed": func(_ *fence.Term, k *elector.Keeper, _ context.CancelCauseFunc) error {
 			k.Lose(fence.ErrDeposed)
 			return fence.ErrDeposed
 		},
-		"expired": func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error { // nobody confirms
+		"expired": func(*fence.Term, *elector.Keeper, context.CancelCauseFunc) error { // nobody confirms
 			return fence.ErrExpired
 		},
-		"superseded": func(t *fence.Term, _ *fence.Keeper, _ context.CancelCauseFunc) error {
+		"superseded": func(t *fence.Term, _ *elector.Keeper, _ context.CancelCauseFunc) error {
 			t.Supersede(fence.ErrStale)
 			return fence.ErrSuperseded
 		},
-		"resigned": func(t *fence.Term, _ *fence.Keeper, _ context.CancelCauseFunc) error {
+		"resigned": func(t *fence.Term, _ *elector.Keeper, _ context.CancelCauseFunc) error {
 			_ = t.Resign(context.Background())
 			return fence.ErrResigned
 		},
-		"cancelled": func(_ *fence.Term, _ *fence.Keeper, cancel context.CancelCauseFunc) error {
+		"cancelled": func(_ *fence.Term, _ *elector.Keeper, cancel context.CancelCauseFunc) error {
 			cancel(errBoom)
 			return errBoom
 		},
@@ -137,7 +138,7 @@ func TestTheRunningStepSeesWhyTheTermEnded(t *testing.T) {
 // endsInStep fails the test unless the second step sees why the term ended, Run returns the same
 // cause, and only the first step is done.
 func (s *stage) endsInStep(
-	task checkpoint.Task[done], end func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error,
+	task checkpoint.Task[done], end func(*fence.Term, *elector.Keeper, context.CancelCauseFunc) error,
 	causes chan error,
 ) {
 	s.Helper()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // cutOff runs a task until the step "send" runs, and then ends the leader.
@@ -159,7 +160,7 @@ func TestAskWhoseResultIsTooLargeStopsTheTask(t *testing.T) {
 func TestAskEndsWithTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		var keeper *fence.Keeper
+		var keeper *elector.Keeper
 		task := s.sending(func(step *checkpoint.Step[done]) {
 			step.Ask = func(
 				ctx context.Context, d done, _ checkpoint.Key,
@@ -182,7 +183,7 @@ func TestAskEndsWithTheTerm(t *testing.T) {
 
 // If the next step changes, a recorded start does not count for the new one.
 func TestARecordedStartIsForgottenWhenTheStepChanges(t *testing.T) {
-	for name, way := range map[string]checkpoint.Changed{
+	for name, way := range map[string]checkpoint.OnStepsChanged{
 		"restart": checkpoint.RestartSteps,
 		"map":     checkpoint.MapSteps(map[string]string{"send": "post"}),
 	} {
@@ -191,7 +192,7 @@ func TestARecordedStartIsForgottenWhenTheStepChanges(t *testing.T) {
 			s.cutOff(s.sending(func(step *checkpoint.Step[done]) { step.Unfinished = checkpoint.Stop }))
 			task := tasked(s.noting("load"), s.noting("post"), s.noting("report"))
 			task.Steps[1].Unfinished = checkpoint.Stop
-			task.Changed = way
+			task.OnStepsChanged = way
 			if name == "restart" {
 				s.finishes(task)
 				return

@@ -70,7 +70,7 @@ type Change struct {
 // MaxWrites is how many writes a Change may have.
 const MaxWrites = 100
 
-// Write is one part of a Change. Create, Replace, Delete and Keep make it.
+// Write is one part of a Change. Create, Replace, Delete, DeleteAny and Check make it.
 type Write struct {
 	Path    string
 	Version int64 // before the change; 0: there is no such document; AnyVersion: of a deletion
@@ -85,7 +85,7 @@ type Kind int
 const (
 	KindPut    Kind = iota + 1 // creates or replaces
 	KindDelete                 // deletes
-	KindKeep                   // compares the version, and changes nothing
+	KindCheck                  // compares the version, and changes nothing
 )
 
 // Create creates a document that must not exist.
@@ -103,13 +103,13 @@ func Delete(d Document) Write { return Write{Path: d.Path, Version: d.Version, K
 // AnyVersion is the version of a deletion that does not compare it.
 const AnyVersion = -1
 
-// Remove deletes a document, which must exist, whatever its version is.
-func Remove(path string) Write {
+// DeleteAny deletes a document, which must exist, whatever its version is.
+func DeleteAny(path string) Write {
 	return Write{Path: path, Version: AnyVersion, Kind: KindDelete}
 }
 
-// Keep makes a change fail unless the document exists with this version.
-func Keep(d Document) Write { return Write{Path: d.Path, Version: d.Version, Kind: KindKeep} }
+// Check makes a change fail unless the document exists with this version.
+func Check(d Document) Write { return Write{Path: d.Path, Version: d.Version, Kind: KindCheck} }
 
 // Coordinator is a coordinator that also keeps documents, as all of Ringfence's do.
 type Coordinator interface {

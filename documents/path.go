@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	segmentMost = 128 // bytes
-	pathMost    = 512
+	maxSegment = 128 // bytes
+	maxPath    = 512
 )
 
 // CheckFolder checks the path of a folder: one or more names, separated by '/'. A name has letters,
 // digits, '.', '_', '-' and '=', at most 128 bytes, and is neither "." nor "..". Anything else is
 // ErrBadPath.
 func CheckFolder(folder string) error {
-	if len(folder) > pathMost {
-		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrBadPath, len(folder), pathMost)
+	if len(folder) > maxPath {
+		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrBadPath, len(folder), maxPath)
 	}
 	for segment := range strings.SplitSeq(folder, "/") {
 		if !good(segment) {
 			return fmt.Errorf("%w: %.140q in %.140q: a name has letters, digits, '.', '_', '-' and '=', "+
-				"at most %d bytes, and is not one dot or two", ErrBadPath, segment, folder, segmentMost)
+				"at most %d bytes, and is not one dot or two", ErrBadPath, segment, folder, maxSegment)
 		}
 	}
 	return nil
@@ -40,7 +40,7 @@ func CheckPath(path string) error {
 }
 
 func good(segment string) bool {
-	if segment == "" || segment == "." || segment == ".." || len(segment) > segmentMost {
+	if segment == "" || segment == "." || segment == ".." || len(segment) > maxSegment {
 		return false
 	}
 	for _, c := range []byte(segment) {
@@ -76,10 +76,10 @@ func (c Change) Check() error {
 			return err
 		case seen[w.Path]:
 			return fmt.Errorf("%w: it writes %s twice", ErrBadChange, w.Path)
-		case w.Kind < KindPut || w.Kind > KindKeep:
+		case w.Kind < KindPut || w.Kind > KindCheck:
 			return fmt.Errorf("%w: a write of %s has no kind", ErrBadChange, w.Path)
 		case w.Kind != KindPut && w.Version == 0:
-			return fmt.Errorf("%w: there is no version of %s to delete or to keep", ErrBadChange, w.Path)
+			return fmt.Errorf("%w: there is no version of %s to delete or to check", ErrBadChange, w.Path)
 		case w.Version == AnyVersion && w.Kind == KindDelete:
 		case w.Version < 0:
 			return fmt.Errorf("%w: %s has no version %d", ErrBadChange, w.Path, w.Version)

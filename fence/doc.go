@@ -21,7 +21,8 @@
 // writes safe. The term itself only makes refusals rare: between a check of its state and the next
 // write, the process can be paused for any length of time.
 //
-// The package knows no coordinator and no database, and imports only the standard library.
+// The package knows no coordinator and no database, and needs only the standard library. Those who write
+// an elector make its terms with package fence/elector.
 //
 // # The life of a term
 //

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// HolderMost is how many bytes the name of a holder may have. Every coordinator can store so many.
-const HolderMost = 1024
+// MaxHolder is how many bytes the name of a holder may have. Every coordinator can store so many.
+const MaxHolder = 1024
 
 // ErrBadHolder is returned for a holder that CheckHolder refuses.
 var ErrBadHolder = errors.New("not a holder's name")
 
-// CheckHolder checks the name of a holder: UTF-8 without the character NUL, at most HolderMost
+// CheckHolder checks the name of a holder: UTF-8 without the character NUL, at most MaxHolder
 // bytes. It may be empty. Anything else is ErrBadHolder. Coordinators call it before they enrol.
 func CheckHolder(holder string) error {
 	switch {
-	case len(holder) > HolderMost:
+	case len(holder) > MaxHolder:
 		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrBadHolder, excerpt(holder),
-			len(holder), HolderMost)
+			len(holder), MaxHolder)
 	case !utf8.ValidString(holder):
 		return fmt.Errorf("%w: %s is not UTF-8", ErrBadHolder, excerpt(holder))
 	case strings.ContainsRune(holder, 0):

@@ -15,10 +15,10 @@ func TestCheckHolder(t *testing.T) {
 	}{
 		{"", true},
 		{"host-7 (pid 42)\n漢字", true},
-		{strings.Repeat("a", fence.HolderMost), true},
+		{strings.Repeat("a", fence.MaxHolder), true},
 
-		{strings.Repeat("a", fence.HolderMost+1), false},
-		{strings.Repeat("é", fence.HolderMost/2+1), false}, // it counts bytes
+		{strings.Repeat("a", fence.MaxHolder+1), false},
+		{strings.Repeat("é", fence.MaxHolder/2+1), false}, // it counts bytes
 		{"host\xff", false},
 		{"host\x00", false},
 	} {

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // stage is an elector with one term, two stores, and the order in which they were called.
 type stage struct {
 	backing
 	term     *fence.Term
-	keeper   *fence.Keeper
+	keeper   *elector.Keeper
 	campaign error
 	raise    map[string]error
 	onRaise  func()
@@ -39,7 +40,7 @@ func (s *stage) Campaign(_ context.Context, r fence.Resource, holder string) (*f
 	}
 	s.log = s.step
 	claim := fence.Claim{Resource: r, Token: 33, Issuer: "test:1", Holder: holder}
-	s.term, s.keeper = fence.NewTerm(claim, time.Now(), timeout, &s.backing)
+	s.term, s.keeper = elector.NewTerm(claim, time.Now(), timeout, &s.backing)
 	return s.term, nil
 }
 

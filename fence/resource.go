@@ -7,16 +7,16 @@ import "fmt"
 // znodes and in Redis keys.
 type Resource string
 
-const resourceMost = 48
+const maxResource = 48
 
 // ParseResource checks a name. Anything but the form above is ErrBadResource.
 func ParseResource(s string) (Resource, error) {
 	switch {
 	case s == "":
 		return "", fmt.Errorf("%w: it is empty", ErrBadResource)
-	case len(s) > resourceMost:
+	case len(s) > maxResource:
 		return "", fmt.Errorf("%w: %s is longer than %d characters", ErrBadResource,
-			excerpt(s), resourceMost)
+			excerpt(s), maxResource)
 	case s[0] < 'a' || s[0] > 'z':
 		return "", fmt.Errorf("%w: %s does not start with a lower-case letter",
 			ErrBadResource, excerpt(s))

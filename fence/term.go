@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/fence/internal/bridge"
 )
 
 // State is the state of a term. The package documentation shows the transitions.
@@ -19,23 +21,26 @@ const (
 // String returns the state in one word.
 func (s State) String() string { return [...]string{"active", "suspended", "lost"}[s] }
 
-// Backing is the coordinator's side of a term. Its methods affect this term and no other.
-type Backing interface {
-	// Acknowledge publishes that this leader is ready, or will as soon as the coordinator takes
-	// writes. It fails once the term is over at the coordinator.
+// backing and keeper are the two sides of a term that fence/elector has, and explains.
+type backing = interface {
 	Acknowledge(ctx context.Context) error
-	// Release gives the term up at the coordinator and frees what belongs to it. It is called once,
-	// after the term is lost. After an error the next leader may have to wait for the session
-	// timeout.
 	Release(ctx context.Context) error
 }
+
+type keeper = interface {
+	Confirm(start time.Time)
+	Suspend()
+	Lose(cause error)
+}
+
+func init() { bridge.NewTerm = newTerm }
 
 // Term is one unbroken period of leadership. It exists only once it is won, and never again after
 // it is lost. Its methods may be called from any goroutine.
 type Term struct {
 	claim   Claim
 	timeout time.Duration
-	backing Backing
+	backing backing
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
@@ -49,25 +54,17 @@ type Term struct {
 	released error
 }
 
-// Keeper is the elector's side of a Term. The elector reports the coordinator's answers to it.
-type Keeper struct{ t *Term }
-
-// NewTerm makes the term that an elector has just won. confirmed is the start of the round trip
-// that proved it, and timeout is the session timeout that the coordinator granted. The term is lost
-// at confirmed+timeout unless Confirm extends it. NewTerm returns a lost term if that time has
-// passed.
-func NewTerm(
-	claim Claim, confirmed time.Time, timeout time.Duration, backing Backing,
-) (*Term, *Keeper) {
+// newTerm is elector.NewTerm.
+func newTerm(claim Claim, confirmed time.Time, timeout time.Duration, b backing) (*Term, keeper) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	t := &Term{
-		claim: claim, timeout: timeout, backing: backing, ctx: ctx, cancel: cancel,
+		claim: claim, timeout: timeout, backing: b, ctx: ctx, cancel: cancel,
 		deadline: confirmed.Add(timeout), changed: make(chan struct{}),
 	}
 	t.mu.Lock() // expire may run before AfterFunc returns
 	t.expiry = time.AfterFunc(time.Until(t.deadline), t.expire)
 	t.mu.Unlock()
-	k := &Keeper{t}
+	k := kept{t}
 	k.Confirm(confirmed)
 	return t, k
 }
@@ -146,36 +143,35 @@ func (t *Term) Resign(ctx context.Context) error {
 // Supersede ends the term because a store has refused its token as stale. why is the refusal.
 func (t *Term) Supersede(why error) { t.lose(fmt.Errorf("%w: %w", ErrSuperseded, why)) }
 
-// Confirm records a round trip to the coordinator that proved the term. start is when the round
-// trip began, because its reply may be old by the time it is read. A suspended term becomes active
-// again. A term that is past its deadline stays lost: another leader may exist already.
-func (k *Keeper) Confirm(start time.Time) {
-	t := k.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.expireLocked()
-	if t.state == Lost {
+// kept is the keeper of a term.
+type kept struct{ *Term }
+
+// Confirm implements elector.Keeper.
+func (k kept) Confirm(start time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.expireLocked()
+	if k.state == Lost {
 		return
 	}
-	if next := start.Add(t.timeout); next.After(t.deadline) {
-		t.deadline = next
-		t.expiry.Reset(time.Until(next))
+	if next := start.Add(k.timeout); next.After(k.deadline) {
+		k.deadline = next
+		k.expiry.Reset(time.Until(next))
 	}
-	t.move(Active)
+	k.move(Active)
 }
 
-// Suspend records that the coordinator is out of reach.
-func (k *Keeper) Suspend() {
-	k.t.mu.Lock()
-	defer k.t.mu.Unlock()
-	if k.t.state == Active {
-		k.t.move(Suspended)
+// Suspend implements elector.Keeper.
+func (k kept) Suspend() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.state == Active {
+		k.move(Suspended)
 	}
 }
 
-// Lose ends the term with one of ErrExpired, ErrDeposed or an error that wraps one. The first cause
-// stays.
-func (k *Keeper) Lose(cause error) { k.t.lose(cause) }
+// Lose implements elector.Keeper.
+func (k kept) Lose(cause error) { k.lose(cause) }
 
 // expire runs at the deadline. A Confirm that came in between has extended it.
 func (t *Term) expire() {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 const timeout = 10 * time.Second
@@ -45,9 +46,9 @@ func (b *backing) count(n *int, what string, err error) error {
 }
 
 // wonNow makes a term whose winning round trip starts and ends now.
-func wonNow() (*fence.Term, *fence.Keeper, *backing) {
+func wonNow() (*fence.Term, *elector.Keeper, *backing) {
 	b := new(backing)
-	term, keeper := fence.NewTerm(orders, time.Now(), timeout, b)
+	term, keeper := elector.NewTerm(orders, time.Now(), timeout, b)
 	return term, keeper, b
 }
 
@@ -77,7 +78,7 @@ func TestDeadlineCountsFromTheStartOfTheRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		time.Sleep(4 * time.Second) // the winning round trip was slow
-		term, keeper := fence.NewTerm(orders, begin, timeout, new(backing))
+		term, keeper := elector.NewTerm(orders, begin, timeout, new(backing))
 		if d := term.Deadline().Sub(begin); d != timeout {
 			t.Errorf("the deadline is %v after the start; want %v", d, timeout)
 		}
@@ -147,7 +148,7 @@ func TestEveryLookAfterTheDeadlineFindsTheTermLost(t *testing.T) {
 
 func TestATermWhoseTimeIsUpIsReturnedLost(t *testing.T) {
 	for range 200 { // outside a bubble: the timer fires while NewTerm is still at work
-		term, _ := fence.NewTerm(orders, time.Now().Add(-timeout), timeout, new(backing))
+		term, _ := elector.NewTerm(orders, time.Now().Add(-timeout), timeout, new(backing))
 		wantLost(t, term, fence.ErrExpired)
 	}
 }
@@ -237,11 +238,11 @@ func TestWatchReportsEveryChange(t *testing.T) {
 
 func TestTheFirstCauseStays(t *testing.T) {
 	why := fmt.Errorf("%w: mark is 34", fence.ErrStale)
-	ends := map[error]func(*fence.Term, *fence.Keeper){
-		fence.ErrDeposed:    func(_ *fence.Term, k *fence.Keeper) { k.Lose(fence.ErrDeposed) },
-		fence.ErrExpired:    func(_ *fence.Term, k *fence.Keeper) { k.Lose(fence.ErrExpired) },
-		fence.ErrSuperseded: func(term *fence.Term, _ *fence.Keeper) { term.Supersede(why) },
-		fence.ErrResigned: func(term *fence.Term, _ *fence.Keeper) {
+	ends := map[error]func(*fence.Term, *elector.Keeper){
+		fence.ErrDeposed:    func(_ *fence.Term, k *elector.Keeper) { k.Lose(fence.ErrDeposed) },
+		fence.ErrExpired:    func(_ *fence.Term, k *elector.Keeper) { k.Lose(fence.ErrExpired) },
+		fence.ErrSuperseded: func(term *fence.Term, _ *elector.Keeper) { term.Supersede(why) },
+		fence.ErrResigned: func(term *fence.Term, _ *elector.Keeper) {
 			_ = term.Resign(context.Background())
 		},
 	}

@@ -1,14 +1,9 @@
-// Package group is for processes that work together: which of them are there, and what they have
-// agreed on.
+// Package group is for processes that work together: it says which of them are there.
 //
 //	g, err := group.New(coordinator, "settlement")
 //	member, err := g.Join("host-7", []byte(`{"capacity":4}`))
 //	defer member.Leave()
 //	err = g.Watch(ctx, func(all []group.Member) error { … })
-//
-//	limits := g.Value("limits")
-//	now, err := limits.Get(ctx)
-//	err = limits.Set(ctx, now, []byte("100"))
 //
 // Members are the candidates of an election that nobody cares to win, members_GROUP. So a member
 // lasts as long as its coordinator session, and one that has lost its session comes back under

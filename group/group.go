@@ -14,11 +14,11 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// NameMost is how many characters the name of a group may have.
-const NameMost = 40
+// MaxName is how many characters the name of a group may have.
+const MaxName = 40
 
-// leaveMost bounds how long a member that leaves talks to the coordinator.
-const leaveMost = 5 * time.Second
+// maxLeave bounds how long a member that leaves talks to the coordinator.
+const maxLeave = 5 * time.Second
 
 // ErrBadName is returned for a name that a group cannot have.
 var ErrBadName = errors.New("not a group's name")
@@ -30,11 +30,11 @@ type Group struct {
 }
 
 // New returns the group of this name: lower-case letters, digits and '_', starting with a letter, at
-// most NameMost characters. Anything else is ErrBadName. Nothing is sent.
+// most MaxName characters. Anything else is ErrBadName. Nothing is sent.
 func New(c documents.Coordinator, name string) (*Group, error) {
-	if _, err := fence.ParseResource(name); err != nil || len(name) > NameMost {
+	if _, err := fence.ParseResource(name); err != nil || len(name) > MaxName {
 		return nil, fmt.Errorf("%w: %.140q: it has lower-case letters, digits and '_', "+
-			"starts with a letter, and has at most %d characters", ErrBadName, name, NameMost)
+			"starts with a letter, and has at most %d characters", ErrBadName, name, MaxName)
 	}
 	return &Group{name: name, coordinator: c}, nil
 }
@@ -141,7 +141,7 @@ func (m *Membership) stay(ctx context.Context, holder string) {
 		select {
 		case <-term.Context().Done():
 		case <-ctx.Done():
-			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveMost)
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxLeave)
 			_ = term.Resign(limited) // otherwise the session's end takes it away
 			cancel()
 		}

@@ -100,37 +100,6 @@ func TestMembersComeAndGo(t *testing.T) {
 	})
 }
 
-func TestNobodyOverwritesAValueThatHeHasNotSeen(t *testing.T) {
-	m := fencetest.NewMemory(10 * time.Second)
-	c := m.Open()
-	defer c.Close()
-	v := open(t, c).Value("limits")
-	none, err := v.Get(t.Context())
-	if err != nil || none.Exists() {
-		t.Fatal(none, err)
-	}
-	one, err := v.Set(t.Context(), none, []byte("1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := v.Set(t.Context(), none, []byte("2")); !errors.Is(err, documents.ErrConflict) {
-		t.Errorf("a second first value: %v", err)
-	}
-	if _, err := v.Set(t.Context(), one, []byte("2")); err != nil {
-		t.Error(err)
-	}
-	enough := errors.New("enough")
-	err = v.Watch(t.Context(), func(d documents.Document) error {
-		if string(d.Data) != "2" {
-			t.Errorf("the value is %q", d.Data)
-		}
-		return enough
-	})
-	if !errors.Is(err, enough) {
-		t.Error(err)
-	}
-}
-
 func TestBadNamesAndValuesAreRefused(t *testing.T) {
 	m := fencetest.NewMemory(10 * time.Second)
 	c := m.Open()

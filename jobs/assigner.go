@@ -146,7 +146,7 @@ func (a *assigner) loop() error {
 		case err != nil:
 			failures++
 			a.log.Warn("jobs cannot be assigned; trying again", "error", err)
-			next = backoff.After(failures, backoff.Least, backoff.Most)
+			next = backoff.After(failures, backoff.Min, backoff.Max)
 		default:
 			failures = 0
 		}

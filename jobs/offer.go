@@ -71,7 +71,7 @@ func (q *Queue) publishOffer(ctx context.Context, w documents.Write) error {
 		case ctx.Err() != nil || !again(err):
 			return err
 		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 	}
 }
 

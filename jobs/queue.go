@@ -201,7 +201,7 @@ func (q *Queue) Cancel(ctx context.Context, id ID) error {
 			return nil, err
 		}
 		// The status is kept, so that the request is not left behind by a job that ends meanwhile.
-		return []documents.Write{documents.Keep(r.doc), documents.Create(q.cancelOf(id), nil)}, nil
+		return []documents.Write{documents.Check(r.doc), documents.Create(q.cancelOf(id), nil)}, nil
 	})
 }
 
@@ -287,7 +287,7 @@ func (q *Queue) stepFrom(
 			return r, err
 		}
 		r = record{} // it may have changed
-		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 	}
 }
 

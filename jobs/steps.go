@@ -72,7 +72,7 @@ func (l layout) assign(
 	s.State, s.Worker, s.WorkerName = Assigned, worker, name
 	s.Attempt++
 	writes = []documents.Write{
-		r.become(s), documents.Remove(l.entry(r.Status)), documents.Create(l.assignment(s), nil),
+		r.become(s), documents.DeleteAny(l.entry(r.Status)), documents.Create(l.assignment(s), nil),
 	}
 	if s.Number != r.Number {
 		writes = append(writes, documents.Create(l.resource(s.Number), []byte(s.ID)))
@@ -115,7 +115,7 @@ func (l layout) giveBack(r record, why error, now time.Time) []documents.Write {
 func (l layout) wait(r record, s Status, due time.Time) []documents.Write {
 	s.State, s.Worker, s.WorkerName, s.Due = Waiting, 0, "", due
 	return []documents.Write{
-		r.become(s), documents.Remove(l.assignment(r.Status)), documents.Create(l.entry(s), nil),
+		r.become(s), documents.DeleteAny(l.assignment(r.Status)), documents.Create(l.entry(s), nil),
 	}
 }
 
@@ -168,16 +168,16 @@ func (l layout) end(r record, s Status, state State, now time.Time) []documents.
 	}
 	writes := []documents.Write{r.become(s), documents.Create(l.expiry(s), nil)}
 	if s.Number != r.Number {
-		writes = append(writes, documents.Remove(l.resource(r.Number)))
+		writes = append(writes, documents.DeleteAny(l.resource(r.Number)))
 	}
 	switch r.State {
 	case Waiting:
-		writes = append(writes, documents.Remove(l.entry(r.Status)))
+		writes = append(writes, documents.DeleteAny(l.entry(r.Status)))
 	case Assigned, Running:
-		writes = append(writes, documents.Remove(l.assignment(r.Status)))
+		writes = append(writes, documents.DeleteAny(l.assignment(r.Status)))
 	}
 	if r.Unique != "" {
-		writes = append(writes, documents.Remove(l.unique(r.Unique)))
+		writes = append(writes, documents.DeleteAny(l.unique(r.Unique)))
 	}
 	return writes
 }
@@ -188,7 +188,7 @@ func (l layout) retry(r record, now time.Time) []documents.Write {
 	s.State, s.Worker, s.WorkerName, s.Due = Waiting, 0, "", now
 	s.Failures, s.Lost, s.Expires = 0, 0, time.Time{}
 	writes := []documents.Write{
-		r.become(s), documents.Remove(l.expiry(r.Status)), documents.Create(l.entry(s), nil),
+		r.become(s), documents.DeleteAny(l.expiry(r.Status)), documents.Create(l.entry(s), nil),
 	}
 	if r.Unique != "" {
 		writes = append(writes, documents.Create(l.unique(r.Unique), []byte(r.ID)))
@@ -200,10 +200,10 @@ func (l layout) retry(r record, now time.Time) []documents.Write {
 // submitted in the same change: from then on nobody can try the job again.
 func (l layout) forget(r record, now time.Time) []documents.Write {
 	writes := []documents.Write{
-		documents.Delete(r.doc), documents.Remove(l.spec(r.ID)), documents.Remove(l.expiry(r.Status)),
+		documents.Delete(r.doc), documents.DeleteAny(l.spec(r.ID)), documents.DeleteAny(l.expiry(r.Status)),
 	}
 	if r.Number != 0 {
-		writes = append(writes, documents.Remove(l.resource(r.Number)))
+		writes = append(writes, documents.DeleteAny(l.resource(r.Number)))
 	}
 	if r.CleanUp != "" && r.Resource != "" {
 		writes = append(writes, l.submit(newID(now), cleanUp(r.Status), now)...)

@@ -123,7 +123,7 @@ func (q *Queue) persist(ctx context.Context, try func() error) error {
 		case !again(err):
 			return fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
 		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 	}
 }
 

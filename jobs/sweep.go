@@ -42,7 +42,7 @@ func (a *assigner) sweepDraining() error {
 		id, err := fence.ParseToken(name)
 		_, member := a.view.members[id]
 		if err == nil && !member && a.workers[id] == nil && len(writes) < documents.MaxWrites {
-			writes = append(writes, documents.Remove(a.q.draining()+"/"+name))
+			writes = append(writes, documents.DeleteAny(a.q.draining()+"/"+name))
 		}
 	}
 	a.mu.Unlock()

@@ -78,7 +78,7 @@ func (t *try) lead() {
 			}
 		}
 		s.Log.Warn("a job could not be run; trying again", "job", string(t.id), "error", err)
-		backoff.Pause(t.ctx, backoff.After(failures, backoff.Least, backoff.Most))
+		backoff.Pause(t.ctx, backoff.After(failures, backoff.Min, backoff.Max))
 	}
 }
 

@@ -85,10 +85,10 @@ func (w Worker) lead(ctx context.Context) {
 			return
 		}
 		w.Log.Warn("no longer the one who assigns jobs", "error", err)
-		if time.Since(began) > backoff.Most {
+		if time.Since(began) > backoff.Max {
 			failures = 1
 		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 	}
 }
 
@@ -185,7 +185,7 @@ func (s *shift) keepWatching(
 	for failures := 1; ctx.Err() == nil; failures++ {
 		if err := watch(ctx); ctx.Err() == nil {
 			s.Log.Warn("cannot watch "+what, "group", s.Queue.group.Name(), "error", err)
-			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+			backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (s *shift) announce(worker fence.Token) {
 			s.Log.Warn("could not say that this worker stops", "error", err)
 			return
 		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 	}
 }
 

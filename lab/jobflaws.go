@@ -48,10 +48,10 @@ func overwritten(d documents.Document) []documents.Write {
 	var where documents.Write
 	switch {
 	case s.State == jobs.Waiting:
-		where = documents.Remove(fmt.Sprintf("%s%d.%014d.%d.%s", JobFolder("waiting"),
+		where = documents.DeleteAny(fmt.Sprintf("%s%d.%014d.%d.%s", JobFolder("waiting"),
 			jobs.PriorityMost-s.Priority, s.Due.UnixMilli(), s.Attempt, s.ID))
 	case !s.State.Finished():
-		where = documents.Remove(fmt.Sprintf("%s%s/%s.%d", JobFolder("assigned"), s.Worker, s.ID, s.Attempt))
+		where = documents.DeleteAny(fmt.Sprintf("%s%s/%s.%d", JobFolder("assigned"), s.Worker, s.ID, s.Attempt))
 	}
 	finished := s.State.Finished()
 	s.State, s.Ended = jobs.Cancelled, time.Now()

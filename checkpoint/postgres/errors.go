@@ -26,7 +26,7 @@ func answered(ctx context.Context, err error, c fence.Claim) error {
 		return err
 	case errors.As(err, &pg):
 		return fromServer(pg, err, c)
-	case final(err):
+	case errors.Is(err, checkpoint.ErrCorrupt): // the call itself, not the connection
 		return err
 	}
 	return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
@@ -91,11 +91,6 @@ func down(pg *pgconn.PgError) bool {
 }
 
 func isRefusal(err error) bool {
-	var r *fence.Refusal
-	return errors.As(err, &r)
-}
-
-// final reports whether the error comes from the call itself and not from the connection.
-func final(err error) bool {
-	return errors.Is(err, checkpoint.ErrCorrupt)
+	_, refusal := errors.AsType[*fence.Refusal](err)
+	return refusal
 }

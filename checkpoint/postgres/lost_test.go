@@ -91,7 +91,7 @@ func loseAnswers(t *testing.T, mode pgx.QueryExecMode) {
 	}
 	cp := checkpoint.Checkpoint{
 		Task: "task", Resource: c.Resource, Nonce: "n", Token: c.Token, Run: 1, Round: 1, Rounds: 1,
-		Steps: []string{"book"}, Hash: checkpoint.Hash([]string{"book"}),
+		Steps:  []string{"book"},
 		Status: checkpoint.Running, State: json.RawMessage("{}"),
 	}
 	book := func() error {

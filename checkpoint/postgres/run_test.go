@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -29,7 +30,7 @@ func (backing) Release(context.Context) error     { return nil }
 
 // term makes a term of one hour.
 func term(token fence.Token) *fence.Term {
-	t, _ := fence.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified,
+	t, _ := elector.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified,
 		Holder: "test"}, time.Now(), time.Hour, backing{})
 	return t
 }

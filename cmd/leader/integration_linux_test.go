@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -40,7 +39,7 @@ func siteAt(t *testing.T, program, coordinator string, timeout time.Duration) *s
 }
 
 func (s *site) set(name, value string) {
-	s.env = environ.With(s.env, [][2]string{{name, value}})
+	s.env = supervise.With(s.env, [][2]string{{name, value}})
 }
 
 // leader is one leader process.

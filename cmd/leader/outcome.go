@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
@@ -46,7 +45,7 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	incoming, restore := r.signals.Divert()
 	defer restore()
 	child, p := &supervise.Child{Reaper: r.reaper}, r.program
-	err := child.Start(r.command, environ.Claimed(p.Env, t.Claim()), p.Stdin, p.Stdout, p.Stderr)
+	err := child.Start(r.command, supervise.Claimed(p.Env, t.Claim()), p.Stdin, p.Stdout, p.Stderr)
 	if err != nil {
 		o.failed = err
 		return o, nil

@@ -61,7 +61,7 @@ func lifeOfADocument(s *stage) {
 		s.Errorf("version %d comes twice", second)
 	}
 	d = s.get(s.here, "a")
-	if kept := s.change(s.here, documents.Keep(d))[0]; kept != 0 {
+	if kept := s.change(s.here, documents.Check(d))[0]; kept != 0 {
 		s.Errorf("keeping returned version %d", kept)
 	}
 	s.change(s.here, documents.Delete(d))
@@ -69,7 +69,7 @@ func lifeOfADocument(s *stage) {
 	s.change(s.here, documents.Replace(documents.Document{Path: s.at("a")}, []byte("three")))
 	s.holds("a", "three")
 	s.change(s.here, documents.Replace(s.get(s.here, "a"), []byte("four")), documents.Create(s.at("b"), nil))
-	s.change(s.there, documents.Remove(s.at("b")), documents.Keep(s.get(s.here, "a")))
+	s.change(s.there, documents.DeleteAny(s.at("b")), documents.Check(s.get(s.here, "a")))
 	s.missing("b")
 	all, err := s.there.Get(s.ctx, documents.At(s.at("none"), s.at("a"), s.at("none")))
 	if err != nil || len(all) != 3 || all[0].Exists() || !all[1].Exists() || all[2].Exists() {
@@ -101,10 +101,10 @@ func otherVersionIsConflict(s *stage) {
 		documents.Create(s.at("a"), []byte("bad")),
 		documents.Replace(old, []byte("bad")),
 		documents.Delete(old),
-		documents.Keep(old),
+		documents.Check(old),
 		documents.Delete(documents.Document{Path: s.at("none"), Version: 1}),
-		documents.Keep(documents.Document{Path: s.at("none"), Version: 1}),
-		documents.Remove(s.at("none")),
+		documents.Check(documents.Document{Path: s.at("none"), Version: 1}),
+		documents.DeleteAny(s.at("none")),
 		documents.Replace(documents.Document{Path: s.at("none"), Version: 1}, []byte("bad")),
 	} {
 		s.fails(documents.ErrConflict, documents.Change{Writes: []documents.Write{w}})
@@ -121,7 +121,7 @@ func changeIsWhole(s *stage) {
 		documents.Replace(a, []byte("bad")), documents.Create(s.at("c"), nil),
 	}
 	for _, bad := range []documents.Write{
-		documents.Keep(b), documents.Delete(b), documents.Create(s.at("b"), nil),
+		documents.Check(b), documents.Delete(b), documents.Create(s.at("b"), nil),
 	} {
 		s.fails(documents.ErrConflict, documents.Change{Writes: append([]documents.Write{bad}, good...)})
 		s.fails(documents.ErrConflict, documents.Change{Writes: append(slices.Clone(good), bad)})
@@ -129,7 +129,7 @@ func changeIsWhole(s *stage) {
 	s.holds("a", "")
 	s.missing("c")
 	b = s.get(s.here, "b")
-	s.change(s.here, documents.Delete(a), documents.Keep(b), documents.Create(s.at("moved/a"), a.Data))
+	s.change(s.here, documents.Delete(a), documents.Check(b), documents.Create(s.at("moved/a"), a.Data))
 	s.missing("a")
 	s.holds("moved/a", "")
 }
@@ -208,7 +208,7 @@ func badChangesAreRefused(s *stage) {
 		many,
 		{documents.Create(s.at("a"), nil), documents.Create(s.at("a"), nil)},
 		{documents.Delete(documents.Document{Path: s.at("a")})},
-		{documents.Keep(documents.Document{Path: s.at("a")})},
+		{documents.Check(documents.Document{Path: s.at("a")})},
 		{{Path: s.at("a")}},
 		{{Path: s.at("a"), Kind: documents.KindPut, Version: -1}},
 	} {

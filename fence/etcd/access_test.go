@@ -11,12 +11,12 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 )
 
 func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
-	server := clustertest.WithUsers(t)
-	c := openWith(t, "etcd://"+clustertest.Login+server.Addr(), 2*time.Second, nil)
+	server := etcdtest.WithUsers(t)
+	c := openWith(t, "etcd://"+etcdtest.Login+server.Addr(), 2*time.Second, nil)
 	term := electiontest.Win(t, c, "orders", "a")
 	until := time.Now().Add(4 * time.Second) // tokens of users last one second
 	electiontest.Eventually(t, "the term is confirmed with a new token", func() bool {
@@ -29,8 +29,8 @@ func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
 
 // A guard that nobody asks for a while is idle.
 func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
-	server := clustertest.WithUsers(t)
-	url := "etcd://" + clustertest.Login + server.Addr()
+	server := etcdtest.WithUsers(t)
+	url := "etcd://" + etcdtest.Login + server.Addr()
 	c, idle := openWith(t, url, time.Minute, nil), openWith(t, url, time.Minute, nil)
 	term := electiontest.Win(t, c, "orders", "a")
 	until := time.Now().Add(3 * time.Second) // tokens of users last one second
@@ -48,11 +48,11 @@ func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
 }
 
 func TestWrongCredentialsAndForeignPrefixesAreRefusedAtOnce(t *testing.T) {
-	server := clustertest.WithUsers(t)
+	server := etcdtest.WithUsers(t)
 	for url, want := range map[string]error{
-		"etcd://app:wrong@" + server.Addr():                   rpctypes.ErrAuthFailed,
-		"etcd://" + server.Addr():                             rpctypes.ErrUserEmpty,
-		"etcd://" + clustertest.Login + server.Addr() + "/eu": rpctypes.ErrPermissionDenied,
+		"etcd://app:wrong@" + server.Addr():                rpctypes.ErrAuthFailed,
+		"etcd://" + server.Addr():                          rpctypes.ErrUserEmpty,
+		"etcd://" + etcdtest.Login + server.Addr() + "/eu": rpctypes.ErrPermissionDenied,
 	} {
 		start := time.Now()
 		c, err := Open(t.Context(), url, Options{SessionTimeout: 30 * time.Second})
@@ -69,7 +69,7 @@ func TestWrongCredentialsAndForeignPrefixesAreRefusedAtOnce(t *testing.T) {
 }
 
 func TestAClientCertificateIsEnoughOverTLS(t *testing.T) {
-	server := clustertest.WithTLS(t)
+	server := etcdtest.WithTLS(t)
 	c := openWith(t, "etcds://"+server.Addr+"/tls"+server.All, 10*time.Second, nil)
 	electiontest.Win(t, c, "orders", "a")
 	for what, url := range map[string]string{

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // candidate is a key in an election. Its token is the create revision.
@@ -26,48 +25,41 @@ type candidate struct {
 func (e *candidate) Leave() { e.s.Leave(e.Key) }
 
 // exists compares the key with the one that was enrolled.
-func (e *candidate) exists() clientv3.Cmp { return cluster.Holds(e.Key, e.Token()) }
+func (e *candidate) exists() clientv3.Cmp { return holds(e.Key, e.Token()) }
 
-// opsMost is how many operations a transaction may have: less than etcd's default of 128.
-const opsMost = 100
+// Enrol implements campaign.Candidate: it creates the key.
+func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) {
+	return ask(ctx, e.s.c, "enrol in the election of "+string(e.Resource), e.create)
+}
 
-// exist tells which of these candidates exist, and the Raft term of the cluster. It makes one
-// linearizable read at least: of the issuer's key, which is there without candidates, too.
-func (c *Coordinator) exist(
-	ctx context.Context, all []*candidate,
-) (there map[string]bool, term uint64, err error) {
-	there = make(map[string]bool, len(all))
-	for first := true; first || len(all) > 0; first = false {
-		some := all[:min(len(all), opsMost)]
-		all = all[len(some):]
-		gets := []clientv3.Op{clientv3.OpGet(c.client.IssuerKey(), clientv3.WithKeysOnly())}
-		for _, e := range some {
-			gets = append(gets, clientv3.OpGet(e.Key, clientv3.WithKeysOnly()))
-		}
-		resp, err := c.client.Txn(ctx).Then(gets...).Commit()
-		if err != nil {
-			return nil, 0, err
-		}
-		term = resp.Header.RaftTerm
-		for i, e := range some {
-			kvs := resp.Responses[i+1].GetResponseRange().Kvs
-			there[e.Key] = len(kvs) == 1 && kvs[0].CreateRevision == int64(e.Token())
-		}
+// create returns the token. An earlier try whose reply was lost has created the key already: it is
+// found, not made twice.
+func (e *candidate) create(ctx context.Context) (fence.Token, error) {
+	unready := value{Holder: e.Holder}.String()
+	resp, err := e.s.c.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(e.Key), "=", 0)).
+		Then(clientv3.OpPut(e.Key, unready, clientv3.WithLease(e.s.lease))).
+		Else(clientv3.OpGet(e.Key)).
+		Commit()
+	switch {
+	case err != nil:
+		return 0, err
+	case resp.Succeeded:
+		return fence.Token(resp.Header.Revision), nil
 	}
-	return there, term, nil
+	return fence.Token(resp.Responses[0].GetResponseRange().Kvs[0].CreateRevision), nil
 }
 
 // Await implements campaign.Candidate. The lease was renewed less than half of its time ago then.
 func (e *candidate) Await(ctx context.Context) (issuer fence.Issuer, renewed time.Time, err error) {
 	for {
-		at, err := cluster.Ask(ctx, e.s.c.client, "read the election of "+string(e.Resource),
-			e.position)
+		at, err := ask(ctx, e.s.c, "read the election of "+string(e.Resource), e.position)
 		if err != nil {
 			return "", time.Time{}, err
 		}
 		if at.before == nil {
 			// So that a change of documents under this term need not look it up.
-			e.s.c.documents.leading.Won(e.Claim(at.issuer), e.Key)
+			e.s.c.documents.known.Won(e.Claim(at.issuer), e.Key)
 			renewed, err := e.s.Renewed(ctx)
 			return at.issuer, renewed, err
 		}
@@ -84,19 +76,19 @@ type position struct {
 	revision int64
 }
 
-// position reads who is next ahead. cluster.ErrGone: the candidate is not in the election any more.
+// position reads who is next ahead. errGone: the candidate is not in the election any more.
 func (e *candidate) position(ctx context.Context) (position, error) {
 	c := e.s.c
-	nearest := clientv3.OpGet(c.client.Election(e.Resource), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+	nearest := clientv3.OpGet(c.election(e.Resource), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 		clientv3.WithMaxCreateRev(int64(e.Token())), clientv3.WithLimit(2),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
 	resp, err := c.client.Txn(ctx).If(e.exists()).
-		Then(nearest, clientv3.OpGet(c.client.IssuerKey())).Commit()
+		Then(nearest, clientv3.OpGet(c.issuerKey())).Commit()
 	if err != nil {
 		return position{}, err
 	}
 	if !resp.Succeeded {
-		return position{}, cluster.ErrGone
+		return position{}, errGone
 	}
 	at := position{revision: resp.Header.Revision}
 	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
@@ -104,12 +96,12 @@ func (e *candidate) position(ctx context.Context) (position, error) {
 		case string(kv.Key) == e.Key:
 		case kv.CreateRevision == int64(e.Token()):
 			return position{}, fmt.Errorf("%w: %s and %s have %s; delete one of them",
-				cluster.ErrShared, e.Key, kv.Key, e.Token())
+				errShared, e.Key, kv.Key, e.Token())
 		default:
 			at.before = kv
 		}
 	}
-	at.issuer, err = c.client.ReadIssuer(ctx, resp, 1)
+	at.issuer, err = c.readIssuer(ctx, resp, 1)
 	return at, err
 }
 
@@ -121,7 +113,7 @@ func (e *candidate) wait(ctx context.Context, at position) error {
 	defer stop()
 	ahead := e.s.c.deletion(ctx, string(at.before.Key), at.revision+1)
 	own := e.s.c.deletion(ctx, e.Key, at.revision+1)
-	defer cluster.Calm(ctx)()
+	defer calm(ctx)()
 	for {
 		again := time.NewTimer(e.s.Timeout/2 + rand.N(e.s.Timeout/2))
 		select {
@@ -149,9 +141,9 @@ func (e *candidate) wait(ctx context.Context, at position) error {
 // unchanged reports whether the candidate and the one ahead of it still exist, in a linearizable
 // read of a single key. The position is a read of the whole election.
 func (e *candidate) unchanged(ctx context.Context, at position) bool {
-	ctx, cancel := context.WithTimeout(ctx, e.s.c.client.RequestTimeout()/2)
+	ctx, cancel := context.WithTimeout(ctx, e.s.c.frame.RequestTimeout()/2)
 	defer cancel()
-	before := cluster.Holds(string(at.before.Key), fence.Token(at.before.CreateRevision))
+	before := holds(string(at.before.Key), fence.Token(at.before.CreateRevision))
 	resp, err := e.s.c.client.Txn(ctx).If(e.exists(), before).
 		Then(clientv3.OpGet(e.Key, clientv3.WithCountOnly())).Commit()
 	return err == nil && resp.Succeeded

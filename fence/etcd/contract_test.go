@@ -19,9 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/cluster"
-	"github.com/ringfence/ringfence/internal/cluster/clustertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
 )
@@ -42,7 +41,7 @@ func faultyHarness(t *testing.T) (fencetest.Harness, func(fence.Coordinator) *fa
 	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	server := serverstest.SharedEtcd(t).Addr()
-	admin := clustertest.Connect(t, server)
+	admin := etcdtest.Connect(t, server)
 	var mu sync.Mutex
 	clients := map[fence.Coordinator]*faulty{}
 	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
@@ -70,7 +69,7 @@ func faultyHarness(t *testing.T) (fencetest.Harness, func(fence.Coordinator) *fa
 		},
 		LoseReply: func(_ testing.TB, c fence.Coordinator) { of(c).loseReply.Store(true) },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
-			deleteCandidate(t, admin, cluster.Layout{Prefix: "/contract"}.Election(r), token)
+			deleteCandidate(t, admin, layout{"/contract"}.election(r), token)
 		},
 		Forget:   func(t testing.TB) { compact(t, admin) },
 		Sessions: func(t testing.TB, rs ...fence.Resource) int { return leases(t, admin, rs) },
@@ -135,12 +134,8 @@ func (f *faulty) lose(
 // openWith opens a coordinator and closes it with the test.
 func openWith(t testing.TB, url string, timeout time.Duration, change func(*clientv3.Config)) *Coordinator {
 	t.Helper()
-	a, err := cluster.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for {
-		c, err := open(t.Context(), a, Options{SessionTimeout: timeout}, change)
+		c, err := open(t.Context(), url, Options{SessionTimeout: timeout}, change)
 		if err == nil {
 			t.Cleanup(func() { c.Close() })
 			return c
@@ -179,16 +174,16 @@ func compact(t testing.TB, admin *clientv3.Client) {
 // leases counts the leases of the candidates of these elections.
 func leases(t testing.TB, admin *clientv3.Client, rs []fence.Resource) int {
 	t.Helper()
-	layout := cluster.Layout{Prefix: "/contract"}
+	at := layout{"/contract"}
 	// With the values, because etcd 3.7 returns no lease with a key alone.
-	all, err := admin.Get(t.Context(), layout.Prefix+"/elections/", clientv3.WithPrefix())
+	all, err := admin.Get(t.Context(), at.prefix+"/elections/", clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := map[int64]bool{}
 	for _, kv := range all.Kvs {
 		if slices.ContainsFunc(rs, func(r fence.Resource) bool {
-			return strings.HasPrefix(string(kv.Key), layout.Election(r))
+			return strings.HasPrefix(string(kv.Key), at.election(r))
 		}) {
 			found[kv.Lease] = true
 		}

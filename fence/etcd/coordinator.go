@@ -2,15 +2,21 @@ package etcd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // Options change how a Coordinator works. The zero value is good.
@@ -26,30 +32,26 @@ type Options struct {
 
 var (
 	// ErrClosed is returned by calls on a closed Coordinator.
-	ErrClosed = cluster.ErrClosed
+	ErrClosed = campaign.ErrClosed
 	// ErrUnreachable is returned when no member has answered in time.
-	ErrUnreachable = cluster.ErrUnreachable
+	ErrUnreachable = campaign.ErrUnreachable
 )
 
 // Coordinator holds elections in one etcd cluster. Its methods may be called from any goroutine.
 // Close it.
 type Coordinator struct {
-	client  *cluster.Client
-	timeout time.Duration // of sessions, as asked for
-	log     *slog.Logger
-	ctx     context.Context // ends at Close with ErrClosed
-
+	layout
+	client    *clientv3.Client
+	logins    *login
+	close     func() error // of both, once
+	frame     *campaign.Frame
 	campaigns *campaign.Campaigns[*session, *candidate]
 	documents *store
-
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup // campaigns, terms, watches and sessions
 
 	woken func(r fence.Resource, holder string) // for tests: a watch has woken a candidate
 }
 
-var _ fence.Coordinator = (*Coordinator)(nil)
+var _ documents.Coordinator = (*Coordinator)(nil)
 
 // Open connects to the cluster that the URL names and makes sure that it has an issuer. The form is
 //
@@ -61,33 +63,27 @@ var _ fence.Coordinator = (*Coordinator)(nil)
 // presents the client certificate if there is one. Open fails if no member answers within the
 // session timeout, or if etcd refuses the credentials.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
-	a, err := cluster.ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	return open(ctx, a, o, nil)
+	return open(ctx, url, o, nil)
 }
 
 // open is Open. change is for tests.
-func open(
-	ctx context.Context, a cluster.Address, o Options, change func(*clientv3.Config),
-) (*Coordinator, error) {
-	c := &Coordinator{timeout: o.SessionTimeout}
-	if c.timeout <= 0 {
-		c.timeout = cluster.DefaultTimeout
-	}
-	var err error
-	c.client, err = cluster.Open(ctx, a, cluster.Options{
-		Timeout: c.timeout, Logger: o.Logger, Change: change,
-	})
+func open(ctx context.Context, url string, o Options, change func(*clientv3.Config)) (*Coordinator, error) {
+	a, err := form.Parse(url)
 	if err != nil {
 		return nil, err
 	}
-	c.log, c.ctx = c.client.Log, c.client.Context()
-	c.documents = &store{c, cluster.NewLeading(c.client)}
-	c.campaigns = campaign.New(campaign.Options[*session]{
-		Open: c.grant, Closed: c.ctx, Go: c.work.Go, Refused: cluster.Refused, Log: c.log,
+	c := &Coordinator{layout: layout{a.Path}}
+	hosts := strings.Join(a.Hosts, ",")
+	c.frame = campaign.NewFrame(campaign.Settings{
+		Kind: "etcd", Where: hosts, Timeout: o.SessionTimeout, Logger: o.Logger, Refused: refused, Ends: ends,
+		Failure: func(last error) error { return failure(hosts, last) },
 	})
+	c.campaigns = campaign.New(c.frame, c.grant)
+	c.documents = &store{Coordinator: c}
+	if err := c.connect(ctx, a, change); err != nil {
+		c.frame.End()
+		return nil, errors.Join(err, c.logins.close())
+	}
 	if _, err := c.Issuer(ctx); err != nil {
 		_ = c.Close()
 		return nil, err
@@ -95,25 +91,61 @@ func open(
 	return c, nil
 }
 
+// form is the form of a URL.
+var form = campaign.Form{Kind: "etcd", Scheme: "etcd", Port: "2379", BadPart: func(part string) bool {
+	return strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' || r == '%' })
+}}
+
+// connect connects, and logs in if the address has a user.
+func (c *Coordinator) connect(ctx context.Context, a campaign.Address, change func(*clientv3.Config)) error {
+	scheme := "http://"
+	if a.TLS != nil {
+		scheme = "https://"
+	}
+	cfg := clientv3.Config{
+		Context: c.frame.Context(), Username: a.User, Password: a.Password, TLS: a.TLS,
+		DialTimeout: c.frame.RequestTimeout(), DialKeepAliveTime: 10 * time.Second,
+		DialKeepAliveTimeout: 5 * time.Second, MaxCallSendMsgSize: 2 << 20, Logger: zap.NewNop(),
+	}
+	for _, host := range a.Hosts {
+		cfg.Endpoints = append(cfg.Endpoints, scheme+host)
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	c.logins = &login{cfg: cfg}
+	c.logins.cfg.Username, c.logins.cfg.Password = "", ""
+	if cfg.Username != "" {
+		cfg.DialOptions = append(slices.Clone(cfg.DialOptions),
+			grpc.WithChainUnaryInterceptor(c.logins.intercept))
+	}
+	_, err := campaign.Ask(ctx, c.frame, "log in", func(context.Context) (_ any, err error) {
+		c.client, err = clientv3.New(cfg)
+		return nil, err
+	})
+	c.close = sync.OnceValue(func() error { return errors.Join(c.client.Close(), c.logins.close()) })
+	return err
+}
+
 // Close loses the terms that were won here (their cause matches fence.ErrResigned), ends the
 // campaigns with ErrClosed, and waits for every goroutine. It does not wait for the holders' work:
 // resign first.
 func (c *Coordinator) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.client.End()
-	c.work.Wait() // sessions revoke their leases
-	return c.client.Close()
+	c.frame.End()
+	c.frame.Wait() // sessions revoke their leases
+	if err := c.close(); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("close the etcd client: %w", err)
+	}
+	return nil
 }
 
-// begin starts something that Close waits for. Call c.work.Done when it has ended.
-func (c *Coordinator) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ErrClosed
-	}
-	c.work.Add(1)
-	return nil
+// Campaign implements fence.Elector. While no member answers it keeps trying; if ctx ends then, the
+// error has the last failure.
+func (c *Coordinator) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+	return c.campaigns.Campaign(ctx, r, holder)
+}
+
+// ask is campaign.Ask.
+func ask[T any](ctx context.Context, c *Coordinator, what string, try func(context.Context) (T, error)) (T, error) {
+	return campaign.Ask(ctx, c.frame, what, try)
 }

@@ -3,7 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,7 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cluster"
+	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // Documents returns the documents in the cluster: the keys <prefix>/documents/<path>. A document's
@@ -21,18 +21,13 @@ import (
 // (--max-request-bytes).
 func (c *Coordinator) Documents() documents.Store { return c.documents }
 
-var _ documents.Coordinator = (*Coordinator)(nil)
-
-// documentsLimit is how many bytes of data a change may have.
-const documentsLimit = 1_500_000
+// maxData is how many bytes of data a change may have.
+const maxData = 1_500_000
 
 type store struct {
-	c       *Coordinator
-	leading *cluster.Leading
+	*Coordinator
+	known campaign.Known // claims with the keys of their candidates
 }
-
-// key returns the key of a document, or of a folder.
-func (s *store) key(path string) string { return s.c.client.Documents() + path }
 
 // errChanged: a candidate changed between two reads. Look again.
 var errChanged = errors.New("the election has changed meanwhile")
@@ -48,14 +43,12 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 	}
 	all := make([]documents.Document, 0, len(r.Paths))
 	for rest := r.Paths; ; {
-		some := rest[:min(len(rest), opsMost)]
-		got, err := cluster.Ask(ctx, s.c.client, "read documents", func(
-			ctx context.Context,
-		) ([]documents.Document, error) {
+		some := rest[:min(len(rest), maxOps)]
+		got, err := ask(ctx, s.Coordinator, "read documents", func(ctx context.Context) ([]documents.Document, error) {
 			return s.get(ctx, r.While, some)
 		})
 		if err != nil {
-			return nil, documentError(err)
+			return nil, err
 		}
 		all = append(all, got...)
 		if rest = rest[len(some):]; len(rest) == 0 {
@@ -67,46 +60,40 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 func (s *store) get(
 	ctx context.Context, while []fence.Claim, paths []string,
 ) ([]documents.Document, error) {
-	var leads []clientv3.Cmp
-	for _, claim := range while {
-		key, err := s.leading.Candidate(ctx, claim)
-		if err != nil {
-			return nil, err
-		}
-		leads = append(leads, s.leading.Conditions(claim, key)...)
+	leads, err := s.leads(ctx, while)
+	if err != nil {
+		return nil, err
 	}
 	var gets []clientv3.Op
 	for _, p := range paths {
 		gets = append(gets, clientv3.OpGet(s.key(p)))
 	}
-	resp, err := s.c.client.Txn(ctx).If(leads...).Then(gets...).Commit()
+	resp, err := s.client.Txn(ctx).If(leads...).Then(gets...).Commit()
 	if err != nil {
 		return nil, err
 	}
 	// A cluster that was restored from a snapshot has the keys, and another id.
 	if !resp.Succeeded || slices.ContainsFunc(while, func(claim fence.Claim) bool {
-		return cluster.CheckCluster(claim.Issuer, resp.Header) != nil
+		return checkCluster(claim.Issuer, resp.Header) != nil
 	}) {
-		for _, claim := range while {
-			s.leading.Forget(claim.Resource)
-			if _, err := s.leading.Find(ctx, claim); err != nil {
-				return nil, err // which says why
-			}
+		if err := s.refuse(ctx, while); err != nil {
+			return nil, err
 		}
 		return nil, errChanged
 	}
 	all := make([]documents.Document, len(paths))
 	for i, p := range paths {
-		all[i] = documents.Document{Path: p}
-		if kvs := resp.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
-			all[i] = document(p, kvs[0])
-		}
+		all[i] = document(p, resp.Responses[i].GetResponseRange().Kvs)
 	}
 	return all, nil
 }
 
-func document(path string, kv *mvccpb.KeyValue) documents.Document {
-	return documents.Document{Path: path, Data: kv.Value, Version: kv.ModRevision}
+// document makes a document of what was read of its key.
+func document(path string, kvs []*mvccpb.KeyValue) documents.Document {
+	if len(kvs) == 0 {
+		return documents.Document{Path: path}
+	}
+	return documents.Document{Path: path, Data: kvs[0].Value, Version: kvs[0].ModRevision}
 }
 
 // Names implements documents.Store.
@@ -120,13 +107,11 @@ func (s *store) list(ctx context.Context, folder string) (names []string, revisi
 	if err := documents.CheckFolder(folder); err != nil {
 		return nil, 0, err
 	}
-	resp, err := cluster.Ask(ctx, s.c.client, "list "+folder, func(
-		ctx context.Context,
-	) (*clientv3.GetResponse, error) {
-		return s.c.client.Get(ctx, s.key(folder)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	resp, err := ask(ctx, s.Coordinator, "list "+folder, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return s.client.Get(ctx, s.key(folder)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	})
 	if err != nil {
-		return nil, 0, documentError(err)
+		return nil, 0, err
 	}
 	for _, kv := range resp.Kvs {
 		if name, inside := s.nameIn(folder, kv); inside {
@@ -142,20 +127,57 @@ func (s *store) nameIn(folder string, kv *mvccpb.KeyValue) (name string, inside 
 	return name, !strings.Contains(name, "/")
 }
 
-// documentError translates an error of a call that has changed nothing.
-func documentError(err error) error {
-	if errors.Is(err, cluster.ErrUnreachable) {
-		return fmt.Errorf("%w: %w", documents.ErrUnreachable, err)
-	}
-	return err
+// WatchNames implements documents.Store. It lists the folder once and then follows the changes. It
+// lists it again when the watch ends, as after a compaction or when a member has lost its leader.
+func (s *store) WatchNames(ctx context.Context, folder string, each func([]string) error) error {
+	tell := campaign.OnOther(each)
+	return s.frame.Repeat(ctx, "the folder "+folder, func(ctx context.Context) error {
+		list, revision, err := s.list(ctx, folder)
+		if err != nil {
+			return err
+		}
+		names := map[string]bool{}
+		for _, name := range list {
+			names[name] = true
+		}
+		if err := tell(slices.Sorted(maps.Keys(names))); err != nil {
+			return err
+		}
+		return s.follow(ctx, s.key(folder)+"/", revision+1, func(events []*clientv3.Event) error {
+			for _, e := range events {
+				if name, inside := s.nameIn(folder, e.Kv); inside && e.Type == clientv3.EventTypeDelete {
+					delete(names, name)
+				} else if inside {
+					names[name] = true
+				}
+			}
+			return tell(slices.Sorted(maps.Keys(names)))
+		}, clientv3.WithPrefix())
+	})
 }
 
-// refusalOf returns why a claim does not lead, or nil if it does.
-func (s *store) refusalOf(ctx context.Context, claim fence.Claim) error {
-	_, err := cluster.Ask(ctx, s.c.client, "confirm "+claim.String(), func(
-		ctx context.Context,
-	) (string, error) {
-		return s.leading.Find(ctx, claim)
+// Watch implements documents.Store.
+func (s *store) Watch(ctx context.Context, path string, each func(documents.Document) error) error {
+	if err := documents.CheckPath(path); err != nil {
+		return err
+	}
+	tell := campaign.OnChange(campaign.SameVersion, each)
+	return s.frame.Repeat(ctx, "the document "+path, func(ctx context.Context) error {
+		now, err := ask(ctx, s.Coordinator, "read "+path, func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return s.client.Get(ctx, s.key(path))
+		})
+		if err != nil {
+			return err
+		}
+		if err := tell(document(path, now.Kvs)); err != nil {
+			return err
+		}
+		return s.follow(ctx, s.key(path), now.Header.Revision+1, func(events []*clientv3.Event) error {
+			last := events[len(events)-1]
+			if last.Type == clientv3.EventTypeDelete {
+				return tell(document(path, nil))
+			}
+			return tell(document(path, []*mvccpb.KeyValue{last.Kv}))
+		})
 	})
-	return documentError(err)
 }

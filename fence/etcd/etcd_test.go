@@ -14,8 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cluster"
-	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -42,7 +41,7 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 
 func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 	c, _ := fresh(t, 2*time.Second)
-	admin := clustertest.Connect(t, serverstest.SharedEtcd(t).Addr())
+	admin := etcdtest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	const elections = 250 // more than fit into one transaction
 	terms := make([]*fence.Term, elections)
 	resources := make([]fence.Resource, elections)
@@ -89,9 +88,9 @@ func TestADepositionDoesNotEndALeaseInItsLastSecond(t *testing.T) {
 			return err
 		}))
 	})
-	admin := clustertest.Connect(t, serverstest.SharedEtcd(t).Addr())
+	admin := etcdtest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	kept, gone := electiontest.Win(t, c, "stock", "a"), electiontest.Win(t, c, "orders", "a")
-	deleteCandidate(t, admin, c.client.Election("orders"), gone.Token())
+	deleteCandidate(t, admin, c.election("orders"), gone.Token())
 	electiontest.Eventually(t, "the deposed one knows", func() bool { return gone.State() == fence.Lost })
 	if why := context.Cause(gone.Context()); !errors.Is(why, fence.ErrDeposed) {
 		t.Errorf("it was deposed: %v", why)
@@ -104,13 +103,13 @@ func TestADepositionDoesNotEndALeaseInItsLastSecond(t *testing.T) {
 // Two keys of one transaction have one create revision. Both would lead.
 func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	c, _ := fresh(t, 10*time.Second)
-	admin := clustertest.Connect(t, serverstest.SharedEtcd(t).Addr())
-	dir := c.client.Election("orders")
+	admin := etcdtest.Connect(t, serverstest.SharedEtcd(t).Addr())
+	dir := c.election("orders")
 	_, err := admin.Txn(t.Context()).Then(clientv3.OpPut(dir+"twin1", "{}"), clientv3.OpPut(dir+"twin2", "{}")).Commit()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, leaders, err := c.Leaders(t.Context(), "orders"); !errors.Is(err, cluster.ErrShared) {
+	if _, leaders, err := c.Leaders(t.Context(), "orders"); !errors.Is(err, errShared) {
 		t.Errorf("who leads: %v, %v", leaders, err)
 	}
 	s, err := c.campaigns.Session(t.Context())
@@ -121,7 +120,7 @@ func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	e := s.Candidate("orders", "a")
 	e.Key = dir + "twin1"
 	e.Enrolled(twin)
-	if _, _, err := e.Await(t.Context()); !errors.Is(err, cluster.ErrShared) {
+	if _, _, err := e.Await(t.Context()); !errors.Is(err, errShared) {
 		t.Errorf("a twin leads: %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -18,7 +18,7 @@ import (
 func TestAFrozenMemberSuspendsNoTerm(t *testing.T) {
 	const processes, heartbeats = 6, 4 // later the library has noticed that the member does not answer
 	server := serverstest.Etcd(t, servers.EtcdOptions{Members: 3})
-	leader, _ := leads(t, clustertest.Connect(t, server.Addr()), server.Members, 0)
+	leader, _ := leads(t, etcdtest.Connect(t, server.Addr()), server.Members, 0)
 	var terms []*fence.Term
 	for i := range processes {
 		c := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)

@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -21,7 +21,7 @@ import (
 // not acknowledge it, would leave nobody to lead.
 func TestATermIsKeptWhileEtcdHasNoSpace(t *testing.T) {
 	server := serverstest.Etcd(t, servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "300000"}})
-	admin := clustertest.Connect(t, server.Addr())
+	admin := etcdtest.Connect(t, server.Addr())
 	c := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
 	first, deposed := electiontest.Win(t, c, "orders", "a"), electiontest.Win(t, c, "stock", "a")
 	next := electiontest.Stand(t, openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil), "orders", "b")
@@ -30,7 +30,7 @@ func TestATermIsKeptWhileEtcdHasNoSpace(t *testing.T) {
 	if err := first.Acknowledge(t.Context()); err != nil || first.State() == fence.Lost {
 		t.Fatalf("the first leader is %v: %v", first.State(), err)
 	}
-	deleteCandidate(t, admin, c.client.Election("stock"), deposed.Token())
+	deleteCandidate(t, admin, c.election("stock"), deposed.Token())
 	if err := deposed.Acknowledge(t.Context()); !errors.Is(err, fence.ErrLost) {
 		t.Errorf("a deposed leader acknowledges: %v", err)
 	}
@@ -55,7 +55,7 @@ func TestATermIsKeptWhileEtcdHasNoSpace(t *testing.T) {
 func TestAnErrorSaysWhatToDoIfEtcdHasNoSpace(t *testing.T) {
 	server := serverstest.Etcd(t, servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "300000"}})
 	c := openWith(t, "etcd://"+server.Addr(), 2*time.Second, nil)
-	fill(t, clustertest.Connect(t, server.Addr()))
+	fill(t, etcdtest.Connect(t, server.Addr()))
 	if _, err := c.grant(t.Context()); err == nil || !strings.Contains(err.Error(), "disarm its alarm") {
 		t.Errorf("a session that cannot be opened: %v", err)
 	}

@@ -2,15 +2,35 @@ package etcd
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/backoff"
-	"github.com/ringfence/ringfence/internal/cluster"
+	"github.com/ringfence/ringfence/internal/campaign"
 )
+
+// Issuer implements fence.Observer.
+func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
+	issuer, _, err := c.Leaders(ctx)
+	return issuer, err
+}
+
+// RenewIssuer implements fence.IssuerRenewer.
+func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
+	if _, err := c.Issuer(ctx); err != nil { // do not overwrite a key of another program
+		return "", err
+	}
+	key, id := c.issuerKey(), newIdentity()
+	return ask(ctx, c, "renew the issuer", func(ctx context.Context) (fence.Issuer, error) {
+		resp, err := c.client.Txn(ctx).Then(clientv3.OpPut(key, id), clientv3.OpGet(key)).Commit()
+		if err != nil {
+			return "", err
+		}
+		return c.parseIssuer(resp, 1)
+	})
+}
 
 // Candidates implements fence.Observer.
 func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
@@ -23,15 +43,15 @@ func (c *Coordinator) queue(ctx context.Context, r fence.Resource) ([]fence.Cand
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, 0, err
 	}
-	resp, err := cluster.Ask(ctx, c.client, "list the candidates of "+string(r), func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return c.client.Get(ctx, c.client.Election(r), cluster.ByToken...)
+	resp, err := ask(ctx, c, "list the candidates of "+string(r), func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return c.client.Get(ctx, c.election(r), byToken()...)
 	})
 	if err != nil {
 		return nil, 0, err
 	}
 	queue := make([]fence.Candidate, len(resp.Kvs))
 	for i, kv := range resp.Kvs {
-		queue[i] = cluster.Candidate(kv)
+		queue[i] = parse(kv)
 		queue[i].Ready = queue[i].Ready && i == 0
 	}
 	return queue, resp.Header.Revision, nil
@@ -45,7 +65,7 @@ func (c *Coordinator) Leaders(ctx context.Context, rs ...fence.Resource) (fence.
 			return "", nil, err
 		}
 	}
-	now, err := cluster.Ask(ctx, c.client, "ask who leads", func(ctx context.Context) (leadership, error) {
+	now, err := ask(ctx, c, "ask who leads", func(ctx context.Context) (leadership, error) {
 		return c.leaders(ctx, rs)
 	})
 	return now.issuer, now.leaders, err
@@ -59,32 +79,27 @@ type leadership struct {
 
 func (c *Coordinator) leaders(ctx context.Context, rs []fence.Resource) (now leadership, err error) {
 	var at []clientv3.OpOption // the revision, once it is known
-	for first := true; first || len(rs) > 0; first = false {
-		some := rs[:min(len(rs), opsMost)]
+	for at == nil || len(rs) > 0 {
+		some := rs[:min(len(rs), maxOps)]
 		rs = rs[len(some):]
-		gets := []clientv3.Op{clientv3.OpGet(c.client.IssuerKey(), at...)}
+		gets := []clientv3.Op{clientv3.OpGet(c.issuerKey(), at...)}
 		for _, r := range some {
-			// Two, to notice candidates that share a token.
-			gets = append(gets, clientv3.OpGet(c.client.Election(r), append(slices.Concat(cluster.ByToken, at), clientv3.WithLimit(2))...))
+			gets = append(gets, c.oldest(r, at...))
 		}
 		resp, err := c.client.Txn(ctx).Then(gets...).Commit()
 		if err != nil {
 			return leadership{}, err
 		}
-		if first {
+		if at == nil {
 			at = []clientv3.OpOption{clientv3.WithRev(resp.Header.Revision)}
 		}
-		if now.issuer, err = c.client.ReadIssuer(ctx, resp, 0); err != nil {
+		if now.issuer, err = c.readIssuer(ctx, resp, 0); err != nil {
 			return leadership{}, err
 		}
 		for i := range some {
-			first, err := cluster.First(resp.Responses[i+1].GetResponseRange().Kvs)
+			leader, _, err := first(resp, i+1)
 			if err != nil {
 				return leadership{}, err
-			}
-			var leader fence.Candidate
-			if first != nil {
-				leader = cluster.Candidate(first)
 			}
 			now.leaders = append(now.leaders, leader)
 		}
@@ -101,16 +116,15 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 		return false, nil
 	}
 	sent := false // a delete; if it has no reply and the key is gone, it was ours
-	return cluster.Ask(ctx, c.client, "depose "+t.String(), func(ctx context.Context) (bool, error) {
-		found, err := c.client.Get(ctx, c.client.Election(r), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
-			clientv3.WithMinCreateRev(int64(t)), clientv3.WithMaxCreateRev(int64(t)))
+	return ask(ctx, c, "depose "+t.String(), func(ctx context.Context) (bool, error) {
+		found, err := c.client.Get(ctx, c.election(r), withToken(t)...)
 		if err != nil {
 			return false, err
 		}
 		for _, kv := range found.Kvs {
 			sent = true
 			_, err := c.client.Txn(ctx).
-				If(clientv3.Compare(clientv3.CreateRevision(string(kv.Key)), "=", kv.CreateRevision)).
+				If(holds(string(kv.Key), t)).
 				Then(clientv3.OpDelete(string(kv.Key))).Commit()
 			if err != nil {
 				return false, err
@@ -122,41 +136,45 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 
 // Watch implements fence.Observer.
 func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
-	if err := c.begin(); err != nil {
-		return err
-	}
-	defer c.work.Done()
-	ctx, stop := c.client.WithEnd(ctx)
-	defer stop()
-	var told []fence.Candidate
-	for first, failures := true, 0; ctx.Err() == nil; {
+	tell := campaign.OnOther(each)
+	return c.frame.Repeat(ctx, "the election of "+string(r), func(ctx context.Context) error {
 		queue, revision, err := c.queue(ctx, r)
-		switch {
-		case ctx.Err() != nil:
-		case errors.Is(err, ErrUnreachable):
-			failures++
-			c.log.Warn("cannot watch the election", "resource", r, "error", err)
-			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
-		case err != nil:
-			return err
-		default:
-			if first || !slices.Equal(queue, told) {
-				if err := each(slices.Clone(queue)); err != nil {
-					return err
-				}
-			}
-			first, told, failures = false, queue, 0
-			c.change(ctx, r, revision+1)
+		if err == nil {
+			err = tell(queue)
 		}
-	}
-	return context.Cause(ctx)
+		if err != nil {
+			return err
+		}
+		return c.follow(ctx, c.election(r), revision+1, nil, clientv3.WithPrefix())
+	})
 }
 
-// change waits until an election may have changed: after a change from a revision on, when the
-// watch fails, or after a session timeout in case a notice was lost.
-func (c *Coordinator) change(ctx context.Context, r fence.Resource, from int64) {
-	ctx, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.client.RequestTimeout())
+// follow calls each with the changes of a key, or of a prefix, from a revision on. Without each it returns
+// at the first change. It returns nil when the watch has ended, and after a while in any case, in case a
+// notice was lost.
+func (c *Coordinator) follow(
+	ctx context.Context, key string, from int64, each func([]*clientv3.Event) error, o ...clientv3.OpOption,
+) error {
+	ctx, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.frame.RequestTimeout())
 	defer stop()
-	defer cluster.Calm(ctx)()
-	<-c.client.Watch(ctx, c.client.Election(r), clientv3.WithPrefix(), clientv3.WithRev(from))
+	defer calm(ctx)()
+	for change := range c.client.Watch(ctx, key, append(o, clientv3.WithRev(from))...) {
+		if change.Err() != nil || each == nil {
+			return nil
+		}
+		if len(change.Events) == 0 {
+			continue
+		}
+		if err := each(change.Events); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calm makes what follows last 20 ms at least: a member that has lost its leader cancels each watch
+// at once.
+func calm(ctx context.Context) (end func()) {
+	earliest := time.Now().Add(20 * time.Millisecond)
+	return func() { backoff.Pause(ctx, time.Until(earliest)) }
 }

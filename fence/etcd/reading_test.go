@@ -14,8 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cluster"
-	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/journaltest"
 	"github.com/ringfence/ringfence/internal/servers"
@@ -103,18 +102,18 @@ func TestNeitherOfTwoCandidatesWithOneTokenReadsOrChanges(t *testing.T) {
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir := cluster.Layout{Prefix: prefix}.Election("orders")
-	made, err := clustertest.Connect(t, server).Txn(t.Context()).
+	dir := layout{prefix}.election("orders")
+	made, err := etcdtest.Connect(t, server).Txn(t.Context()).
 		Then(clientv3.OpPut(dir+"twin1", "{}"), clientv3.OpPut(dir+"twin2", "{}")).Commit()
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := under{c.Documents(), term.Claim()}
 	u.claim.Token, u.claim.Candidate = fence.Token(made.Header.Revision), ""
-	if _, err := u.get(t.Context()); !errors.Is(err, cluster.ErrShared) {
+	if _, err := u.get(t.Context()); !errors.Is(err, errShared) {
 		t.Errorf("get: %v", err)
 	}
-	if _, err := u.put(t.Context(), 0, "x"); !errors.Is(err, cluster.ErrShared) {
+	if _, err := u.put(t.Context(), 0, "x"); !errors.Is(err, errShared) {
 		t.Errorf("change: %v", err)
 	}
 }
@@ -144,7 +143,7 @@ func TestAMemberWithoutItsClusterConfirmsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer control.Close()
-	old, err := control.Get(t.Context(), cluster.Layout{Prefix: prefix}.Documents()+"f/a", clientv3.WithSerializable())
+	old, err := control.Get(t.Context(), layout{prefix}.key("f/a"), clientv3.WithSerializable())
 	if err != nil || len(old.Kvs) != 1 {
 		t.Errorf("the member does not answer: %v, %v; this test proves nothing", old, err)
 	}
@@ -200,7 +199,7 @@ func TestACompactionHidesNoChangeFromAWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	compact(t, clustertest.Connect(t, e.Addr()))
+	compact(t, etcdtest.Connect(t, e.Addr()))
 	close(watch)
 	if err := <-ended; err != enough {
 		t.Errorf("the watch ended with %v", err)

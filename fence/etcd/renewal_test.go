@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -56,13 +56,13 @@ func TestARenewalThatOnlyADeposedMemberSawDoesNotCount(t *testing.T) {
 // elect makes another member the leader.
 func elect(t *testing.T, server *servers.Etcd) {
 	t.Helper()
-	admin := clustertest.Connect(t, server.Addr())
+	admin := etcdtest.Connect(t, server.Addr())
 	leader, term := leads(t, admin, server.Members, 0)
 	next, err := admin.Status(t.Context(), others(server, leader)[0].Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = clustertest.Connect(t, leader.Addr()).MoveLeader(t.Context(), next.Header.MemberId)
+	_, err = etcdtest.Connect(t, leader.Addr()).MoveLeader(t.Context(), next.Header.MemberId)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // session is a lease that all candidates of a Coordinator share.
@@ -24,15 +22,15 @@ type session struct {
 
 // grant gets a lease. One whose reply was lost runs out by itself.
 func (c *Coordinator) grant(ctx context.Context) (*session, error) {
-	seconds := int64((c.timeout + time.Second - 1) / time.Second)
-	return cluster.Ask(ctx, c.client, "open a session", func(ctx context.Context) (*session, error) {
+	seconds := int64((c.frame.Timeout + time.Second - 1) / time.Second)
+	return ask(ctx, c, "open a session", func(ctx context.Context) (*session, error) {
 		start := time.Now()
 		lease, err := c.client.Grant(ctx, seconds)
 		if err != nil {
 			return nil, err
 		}
 		ttl := time.Duration(lease.TTL) * time.Second
-		life := campaign.NewLife[*candidate]("etcd", ttl, start)
+		life := campaign.NewLife[*candidate](ttl, start)
 		return &session{Life: life, c: c, lease: lease.ID}, nil
 	})
 }
@@ -40,7 +38,7 @@ func (c *Coordinator) grant(ctx context.Context) (*session, error) {
 // Candidate implements campaign.Session.
 func (s *session) Candidate(r fence.Resource, holder string) *candidate {
 	return &candidate{s: s, Standing: campaign.Standing{
-		Resource: r, Holder: holder, Key: s.c.client.CandidateKey(r, s.lease),
+		Resource: r, Holder: holder, Key: s.c.candidateKey(r, s.lease),
 	}}
 }
 
@@ -56,7 +54,7 @@ func (s *session) Beat(start time.Time) error {
 		return err
 	}
 	s.Confirm(start)
-	ctx, cancel := context.WithTimeout(s.c.ctx, s.Timeout/8)
+	ctx, cancel := context.WithTimeout(s.c.frame.Context(), s.Timeout/8)
 	defer cancel()
 	for _, member := range members {
 		if there[member.Key] {
@@ -66,7 +64,7 @@ func (s *session) Beat(start time.Time) error {
 		}
 	}
 	if err := errors.Join(s.sweep(ctx), publish(ctx, members)); err != nil {
-		s.c.log.Debug("the next heartbeat cleans up", "error", err)
+		s.c.frame.Log.Debug("the next heartbeat cleans up", "error", err)
 	}
 	return nil
 }
@@ -91,7 +89,7 @@ func publish(ctx context.Context, members []*candidate) error {
 func (s *session) renew(
 	limit time.Duration,
 ) (members []*candidate, there map[string]bool, err error) {
-	ctx, cancel := context.WithTimeout(s.c.ctx, limit)
+	ctx, cancel := context.WithTimeout(s.c.frame.Context(), limit)
 	defer cancel()
 	renewal, err := s.c.client.KeepAliveOnce(ctx, s.lease)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -108,11 +106,34 @@ func (s *session) renew(
 	return members, there, err
 }
 
-// errOldRenewal: the member that renewed the lease may have been deposed by then.
-var errOldRenewal = errors.New("etcd has elected another leader, which may not know of the renewal")
+// maxOps is how many operations a transaction may have: less than etcd's default of 128.
+const maxOps = 100
 
-// errLeaseOver is the end of a session whose lease etcd has ended: it was revoked, or ran out.
-var errLeaseOver = fmt.Errorf("%w: etcd has ended the lease", fence.ErrExpired)
+// exist tells which of these candidates exist, and the Raft term of the cluster. It makes one
+// linearizable read at least: of the issuer's key, which is there without candidates, too.
+func (c *Coordinator) exist(
+	ctx context.Context, all []*candidate,
+) (there map[string]bool, term uint64, err error) {
+	there = make(map[string]bool, len(all))
+	for first := true; first || len(all) > 0; first = false {
+		some := all[:min(len(all), maxOps)]
+		all = all[len(some):]
+		gets := []clientv3.Op{clientv3.OpGet(c.issuerKey(), clientv3.WithKeysOnly())}
+		for _, e := range some {
+			gets = append(gets, clientv3.OpGet(e.Key, clientv3.WithKeysOnly()))
+		}
+		resp, err := c.client.Txn(ctx).Then(gets...).Commit()
+		if err != nil {
+			return nil, 0, err
+		}
+		term = resp.Header.RaftTerm
+		for i, e := range some {
+			kvs := resp.Responses[i+1].GetResponseRange().Kvs
+			there[e.Key] = len(kvs) == 1 && kvs[0].CreateRevision == int64(e.Token())
+		}
+	}
+	return there, term, nil
+}
 
 // whyGone says why a key of the session is gone: it was deleted, or the lease has ended. etcd rounds the
 // time that is left down to seconds, so 0 is a lease in its last second, as one of 1 s always is. One that
@@ -144,12 +165,10 @@ func (s *session) sweep(ctx context.Context) error {
 	return nil
 }
 
-// closeTime bounds the last round trip of a session. If it fails, the lease runs out.
-const closeTime = time.Second
-
-// Close implements campaign.Session: it ends the lease at etcd, and with it all candidates.
+// Close implements campaign.Session: it ends the lease at etcd, and with it all candidates. If it fails,
+// the lease runs out.
 func (s *session) Close() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.c.ctx), closeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.c.frame.Context()), time.Second)
 	defer cancel()
 	_, _ = s.c.client.Revoke(ctx, s.lease)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/backoff"
-	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // Watch implements campaign.Candidate: it notices at once that the key is deleted.
@@ -21,7 +20,7 @@ func (e *candidate) Watch(ctx context.Context) {
 		case gone:
 			e.Lose(e.s.whyGone(ctx))
 		case err != nil:
-			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+			backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 		}
 	}
 }
@@ -31,11 +30,11 @@ func (e *candidate) Watch(ctx context.Context) {
 func (e *candidate) deleted(ctx context.Context) (bool, error) {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
-	at, err := cluster.Ask(ctx, e.s.c.client, "read the own candidate", e.position)
+	at, err := ask(ctx, e.s.c, "read the own candidate", e.position)
 	if err != nil {
-		return errors.Is(err, cluster.ErrGone), err
+		return errors.Is(err, errGone), err
 	}
-	defer cluster.Calm(ctx)()
+	defer calm(ctx)()
 	select {
 	case <-e.s.c.deletion(ctx, e.Key, at.revision+1): // or the watch has failed
 	case <-ctx.Done():
@@ -43,25 +42,25 @@ func (e *candidate) deleted(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Acknowledge implements fence.Backing. While etcd has no space left, it only makes sure that the
+// Acknowledge implements elector.Backing. While etcd has no space left, it only makes sure that the
 // term exists: whoever gives up a term then cannot enrol again. The session publishes it later.
 func (e *candidate) Acknowledge(ctx context.Context) error {
-	published, err := cluster.Ask(ctx, e.s.c.client, "acknowledge the term", e.publish)
+	published, err := ask(ctx, e.s.c, "acknowledge the term", e.publish)
 	switch {
-	case errors.Is(err, cluster.ErrGone):
+	case errors.Is(err, errGone):
 		return fence.ErrDeposed
 	case err == nil && !published:
 		e.overdue.Store(true)
-		e.s.c.log.Warn("this leader works, but is not shown as ready",
-			"resource", e.Resource, "token", e.Token(), "error", cluster.ErrNoSpace)
+		e.s.c.frame.Log.Warn("this leader works, but is not shown as ready",
+			"resource", e.Resource, "token", e.Token(), "error", errNoSpace)
 	}
 	return err
 }
 
-// publish shows the leader as ready, unless etcd has no space left. It returns cluster.ErrGone if the
+// publish shows the leader as ready, unless etcd has no space left. It returns errGone if the
 // term is over.
 func (e *candidate) publish(ctx context.Context) (published bool, err error) {
-	ready := cluster.Value{Holder: e.Holder, Ready: true}.String()
+	ready := value{Holder: e.Holder, Ready: true}.String()
 	resp, err := e.s.c.client.Txn(ctx).If(e.exists()).
 		Then(clientv3.OpPut(e.Key, ready, clientv3.WithIgnoreLease())).Commit()
 	switch {
@@ -69,12 +68,12 @@ func (e *candidate) publish(ctx context.Context) (published bool, err error) {
 		_, err = e.position(ctx)
 		return false, err
 	case err == nil && !resp.Succeeded:
-		err = cluster.ErrGone
+		err = errGone
 	}
 	return err == nil, err
 }
 
-// Release implements fence.Backing: it deletes the candidate's key, which no other candidate ever
+// Release implements elector.Backing: it deletes the candidate's key, which no other candidate ever
 // has. If etcd does not answer, the session deletes the key as soon as it does, or the lease runs
 // out.
 func (e *candidate) Release(ctx context.Context) error {
@@ -82,7 +81,7 @@ func (e *candidate) Release(ctx context.Context) error {
 	if e.s.Ended() != nil {
 		return nil // the key is gone with the lease, or will be before anybody leads
 	}
-	_, err := cluster.Ask(ctx, e.s.c.client, "resign",
+	_, err := ask(ctx, e.s.c, "resign",
 		func(ctx context.Context) (*clientv3.DeleteResponse, error) {
 			return e.s.c.client.Delete(ctx, e.Key)
 		})

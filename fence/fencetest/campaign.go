@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // errAgain: the candidacy is gone; the campaign enrols again.
@@ -128,14 +129,14 @@ func (c *Client) win(e *entry, confirmed time.Time) *fence.Term {
 		Resource: e.resource, Token: e.Token, Issuer: c.m.issuer, Holder: e.Holder, Candidate: e.ID,
 	}
 	c.m.mu.Unlock()
-	term, keeper := fence.NewTerm(claim, confirmed, c.m.timeout, &hold{c, e})
+	term, keeper := elector.NewTerm(claim, confirmed, c.m.timeout, &hold{c, e})
 	c.terms.Add(1) // allowed, because the calling Campaign is still counted
 	go c.keep(e, term, keeper)
 	return term
 }
 
 // keep runs until the term is lost or the client is closed.
-func (c *Client) keep(e *entry, term *fence.Term, keeper *fence.Keeper) {
+func (c *Client) keep(e *entry, term *fence.Term, keeper *elector.Keeper) {
 	defer c.terms.Done()
 	for {
 		start := time.Now()
@@ -191,13 +192,13 @@ func (c *Client) waitUpTo(ctx context.Context, changed <-chan struct{}, most tim
 	}
 }
 
-// hold is a fence.Backing: the term's connection to its entry.
+// hold is a elector.Backing: the term's connection to its entry.
 type hold struct {
 	c *Client
 	e *entry
 }
 
-// Acknowledge implements fence.Backing.
+// Acknowledge implements elector.Backing.
 func (h *hold) Acknowledge(ctx context.Context) error {
 	gone := false
 	err := h.c.patiently(ctx, func() {
@@ -212,7 +213,7 @@ func (h *hold) Acknowledge(ctx context.Context) error {
 	return err
 }
 
-// Release implements fence.Backing.
+// Release implements elector.Backing.
 func (h *hold) Release(context.Context) error {
 	err := h.c.roundTrip(func() { h.c.m.remove(h.e) })
 	if errors.Is(err, ErrClosed) {

@@ -147,7 +147,7 @@ var flawsOfCampaigns = []flaw{
 		name: "shortens a holder over the limit", says: "want ErrBadHolder",
 		clause: "a holder over the limit is refused, and nothing is lost",
 		campaign: renamed(func(holder string) string {
-			return holder[:min(len(holder), fence.HolderMost)]
+			return holder[:min(len(holder), fence.MaxHolder)]
 		}),
 	},
 	{

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // shadow is a term of a flawed coordinator. It follows the right one, except where the flaw is.
@@ -12,7 +13,7 @@ type shadow struct {
 	f      *flawed
 	right  *fence.Term
 	term   *fence.Term
-	keeper *fence.Keeper
+	keeper *elector.Keeper
 
 	replies []time.Time // which a flaw reads late; only follow uses it
 }
@@ -25,7 +26,7 @@ func (f *flawed) shadowOf(right *fence.Term) *fence.Term {
 	if f.flaw.claim != nil {
 		f.flaw.claim(&claim)
 	}
-	s.term, s.keeper = fence.NewTerm(claim, s.confirmed(), f.world.timeout, s)
+	s.term, s.keeper = elector.NewTerm(claim, s.confirmed(), f.world.timeout, s)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -77,7 +78,7 @@ func (s *shadow) obey(state fence.State) {
 	}
 }
 
-// Acknowledge implements fence.Backing.
+// Acknowledge implements elector.Backing.
 func (s *shadow) Acknowledge(ctx context.Context) error {
 	if s.f.flaw.acknowledge != nil {
 		return s.f.flaw.acknowledge(s, ctx)
@@ -85,7 +86,7 @@ func (s *shadow) Acknowledge(ctx context.Context) error {
 	return s.right.Acknowledge(ctx)
 }
 
-// Release implements fence.Backing.
+// Release implements elector.Backing.
 func (s *shadow) Release(ctx context.Context) error {
 	if s.f.flaw.release != nil {
 		return s.f.flaw.release(s, ctx)
@@ -97,11 +98,11 @@ func (s *shadow) Release(ctx context.Context) error {
 func (f *flawed) madeUp(ctx context.Context, r fence.Resource, c fence.Candidate) *fence.Term {
 	issuer, _ := f.Coordinator.Issuer(ctx)
 	claim := fence.Claim{Resource: r, Token: c.Token, Issuer: issuer, Holder: c.Holder, Candidate: c.ID}
-	term, _ := fence.NewTerm(claim, time.Now(), f.world.timeout, nothing{})
+	term, _ := elector.NewTerm(claim, time.Now(), f.world.timeout, nothing{})
 	return term
 }
 
-// nothing is a fence.Backing that does nothing.
+// nothing is a elector.Backing that does nothing.
 type nothing struct{}
 
 func (nothing) Acknowledge(context.Context) error { return nil }

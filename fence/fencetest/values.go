@@ -36,9 +36,9 @@ func holderIsAnyText(t testing.TB, h Harness) {
 // holderOfAnyLength leads under the shortest and the longest name.
 func holderOfAnyLength(t testing.TB, h Harness) {
 	s := newStage(t, h)
-	longest := strings.Repeat("\"漢", fence.HolderMost/4) // JSON escapes the quotation mark
-	if len(longest) != fence.HolderMost {
-		t.Fatalf("the longest holder has %d bytes, not %d", len(longest), fence.HolderMost)
+	longest := strings.Repeat("\"漢", fence.MaxHolder/4) // JSON escapes the quotation mark
+	if len(longest) != fence.MaxHolder {
+		t.Fatalf("the longest holder has %d bytes, not %d", len(longest), fence.MaxHolder)
 	}
 	c := s.open()
 	for _, holder := range []string{"", longest} {
@@ -72,8 +72,8 @@ func holderOverTheLimit(t testing.TB, h Harness) {
 	term := s.lead(c, "a")
 	resource := s.resource
 	for _, holder := range []string{
-		strings.Repeat("a", fence.HolderMost+1),
-		strings.Repeat("a", 100*fence.HolderMost), strings.Repeat("a", 4000*fence.HolderMost),
+		strings.Repeat("a", fence.MaxHolder+1),
+		strings.Repeat("a", 100*fence.MaxHolder), strings.Repeat("a", 4000*fence.MaxHolder),
 		"host\xff", "host\x00",
 	} {
 		resource = s.anotherResource()

@@ -10,8 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/campaign"
 	"github.com/ringfence/ringfence/internal/pgcause"
 )
 
@@ -29,70 +30,57 @@ var (
 	errGone = errors.New("the candidate's row is gone")
 )
 
-// ask repeats a round trip until the server answers: for the request timeout, or until ctx ends or
-// the Coordinator is closed. try must be safe to repeat, because an attempt without an answer may
-// have taken effect. what is for the error, which matches ErrUnreachable if the server did not
-// answer.
+// errInstalled: the schema was missing, and is installed now. Try again.
+var errInstalled = errors.New("the schema ringfence_elections was installed")
+
+// ask is campaign.Ask on a connection for calls.
 func ask[T any](
 	ctx context.Context, c *Coordinator, what string, try func(context.Context, *pgx.Conn) (T, error),
 ) (T, error) {
-	return askOn(ctx, c, c.calls, what, try)
+	return askOn(ctx, c, c.calls, what, c.frame.RequestTimeout()/2, try)
 }
 
-// askOn is ask on the connections of a pool.
+// askOn is ask on the connections of a pool, with a limit for each attempt.
 func askOn[T any](
-	ctx context.Context, c *Coordinator, p *pool, what string,
+	ctx context.Context, c *Coordinator, p *pool, what string, limit time.Duration,
 	try func(context.Context, *pgx.Conn) (T, error),
 ) (T, error) {
-	var none T
-	if err := c.begin(); err != nil {
-		return none, err
-	}
-	defer c.work.Done()
-	ctx, stop := c.withClose(ctx)
-	defer stop()
-	bounded, cancel := context.WithTimeout(ctx, c.requestTimeout())
-	defer cancel()
-	var last error
-	for failures := 1; ; failures++ {
-		answer, err := once(bounded, p, c.requestTimeout()/2, try)
+	return campaign.AskWithin(ctx, c.frame, what, limit, func(ctx context.Context) (T, error) {
+		answer, err := use(ctx, p, try)
 		if errors.Is(err, errNotInstalled) {
-			_, err = once(bounded, p, c.requestTimeout()/2, c.install)
-			if err == nil {
-				continue
+			if _, err = use(ctx, p, c.install); err == nil {
+				err = errInstalled
 			}
 		}
-		switch {
-		case err == nil:
-			return answer, nil
-		case refused(err), errors.Is(err, errOver), errors.Is(err, errGone):
-			return none, fmt.Errorf("%s: %w", what, err)
-		case bounded.Err() == nil || last == nil:
-			last = err
-		}
-		backoff.Pause(bounded, backoff.After(failures, 20*time.Millisecond, time.Second))
-		switch {
-		case ctx.Err() != nil:
-			return none, fmt.Errorf("%s: %w (%w)", what, last, context.Cause(ctx))
-		case bounded.Err() != nil:
-			return none, fmt.Errorf("%s: %w within %s: %w", what, ErrUnreachable,
-				c.requestTimeout(), last)
-		}
-	}
+		return answer, err
+	})
 }
 
-// once bounds one round trip.
+// once makes one round trip, bounded by a limit.
 func once[T any](
 	ctx context.Context, p *pool, limit time.Duration,
 	try func(context.Context, *pgx.Conn) (T, error),
+) (T, error) {
+	return campaign.Attempt(ctx, limit, func(ctx context.Context) (T, error) { return use(ctx, p, try) })
+}
+
+// use makes one round trip on a connection of a pool.
+func use[T any](
+	ctx context.Context, p *pool, try func(context.Context, *pgx.Conn) (T, error),
 ) (answer T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	err = p.do(ctx, func(conn *pgx.Conn) error {
 		answer, err = try(ctx, conn)
 		return explain(err)
 	})
 	return answer, err
+}
+
+// perform calls a function of the schema that returns nothing.
+func perform(call string, args ...any) func(context.Context, *pgx.Conn) (struct{}, error) {
+	return func(ctx context.Context, conn *pgx.Conn) (none struct{}, err error) {
+		_, err = conn.Exec(ctx, "select ringfence_elections."+call, args...)
+		return none, err
+	}
 }
 
 // row calls a function of the schema that returns one row.
@@ -119,12 +107,20 @@ func refused(err error) bool {
 	return true
 }
 
+// ends reports an answer after which a call is not repeated: the session or the candidate is gone, or a
+// change of documents was decided, or may have been made.
+func ends(err error) bool {
+	return errors.Is(err, errOver) || errors.Is(err, errGone) ||
+		errors.Is(err, documents.ErrConflict) || errors.Is(err, documents.ErrUnknown)
+}
+
 // broken reports an error after which a connection is of no use, and other connections to the same
 // server probably are of none either.
 func broken(err error) bool {
 	var pg *pgconn.PgError
 	switch {
-	case err == nil, errors.Is(err, errOver), errors.Is(err, errGone), errors.Is(err, errNotInstalled):
+	case err == nil, errors.Is(err, errOver), errors.Is(err, errGone), errors.Is(err, errNotInstalled),
+		errors.Is(err, documents.ErrConflict):
 		return false
 	case !errors.As(err, &pg):
 		return true

@@ -4,29 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Change implements documents.Store. It is one transaction, which keeps the candidates' rows from
 // being deleted until it has committed.
 func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error) {
-	if err := c.Check(); err != nil {
+	if err := campaign.CheckChange(c, maxData); err != nil {
 		return nil, err
-	}
-	bytes := 0
-	for _, w := range c.Writes {
-		bytes += len(w.Data)
-	}
-	if bytes > documentsLimit {
-		return nil, fmt.Errorf("%w: the change has %d bytes, the limit is %d; nothing was sent",
-			documents.ErrTooLarge, bytes, documentsLimit)
 	}
 	if len(c.While) == 0 && len(c.Writes) == 0 {
 		return []int64{}, nil
@@ -39,7 +31,7 @@ func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error)
 	case err != nil:
 		return nil, err
 	case answer.outcome != "done":
-		return nil, refusal(c.While[answer.place-1], answer.standing)
+		return nil, refuse(c.While[answer.place-1], answer.standing)
 	}
 	return answer.versions, nil
 }
@@ -83,46 +75,19 @@ type changed struct {
 
 // send sends a change until the server has certainly received it, and not again. If it returns an
 // error that is not ErrUnknown, nothing has changed.
-func (s *store) send(ctx context.Context, args []any) (answer changed, err error) {
+func (s *store) send(ctx context.Context, args []any) (changed, error) {
 	c := s.c
-	if err := c.begin(); err != nil {
-		return changed{}, err
-	}
-	defer c.work.Done()
-	ctx, stop := c.withClose(ctx)
-	defer stop()
-	bounded, cancel := context.WithTimeout(ctx, c.requestTimeout())
-	defer cancel()
-	for failures := 1; ; failures++ {
-		answer, err = once(bounded, c.calls, c.requestTimeout(), func(
-			ctx context.Context, conn *pgx.Conn,
-		) (a changed, err error) {
-			into := []any{&a.outcome, &a.place, &a.leader, &a.holder, &a.versions}
-			err = row(ctx, conn, into, "change_documents($1, $2, $3, $4, $5, $6, $7, $8, $9)", args...)
-			return a, unanswered(err)
-		})
-		if errors.Is(err, errNotInstalled) {
-			_, err = once(bounded, c.calls, c.requestTimeout()/2, c.install)
+	return askOn(ctx, c, c.calls, "change documents", c.frame.RequestTimeout(), func(
+		ctx context.Context, conn *pgx.Conn,
+	) (a changed, err error) {
+		into := []any{&a.outcome, &a.place, &a.leader, &a.holder, &a.versions}
+		err = row(ctx, conn, into, "change_documents($1, $2, $3, $4, $5, $6, $7, $8, $9)", args...)
+		pg, answered := errors.AsType[*pgconn.PgError](err)
+		if answered && pg.Code == "RFE04" {
+			return a, fmt.Errorf("%w: %s; nothing has changed", documents.ErrConflict, pg.Message)
 		}
-		switch pg, answered := errors.AsType[*pgconn.PgError](err); {
-		case err == nil && answer.outcome != "":
-			return answer, nil
-		case answered && pg.Code == "RFE04":
-			return changed{}, fmt.Errorf("%w: %s; nothing has changed", documents.ErrConflict, pg.Message)
-		case errors.Is(err, documents.ErrUnknown):
-			return changed{}, err
-		case refused(err):
-			return changed{}, fmt.Errorf("change documents: %w", err)
-		}
-		backoff.Pause(bounded, backoff.After(failures, 20*time.Millisecond, time.Second))
-		switch {
-		case ctx.Err() != nil:
-			return changed{}, fmt.Errorf("change documents: %w (last: %w)", context.Cause(ctx), err)
-		case bounded.Err() != nil:
-			return changed{}, fmt.Errorf("%w: change documents: within %s: %w", documents.ErrUnreachable,
-				c.requestTimeout(), err)
-		}
-	}
+		return a, unanswered(err)
+	})
 }
 
 // unanswered marks an error after which the change may have been made. After an answer of the server
@@ -136,36 +101,17 @@ func unanswered(err error) error {
 	return fmt.Errorf("%w: %w", documents.ErrUnknown, err)
 }
 
-// refusal says why a claim does not lead.
-func refusal(c fence.Claim, a standing) error {
-	r := &fence.Refusal{Claim: c}
-	leader := fmt.Sprintf("nobody leads %q now", c.Resource)
+// refuse says why a claim does not lead.
+func refuse(c fence.Claim, a standing) error {
+	var leader fence.Candidate
 	if a.leader != nil && a.holder != nil {
-		leader = fmt.Sprintf("the leader of %q is %s with token %d", c.Resource, *a.holder, *a.leader)
+		leader = fence.Candidate{Token: fence.Token(*a.leader), Holder: *a.holder}
 	}
 	switch a.outcome {
 	case "gone":
-		r.Reason = fence.ReasonStale
-		if a.leader != nil {
-			r.Mark = fence.Token(*a.leader)
-		}
-		r.Message = fmt.Sprintf("stale token: the candidate of %s is gone from its election", c)
-		r.Detail = "its session has expired, or it was deposed or has resigned; " + leader +
-			"; nothing was changed"
-		r.Hint = "this process no longer leads: stop, or campaign for a new token; " +
-			"this one will never be taken again"
+		return refusal.Gone(c, leader)
 	case "other issuer":
-		r.Reason = fence.ReasonOtherIssuer
-		r.Message = fmt.Sprintf("token %s of %q comes from another issuer than this Postgres",
-			c.Token, c.Resource)
-		r.Detail = "their numbers cannot be compared; nothing was changed"
-		r.Hint = "campaign at the same database as this program; " +
-			"if it was rebuilt, the token is worth nothing any more"
-	default:
-		r.Reason = fence.ReasonNotLeader
-		r.Message = fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource)
-		r.Detail = leader + "; nothing was changed"
-		r.Hint = "present the token of a term that was won"
+		return refusal.OtherCoordinator(c, "Postgres", "")
 	}
-	return r
+	return refusal.NotFirst(c, leader, "")
 }

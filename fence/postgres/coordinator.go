@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
 )
@@ -25,51 +25,36 @@ type Options struct {
 
 var (
 	// ErrClosed is returned by calls on a closed Coordinator.
-	ErrClosed = errors.New("the Postgres coordinator is closed")
+	ErrClosed = campaign.ErrClosed
 	// ErrUnreachable is returned when the server has not answered in time.
-	ErrUnreachable = errors.New("the Postgres server did not answer in time")
-)
-
-const (
-	defaultSessionTimeout = 10 * time.Second
-	leastSessionTimeout   = time.Second
-	leastRequestTimeout   = 2 * time.Second
+	ErrUnreachable = campaign.ErrUnreachable
 )
 
 // The connections of a Coordinator: at most so many, opened when they are needed. One more listens.
 const (
-	callsMost = 8
-	beatsMost = 2 // a heartbeat never waits for a call
-	tellsMost = 1
+	maxCalls = 8
+	maxBeats = 2 // a heartbeat never waits for a call
+	maxTells = 1
 )
 
 // Coordinator holds elections in one Postgres database. Its methods may be called from any
 // goroutine. Close it.
 type Coordinator struct {
-	address  address
-	calls    *pool
-	beats    *pool
-	tells    *pool
-	listener *listener
-	teller   *teller
-	timeout  time.Duration // of sessions
-	log      *slog.Logger
-
-	ctx   context.Context // ends at Close with ErrClosed
-	close context.CancelCauseFunc
-
+	address   address
+	calls     *pool
+	beats     *pool
+	tells     *pool
+	listener  *listener
+	teller    *teller
+	frame     *campaign.Frame
 	campaigns *campaign.Campaigns[*session, *candidate]
 	enrolling turns
 	documents *store
 
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup // calls, campaigns, terms, watches, sessions and the listener
-
 	woken func(r fence.Resource, holder string) // for tests: a notice has woken a candidate
 }
 
-var _ fence.Coordinator = (*Coordinator)(nil)
+var _ documents.Coordinator = (*Coordinator)(nil)
 
 // Open connects to the database that the URL names, and installs the schema ringfence_elections if
 // it is missing and the role may create it. Otherwise Open returns a *fence.SetupError that says
@@ -91,27 +76,21 @@ func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 }
 
 func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
+	timeout := o.SessionTimeout
+	if timeout > 0 {
+		timeout = max(timeout, time.Second)
+	}
 	c := &Coordinator{
-		address: a, calls: newPool(a.cfg, callsMost), beats: newPool(a.cfg, beatsMost),
-		tells:   newPool(a.cfg, tellsMost),
-		timeout: o.SessionTimeout, log: o.Logger,
-		enrolling: turns{queue: map[fence.Resource]*queue{}},
+		address: a, calls: newPool(a.cfg, maxCalls), beats: newPool(a.cfg, maxBeats),
+		tells: newPool(a.cfg, maxTells), enrolling: turns{queue: map[fence.Resource]*queue{}},
 	}
-	if c.timeout <= 0 {
-		c.timeout = defaultSessionTimeout
-	}
-	c.timeout = max(c.timeout, leastSessionTimeout)
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	c.log = c.log.With("postgres", a.String())
+	c.frame = campaign.NewFrame(campaign.Settings{
+		Kind: "Postgres", Where: a.String(), Timeout: timeout, Logger: o.Logger, Refused: refused, Ends: ends,
+	})
+	c.campaigns = campaign.New(c.frame, c.openSession)
 	c.listener = &listener{c: c, wanted: map[string]map[*subscription]bool{}}
 	c.teller = &teller{c: c}
-	c.ctx, c.close = context.WithCancelCause(context.Background())
 	c.documents = &store{c}
-	c.campaigns = campaign.New(campaign.Options[*session]{
-		Open: c.openSession, Closed: c.ctx, Go: c.work.Go, Refused: refused, Log: c.log,
-	})
 	if err := c.prepare(ctx); err != nil {
 		_ = c.Close()
 		return nil, err
@@ -149,17 +128,14 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 func (c *Coordinator) install(ctx context.Context, conn *pgx.Conn) (struct{}, error) {
 	err := install(ctx, conn)
 	if err == nil {
-		c.log.Info("the schema ringfence_elections is installed")
+		c.frame.Log.Info("the schema ringfence_elections is installed")
 	}
 	return struct{}{}, err
 }
 
-// requestTimeout is how long a call waits for an answer: a session timeout, 2 s at least.
-func (c *Coordinator) requestTimeout() time.Duration { return max(c.timeout, leastRequestTimeout) }
-
 // tick is how often the next in line looks when it cannot listen.
 func (c *Coordinator) tick() time.Duration {
-	return max(min(c.timeout/10, 500*time.Millisecond), 50*time.Millisecond)
+	return max(min(c.frame.Timeout/10, 500*time.Millisecond), 50*time.Millisecond)
 }
 
 // Close loses the terms that were won here (their cause matches fence.ErrResigned), ends the
@@ -167,31 +143,18 @@ func (c *Coordinator) tick() time.Duration {
 // resign first. If the server does not answer, connections to it are closed in the background,
 // within 15 s.
 func (c *Coordinator) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.close(ErrClosed)
-	c.work.Wait()
+	c.frame.End()
+	c.frame.Wait()
 	c.calls.close()
 	c.beats.close()
 	c.tells.close()
 	return nil
 }
 
-// begin starts something that Close waits for. Call c.work.Done when it has ended.
-func (c *Coordinator) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ErrClosed
-	}
-	c.work.Add(1)
-	return nil
-}
-
-// withClose returns a context that ends with ctx, and with the Coordinator.
-func (c *Coordinator) withClose(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
-	return ctx, func() { unhook(); cancel(nil) }
+// Campaign implements fence.Elector. While the server does not answer it keeps trying; if ctx ends
+// then, the error has the last failure.
+func (c *Coordinator) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
+	return c.campaigns.Campaign(ctx, r, holder)
 }

@@ -17,8 +17,8 @@
 // can depose a leader or hold an election. Fencing works against processes that err, not against
 // those.
 //
-// A Coordinator uses up to two connections for heartbeats, one to listen, and up to four for calls.
-// Its enrolments in one election go one after another, on one of the four.
+// A Coordinator uses up to two connections for heartbeats, one to listen, one to send notices, and up to
+// eight for calls. Its enrolments in one election go one after another, on one of the eight.
 // Behind a pooler such as PgBouncer, add listen=off to the options of the URL. The Coordinator then
 // keeps no state in a connection and works in transaction mode.
 //

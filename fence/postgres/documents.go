@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -12,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // Documents returns the documents in the database: rows of ringfence_elections.document. A version
@@ -20,10 +18,8 @@ import (
 // together.
 func (c *Coordinator) Documents() documents.Store { return c.documents }
 
-var _ documents.Coordinator = (*Coordinator)(nil)
-
-// documentsLimit is how many bytes of data a change may have.
-const documentsLimit = 8 << 20
+// maxData is how many bytes of data a change may have.
+const maxData = 8 << 20
 
 type store struct{ c *Coordinator }
 
@@ -72,9 +68,9 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 		return all, err
 	})
 	if err == nil && is.outcome != "" && is.outcome != "done" {
-		return nil, refusal(r.While[is.place-1], is)
+		return nil, refuse(r.While[is.place-1], is)
 	}
-	return all, documentError(err)
+	return all, err
 }
 
 // Names implements documents.Store.
@@ -82,110 +78,38 @@ func (s *store) Names(ctx context.Context, folder string) ([]string, error) {
 	if err := documents.CheckFolder(folder); err != nil {
 		return nil, err
 	}
-	names, err := ask(ctx, s.c, "list "+folder, func(
-		ctx context.Context, conn *pgx.Conn,
-	) (names []string, err error) {
+	return ask(ctx, s.c, "list "+folder, func(ctx context.Context, conn *pgx.Conn) (names []string, err error) {
 		err = row(ctx, conn, []any{&names}, "list_documents($1)", folder)
 		return names, err
 	})
-	return names, documentError(err)
-}
-
-// documentError translates an error of a call that has changed nothing.
-func documentError(err error) error {
-	if errors.Is(err, ErrUnreachable) {
-		return fmt.Errorf("%w: %w", documents.ErrUnreachable, err)
-	}
-	return err
 }
 
 // WatchNames implements documents.Store. Where notices do not arrive it looks once per tick.
-func (s *store) WatchNames(
-	ctx context.Context, folder string, each func([]string) error,
-) error {
-	first := true
-	var told []string
-	any := func(string) bool { return true }
-	return s.watch(ctx, folder, folder, any, func(ctx context.Context) (tell func() error, err error) {
+func (s *store) WatchNames(ctx context.Context, folder string, each func([]string) error) error {
+	tell := campaign.OnOther(each)
+	all := func(string) bool { return true }
+	return s.c.watch(ctx, "the folder "+folder, channelOf(folder), all, func(
+		ctx context.Context,
+	) (time.Duration, error) {
 		now, err := s.Names(ctx, folder)
-		if err != nil || !first && slices.Equal(now, told) {
-			return nil, err
+		if err == nil {
+			err = tell(now)
 		}
-		return func() error { first, told = false, now; return each(slices.Clone(now)) }, nil
+		return s.c.frame.Timeout, err
 	})
 }
 
 // Watch implements documents.Store, as WatchNames does.
-func (s *store) Watch(
-	ctx context.Context, at string, each func(documents.Document) error,
-) error {
-	told := int64(-1)
-	folder, name := path.Dir(at), path.Base(at)
-	this := func(document string) bool { return document == name }
-	return s.watch(ctx, at, folder, this, func(ctx context.Context) (tell func() error, err error) {
+func (s *store) Watch(ctx context.Context, at string, each func(documents.Document) error) error {
+	tell := campaign.OnChange(campaign.SameVersion, each)
+	this := func(document string) bool { return document == path.Base(at) }
+	return s.c.watch(ctx, "the document "+at, channelOf(path.Dir(at)), this, func(
+		ctx context.Context,
+	) (time.Duration, error) {
 		now, err := s.Get(ctx, documents.At(at))
-		if err != nil || now[0].Version == told {
-			return nil, err
+		if err == nil {
+			err = tell(now[0])
 		}
-		return func() error { told = now[0].Version; return each(now[0]) }, nil
+		return s.c.frame.Timeout, err
 	})
-}
-
-// watch looks now, and after each notice of a document of the folder that concerns it, until ctx ends,
-// what look returns fails, or the server refuses.
-func (s *store) watch(
-	ctx context.Context, what, folder string, concerns func(string) bool,
-	look func(context.Context) (tell func() error, err error),
-) error {
-	c := s.c
-	if err := c.begin(); err != nil {
-		return err
-	}
-	defer c.work.Done()
-	ctx, stop := c.withClose(ctx)
-	defer stop()
-	changed := make(chan struct{}, 1)
-	notices := c.listener.subscribe(channelOf(folder), func(document string) {
-		if document == "" || concerns(document) {
-			kick(changed)
-		}
-	})
-	defer notices.stop()
-	for failures := 0; ctx.Err() == nil; {
-		tell, err := look(ctx)
-		switch {
-		case ctx.Err() != nil:
-		case errors.Is(err, documents.ErrUnreachable):
-			failures++
-			c.log.Warn("cannot watch a document or a folder", "path", what, "error", err)
-			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
-		case err != nil:
-			return err
-		default:
-			failures = 0
-			if tell != nil {
-				if err := tell(); err != nil {
-					return err
-				}
-			}
-			s.await(ctx, notices, changed)
-		}
-	}
-	return context.Cause(ctx)
-}
-
-// await waits until it is time to look again: after a notice, or after a while in case one was lost.
-// Where notices do not arrive, after a tick.
-func (s *store) await(ctx context.Context, notices *subscription, changed <-chan struct{}) {
-	wait := s.c.tick()
-	if notices.listening() {
-		wait = s.c.timeout
-	}
-	next := time.NewTimer(wait)
-	defer next.Stop()
-	select {
-	case <-next.C:
-	case <-changed:
-	case <-ctx.Done():
-	}
 }

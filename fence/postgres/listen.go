@@ -37,7 +37,7 @@ type subscription struct {
 	works   bool                 // the server knows; the listener's mutex guards it
 }
 
-// subscribe calls heard at every notice on a channel until stop. The caller is counted in work.
+// subscribe calls heard at every notice on a channel until stop. The caller is counted (campaign.Frame).
 func (l *listener) subscribe(channel string, heard func(payload string)) *subscription {
 	s := &subscription{l: l, channel: channel, heard: heard}
 	if !l.c.address.listen {
@@ -52,7 +52,7 @@ func (l *listener) subscribe(channel string, heard func(payload string)) *subscr
 	l.change()
 	if !l.running {
 		l.running = true
-		l.c.work.Go(l.run)
+		l.c.frame.Go(l.run)
 	}
 	return s
 }
@@ -85,22 +85,22 @@ func (l *listener) change() {
 
 // run listens until the Coordinator is closed.
 func (l *listener) run() {
-	for failures := 1; l.c.ctx.Err() == nil; failures++ {
+	for failures := 1; l.c.frame.Context().Err() == nil; failures++ {
 		begin := time.Now()
 		err := l.serve()
 		l.deaf()
-		if time.Since(begin) > l.c.timeout {
+		if time.Since(begin) > l.c.frame.Timeout {
 			failures = 1
 		}
-		if l.c.ctx.Err() != nil {
+		if l.c.frame.Context().Err() != nil {
 			return
 		}
-		wait := backoff.After(failures, backoff.Least, backoff.Most)
+		wait := backoff.After(failures, backoff.Min, backoff.Max)
 		if errors.Is(err, errPooler) {
 			wait = time.Hour // the polling is enough
 		}
-		l.c.log.Warn("cannot listen for notices, so elections are polled", "error", err, "in", wait)
-		backoff.Pause(l.c.ctx, wait)
+		l.c.frame.Log.Warn("cannot listen for notices, so elections are polled", "error", err, "in", wait)
+		backoff.Pause(l.c.frame.Context(), wait)
 	}
 }
 
@@ -120,7 +120,7 @@ var errPooler = errors.New("there is a pooler between us and Postgres: " +
 
 // serve listens on one connection until it fails.
 func (l *listener) serve() error {
-	ctx, cancel := context.WithTimeout(l.c.ctx, l.c.requestTimeout())
+	ctx, cancel := context.WithTimeout(l.c.frame.Context(), l.c.frame.RequestTimeout())
 	defer cancel()
 	conn, err := connect(ctx, l.c.address.cfg)
 	if err != nil {
@@ -145,13 +145,13 @@ func (l *listener) serve() error {
 // hear makes the channels that are listened to those that are wanted, and waits for one notice. It
 // returns nil after a while without one, if the connection still works.
 func (l *listener) hear(conn *pgx.Conn, listening map[string]bool) error {
-	limit := l.c.timeout / 2
-	waiting, stop := context.WithTimeout(l.c.ctx, limit)
+	limit := l.c.frame.Timeout / 2
+	waiting, stop := context.WithTimeout(l.c.frame.Context(), limit)
 	defer stop()
 	l.mu.Lock()
 	l.interrupt = stop
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(l.c.ctx, limit)
+	ctx, cancel := context.WithTimeout(l.c.frame.Context(), limit)
 	defer cancel()
 	if err := l.update(ctx, conn, listening); err != nil {
 		return err
@@ -161,14 +161,14 @@ func (l *listener) hear(conn *pgx.Conn, listening map[string]bool) error {
 	case err == nil:
 		l.tell(n.Channel, n.Payload)
 		return nil
-	case l.c.ctx.Err() != nil:
-		return context.Cause(l.c.ctx)
+	case l.c.frame.Context().Err() != nil:
+		return context.Cause(l.c.frame.Context())
 	case waiting.Err() == nil:
 		return err
 	case errors.Is(waiting.Err(), context.Canceled):
 		return nil // wanted has changed
 	}
-	ctx, cancel = context.WithTimeout(l.c.ctx, limit)
+	ctx, cancel = context.WithTimeout(l.c.frame.Context(), limit)
 	defer cancel()
 	return conn.Ping(ctx)
 }

@@ -2,15 +2,34 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/campaign"
 )
+
+// Issuer implements fence.Observer.
+func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
+	issuer, _, err := c.Leaders(ctx)
+	return issuer, err
+}
+
+// RenewIssuer implements fence.IssuerRenewer. Of several at once, one renews and all return what it
+// has made.
+func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
+	before, err := c.Issuer(ctx)
+	if err != nil {
+		return "", err
+	}
+	return ask(ctx, c, "renew the issuer",
+		func(ctx context.Context, conn *pgx.Conn) (fence.Issuer, error) {
+			var issuer string
+			err := row(ctx, conn, []any{&issuer}, "renew_issuer($1)", string(before))
+			return fence.Issuer(issuer), err
+		})
+}
 
 // Candidates implements fence.Observer.
 func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
@@ -108,56 +127,58 @@ func (c *Coordinator) Watch(
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err
 	}
-	if err := c.begin(); err != nil {
-		return err
-	}
-	defer c.work.Done()
-	ctx, stop := c.withClose(ctx)
-	defer stop()
-	changed := make(chan struct{}, 1)
-	notices := c.listener.subscribe(electionChannel+string(r), func(string) { kick(changed) })
-	defer notices.stop()
-	var told []fence.Candidate
-	for first, failures := true, 0; ctx.Err() == nil; {
+	tell := campaign.OnOther(each)
+	all := func(string) bool { return true }
+	return c.watch(ctx, "the election of "+string(r), electionChannel+string(r), all, func(
+		ctx context.Context,
+	) (wait time.Duration, err error) {
 		now, err := c.election(ctx, r)
-		switch {
-		case ctx.Err() != nil:
-		case errors.Is(err, ErrUnreachable):
-			failures++
-			c.log.Warn("cannot watch the election", "resource", r, "error", err)
-			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
-		case err != nil:
-			return err
-		default:
-			if first || !slices.Equal(now.queue, told) {
-				if err := each(slices.Clone(now.queue)); err != nil {
-					return err
-				}
-			}
-			first, told, failures = false, now.queue, 0
-			c.await(ctx, notices, changed, now.wait)
+		if err != nil {
+			return 0, err
 		}
-	}
-	return context.Cause(ctx)
+		wait = min(c.frame.Timeout/4, 2*time.Second)
+		if now.wait > 0 { // a session in it may have expired then
+			wait = max(min(wait, now.wait+time.Millisecond), c.tick())
+		}
+		return wait, tell(now.queue)
+	})
 }
 
-// await waits until it is time to look at an election again: after a notice, when a session in it
-// may have expired, or after a while. Where notices do not arrive, after a tick.
-func (c *Coordinator) await(
-	ctx context.Context, notices *subscription, changed <-chan struct{}, expiry time.Duration,
-) {
-	wait := c.tick()
-	if notices.listening() {
-		wait = min(c.timeout/4, 2*time.Second)
-		if expiry > 0 {
-			wait = max(min(wait, expiry+time.Millisecond), c.tick())
+// watch looks now and after each notice on a channel that concerns it. look returns how long it is until
+// the next look in any case. Where notices do not arrive, that is a tick.
+func (c *Coordinator) watch(
+	ctx context.Context, what, channel string, concerns func(payload string) bool,
+	look func(context.Context) (time.Duration, error),
+) error {
+	changed := make(chan struct{}, 1)
+	var notices *subscription
+	defer func() {
+		if notices != nil {
+			notices.stop()
 		}
-	}
-	next := time.NewTimer(wait)
-	defer next.Stop()
-	select {
-	case <-next.C:
-	case <-changed:
-	case <-ctx.Done():
-	}
+	}()
+	return c.frame.Repeat(ctx, what, func(ctx context.Context) error {
+		if notices == nil {
+			notices = c.listener.subscribe(channel, func(payload string) {
+				if payload == "" || concerns(payload) {
+					kick(changed)
+				}
+			})
+		}
+		wait, err := look(ctx)
+		if err != nil {
+			return err
+		}
+		if !notices.listening() {
+			wait = c.tick()
+		}
+		next := time.NewTimer(wait)
+		defer next.Stop()
+		select {
+		case <-next.C:
+		case <-changed:
+		case <-ctx.Done():
+		}
+		return nil
+	})
 }

@@ -10,11 +10,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// places says where the candidates of a session were at one moment.
-type places struct {
-	issuer fence.Issuer
-	at     map[string]place // by id
-}
+// places says where the candidates of a session were at one moment, by id.
+type places map[string]place
 
 // place is where one candidate was.
 type place struct {
@@ -26,7 +23,7 @@ type place struct {
 
 // of returns the place of a candidate, unless its row is gone.
 func (p places) of(e *candidate) (place, bool) {
-	at, there := p.at[e.Key]
+	at, there := p[e.Key]
 	return at, there && at.token == e.Token()
 }
 
@@ -40,15 +37,15 @@ func readPlaces(ctx context.Context, conn *pgx.Conn, call string, args ...any) (
 	var wait []float64
 	err := row(ctx, conn, []any{&alive, &issuer, &ids, &tokens, &ahead, &wait}, call, args...)
 	if err != nil {
-		return places{}, err
+		return nil, err
 	}
 	if !alive {
-		return places{}, errOver
+		return nil, errOver
 	}
-	found := places{issuer: fence.Issuer(issuer), at: make(map[string]place, len(ids))}
+	found := make(places, len(ids))
 	for i, id := range ids {
-		found.at[id] = place{
-			token: fence.Token(tokens[i]), ahead: int(ahead[i]), issuer: found.issuer,
+		found[id] = place{
+			token: fence.Token(tokens[i]), ahead: int(ahead[i]), issuer: fence.Issuer(issuer),
 			wait: time.Duration(wait[i] * float64(time.Second)),
 		}
 	}
@@ -165,7 +162,7 @@ func (s *session) lookAt(due []*candidate) (places, error) {
 	for i, e := range due {
 		ids[i] = e.Key
 	}
-	return once(s.c.ctx, s.c.beats, s.Timeout/4,
+	return once(s.c.frame.Context(), s.c.beats, s.Timeout/4,
 		func(ctx context.Context, conn *pgx.Conn) (places, error) {
 			return readPlaces(ctx, conn, "look($1, $2)", s.id, ids)
 		})

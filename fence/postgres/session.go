@@ -29,10 +29,10 @@ func newID() string { return strings.ToLower(rand.Text()) }
 // openSession opens a session. One whose reply was lost runs out by itself. It takes the heartbeat's
 // connection, so a role that may not have one more wins nothing that it cannot keep.
 func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
-	s, err := askOn(ctx, c, c.beats, "open a session",
+	s, err := askOn(ctx, c, c.beats, "open a session", c.frame.RequestTimeout()/2,
 		func(ctx context.Context, conn *pgx.Conn) (*session, error) {
 			s := &session{
-				Life: campaign.NewLife[*candidate]("Postgres", c.timeout, time.Now()),
+				Life: campaign.NewLife[*candidate](c.frame.Timeout, time.Now()),
 				c:    c, id: newID(), peek: make(chan struct{}, 1),
 			}
 			_, err := conn.Exec(ctx, "select ringfence_elections.open($1, $2)",
@@ -42,9 +42,9 @@ func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The campaign that calls is still counted in work.
+	// The campaign that calls is still counted.
 	s.notices = c.listener.subscribe(sessionChannel+s.id, s.notice)
-	c.work.Go(s.look)
+	c.frame.Go(s.look)
 	return s, nil
 }
 
@@ -59,7 +59,7 @@ func (s *session) Candidate(r fence.Resource, holder string) *candidate {
 // call, so those that it finds are there as long as the session.
 func (s *session) Beat(start time.Time) error {
 	members := s.Enrolled()
-	found, err := once(s.c.ctx, s.c.beats, s.Timeout/4,
+	found, err := once(s.c.frame.Context(), s.c.beats, s.Timeout/4,
 		func(ctx context.Context, conn *pgx.Conn) (places, error) {
 			return readPlaces(ctx, conn, "beat($1)", s.id)
 		})
@@ -94,7 +94,7 @@ func (s *session) over(err error) error {
 // such a row would hold up the election for as long as the session is renewed.
 func (s *session) sweep(found places) error {
 	var strangers []string
-	for id := range found.at {
+	for id := range found {
 		if !s.Knows(id) {
 			strangers = append(strangers, id)
 		}
@@ -102,11 +102,7 @@ func (s *session) sweep(found places) error {
 	if strangers == nil {
 		return nil
 	}
-	_, err := once(s.c.ctx, s.c.beats, s.Timeout/4,
-		func(ctx context.Context, conn *pgx.Conn) (struct{}, error) {
-			_, err := conn.Exec(ctx, "select ringfence_elections.leave($1, $2)", s.id, strangers)
-			return struct{}{}, err
-		})
+	_, err := once(s.c.frame.Context(), s.c.beats, s.Timeout/4, perform("leave($1, $2)", s.id, strangers))
 	return err
 }
 
@@ -118,15 +114,10 @@ func kick(c chan struct{}) {
 	}
 }
 
-// closeTime bounds the last round trip of a session. If it fails, the session runs out.
-const closeTime = time.Second
-
-// Close implements campaign.Session: it ends the session at the server, and with it all candidates.
+// Close implements campaign.Session: it ends the session at the server, and with it all candidates. If
+// it fails, the session runs out.
 func (s *session) Close() {
 	s.notices.stop()
-	_, _ = once(context.WithoutCancel(s.c.ctx), s.c.beats, closeTime,
-		func(ctx context.Context, conn *pgx.Conn) (struct{}, error) {
-			_, err := conn.Exec(ctx, "select ringfence_elections.close($1)", s.id)
-			return struct{}{}, err
-		})
+	ctx := context.WithoutCancel(s.c.frame.Context())
+	_, _ = once(ctx, s.c.beats, time.Second, perform("close($1)", s.id))
 }

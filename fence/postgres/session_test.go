@@ -179,7 +179,7 @@ func first(t *testing.T, c *Coordinator, b *session, call string) (string, error
 		func(ctx context.Context, conn *pgx.Conn) (places, error) {
 			return readPlaces(ctx, conn, call, b.id)
 		})
-	for _, at := range found.at {
+	for _, at := range found {
 		if at.ahead == 0 {
 			return "b", err
 		}
@@ -368,7 +368,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 // They would wait for each other at the server anyway, on connections that other calls need.
 func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	t.Parallel()
-	const candidates = 3 * callsMost
+	const candidates = 3 * maxCalls
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
 	electiontest.Win(t, c, "orders", "leader")

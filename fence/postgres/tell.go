@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 )
@@ -36,7 +34,7 @@ func channelOf(folder string) string {
 // about returns the notices about writes.
 func about(writes []documents.Write) (all []notice) {
 	for _, w := range writes {
-		if w.Kind != documents.KindKeep {
+		if w.Kind != documents.KindCheck {
 			all = append(all, notice{channelOf(path.Dir(w.Path)), path.Base(w.Path)})
 		}
 	}
@@ -64,19 +62,16 @@ func (t *teller) add(news func()) {
 		t.news, t.vacant = map[notice]bool{}, map[fence.Resource]bool{}
 	}
 	news()
-	if t.running || t.c.begin() != nil {
-		return
+	if !t.running {
+		t.running = t.c.frame.TryGo(t.run)
 	}
-	t.running = true
-	go t.run()
 }
 
-// tellMost bounds one call.
-const tellMost = 2 * time.Second
+// maxTell bounds one call.
+const maxTell = 2 * time.Second
 
 // run sends what there is to send. Close waits for it.
 func (t *teller) run() {
-	defer t.c.work.Done()
 	for {
 		t.mu.Lock()
 		news, vacant := t.news, t.vacant
@@ -98,13 +93,9 @@ func (t *teller) send(news map[notice]bool, vacant map[fence.Resource]bool) {
 	for r := range vacant {
 		elections = append(elections, string(r))
 	}
-	_, err := once(context.WithoutCancel(t.c.ctx), t.c.tells, tellMost, func(
-		ctx context.Context, conn *pgx.Conn,
-	) (struct{}, error) {
-		_, err := conn.Exec(ctx, "select ringfence_elections.tell($1, $2, $3)", channels, payloads, elections)
-		return struct{}{}, err
-	})
+	ctx := context.WithoutCancel(t.c.frame.Context())
+	_, err := once(ctx, t.c.tells, maxTell, perform("tell($1, $2, $3)", channels, payloads, elections))
 	if err != nil {
-		t.c.log.Debug("notices were not sent; whoever waits for them looks later", "error", err)
+		t.c.frame.Log.Debug("notices were not sent; whoever waits for them looks later", "error", err)
 	}
 }

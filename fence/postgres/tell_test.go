@@ -70,7 +70,7 @@ func TestAChangeOfADocumentSendsANoticeAfterItsCommit(t *testing.T) {
 		if got := hears("a document is made"); got != "a" {
 			t.Errorf("the notice is about %q", got)
 		}
-		changes = []documents.Write{documents.Remove("folder/a"), documents.Remove("other/b")}
+		changes = []documents.Write{documents.DeleteAny("folder/a"), documents.DeleteAny("other/b")}
 		if _, err := c.Documents().Change(t.Context(), documents.Change{Writes: changes}); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Acknowledge implements fence.Backing.
+// Acknowledge implements elector.Backing.
 func (e *candidate) Acknowledge(ctx context.Context) error {
 	_, err := ask(ctx, e.s.c, "acknowledge the term",
 		func(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
@@ -30,7 +30,7 @@ func (e *candidate) Acknowledge(ctx context.Context) error {
 	return cmp.Or(e.s.Ended(), fence.ErrDeposed)
 }
 
-// Release implements fence.Backing: it deletes the candidate's row, whose id no other candidate
+// Release implements elector.Backing: it deletes the candidate's row, whose id no other candidate
 // ever has. If the server does not answer, the session deletes the row as soon as it does, or runs
 // out.
 func (e *candidate) Release(ctx context.Context) error {
@@ -38,11 +38,7 @@ func (e *candidate) Release(ctx context.Context) error {
 		e.s.Forget(e.Key)
 		return nil // the row is gone with the session, or will be before anybody leads
 	}
-	_, err := ask(ctx, e.s.c, "resign",
-		func(ctx context.Context, conn *pgx.Conn) (struct{}, error) {
-			_, err := conn.Exec(ctx, "select ringfence_elections.resign($1, $2)", e.s.id, e.Key)
-			return struct{}{}, err
-		})
+	_, err := ask(ctx, e.s.c, "resign", perform("resign($1, $2)", e.s.id, e.Key))
 	e.s.c.teller.resigned(e.Resource)
 	if err == nil || errors.Is(err, ErrClosed) {
 		e.s.Forget(e.Key)

@@ -15,9 +15,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -40,7 +39,7 @@ func fourLetters(t *testing.T, server, word string) string {
 
 func TestRootsKeepElectionsApart(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	one := openFor(t, "zk://"+ensemble+"/deep/er/one", 20*time.Second)
 	two := openFor(t, "zk://"+ensemble+"/deep/er/two", 20*time.Second)
 	first, second := electiontest.Win(t, one, "orders", "a"), electiontest.Win(t, two, "orders", "a")
@@ -65,7 +64,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Error(err)
 	}
-	alice := ensembletest.Connect(t, ensemble)
+	alice := zookeepertest.Connect(t, ensemble)
 	if err := alice.AddAuth("digest", []byte("alice:s:cret")); err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +72,13 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	if len(all) != 7 {
 		t.Fatalf("alice sees %q", all)
 	}
-	nobody, mallory := ensembletest.Connect(t, ensemble), ensembletest.Connect(t, ensemble)
+	nobody, mallory := zookeepertest.Connect(t, ensemble), zookeepertest.Connect(t, ensemble)
 	if err := mallory.AddAuth("digest", []byte("mallory:guess")); err != nil {
 		t.Fatal(err)
 	}
 	for who, conn := range map[string]*zk.Conn{"nobody": nobody, "mallory": mallory} {
 		for _, at := range all {
-			ensembletest.MayDoNothing(t, who, conn, at)
+			zookeepertest.MayDoNothing(t, who, conn, at)
 		}
 	}
 	if again := below(t, alice, "/private"); !slices.Equal(again, all) {
@@ -100,7 +99,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 				strings.Contains(err.Error(), "wr0ng") {
 				t.Errorf("Open returned %v", err)
 			}
-			other := unopened(t, url, o)
+			other := silent(t, url, o)
 			defer other.Close()
 			if _, err := other.Campaign(t.Context(), "orders", "b"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Campaign returned %v", err)
@@ -123,14 +122,14 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	}
 }
 
-// unopened makes a coordinator that has not made a request yet.
-func unopened(t *testing.T, url string, o Options) *Coordinator {
+// silent makes a coordinator that has not made a request yet.
+func silent(t *testing.T, url string, o Options) *Coordinator {
 	t.Helper()
-	client, err := ensemble.New(url, o.forClient())
+	c, err := unopened(url, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newCoordinator(client)
+	return c
 }
 
 // below lists a znode and all below it.
@@ -150,8 +149,8 @@ func below(t *testing.T, conn *zk.Conn, at string) []string {
 // Later sessions do not repeat the warning.
 func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	open, shared := ensembletest.FreshRoot(), ensembletest.FreshRoot()
-	admin := ensembletest.Connect(t, ensemble)
+	open, shared := zookeepertest.FreshRoot(), zookeepertest.FreshRoot()
+	admin := zookeepertest.Connect(t, ensemble)
 	acl := slices.Concat(zk.DigestACL(zk.PermAll, "alice", "secret"),
 		zk.DigestACL(zk.PermCreate|zk.PermRead, "bob", "s3cret"), zk.WorldACL(zk.PermRead))
 	if _, err := admin.Create(shared, nil, zk.FlagPersistent, acl); err != nil {
@@ -162,7 +161,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 		says      string // nothing: no warning
 	}{
 		{"no credentials", "zk://" + ensemble + open, "anybody who reaches this ZooKeeper"},
-		{"credentials", "zk://alice:secret@" + ensemble + ensembletest.FreshRoot(), ""},
+		{"credentials", "zk://alice:secret@" + ensemble + zookeepertest.FreshRoot(), ""},
 		{"a root made without", "zk://alice:secret@" + ensemble + open,
 			"znode=" + open + " others=[world:anyone]"},
 		{"another user's root", "zk://alice:secret@" + ensemble + shared,
@@ -215,7 +214,7 @@ func (s *synchronized) String() string {
 }
 
 func TestCredentialsOutliveAReconnection(t *testing.T) {
-	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://alice:secret@"+r.Addr()+"/again", 20*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
 	r.DropAll()
@@ -293,16 +292,16 @@ func listener(t *testing.T, do func(net.Conn)) string {
 }
 
 func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
-	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	r.Hold()
-	c := unopened(t, "zk://"+r.Addr()+"/patient", Options{SessionTimeout: 5 * time.Second})
+	c := silent(t, "zk://"+r.Addr()+"/patient", Options{SessionTimeout: 5 * time.Second})
 	defer c.Close()
 	won := make(chan error, 1)
 	go func() {
 		_, err := c.Campaign(t.Context(), "orders", "a")
 		won <- err
 	}()
-	ensembletest.Eventually(t, "a silent server is given up, not waited for", func() bool {
+	zookeepertest.Eventually(t, "a silent server is given up, not waited for", func() bool {
 		return r.Accepted() >= 2
 	})
 	r.Pass()

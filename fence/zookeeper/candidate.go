@@ -10,9 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // errGone: the own candidate is gone.
@@ -22,7 +20,7 @@ var errGone = errors.New("the candidate's znode was deleted")
 type candidate struct {
 	campaign.Standing
 	s   *session
-	id  election.GUID
+	id  guid
 	dir string
 
 	name string // of the znode; the campaign's own until the candidate has enrolled
@@ -128,5 +126,3 @@ func (e *candidate) Watch(ctx context.Context) {
 		}
 	}
 }
-
-var _ fence.Backing = (*candidate)(nil)

@@ -10,13 +10,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/campaign"
 )
 
-// foldersMost is how often a change is sent again because a folder was missing. The ensemble deletes
+// maxFolders is how often a change is sent again because a folder was missing. The ensemble deletes
 // an empty one about once a minute.
-const foldersMost = 5
+const maxFolders = 5
 
 // Change implements documents.Store. It is one multi, which first checks that the candidate of each
 // claim exists.
@@ -39,8 +39,11 @@ func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error)
 		case len(results) < len(ops):
 			return nil, s.lost(c, err)
 		case failed < len(c.While):
-			return nil, s.gone(ctx, c.While[failed])
-		case missingFolder(c.Writes[failed-len(c.While)], err) && tries < foldersMost:
+			_, err := ensemble.Ask(ctx, s.client, func(ctx context.Context, session *ensemble.Session) (any, error) {
+				return nil, s.gone(ctx, session, c.While[failed])
+			})
+			return nil, err
+		case missingFolder(c.Writes[failed-len(c.While)], err) && tries < maxFolders:
 			if err := s.makeFolder(ctx, c.Writes[failed-len(c.While)].Path); err != nil {
 				return nil, err
 			}
@@ -51,15 +54,10 @@ func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error)
 }
 
 func (s *store) check(c documents.Change) error {
-	if err := c.Check(); err != nil {
+	if err := campaign.CheckChange(c, maxData); err != nil {
 		return err
 	}
-	bytes := 0
 	for _, w := range c.Writes {
-		if bytes += len(w.Data); bytes > documentsLimit {
-			return fmt.Errorf("%w: the change has more than %d bytes; nothing was sent",
-				documents.ErrTooLarge, documentsLimit)
-		}
 		if w.Version > math.MaxInt32 {
 			return fmt.Errorf("%w: ZooKeeper has never given %s the version %d; nothing was sent",
 				documents.ErrConflict, w.Path, w.Version)
@@ -75,10 +73,10 @@ func (s *store) operations(ctx context.Context, c documents.Change) (all []any, 
 		candidate, err := ensemble.Ask(ctx, s.client, func(
 			ctx context.Context, session *ensemble.Session,
 		) (string, error) {
-			return s.leading.Candidate(ctx, session, claim)
+			return s.candidate(ctx, session, claim)
 		})
 		if err != nil {
-			return nil, documentError(err)
+			return nil, err
 		}
 		all = append(all, ensemble.CheckExists(candidate))
 	}
@@ -91,14 +89,14 @@ func (s *store) operations(ctx context.Context, c documents.Change) (all []any, 
 func (s *store) operation(w documents.Write) any {
 	at, stored := s.znode(w.Path), int32(w.Version-1)
 	switch {
-	case w.Kind == documents.KindKeep:
+	case w.Kind == documents.KindCheck:
 		return &zk.CheckVersionRequest{Path: at, Version: stored}
 	case w.Version == documents.AnyVersion:
 		return &zk.DeleteRequest{Path: at, Version: -1}
 	case w.Kind == documents.KindDelete:
 		return &zk.DeleteRequest{Path: at, Version: stored}
 	case w.Version == 0:
-		return &zk.CreateRequest{Path: at, Data: w.Data, Acl: s.client.ACL(), Flags: zk.FlagPersistent}
+		return &zk.CreateRequest{Path: at, Data: w.Data, Acl: s.client.ACL, Flags: zk.FlagPersistent}
 	}
 	return &zk.SetDataRequest{Path: at, Data: w.Data, Version: stored}
 }
@@ -134,30 +132,16 @@ const largeChange = 64 << 10
 // lost explains a multi without results.
 func (s *store) lost(c documents.Change, err error) error {
 	if errors.Is(err, ensemble.ErrUnanswered) {
-		bytes := 0
-		for _, w := range c.Writes {
-			bytes += len(w.Data)
-		}
-		if bytes > largeChange {
+		if n := campaign.Size(c); n > largeChange {
 			err = fmt.Errorf("%w (the change has %d bytes: a server whose jute.maxbuffer is smaller than "+
-				"that breaks the connection)", err, bytes)
+				"that breaks the connection)", err, n)
 		}
 		return fmt.Errorf("%w: %w", documents.ErrUnknown, err)
 	}
 	if len(c.Writes) > 0 {
 		err = s.client.Explain(s.znode(c.Writes[0].Path), err)
 	}
-	return documentError(err)
-}
-
-// gone refuses a claim whose candidate has led and is gone.
-func (s *store) gone(ctx context.Context, claim fence.Claim) error {
-	_, err := ensemble.Ask(ctx, s.client, func(
-		ctx context.Context, session *ensemble.Session,
-	) (any, error) {
-		return nil, s.leading.Gone(ctx, session, claim)
-	})
-	return documentError(err)
+	return err
 }
 
 // missingFolder reports that a document could not be created because its folder is missing.
@@ -172,7 +156,7 @@ func (s *store) makeFolder(ctx context.Context, document string) error {
 	) (any, error) {
 		return nil, session.EnsureContainer(ctx, path.Dir(s.znode(document)))
 	})
-	return documentError(err)
+	return err
 }
 
 // unchanged translates a definite answer that nothing has changed.

@@ -9,15 +9,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/leak"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
 func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	before := goleak.IgnoreCurrent()
 	c := openFor(t, "zk://"+ensemble+"/closing", time.Minute)
 	electiontest.Win(t, c, "orders", "a")
@@ -26,7 +26,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 		_, err := c.Campaign(context.Background(), "orders", "b")
 		waiting <- err
 	}()
-	ensembletest.Eventually(t, "both are enrolled", func() bool {
+	zookeepertest.Eventually(t, "both are enrolled", func() bool {
 		names, _, _ := admin.Children("/closing/elections/orders")
 		return len(names) == 2
 	})
@@ -42,7 +42,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	// The sessions would last longer without Close.
-	ensembletest.Eventually(t, "nobody is enrolled", func() bool {
+	zookeepertest.Eventually(t, "nobody is enrolled", func() bool {
 		names, _, err := admin.Children("/closing/elections/orders")
 		return err == nil && len(names) == 0
 	})
@@ -50,7 +50,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 
 // So a waiting goroutine reads again, and the library has no watch to set again.
 func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
-	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
 	waiting := make(chan *fence.Term, 1)
@@ -61,19 +61,19 @@ func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 		term, _ := other.Campaign(t.Context(), "orders", "b")
 		waiting <- term
 	}()
-	ensembletest.Eventually(t, "b waits", func() bool {
+	zookeepertest.Eventually(t, "b waits", func() bool {
 		queue, err := c.Candidates(t.Context(), "orders")
 		return err == nil && len(queue) == 2
 	})
 	for range 3 {
 		before := r.Greetings()
 		r.DropAll()
-		ensembletest.Eventually(t, "both campaigns are back", func() bool {
+		zookeepertest.Eventually(t, "both campaigns are back", func() bool {
 			return r.Greetings() >= before+2
 		})
 		confirmedAgain(t, term)
 	}
-	if set := r.Count(ensembletest.SetWatches); set != 0 {
+	if set := r.Count(zookeepertest.SetWatches); set != 0 {
 		t.Errorf("the library has set watches again %d times", set)
 	}
 	if err := term.Resign(t.Context()); err != nil {

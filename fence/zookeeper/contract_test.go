@@ -12,8 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
 )
@@ -31,17 +30,17 @@ func harness(t *testing.T) fencetest.Harness {
 	t.Helper()
 	const timeout = 10 * time.Second // long enough for a busy machine
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	var mu sync.Mutex
-	relays := map[fence.Coordinator]*ensembletest.Relay{}
-	of := func(c fence.Coordinator) *ensembletest.Relay {
+	relays := map[fence.Coordinator]*zookeepertest.Relay{}
+	of := func(c fence.Coordinator) *zookeepertest.Relay {
 		mu.Lock()
 		defer mu.Unlock()
 		return relays[c]
 	}
 	return fencetest.Harness{
 		Open: func(t testing.TB) fence.Coordinator {
-			r := ensembletest.NewRelay(t, ensemble)
+			r := zookeepertest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+"/contract", timeout)
 			mu.Lock()
 			defer mu.Unlock()
@@ -55,13 +54,13 @@ func harness(t *testing.T) fencetest.Harness {
 		Expire:         func(_ testing.TB, c fence.Coordinator) { of(c).ExpireSessions() },
 		LoseReply:      func(_ testing.TB, c fence.Coordinator) { of(c).LoseNextEnrolment() },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
-			ensembletest.DeleteCandidate(t, admin, "/contract/elections/"+string(r), token)
+			zookeepertest.DeleteCandidate(t, admin, "/contract/elections/"+string(r), token)
 		},
 		Sessions: func(t testing.TB, rs ...fence.Resource) int {
 			return sessionsOf(t, admin, rs)
 		},
 		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
-			url := "zk://" + ensemble + ensembletest.FreshRoot()
+			url := "zk://" + ensemble + zookeepertest.FreshRoot()
 			return openFor(t, url, timeout), openFor(t, url, timeout)
 		},
 	}
@@ -71,7 +70,7 @@ func harness(t *testing.T) fencetest.Harness {
 // a busy ensemble does not answer within a short timeout.
 func openFor(t testing.TB, url string, timeout time.Duration) (c *Coordinator) {
 	t.Helper()
-	ensembletest.Eventually(t, "the coordinator is open", func() bool {
+	zookeepertest.Eventually(t, "the coordinator is open", func() bool {
 		var err error
 		if c, err = Open(t.Context(), url, Options{SessionTimeout: timeout}); err != nil &&
 			!errors.Is(err, ErrUnreachable) {
@@ -83,21 +82,18 @@ func openFor(t testing.TB, url string, timeout time.Duration) (c *Coordinator) {
 	return c
 }
 
-// dir returns the path of a resource's election.
-func (c *Coordinator) dir(r fence.Resource) string { return election.Dir(c.client.Root(), r) }
-
 // sessionsOf counts the sessions that own the candidates of these elections.
 func sessionsOf(t testing.TB, admin *zk.Conn, rs []fence.Resource) int {
 	t.Helper()
 	found := map[int64]bool{}
 	for _, r := range rs {
-		dir := election.Dir("/contract", r)
+		dir := "/contract/elections/" + string(r)
 		names, _, err := admin.Children(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if !election.IsCandidate(name) {
+			if !isCandidate(name) {
 				continue
 			}
 			if exists, stat, err := admin.Exists(path.Join(dir, name)); err == nil && exists {

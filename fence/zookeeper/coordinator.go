@@ -2,13 +2,14 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // Options of a Coordinator. The zero value has useful defaults.
@@ -25,9 +26,9 @@ type Options struct {
 
 var (
 	// ErrClosed is returned by calls on a closed Coordinator.
-	ErrClosed = ensemble.ErrClosed
+	ErrClosed = campaign.ErrClosed
 	// ErrUnreachable is returned if no server of the ensemble has answered in time.
-	ErrUnreachable = ensemble.ErrUnreachable
+	ErrUnreachable = campaign.ErrUnreachable
 )
 
 // Coordinator holds elections in one ensemble. Its methods may be called from any goroutine. Call
@@ -35,7 +36,7 @@ var (
 type Coordinator struct {
 	client    *ensemble.Client
 	campaigns *campaign.Campaigns[*session, *candidate]
-	entries   election.Cache
+	entries   cache
 	leaders   ensemble.Cache[leadership]
 	documents *store
 
@@ -43,36 +44,53 @@ type Coordinator struct {
 	woken func(r fence.Resource, holder string)
 }
 
-var _ fence.Coordinator = (*Coordinator)(nil)
+var _ documents.Coordinator = (*Coordinator)(nil)
 
 // Open connects to the ensemble of the URL and makes sure that it has an issuer. The URL has the
 // form
 //
 //	zk://[user:password@]host[:port][,host[:port]…][/root]
+//	zks://…[?sslrootcert=FILE][&sslcert=FILE&sslkey=FILE]
 //
 // The default port is 2181 and the default root /ringfence. Percent-encode user and password where
 // needed. With credentials only this user can read and change the znodes that are created, without
 // them everybody can. Open logs a warning if others can depose leaders or make candidates. It fails
 // if no server answers within the session timeout, or if the ensemble refuses the credentials.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
-	client, err := election.Open(ctx, url, o.forClient())
+	c, err := unopened(url, o)
 	if err != nil {
 		return nil, err
 	}
-	return newCoordinator(client), nil
+	if _, err := c.Issuer(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	warnOfAccess(ctx, c.client)
+	return c, nil
 }
 
-func newCoordinator(client *ensemble.Client) *Coordinator {
-	c := &Coordinator{client: client, documents: &store{client, election.NewLeading(client)}}
-	c.campaigns = campaign.New(campaign.Options[*session]{
-		Open: c.openSession, Closed: client.Context(), Go: client.Go, Refused: election.Refused,
-		Failure: client.LastFailure, Log: client.Log(),
-	})
-	return c
+// unopened makes a Coordinator that has made no request yet.
+func unopened(url string, o Options) (*Coordinator, error) {
+	client, err := ensemble.New(url, o.SessionTimeout, o.Logger, refused)
+	if err != nil {
+		return nil, err
+	}
+	c := &Coordinator{client: client}
+	c.documents = &store{Coordinator: c}
+	c.campaigns = campaign.New(client.Frame, c.openSession)
+	return c, nil
 }
 
-func (o Options) forClient() ensemble.Options {
-	return ensemble.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger}
+// refused reports an error that retrying cannot fix.
+func refused(err error) bool {
+	return ensemble.Denied(err) || errors.Is(err, errNotIssuer) || errors.Is(err, errShared)
+}
+
+// Campaign implements fence.Elector. While no server answers, it keeps trying. If ctx ends, the
+// error contains the last failure.
+func (c *Coordinator) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
+	return c.campaigns.Campaign(ctx, r, holder)
 }
 
 // Close loses the terms that were won through this Coordinator (their cause matches

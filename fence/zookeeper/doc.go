@@ -9,8 +9,7 @@
 //	lead := fence.Lead{Elector: coordinator, Resource: "orders", Holder: "billing-7", Stores: stores}
 //	return lead.Run(ctx, work)
 //
-// The example is a complete leader program. Package internal/ensemble has sessions and requests;
-// package internal/ensemble/election has the layout below, for everybody who reads elections.
+// The example is a complete leader program. Its package internal/ensemble has sessions and requests.
 //
 // # Layout
 //
@@ -131,10 +130,5 @@
 // protects from faulty processes, not from attackers. Znodes keep the ACL with which they were
 // created, so a root that was created without credentials stays open. Open warns about both.
 //
-// To add credentials to such a root, first give them to every program, including guards and readers
-// of the status, and restart it: without them nothing can be read any more, and a leader without
-// them loses its term. Then give the older znodes to that user, once, in zkCli.sh:
-//
-//	addauth digest USER:PASSWORD
-//	setAcl -R /ringfence auth::cdrwa
+// docs/operating.md says how to add credentials to such a root.
 package zookeeper

@@ -3,17 +3,16 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // Documents returns the documents in the ensemble: the znodes <root>/documents/<folder>/<name>,
@@ -24,30 +23,23 @@ import (
 // (jute.maxbuffer).
 func (c *Coordinator) Documents() documents.Store { return c.documents }
 
-var _ documents.Coordinator = (*Coordinator)(nil)
-
-const (
-	// documentsLimit is how many bytes of data a change may have. The default of jute.maxbuffer is
-	// 1,048,575.
-	documentsLimit = 950_000
-	// readsAtOnce is how many documents are read at a time.
-	readsAtOnce = 16
-)
+// maxData is how many bytes of data a change may have. The default of jute.maxbuffer is 1,048,575.
+const maxData = 950_000
 
 type store struct {
-	client  *ensemble.Client
-	leading *election.Leading
+	*Coordinator
+	known campaign.Known // claims with the paths of their candidates
 }
 
-// dir returns the path of a folder's znode.
-func (s *store) dir(folder string) string {
-	return s.client.Root() + "/documents/" + strings.ReplaceAll(folder, "/", ":")
+// folder returns the path of a folder's znode.
+func (s *store) folder(folder string) string {
+	return s.client.Path + "/documents/" + strings.ReplaceAll(folder, "/", ":")
 }
 
 // znode returns the path of a document's znode.
 func (s *store) znode(document string) string {
 	folder, name := path.Split(document)
-	return s.dir(strings.TrimSuffix(folder, "/")) + "/" + name
+	return s.folder(strings.TrimSuffix(folder, "/")) + "/" + name
 }
 
 // version returns the version of a document from its znode's stat.
@@ -64,17 +56,17 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 	if len(r.While)+len(r.Paths) == 0 {
 		return nil, nil
 	}
-	all, err := ensemble.Ask(ctx, s.client, func(
+	return ensemble.Ask(ctx, s.client, func(
 		ctx context.Context, session *ensemble.Session,
 	) (all []documents.Document, err error) {
 		candidates := make([]string, len(r.While))
 		for i, claim := range r.While {
-			if candidates[i], err = s.leading.Confirm(ctx, session, claim); err != nil {
+			if candidates[i], err = s.confirm(ctx, session, claim); err != nil {
 				return nil, err
 			}
 		}
 		if len(candidates) == 0 {
-			if err := session.Sync(ctx, s.client.Root()); err != nil {
+			if err := session.Sync(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -85,12 +77,11 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 			if stat, err := session.Stat(ctx, at); err != nil {
 				return nil, s.client.Explain(at, err)
 			} else if stat == nil {
-				return nil, s.leading.Gone(ctx, session, r.While[i])
+				return nil, s.gone(ctx, session, r.While[i])
 			}
 		}
 		return all, nil
 	})
-	return all, documentError(err)
 }
 
 // read reads several documents at a time.
@@ -98,35 +89,27 @@ func (s *store) read(
 	ctx context.Context, session *ensemble.Session, paths []string,
 ) ([]documents.Document, error) {
 	all := make([]documents.Document, len(paths))
-	failed := make([]error, len(paths))
-	slots := make(chan struct{}, readsAtOnce)
-	var reading sync.WaitGroup
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(atOnce)
 	for i, p := range paths {
-		slots <- struct{}{}
-		reading.Go(func() {
-			defer func() { <-slots }()
-			node, err := session.Get(ctx, s.znode(p))
-			all[i], failed[i] = s.document(p, node, err)
+		reads.Go(func() (err error) {
+			n, err := session.Get(ctx, s.znode(p))
+			if errors.Is(err, zk.ErrNoNode) {
+				n, err = ensemble.Node{}, nil
+			}
+			all[i] = document(p, n)
+			return s.client.Explain(s.znode(p), err)
 		})
 	}
-	reading.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return all, reads.Wait()
 }
 
-// document makes a document of a znode that was read.
-func (s *store) document(p string, n ensemble.Node, err error) (documents.Document, error) {
-	if errors.Is(err, zk.ErrNoNode) {
-		return documents.Document{Path: p}, nil
+// document makes a document of its znode; without a Stat there is none.
+func document(p string, n ensemble.Node) documents.Document {
+	if n.Stat == nil {
+		return documents.Document{Path: p}
 	}
-	if err != nil || n.Stat == nil {
-		return documents.Document{Path: p}, s.client.Explain(s.znode(p), err)
-	}
-	return documents.Document{Path: p, Data: n.Data, Version: version(n.Stat)}, nil
+	return documents.Document{Path: p, Data: n.Data, Version: version(n.Stat)}
 }
 
 // Names implements documents.Store.
@@ -137,117 +120,42 @@ func (s *store) Names(ctx context.Context, folder string) ([]string, error) {
 	names, err := ensemble.Ask(ctx, s.client, func(
 		ctx context.Context, session *ensemble.Session,
 	) ([]string, error) {
-		if err := session.Sync(ctx, s.client.Root()); err != nil {
+		if err := session.Sync(ctx); err != nil {
 			return nil, err
 		}
-		names, _, err := session.Children(ctx, s.dir(folder))
+		names, _, err := session.Children(ctx, s.folder(folder))
 		return names, err
 	})
 	slices.Sort(names)
-	return names, documentError(err)
+	return names, err
 }
 
 // WatchNames implements documents.Store.
-func (s *store) WatchNames(
-	ctx context.Context, folder string, each func([]string) error,
-) error {
+func (s *store) WatchNames(ctx context.Context, folder string, each func([]string) error) error {
 	if err := documents.CheckFolder(folder); err != nil {
 		return err
 	}
-	first := true
-	var last []string
-	read := func(
-		ctx context.Context, session *ensemble.Session,
-	) ([]string, <-chan zk.Event, error) {
-		return s.watchFolder(ctx, session, s.dir(folder))
-	}
-	return ensemble.Follow(ctx, s.client, "the folder "+folder, read, func(names []string) error {
-		if !first && slices.Equal(names, last) {
-			return nil
-		}
-		first, last = false, names
-		return each(slices.Clone(names))
-	})
-}
-
-// watchFolder sets a watch on a folder's names, or on its creation, and reads them.
-func (s *store) watchFolder(
-	ctx context.Context, session *ensemble.Session, dir string,
-) ([]string, <-chan zk.Event, error) {
-	if err := session.Sync(ctx, s.client.Root()); err != nil {
-		return nil, nil, err
-	}
-	for {
-		names, changed, err := session.WatchChildren(ctx, dir)
-		if errors.Is(err, zk.ErrNoNode) {
-			var exists bool
-			exists, changed, err = session.WatchExistence(ctx, dir)
-			if err == nil && exists {
-				continue
-			}
-		}
+	read := func(ctx context.Context, session *ensemble.Session) ([]string, <-chan zk.Event, error) {
+		names, changed, err := ensemble.WatchOrAwait(ctx, session, s.folder(folder), session.WatchChildren)
 		slices.Sort(names)
-		return names, changed, s.client.Explain(dir, err)
+		return names, changed, err
 	}
+	return ensemble.Follow(ctx, s.client, "the folder "+folder, read, campaign.OnOther(each))
 }
 
 // Watch implements documents.Store.
-func (s *store) Watch(
-	ctx context.Context, at string, each func(documents.Document) error,
-) error {
+func (s *store) Watch(ctx context.Context, at string, each func(documents.Document) error) error {
 	if err := documents.CheckPath(at); err != nil {
 		return err
 	}
-	first := true
-	var last zk.Stat
-	read := func(
-		ctx context.Context, session *ensemble.Session,
-	) (ensemble.Node, <-chan zk.Event, error) {
-		return s.watchDocument(ctx, session, s.znode(at))
+	read := func(ctx context.Context, session *ensemble.Session) (ensemble.Node, <-chan zk.Event, error) {
+		return ensemble.WatchOrAwait(ctx, session, s.znode(at), session.WatchData)
 	}
-	return ensemble.Follow(ctx, s.client, "the document "+at, read, func(n ensemble.Node) error {
-		var now zk.Stat // of no document
-		if n.Stat != nil {
-			now = *n.Stat
+	tell := campaign.OnChange(func(now, before ensemble.Node) bool {
+		if now.Stat == nil || before.Stat == nil {
+			return now.Stat == before.Stat
 		}
-		if !first && now.Czxid == last.Czxid && now.Version == last.Version {
-			return nil
-		}
-		first, last = false, now
-		d, err := s.document(at, n, nil)
-		if err != nil {
-			return err
-		}
-		return each(d)
-	})
-}
-
-// watchDocument sets a watch on a document, or on its creation, and reads it. Stat is nil if there
-// is none.
-func (s *store) watchDocument(
-	ctx context.Context, session *ensemble.Session, at string,
-) (ensemble.Node, <-chan zk.Event, error) {
-	if err := session.Sync(ctx, s.client.Root()); err != nil {
-		return ensemble.Node{}, nil, err
-	}
-	for {
-		n, changed, err := session.WatchData(ctx, at)
-		if errors.Is(err, zk.ErrNoNode) {
-			var exists bool
-			exists, changed, err = session.WatchExistence(ctx, at)
-			if err == nil && exists {
-				continue
-			}
-			n = ensemble.Node{}
-		}
-		return n, changed, s.client.Explain(at, err)
-	}
-}
-
-// documentError translates an error of a call that has changed nothing.
-func documentError(err error) error {
-	if errors.Is(err, ensemble.ErrUnreachable) {
-		return fmt.Errorf("%w: %w", documents.ErrUnreachable, err)
-	}
-	return err
+		return now.Stat.Czxid == before.Stat.Czxid && now.Stat.Version == before.Stat.Version
+	}, func(n ensemble.Node) error { return each(document(at, n)) })
+	return ensemble.Follow(ctx, s.client, "the document "+at, read, tell)
 }

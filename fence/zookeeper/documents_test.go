@@ -7,7 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/journaltest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -25,11 +25,11 @@ func TestJournalsKeepTheirContract(t *testing.T) { journaltest.Run(t, documentsF
 func documentsFixture(t *testing.T) documentstest.Fixture {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	var mu sync.Mutex
-	relays := map[documents.Coordinator]*ensembletest.Relay{}
-	of := func(c documents.Coordinator) *ensembletest.Relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
+	relays := map[documents.Coordinator]*zookeepertest.Relay{}
+	of := func(c documents.Coordinator) *zookeepertest.Relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
 	return documentstest.Fixture{
 		Open: func(t testing.TB) documents.Coordinator {
-			r := ensembletest.NewRelay(t, ensemble)
+			r := zookeepertest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+"/documents-contract", 10*time.Second)
 			mu.Lock()
 			defer mu.Unlock()
@@ -45,7 +45,7 @@ func documentsFixture(t *testing.T) documentstest.Fixture {
 		Hold: func(t testing.TB, c documents.Coordinator) (held, release func()) {
 			r := of(c)
 			r.Set(func() { r.StopMulti = true })
-			return func() { ensembletest.Eventually(t, "a multi on its way", r.HoldsRequest) }, r.Pass
+			return func() { zookeepertest.Eventually(t, "a multi on its way", r.HoldsRequest) }, r.Pass
 		},
 	}
 }

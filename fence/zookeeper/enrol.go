@@ -8,14 +8,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 )
 
 // Enrol implements campaign.Candidate. It creates the candidate's znode, and makes sure that the
 // ensemble has an issuer.
 func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) {
-	if _, err := election.ReadIssuer(ctx, e.s.zk); err != nil {
+	if _, err := readIssuer(ctx, e.s.zk); err != nil {
 		return 0, e.s.over(err)
 	}
 	token, err := e.enrol(ctx)
@@ -49,11 +48,13 @@ func (e *candidate) enrol(ctx context.Context) (fence.Token, error) {
 }
 
 func (e *candidate) create(ctx context.Context) error {
-	e.creates()
+	e.mu.Lock()
+	e.unknown++ // until created records the reply
+	e.mu.Unlock()
 	at, err := ensemble.Do(ctx, e.s.zk, func(conn *zk.Conn) (string, error) {
-		prefix := path.Join(e.dir, e.id.NamePrefix())
-		at, err := conn.Create(prefix, election.Encode(election.EntryData{Holder: e.Holder}),
-			zk.FlagEphemeralSequential, e.s.c.client.ACL())
+		prefix := path.Join(e.dir, e.id.namePrefix())
+		at, err := conn.Create(prefix, encode(entryData{Holder: e.Holder}),
+			zk.FlagEphemeralSequential, e.s.c.client.ACL)
 		e.created(path.Base(at), err) // also if ctx has ended
 		return at, err
 	})
@@ -70,7 +71,7 @@ func (e *candidate) recover(ctx context.Context, connects int) error {
 	if err := e.s.zk.AwaitConnect(ctx, connects); err != nil {
 		return err
 	}
-	if err := e.s.zk.Sync(ctx, e.dir); err != nil {
+	if err := e.s.zk.Sync(ctx); err != nil {
 		return err
 	}
 	names, err := e.s.zk.List(ctx, e.dir)
@@ -89,7 +90,7 @@ func (e *candidate) adopt(ctx context.Context, names []string) error {
 	var oldest int64
 	var name string
 	for _, other := range names {
-		if id, ok := election.ParseName(other); !ok || id != e.id {
+		if id, ok := guidIn(other); !ok || id != e.id {
 			continue
 		}
 		stat, err := e.s.zk.Stat(ctx, path.Join(e.dir, other))

@@ -10,9 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -27,8 +26,8 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := s.Candidate("orders", "a")
-	foreign := path.Join(own.dir, own.id.NamePrefix()+"0000000001")
-	admin := ensembletest.Connect(t, ensemble)
+	foreign := path.Join(own.dir, own.id.namePrefix()+"0000000001")
+	admin := zookeepertest.Connect(t, ensemble)
 	_, err = admin.Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +76,7 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 // No beat confirms the candidate here; it would lose it.
 func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	c := openFor(t, "zk://"+ensemble+"/acknowledge", 20*time.Second)
 	s, err := c.campaigns.Session(t.Context())
 	if err != nil {
@@ -95,7 +94,7 @@ func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
 	if err := own.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
 		t.Errorf("acknowledge without a candidate returned %v", err)
 	}
-	if there, _, err := admin.Exists(path.Join(own.dir, election.LeaderName)); there || err != nil {
+	if there, _, err := admin.Exists(path.Join(own.dir, leaderName)); there || err != nil {
 		t.Errorf("the acknowledgement exists: %v, %v", there, err)
 	}
 }

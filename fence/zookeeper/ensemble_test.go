@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -49,7 +49,7 @@ func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
 		waiting <- term
 	}()
 	var before []fence.Candidate
-	ensembletest.Eventually(t, "b waits", func() bool {
+	zookeepertest.Eventually(t, "b waits", func() bool {
 		before, _ = c.Candidates(t.Context(), "orders")
 		return len(before) == 2
 	})
@@ -67,7 +67,7 @@ func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
 		after[0].Token != term.Token() {
 		t.Errorf("before the restart the queue was %+v, after it %+v, %v", before, after, err)
 	}
-	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, z.Addr()), c.dir("orders"), term.Token())
+	zookeepertest.DeleteCandidate(t, zookeepertest.Connect(t, z.Addr()), c.dir("orders"), term.Token())
 	// The watch works after the restart; without it the next read would be 15 s later.
 	ends(t, term, 10*time.Second, fence.ErrDeposed)
 	if next := <-waiting; next == nil || next.Token() != before[1].Token {
@@ -85,7 +85,7 @@ func TestATermOutlivesTheDeathOfTheEnsemblesLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	ensembletest.Within(t, timeout, "the term is confirmed by the new ensemble leader", func() bool {
+	zookeepertest.Within(t, timeout, "the term is confirmed by the new ensemble leader", func() bool {
 		return term.State() == fence.Active && term.Deadline().After(start.Add(timeout))
 	})
 	if err := term.Acknowledge(t.Context()); err != nil {
@@ -106,7 +106,7 @@ func TestATermOutlivesTheDeathOfTheEnsemblesLeader(t *testing.T) {
 // inMode returns a node in this mode, leader or follower.
 func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (n *servers.ZooKeeperNode) {
 	t.Helper()
-	ensembletest.Eventually(t, "a node is in mode "+mode, func() bool {
+	zookeepertest.Eventually(t, "a node is in mode "+mode, func() bool {
 		i := slices.IndexFunc(z.Nodes, func(n *servers.ZooKeeperNode) bool {
 			return strings.Contains(fourLetters(t, n.Addr(), "srvr"), "Mode: "+mode)
 		})
@@ -172,7 +172,7 @@ func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 
 // Terms before and after the renewal have different issuers.
 func TestARenewedIssuerIsAnotherOne(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	old := electiontest.Win(t, c, "orders", "a")
 	won := make(chan *fence.Term, 2)
@@ -181,7 +181,7 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 			term, _ := c.Campaign(t.Context(), "orders", "b")
 			won <- term
 		}()
-		ensembletest.Eventually(t, "it waits", func() bool {
+		zookeepertest.Eventually(t, "it waits", func() bool {
 			queue, err := c.Candidates(t.Context(), "orders")
 			return err == nil && len(queue) == 2+i
 		})
@@ -212,9 +212,9 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 }
 
 func TestAForeignZnodeIsNotRenewed(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	if _, err := admin.Set(root+"/issuer", []byte("another program's"), -1); err != nil {
 		t.Fatal(err)
 	}

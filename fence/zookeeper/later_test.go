@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -39,7 +39,7 @@ func command(t *testing.T, ensemble string, lines ...string) {
 
 // The documented procedure: first all programs get the credentials, and then the older znodes.
 func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	before := openFor(t, "zk://"+ensemble+root, 20*time.Second)
 	term := electiontest.Win(t, before, "orders", "a")
 	if err := term.Resign(t.Context()); err != nil {
@@ -65,8 +65,8 @@ func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
 	command(t, ensemble, "addauth digest alice:secret", "setAcl -R "+root+" auth::cdrwa")
 
 	confirmedAgain(t, term)
-	nobody := ensembletest.Connect(t, ensemble)
-	alice := ensembletest.Connect(t, ensemble)
+	nobody := zookeepertest.Connect(t, ensemble)
+	alice := zookeepertest.Connect(t, ensemble)
 	if err := alice.AddAuth("digest", []byte("alice:secret")); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
 		t.Errorf("there are %q", all)
 	}
 	for _, at := range all {
-		ensembletest.MayDoNothing(t, "nobody", nobody, at)
+		zookeepertest.MayDoNothing(t, "nobody", nobody, at)
 	}
 	if _, err := before.Candidates(t.Context(), "orders"); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a client without credentials can still read: %v", err)

@@ -10,18 +10,17 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 )
 
-// leaderTries bounds how often Leaders reads again because something has changed.
-const leaderTries = 10
+// maxLeaderTries bounds how often Leaders reads again because something has changed.
+const maxLeaderTries = 10
 
 // leadership is what a session has read for Leaders. confirmed finds out whether it still holds;
 // the package documentation says why that is enough.
 type leadership struct {
-	issuer  election.Identity
-	leaders map[fence.Resource]election.Entry // no entry where no leader was found
+	issuer  identity
+	leaders map[fence.Resource]entry // no entry where no leader was found
 }
 
 // Leaders implements fence.Observer. While nothing changes, it costs one request, a transaction of
@@ -45,10 +44,9 @@ func (c *Coordinator) Leaders(
 	}
 	candidates := make([]fence.Candidate, len(rs))
 	for i, r := range rs {
-		leader := now.leaders[r]
-		candidates[i] = fence.Candidate{Token: leader.Token, ID: leader.ID(), Holder: leader.Holder}
+		candidates[i] = now.leaders[r].candidate()
 	}
-	return now.issuer.Issuer, candidates, nil
+	return now.issuer.issuer, candidates, nil
 }
 
 // leadersNow confirms what the session has read and returns only that. For a resource without a
@@ -57,7 +55,7 @@ func (c *Coordinator) Leaders(
 func (c *Coordinator) leadersNow(
 	ctx context.Context, s *ensemble.Session, rs []fence.Resource,
 ) (leadership, error) {
-	for range leaderTries {
+	for range maxLeaderTries {
 		seen, err := c.cached(ctx, s, rs)
 		if err != nil {
 			return leadership{}, err
@@ -77,7 +75,7 @@ func (c *Coordinator) leadersNow(
 	}
 	return leadership{}, fmt.Errorf("who leads %v at ZooKeeper %s has changed %d times while it "+
 		"was read; ask again",
-		rs, c.client.Hosts(), leaderTries)
+		rs, c.client.Where, maxLeaderTries)
 }
 
 // cached returns what the session has read about these resources and the issuer. It reads the
@@ -85,7 +83,7 @@ func (c *Coordinator) leadersNow(
 func (c *Coordinator) cached(
 	ctx context.Context, s *ensemble.Session, rs []fence.Resource,
 ) (leadership, error) {
-	seen := leadership{leaders: map[fence.Resource]election.Entry{}}
+	seen := leadership{leaders: map[fence.Resource]entry{}}
 	if !c.leaders.Use(s, func(all *leadership) {
 		seen.issuer = all.issuer
 		for _, r := range rs {
@@ -96,11 +94,11 @@ func (c *Coordinator) cached(
 	}) {
 		return leadership{}, ensemble.ErrEnded // Ask calls again in the next session
 	}
-	if seen.issuer != (election.Identity{}) {
+	if seen.issuer != (identity{}) {
 		return seen, nil
 	}
 	var err error
-	if seen.issuer, err = election.ReadIdentity(ctx, s); err == nil {
+	if seen.issuer, err = watchIssuer(ctx, s); err == nil {
 		c.leaders.Use(s, func(all *leadership) { all.issuer = seen.issuer })
 	}
 	return seen, err
@@ -110,7 +108,7 @@ func (c *Coordinator) cached(
 func (c *Coordinator) invalidate(s *ensemble.Session, old leadership) {
 	c.leaders.Use(s, func(all *leadership) {
 		if all.issuer == old.issuer {
-			all.issuer = election.Identity{}
+			all.issuer = identity{}
 		}
 		for r, leader := range old.leaders {
 			if all.leaders[r] == leader {
@@ -124,23 +122,18 @@ func (c *Coordinator) invalidate(s *ensemble.Session, old leadership) {
 func (c *Coordinator) confirmed(
 	ctx context.Context, s *ensemble.Session, seen leadership,
 ) (bool, error) {
-	checks := []any{
-		&zk.CheckVersionRequest{Path: election.IssuerPath(c.client.Root()), Version: seen.issuer.Version},
-	}
+	checks := []any{&zk.CheckVersionRequest{Path: issuerPath(c.client), Version: seen.issuer.version}}
 	for r, leader := range seen.leaders {
-		checks = append(checks, ensemble.CheckExists(path.Join(election.Dir(c.client.Root(), r),
-			leader.Name)))
+		checks = append(checks, ensemble.CheckExists(path.Join(c.dir(r), leader.name)))
 	}
-	_, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(checks...)
-	})
+	err := s.Multi(ctx, checks...)
 	switch {
 	case err == nil: // a notice of an earlier change would have come before this answer
-		return !seen.issuer.Changed(), nil
+		return !fired(seen.issuer.watch), nil
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
 		return false, nil
 	}
-	return false, c.client.Explain(c.client.Root(), err)
+	return false, c.client.Explain(c.client.Path, err)
 }
 
 // findLeaders looks for leaders of the resources that have none, and caches them. Call it after a
@@ -150,14 +143,13 @@ func (c *Coordinator) findLeaders(
 	ctx context.Context, s *ensemble.Session, rs []fence.Resource, seen leadership,
 ) (again bool, err error) {
 	for _, r := range rs {
-		if _, ok := seen.leaders[r]; ok {
-			continue
+		if _, ok := seen.leaders[r]; !ok {
+			somebody, err := c.findLeader(ctx, s, r)
+			if err != nil {
+				return false, err
+			}
+			again = again || somebody
 		}
-		somebody, err := c.findLeader(ctx, s, r)
-		if err != nil {
-			return false, err
-		}
-		again = again || somebody
 	}
 	return again, nil
 }
@@ -167,24 +159,24 @@ func (c *Coordinator) findLeaders(
 func (c *Coordinator) findLeader(
 	ctx context.Context, s *ensemble.Session, r fence.Resource,
 ) (again bool, err error) {
-	dir := election.Dir(c.client.Root(), r)
+	dir := c.dir(r)
 	names, listed, err := s.Children(ctx, dir)
 	if err != nil {
 		return false, err
 	}
-	entries, err := c.entries.Entries(ctx, s, dir, names)
+	entries, err := c.entries.entries(ctx, s, dir, names)
 	switch {
 	case err != nil:
 		return false, err
 	case len(entries) > 0:
 		c.leaders.Use(s, func(all *leadership) {
 			if all.leaders == nil {
-				all.leaders = map[fence.Resource]election.Entry{}
+				all.leaders = map[fence.Resource]entry{}
 			}
 			all.leaders[r] = entries[0]
 		})
 		return true, nil
-	case slices.ContainsFunc(names, election.IsCandidate):
+	case slices.ContainsFunc(names, isCandidate):
 		_, now, err := s.Children(ctx, dir)
 		return now != listed, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -39,9 +39,9 @@ func wantNamed(t testing.TB, c *Coordinator, rs []fence.Resource, want ...string
 }
 
 func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
-	const multi, getChildren = ensembletest.Multi, ensembletest.GetChildren2
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, ensemble)
+	const multi, getChildren = zookeepertest.Multi, zookeepertest.GetChildren2
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+	r := zookeepertest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	term := electiontest.Win(t, elector, "orders", "a")
@@ -64,7 +64,7 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 	}
 	oneRequest(once, "orders")
 	// Another candidate waits.
-	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.dir("orders"), "crafted",
+	zookeepertest.Craft(t, zookeepertest.Connect(t, ensemble), c.dir("orders"), "crafted",
 		"0000000000", zk.FlagEphemeral)
 	oneRequest(once, "orders")
 	oneRequest(map[uint32]int{multi: 1, getChildren: 1}, "nobodys", "orders")
@@ -72,8 +72,8 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 
 // No notice of a watch arrives here.
 func TestTheVersionShowsARenewedIssuer(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, ensemble)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+	r := zookeepertest.NewRelay(t, ensemble)
 	r.Set(func() { r.Mute = true })
 	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
 	operator := openFor(t, "zk://"+ensemble+root, 50*time.Second)
@@ -92,9 +92,9 @@ func TestTheVersionShowsARenewedIssuer(t *testing.T) {
 
 // The new znode has version 0, like the one before.
 func TestTheWatchShowsAnIssuerThatIsCreatedAgain(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	electiontest.Win(t, c, "orders", "a")
 	for range 20 {
 		before, _ := named(t, c, "orders")
@@ -108,7 +108,7 @@ func TestTheWatchShowsAnIssuerThatIsCreatedAgain(t *testing.T) {
 // makeIssuerAnew deletes the issuer's znode and creates another one.
 func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
 	t.Helper()
-	at, id := root+"/issuer", ensembletest.NewUUID()
+	at, id := root+"/issuer", zookeepertest.NewUUID()
 	_, err := admin.Multi(&zk.DeleteRequest{Path: at, Version: -1},
 		&zk.CreateRequest{Path: at, Data: []byte(id), Acl: zk.WorldACL(zk.PermAll)})
 	if err != nil {
@@ -123,7 +123,7 @@ func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
 // The relay passes reads and drops transactions. Reads alone must not be enough.
 func TestLeadersNeedsATransaction(t *testing.T) {
 	t.Parallel()
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	electiontest.Win(t, elector, "orders", "a")
 	for name, seen := range map[string][]fence.Resource{
@@ -133,7 +133,7 @@ func TestLeadersNeedsATransaction(t *testing.T) {
 		for _, ask := range []fence.Resource{"orders", "nobodys"} {
 			t.Run(name+"/"+string(ask), func(t *testing.T) {
 				t.Parallel()
-				r := ensembletest.NewRelay(t, ensemble)
+				r := zookeepertest.NewRelay(t, ensemble)
 				c := openFor(t, "zk://"+r.Addr()+root, 5*time.Second)
 				named(t, c, seen...)
 				r.Set(func() { r.Swallow = true })

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -101,8 +101,8 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	alone, others := apart(t, z)
 	elector := openFor(t, "zk://"+others[0].Addr()+","+others[1].Addr(), time.Minute)
 	old := electiontest.Win(t, elector, "orders", "a")
-	relays := []*ensembletest.Relay{ensembletest.NewRelay(t, alone.Addr()),
-		ensembletest.NewRelay(t, alone.Addr())}
+	relays := []*zookeepertest.Relay{zookeepertest.NewRelay(t, alone.Addr()),
+		zookeepertest.NewRelay(t, alone.Addr())}
 	warm := openFor(t, "zk://"+relays[0].Addr(), time.Minute)
 	cold := openFor(t, "zk://"+relays[1].Addr(), time.Minute)
 	wantNamed(t, warm, []fence.Resource{"orders", "invoices"}, "a", "")
@@ -123,10 +123,10 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	for _, c := range []*Coordinator{warm, cold} {
 		go func() { told <- firstAnswer(t, c) }()
 	}
-	ensembletest.Eventually(t, "both questions are with the server", func() bool {
+	zookeepertest.Eventually(t, "both questions are with the server", func() bool {
 		asked := 0
 		for _, r := range relays {
-			asked += min(1, r.Count(ensembletest.Multi)+r.Count(ensembletest.GetData))
+			asked += min(1, r.Count(zookeepertest.Multi)+r.Count(zookeepertest.GetData))
 		}
 		return asked == 2
 	})
@@ -149,7 +149,7 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	}
 	eventuallyNames(t, c, issuer, "a", "")
 	// The other client may not have found a server yet.
-	ensembletest.Eventually(t, "a is deposed", func() bool {
+	zookeepertest.Eventually(t, "a is deposed", func() bool {
 		_, err := elector.Depose(t.Context(), "orders", a.Token())
 		return err == nil
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -29,7 +29,7 @@ type history struct {
 // newHistory makes an ensemble with the candidates a and b for orders, and c and d for invoices.
 func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 	t.Helper()
-	h := &history{t: t, admin: admin, root: c.client.Root(), at: map[string]string{}}
+	h := &history{t: t, admin: admin, root: c.client.Path, at: map[string]string{}}
 	var err error
 	if h.issuer, err = c.Issuer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func enters(r fence.Resource, holder string) func(*history) {
 	return func(h *history) {
 		h.t.Helper()
 		dir := path.Join(h.root, "elections", string(r))
-		h.at[holder] = ensembletest.Craft(h.t, h.admin, dir, holder, "0000000000", zk.FlagEphemeral)
+		h.at[holder] = zookeepertest.Craft(h.t, h.admin, dir, holder, "0000000000", zk.FlagEphemeral)
 	}
 }
 
@@ -75,7 +75,7 @@ func leaves(holder string) func(*history) {
 
 func issuerRenewed(h *history) {
 	h.t.Helper()
-	id := ensembletest.NewUUID()
+	id := zookeepertest.NewUUID()
 	if _, err := h.admin.Set(h.root+"/issuer", []byte(id), -1); err != nil {
 		h.t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func askedBefore(steps int) string {
 
 func (q question) run(t *testing.T) {
 	t.Parallel()
-	admin := ensembletest.Connect(t, serverstest.SharedZooKeeper(t).Addr())
+	admin := zookeepertest.Connect(t, serverstest.SharedZooKeeper(t).Addr())
 	stops := 0
 	for q.stoppedAfter(t, admin, stops) {
 		stops++
@@ -163,8 +163,8 @@ func (q question) run(t *testing.T) {
 // if there are at most n requests.
 func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	t.Helper()
-	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
-	c := openFor(t, "zk://"+r.Addr()+ensembletest.FreshRoot(), 50*time.Second)
+	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.Addr()+zookeepertest.FreshRoot(), 50*time.Second)
 	defer c.Close()
 	h := newHistory(t, admin, c)
 	held := []string{q.right(h.issuer, "a c")}
@@ -198,9 +198,9 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 }
 
 // firstOf waits for the answer. It returns none if the relay stops a request first.
-func firstOf(t *testing.T, r *ensembletest.Relay, told chan string) (answer string) {
+func firstOf(t *testing.T, r *zookeepertest.Relay, told chan string) (answer string) {
 	t.Helper()
-	ensembletest.Eventually(t, "it has answered, or is stopped", func() bool {
+	zookeepertest.Eventually(t, "it has answered, or is stopped", func() bool {
 		select {
 		case answer = <-told:
 			return true

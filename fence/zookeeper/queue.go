@@ -11,8 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 )
 
 // Await implements campaign.Candidate. It returns the start of the round trip that proved that the
@@ -61,13 +60,13 @@ func (e *candidate) lead(ctx context.Context) (issuer fence.Issuer, confirmed ti
 			err = e.prove(ctx)
 		}
 		if err == nil {
-			issuer, err = election.ReadIssuer(ctx, e.s.zk)
+			issuer, err = readIssuer(ctx, e.s.zk)
 		}
 		switch {
 		// A slower proof would make a term that is already half over.
 		case err == nil && time.Since(start) < e.s.Timeout/2:
 			// So that a change of documents under this term need not look it up.
-			e.s.c.documents.leading.Won(e.Claim(issuer), e.path())
+			e.s.c.documents.known.Won(e.Claim(issuer), e.path())
 			return issuer, start, nil
 		case ensemble.Unanswered(err) && !ensemble.SessionOver(err):
 			err = e.s.zk.AwaitConnect(ctx, connects)
@@ -96,10 +95,10 @@ func (e *candidate) predecessors(ctx context.Context) ([]string, error) {
 	}
 	var before, behind []string
 	for _, name := range names {
-		id, ok := election.ParseName(name)
+		id, ok := guidIn(name)
 		switch {
 		case !ok, id == e.id:
-		case election.SeemsOlder(name, e.name):
+		case seemsOlder(name, e.name):
 			before = append(before, name)
 		default:
 			behind = append(behind, name)
@@ -113,7 +112,7 @@ func (e *candidate) predecessors(ctx context.Context) ([]string, error) {
 		return e.older(ctx, slices.Concat(before, behind))
 	}
 	slices.SortFunc(before, func(one, other string) int {
-		if election.SeemsOlder(one, other) {
+		if seemsOlder(one, other) {
 			return -1
 		}
 		return 1
@@ -122,48 +121,44 @@ func (e *candidate) predecessors(ctx context.Context) ([]string, error) {
 }
 
 // older returns those of these candidates that are older than this one, the nearest last. If one
-// was created in one transaction with the own znode, the error is election.ErrShared.
+// was created in one transaction with the own znode, the error is errShared.
 func (e *candidate) older(ctx context.Context, names []string) (older []string, err error) {
-	entries, err := election.ReadEntries(ctx, e.s.zk, e.dir, names)
+	entries, err := readEntries(ctx, e.s.zk, e.dir, names, nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range entries {
 		switch {
-		case other.Token == e.Token():
-			return nil, e.shared(ctx, other.Name)
-		case other.Token < e.Token():
-			older = append(older, other.Name)
+		case other.token == e.Token():
+			return nil, e.shared(ctx, other.name)
+		case other.token < e.Token():
+			older = append(older, other.name)
 		}
 	}
 	return older, nil
 }
 
-// shared returns the error for a candidate that has the same token.
+// shared returns the error for a candidate that has the same token. If that is in the own session, this
+// candidate deletes it, too: nobody else would.
 func (e *candidate) shared(ctx context.Context, other string) error {
-	if err := e.take(ctx, other); err != nil {
+	stat, err := e.s.zk.Stat(ctx, path.Join(e.dir, other))
+	if err != nil {
 		return err
 	}
-	return election.Shared(e.dir, e.Token(), e.name, other,
-		"this campaign ends and deletes its candidate; delete the other")
-}
-
-// take makes the candidate delete another one, too, if that is in its session. Nobody else would.
-func (e *candidate) take(ctx context.Context, other string) error {
-	stat, err := e.s.zk.Stat(ctx, path.Join(e.dir, other))
-	if err == nil && stat != nil && stat.EphemeralOwner == e.s.zk.ID() {
+	if stat != nil && stat.EphemeralOwner == e.s.zk.ID() {
 		e.mu.Lock()
 		e.made[other] = true
 		e.mu.Unlock()
 	}
-	return err
+	return sharing(e.dir, e.Token(), e.name, other,
+		"this campaign ends and deletes its candidate; delete the other")
 }
 
 // single deletes further znodes of our own, as after a create whose reply was lost and that
 // happened after the next one was sent.
 func (e *candidate) single(ctx context.Context, names []string) error {
 	if !slices.ContainsFunc(names, func(name string) bool {
-		id, ok := election.ParseName(name)
+		id, ok := guidIn(name)
 		return ok && id == e.id && name != e.name
 	}) {
 		return nil
@@ -182,17 +177,17 @@ var errMisled = errors.New("a candidate that seems older is not")
 // both znodes at least once in a session timeout; not all candidates do so at the same time.
 func (e *candidate) sleep(ctx context.Context, nearest string, changed <-chan struct{}) error {
 	for {
-		_, own, err := e.watch(ctx, e.name)
+		_, own, err := e.s.zk.WatchData(ctx, e.path())
 		if err != nil {
 			return e.gone(err)
 		}
-		stat, ahead, err := e.watch(ctx, nearest)
+		n, ahead, err := e.s.zk.WatchData(ctx, path.Join(e.dir, nearest))
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
 		case err != nil:
 			return err
-		case stat.EphemeralOwner == 0, stat.Czxid >= int64(e.Token()):
+		case n.Stat.EphemeralOwner == 0, n.Stat.Czxid >= int64(e.Token()):
 			return errMisled
 		}
 		again := time.NewTimer(e.s.Timeout/2 + rand.N(e.s.Timeout/2))
@@ -214,13 +209,6 @@ func (e *candidate) sleep(ctx context.Context, nearest string, changed <-chan st
 		}
 		return nil
 	}
-}
-
-// watch sets a watch on a candidate. If the candidate is gone, it returns zk.ErrNoNode and sets
-// none.
-func (e *candidate) watch(ctx context.Context, name string) (*zk.Stat, <-chan zk.Event, error) {
-	n, armed, err := e.s.zk.WatchData(ctx, path.Join(e.dir, name))
-	return n.Stat, armed, err
 }
 
 // prove makes the round trip that wins a term. It syncs with the ensemble's leader and then reads

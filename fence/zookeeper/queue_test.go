@@ -13,16 +13,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
 // crowd is N campaigns for one resource through one relay, each of another process.
 type crowd struct {
 	t      *testing.T
-	relay  *ensembletest.Relay
+	relay  *zookeepertest.Relay
 	watch  *Coordinator
 	cancel map[string]context.CancelFunc
 	won    chan *fence.Term
@@ -33,7 +32,7 @@ type crowd struct {
 
 func newCrowd(t *testing.T, n int) *crowd {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	cr := &crowd{t: t, relay: ensembletest.NewRelay(t, ensemble),
+	cr := &crowd{t: t, relay: zookeepertest.NewRelay(t, ensemble),
 		cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
 	cr.watch = openFor(t, "zk://"+ensemble+"/crowd", time.Minute)
 	for i := range n {
@@ -59,7 +58,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 // queue waits until n candidates are enrolled.
 func (cr *crowd) queue(n int) (queue []fence.Candidate) {
 	cr.t.Helper()
-	ensembletest.Eventually(cr.t, fmt.Sprint(n, " candidates are enrolled"), func() bool {
+	zookeepertest.Eventually(cr.t, fmt.Sprint(n, " candidates are enrolled"), func() bool {
 		var err error
 		queue, err = cr.watch.Candidates(cr.t.Context(), "orders")
 		return err == nil && len(queue) == n
@@ -70,11 +69,11 @@ func (cr *crowd) queue(n int) (queue []fence.Candidate) {
 // settle waits until the woken candidate has read, and a while longer in which others could.
 func (cr *crowd) settle() {
 	cr.t.Helper()
-	ensembletest.Eventually(cr.t, "somebody is woken and looks", func() bool {
+	zookeepertest.Eventually(cr.t, "somebody is woken and looks", func() bool {
 		cr.mu.Lock()
 		woken := len(cr.woken)
 		cr.mu.Unlock()
-		return woken > 0 && cr.relay.Count(ensembletest.GetChildren2) > 0
+		return woken > 0 && cr.relay.Count(zookeepertest.GetChildren2) > 0
 	})
 	time.Sleep(2 * time.Second)
 }
@@ -82,7 +81,7 @@ func (cr *crowd) settle() {
 // count returns who was woken since the last call, and how many lists, reads and syncs the crowd
 // has made.
 func (cr *crowd) count() (woken []string, lists int) {
-	lists = cr.relay.Recount(ensembletest.GetChildren2)
+	lists = cr.relay.Recount(zookeepertest.GetChildren2)
 	cr.mu.Lock()
 	defer cr.mu.Unlock()
 	woken, cr.woken = cr.woken, nil
@@ -98,10 +97,10 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 		t.Fatalf("%v leads; the queue begins with %+v", leader.Claim(), queue[0])
 	}
 	// Every candidate has set the watches on its predecessor and on itself.
-	ensembletest.Eventually(t, "everybody watches", func() bool { return cr.armed() == 2*n-1 })
+	zookeepertest.Eventually(t, "everybody watches", func() bool { return cr.armed() == 2*n-1 })
 	cr.count()
 	// If each had read all the others, there would be n*(n-1).
-	if reads := cr.relay.Recount(ensembletest.GetData); reads > 10*n {
+	if reads := cr.relay.Recount(zookeepertest.GetData); reads > 10*n {
 		t.Errorf("%d candidates have made %d reads to find their places", n, reads)
 	}
 
@@ -148,19 +147,19 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
-	admin := ensembletest.Connect(t, ensemble)
-	older := ensembletest.Craft(t, admin, c.dir("orders"), "crafted", "2147483647", zk.FlagEphemeral)
+	admin := zookeepertest.Connect(t, ensemble)
+	older := zookeepertest.Craft(t, admin, c.dir("orders"), "crafted", "2147483647", zk.FlagEphemeral)
 	won := make(chan *fence.Term, 1)
 	go func() {
 		term, _ := c.Campaign(t.Context(), "orders", "b")
 		won <- term
 	}()
 	var queue []fence.Candidate
-	ensembletest.Eventually(t, "b waits behind the older one", func() bool {
+	zookeepertest.Eventually(t, "b waits behind the older one", func() bool {
 		queue, _ = c.Candidates(t.Context(), "orders")
 		return len(queue) == 2 && queue[1].Holder == "b"
 	})
-	younger := ensembletest.Craft(t, admin, c.dir("orders"), "crafted", "-2147483648",
+	younger := zookeepertest.Craft(t, admin, c.dir("orders"), "crafted", "-2147483648",
 		zk.FlagEphemeral)
 	select {
 	case term := <-won:
@@ -192,11 +191,11 @@ func TestWakingProvesNothing(t *testing.T) {
 		won <- term
 	}()
 	var queue []fence.Candidate
-	ensembletest.Eventually(t, "b waits", func() bool {
+	zookeepertest.Eventually(t, "b waits", func() bool {
 		queue, _ = c.Candidates(t.Context(), "orders")
 		return len(queue) == 2
 	})
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	names, _, err := admin.Children(c.dir("orders"))
 	if err != nil {
 		t.Fatal(err)
@@ -220,10 +219,10 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	dir := c.dir("orders")
 	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001",
-		election.LeaderName} {
+		leaderName} {
 		_, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent,
 			zk.WorldACL(zk.PermAll))
 		if err != nil {
@@ -231,7 +230,7 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 		}
 	}
 	// A candidate that would never end.
-	ensembletest.Craft(t, admin, dir, "crafted", "0000000000", zk.FlagPersistent)
+	zookeepertest.Craft(t, admin, dir, "crafted", "0000000000", zk.FlagPersistent)
 	term := electiontest.Win(t, c, "orders", "b")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Errorf("acknowledge over a foreign znode: %v", err)

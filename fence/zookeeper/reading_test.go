@@ -13,9 +13,8 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/journaltest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -41,10 +40,10 @@ func (u under) put(ctx context.Context, version int64, data string) error {
 }
 
 // relayed opens documents behind a relay, and the elections beside it.
-func relayed(t *testing.T, timeout time.Duration) (*ensembletest.Relay, documents.Store, *Coordinator) {
+func relayed(t *testing.T, timeout time.Duration) (*zookeepertest.Relay, documents.Store, *Coordinator) {
 	t.Helper()
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, server)
+	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+	r := zookeepertest.NewRelay(t, server)
 	return r, openFor(t, "zk://"+r.Addr()+root, timeout).Documents(), openFor(t, "zk://"+server+root, 50*time.Second)
 }
 
@@ -64,7 +63,7 @@ func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
 		}
 		read <- err
 	}()
-	ensembletest.Eventually(t, "the relay holds the read", r.HoldsRequest)
+	zookeepertest.Eventually(t, "the relay holds the read", r.HoldsRequest)
 	if gone, err := c.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
 		t.Fatal(gone, err)
 	}
@@ -210,15 +209,15 @@ func TestAChangeAboveTheServersLimitIsUnknown(t *testing.T) {
 
 // Neither of two candidates with one token leads, nor does a persistent znode.
 func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+server+root, 50*time.Second)
 	old := electiontest.Win(t, c, "orders", "a")
 	if err := electiontest.Win(t, c, "stock", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
-	admin := ensembletest.Connect(t, server)
-	_, token := ensembletest.CraftTwins(t, admin, election.Dir(root, "orders"))
-	_, stat, err := admin.Get(ensembletest.Craft(t, admin, election.Dir(root, "stock"), "crafted", "0000000000",
+	admin := zookeepertest.Connect(t, server)
+	_, token := zookeepertest.CraftTwins(t, admin, root+"/elections/orders")
+	_, stat, err := admin.Get(zookeepertest.Craft(t, admin, root+"/elections/stock", "crafted", "0000000000",
 		zk.FlagPersistent))
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +228,7 @@ func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
 	twin, forged := old.Claim(), old.Claim()
 	twin.Token, twin.Candidate = token, ""
 	forged.Resource, forged.Token, forged.Candidate = "stock", fence.Token(stat.Czxid), ""
-	for claim, want := range map[fence.Claim]error{twin: election.ErrShared, forged: fence.ErrStale} {
+	for claim, want := range map[fence.Claim]error{twin: errShared, forged: fence.ErrStale} {
 		u := under{c.Documents(), claim}
 		if _, err := u.get(t.Context()); !errors.Is(err, want) {
 			t.Errorf("get under %s: %v", claim, err)
@@ -241,7 +240,7 @@ func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
 }
 
 func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T) {
-	url := "zk://" + serverstest.SharedZooKeeper(t).Addr() + ensembletest.FreshRoot()
+	url := "zk://" + serverstest.SharedZooKeeper(t).Addr() + zookeepertest.FreshRoot()
 	c := openFor(t, url, 50*time.Second)
 	u := under{openFor(t, url, 50*time.Second).Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
 	if now, err := c.RenewIssuer(t.Context()); err != nil || now == u.claim.Issuer {
@@ -261,7 +260,7 @@ func TestAServerWithoutItsEnsembleConfirmsNobody(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3, TickTime: time.Second})
 	for _, mode := range []string{"leader", "follower"} {
-		root := ensembletest.FreshRoot()
+		root := zookeepertest.FreshRoot()
 		c := openFor(t, "zk://"+z.Addr()+root, 50*time.Second)
 		claim := electiontest.Win(t, c, "orders", "a").Claim()
 		if err := (under{c.Documents(), claim}).put(t.Context(), 0, "x"); err != nil {
@@ -272,7 +271,7 @@ func TestAServerWithoutItsEnsembleConfirmsNobody(t *testing.T) {
 		if _, err := u.get(t.Context()); err != nil { // it knows that the claim leads
 			t.Fatal(err)
 		}
-		admin := ensembletest.Connect(t, alone.Addr())
+		admin := zookeepertest.Connect(t, alone.Addr())
 		for _, n := range z.Nodes {
 			if n != alone {
 				if err := n.Pause(); err != nil {

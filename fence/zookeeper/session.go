@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // session is a ZooKeeper session that all candidates of a Coordinator share.
@@ -33,7 +33,7 @@ func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		Life: campaign.NewLife[*candidate]("ZooKeeper", opened.Timeout(), start),
+		Life: campaign.NewLife[*candidate](opened.Timeout(), start),
 		c:    c, zk: opened, strays: map[*candidate]bool{},
 	}
 	c.client.Go(s.follow) // allowed: the calling Campaign is counted
@@ -42,10 +42,10 @@ func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
 
 // Candidate implements campaign.Session.
 func (s *session) Candidate(r fence.Resource, holder string) *candidate {
-	id := election.NewGUID()
+	id := newGUID()
 	return &candidate{
 		Standing: campaign.Standing{Resource: r, Holder: holder, Key: string(id)},
-		s:        s, id: id, dir: election.Dir(s.c.client.Root(), r),
+		s:        s, id: id, dir: s.c.dir(r),
 		made: map[string]bool{}, armed: make(chan struct{}),
 	}
 }
@@ -102,7 +102,7 @@ func (s *session) Beat(time.Time) error {
 		return s.over(err)
 	}
 	if err := s.sweep(ctx); err != nil {
-		s.c.client.Log().Debug("candidates that have left could not be deleted", "error", err)
+		s.c.client.Log.Debug("candidates that have left could not be deleted", "error", err)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (s *session) confirm(ctx context.Context) error {
 	watched := s.watched(connects)
 	start := time.Now()
 	if _, err := ensemble.Do(ctx, s.zk, func(conn *zk.Conn) (string, error) {
-		return conn.Sync(s.c.client.Root())
+		return conn.Sync(s.c.client.Path)
 	}); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (s *session) read(ctx context.Context, connects int) error {
 			due = append(due, e)
 		}
 	}
-	return atOnce(due, func(e *candidate) error {
+	return forAll(due, func(e *candidate) error {
 		err := e.watchOwn(ctx)
 		switch {
 		case errors.Is(err, errGone):
@@ -178,7 +178,7 @@ func (s *session) read(ctx context.Context, connects int) error {
 		case ensemble.Unanswered(err) || ctx.Err() != nil:
 			return err
 		case err != nil: // this one may not be read any more
-			s.c.client.Log().Warn("the own candidate cannot be read", "resource", e.Resource,
+			s.c.client.Log.Warn("the own candidate cannot be read", "resource", e.Resource,
 				"token", e.Token(), "error", err)
 			e.Suspend()
 		}
@@ -207,21 +207,14 @@ func fired(watch <-chan zk.Event) bool {
 	}
 }
 
-// atOnceMost is how many requests atOnce makes in parallel.
-const atOnceMost = 16
-
-// atOnce calls do for each, several at once, and returns the errors.
-func atOnce[T any](all []T, do func(T) error) error {
-	var work sync.WaitGroup
+// forAll calls do for each, several at once, and returns the errors.
+func forAll[T any](all []T, do func(T) error) error {
+	var work errgroup.Group
+	work.SetLimit(atOnce)
 	errs := make([]error, len(all))
-	slots := make(chan struct{}, atOnceMost)
 	for i, one := range all {
-		slots <- struct{}{}
-		work.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = do(one)
-		})
+		work.Go(func() error { errs[i] = do(one); return nil })
 	}
-	work.Wait()
+	_ = work.Wait()
 	return errors.Join(errs...)
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -38,8 +37,8 @@ func owners(t *testing.T, server, root string) map[string]int {
 
 func TestAProcessLeadsAThousandElectionsOverOneSession(t *testing.T) {
 	const elections = 1000
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, ensemble)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+	r := zookeepertest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, time.Minute)
 	terms := make([]*fence.Term, elections)
 	var all sync.WaitGroup
@@ -72,7 +71,7 @@ func TestAProcessLeadsAThousandElectionsOverOneSession(t *testing.T) {
 			first[i] = term.Deadline()
 		}
 		c.campaigns.Current().Hurry()
-		ensembletest.Eventually(t, what, func() bool {
+		zookeepertest.Eventually(t, what, func() bool {
 			for i, term := range terms {
 				if term.State() != fence.Active || !term.Deadline().After(first[i]) {
 					return false
@@ -95,14 +94,14 @@ func TestAProcessLeadsAThousandElectionsOverOneSession(t *testing.T) {
 	r.Requested()
 	r.DropAll()
 	confirmAll("all terms are confirmed on the next connection")
-	if read := r.Count(ensembletest.GetData); read > elections+elections/10 {
+	if read := r.Count(zookeepertest.GetData); read > elections+elections/10 {
 		t.Errorf("after a reconnection %d terms were read in %d requests", elections, read)
 	}
 	if owned := owners(t, ensemble, root); len(owned) != 1 {
 		t.Errorf("after a reconnection the sessions are %v", owned)
 	}
 	c.Close()
-	ensembletest.Eventually(t, "no candidate is left", func() bool {
+	zookeepertest.Eventually(t, "no candidate is left", func() bool {
 		return len(owners(t, ensemble, root)) == 0
 	})
 }
@@ -119,30 +118,30 @@ func leadingCandidate(t *testing.T, c *Coordinator) *candidate {
 
 // The notice of the deletion arrives before the reply to the sync.
 func TestABeatConfirmsNoTermWithAWatchThatHasFired(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	admin := ensembletest.Connect(t, ensemble)
-	r := ensembletest.NewRelay(t, ensemble)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+	admin := zookeepertest.Connect(t, ensemble)
+	r := zookeepertest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, time.Minute)
 	term := electiontest.Win(t, c, "orders", "a")
 	e := leadingCandidate(t, c)
 	before := term.Deadline()
 	e.s.Hurry()
-	ensembletest.Eventually(t, "a beat confirms the term", func() bool {
+	zookeepertest.Eventually(t, "a beat confirms the term", func() bool {
 		return term.Deadline().After(before)
 	})
 	r.Requested()
 	r.Set(func() { r.Stopped = true })
 	e.s.Hurry()
-	ensembletest.Eventually(t, "a sync is on its way", r.HoldsRequest)
+	zookeepertest.Eventually(t, "a sync is on its way", r.HoldsRequest)
 	before = term.Deadline()
-	ensembletest.DeleteCandidate(t, admin, e.dir, term.Token())
+	zookeepertest.DeleteCandidate(t, admin, e.dir, term.Token())
 	e.mu.Lock()
 	own := e.own
 	e.mu.Unlock()
-	ensembletest.Eventually(t, "the notice has arrived", func() bool { return fired(own) })
+	zookeepertest.Eventually(t, "the notice has arrived", func() bool { return fired(own) })
 	r.Set(func() { r.StopAfter = 1; r.Stopped = false }) // the sync alone
-	ensembletest.Eventually(t, "the next beat is on its way", r.HoldsRequest)
-	if made := r.Requested(); made[ensembletest.Sync] != 1 || len(made) != 1 {
+	zookeepertest.Eventually(t, "the next beat is on its way", r.HoldsRequest)
+	if made := r.Requested(); made[zookeepertest.Sync] != 1 || len(made) != 1 {
 		t.Fatalf("the requests %v passed, so this test proves nothing", made)
 	}
 	if now := term.Deadline(); now != before {
@@ -156,8 +155,8 @@ func TestABeatConfirmsNoTermWithAWatchThatHasFired(t *testing.T) {
 // The server answers everything else, so the connection lasts.
 func TestAServerThatAnswersNoSyncConfirmsNothingAndIsReplaced(t *testing.T) {
 	t.Parallel()
-	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
-	c := openFor(t, "zk://"+r.Addr()+ensembletest.FreshRoot(), 5*time.Second)
+	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.Addr()+zookeepertest.FreshRoot(), 5*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
 	r.Set(func() { r.NoSyncs = true })
 	reaches(t, term, fence.Suspended)
@@ -168,14 +167,14 @@ func TestAServerThatAnswersNoSyncConfirmsNothingAndIsReplaced(t *testing.T) {
 
 // As from a server that filters notices by the ACL.
 func TestATermIsLostAlthoughTheNoticeOfItsDeletionIsLost(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, ensemble)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+	r := zookeepertest.NewRelay(t, ensemble)
 	const timeout = 10 * time.Second
 	c := openFor(t, "zk://"+r.Addr()+root, timeout)
 	term := electiontest.Win(t, c, "orders", "a")
 	r.Set(func() { r.Mute = true })
 	deleted := time.Now()
-	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, ensemble), c.dir("orders"), term.Token())
+	zookeepertest.DeleteCandidate(t, zookeepertest.Connect(t, ensemble), c.dir("orders"), term.Token())
 	ends(t, term, 60*time.Second, fence.ErrDeposed)
 	if took := time.Since(deleted); took > 2*timeout {
 		t.Errorf("the term was lost after %v", took)
@@ -188,9 +187,9 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 	for name, loseReply := range map[string]bool{"the reply is lost": true, "the reply is late": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-			admin := ensembletest.Connect(t, ensemble)
-			r := ensembletest.NewRelay(t, ensemble)
+			ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+			admin := zookeepertest.Connect(t, ensemble)
+			r := zookeepertest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+root, time.Minute)
 			other := openFor(t, "zk://"+ensemble+root, time.Minute)
 			if err := electiontest.Win(t, other, "orders", "x").Resign(t.Context()); err != nil { // makes the election
@@ -204,7 +203,7 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 				_, err := c.Campaign(ctx, "orders", "late")
 				ended <- err
 			}()
-			ensembletest.Eventually(t, "the create has taken effect", func() bool {
+			zookeepertest.Eventually(t, "the create has taken effect", func() bool {
 				names, _, err := admin.Children(c.dir("orders"))
 				return err == nil && len(names) == 1
 			})
@@ -221,7 +220,7 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 				t.Errorf("the other term is lost: %v", context.Cause(keeper.Context()))
 			}
 			s := c.campaigns.Current()
-			ensembletest.Eventually(t, "nothing is left to look for", func() bool {
+			zookeepertest.Eventually(t, "nothing is left to look for", func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				return len(s.strays) == 0
@@ -232,7 +231,7 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 
 // The znode appears only after the session has looked for it once.
 func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
-	ensembleAddr, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	ensembleAddr, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensembleAddr+root, 4*time.Second)
 	electiontest.Win(t, c, "orders", "x").Resign(t.Context()) // makes the election
 	s, err := c.campaigns.Session(t.Context())
@@ -240,16 +239,18 @@ func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := s.Candidate("orders", "late")
-	e.creates()
+	e.mu.Lock()
+	e.unknown++
+	e.mu.Unlock()
 	e.Leave()
-	ensembletest.Eventually(t, "the session has looked for it", func() bool {
+	zookeepertest.Eventually(t, "the session has looked for it", func() bool {
 		return !e.nextLook().IsZero()
 	})
 	for range 2 { // another one than counted does no harm
 		_, err = ensemble.Do(t.Context(), s.zk, func(conn *zk.Conn) (string, error) {
-			return conn.Create(path.Join(e.dir, e.id.NamePrefix()),
-				election.Encode(election.EntryData{Holder: "late"}), zk.FlagEphemeralSequential,
-				c.client.ACL())
+			return conn.Create(path.Join(e.dir, e.id.namePrefix()),
+				encode(entryData{Holder: "late"}), zk.FlagEphemeralSequential,
+				c.client.ACL)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -259,10 +260,10 @@ func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
 }
 
 func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, time.Minute)
-	admin := ensembletest.Connect(t, ensemble)
-	at := path.Join(c.dir("orders"), election.LeaderName)
+	admin := zookeepertest.Connect(t, ensemble)
+	at := path.Join(c.dir("orders"), leaderName)
 	term := electiontest.Win(t, c, "orders", "a")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
@@ -278,7 +279,7 @@ func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
 	if err := deposed.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ensembletest.DeleteCandidate(t, admin, c.dir("orders"), deposed.Token())
+	zookeepertest.DeleteCandidate(t, admin, c.dir("orders"), deposed.Token())
 	next := electiontest.Win(t, c, "orders", "c") // in the session that has made the acknowledgement that is left
 	queue, err := c.Candidates(t.Context(), "orders")
 	if err != nil || len(queue) != 1 || queue[0].Ready {

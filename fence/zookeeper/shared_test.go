@@ -8,18 +8,17 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
 func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	old := electiontest.Win(t, c, "orders", "a")
-	_, token := ensembletest.CraftTwins(t, admin, c.dir("orders"))
+	_, token := zookeepertest.CraftTwins(t, admin, c.dir("orders"))
 	wantNamed(t, c, []fence.Resource{"orders"}, "a") // they wait
 	queue, err := c.Candidates(t.Context(), "orders")
 	if err != nil || len(queue) != 3 || queue[0].Holder != "a" {
@@ -36,7 +35,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	})
 	for call, err := range map[string]error{"Leaders": leaders, "Candidates": candidates,
 		"Watch": watch} {
-		if !errors.Is(err, election.ErrShared) {
+		if !errors.Is(err, errShared) {
 			t.Errorf("%s returned %v", call, err)
 		}
 	}
@@ -52,10 +51,10 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 
 // The relay creates a second candidate in the same transaction.
 func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, ensemble)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+	r := zookeepertest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
-	admin := ensembletest.Connect(t, ensemble)
+	admin := zookeepertest.Connect(t, ensemble)
 	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
@@ -63,11 +62,11 @@ func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	term, err := c.Campaign(ctx, "orders", "b")
-	if !errors.Is(err, election.ErrShared) {
+	if !errors.Is(err, errShared) {
 		t.Fatalf("Campaign returned %v, %v", term, err)
 	}
 	// Here both are in one session.
-	ensembletest.Eventually(t, "nothing is left behind", func() bool {
+	zookeepertest.Eventually(t, "nothing is left behind", func() bool {
 		names, _, err := admin.Children(c.dir("orders"))
 		return err == nil && len(names) == 0
 	})

@@ -10,20 +10,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/ringfence/ringfence/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 )
 
 // A candidate knows which znodes it may have: made has the names of those that it has created or
 // found, and unknown counts the creates that had no reply and whose znode was not found. Once the
 // candidate has left, its session deletes what it has made and looks for the rest.
-
-// creates counts a create that is about to be sent.
-func (e *candidate) creates() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.unknown++
-}
 
 // created records the reply to a create. Without a reply, the znode may exist now or later.
 func (e *candidate) created(name string, err error) {
@@ -87,7 +79,7 @@ func (s *session) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout/4)
 	defer cancel()
 	err := s.lookFor(ctx, strays)
-	err = errors.Join(err, atOnce(strays, func(e *candidate) error { return e.remove(ctx, "") }))
+	err = errors.Join(err, forAll(strays, func(e *candidate) error { return e.remove(ctx, "") }))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range strays {
@@ -98,8 +90,8 @@ func (s *session) sweep(ctx context.Context) error {
 	return err
 }
 
-// looksMost is how many elections a beat lists to find znodes of unknown name.
-const looksMost = 16
+// maxLooks is how many elections a beat lists to find znodes of unknown name.
+const maxLooks = 16
 
 // lookFor looks for the znodes of creates that had no reply. The beat has synced in this session,
 // so the ensemble should have shown them by now. In case one arrives even later, lookFor repeats
@@ -110,11 +102,11 @@ func (s *session) lookFor(ctx context.Context, strays []*candidate) error {
 	slices.SortFunc(strays, func(a, b *candidate) int { return a.nextLook().Compare(b.nextLook()) })
 	for _, e := range strays {
 		_, listed := due[e.dir]
-		if e.misses() && !now.Before(e.nextLook()) && (listed || len(due) < looksMost) {
+		if e.misses() && !now.Before(e.nextLook()) && (listed || len(due) < maxLooks) {
 			due[e.dir] = append(due[e.dir], e)
 		}
 	}
-	return atOnce(slices.Collect(maps.Keys(due)), func(dir string) error {
+	return forAll(slices.Collect(maps.Keys(due)), func(dir string) error {
 		names, err := s.zk.List(ctx, dir)
 		if ensemble.Unanswered(err) || ctx.Err() != nil {
 			return err
@@ -165,7 +157,8 @@ func (e *candidate) remove(ctx context.Context, except string) error {
 		}
 		done := name == e.name && acknowledges && e.removeBoth(ctx)
 		if !done {
-			if err := e.removeOne(ctx, name); err != nil {
+			// No other candidate ever has the name.
+			if err := e.s.zk.Delete(ctx, path.Join(e.dir, name)); err != nil {
 				return err
 			}
 		}
@@ -180,21 +173,6 @@ func (e *candidate) remove(ctx context.Context, except string) error {
 // exists, nobody younger has acknowledged, so the acknowledgement is its own, or an older one's. It
 // returns false if they are not both there, or there was no answer.
 func (e *candidate) removeBoth(ctx context.Context) bool {
-	_, err := ensemble.Retry(ctx, e.s.zk, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(&zk.DeleteRequest{Path: e.path(), Version: -1},
-			&zk.DeleteRequest{Path: path.Join(e.dir, election.LeaderName), Version: -1})
-	})
-	return err == nil
-}
-
-// removeOne deletes a znode by its full name, which no other candidate ever has.
-func (e *candidate) removeOne(ctx context.Context, name string) error {
-	at := path.Join(e.dir, name)
-	_, err := ensemble.Retry(ctx, e.s.zk, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.Delete(at, -1)
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	return e.s.c.client.Explain(at, err)
+	return e.s.zk.Multi(ctx, &zk.DeleteRequest{Path: e.path(), Version: -1},
+		&zk.DeleteRequest{Path: path.Join(e.dir, leaderName), Version: -1}) == nil
 }

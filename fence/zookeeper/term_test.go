@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -28,7 +28,7 @@ func ends(t *testing.T, term *fence.Term, limit time.Duration, cause error) {
 // reaches waits for a state.
 func reaches(t *testing.T, term *fence.Term, want fence.State) {
 	t.Helper()
-	ensembletest.Eventually(t, "the term is "+want.String(), func() bool {
+	zookeepertest.Eventually(t, "the term is "+want.String(), func() bool {
 		return term.State() == want
 	})
 }
@@ -37,13 +37,13 @@ func reaches(t *testing.T, term *fence.Term, want fence.State) {
 func confirmedAgain(t *testing.T, term *fence.Term) {
 	t.Helper()
 	before := term.Deadline()
-	ensembletest.Eventually(t, "the term is confirmed again", func() bool {
+	zookeepertest.Eventually(t, "the term is confirmed again", func() bool {
 		return term.Deadline().After(before)
 	})
 }
 
 func TestAnExpirationByTheServerEndsATermBeforeItsDeadline(t *testing.T) {
-	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/word", 50*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
 	r.ExpireSessions()
@@ -60,7 +60,7 @@ func TestDeletingTheOwnZnodeDeposesAtOnce(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/own", time.Minute)
 	term := electiontest.Win(t, c, "orders", "a")
-	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, ensemble),
+	zookeepertest.DeleteCandidate(t, zookeepertest.Connect(t, ensemble),
 		"/own/elections/orders", term.Token())
 	ends(t, term, 10*time.Second, fence.ErrDeposed) // by its watch; the next read is 15 s away
 	if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {

@@ -9,8 +9,8 @@ import (
 
 // Bounds for callers that retry for as long as it takes.
 const (
-	Least = 50 * time.Millisecond
-	Most  = 5 * time.Second
+	Min = 50 * time.Millisecond
+	Max = 5 * time.Second
 )
 
 // After returns the wait before the nth retry, counted from 1. It doubles from least to most, with

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/backoff"
 )
 
@@ -32,7 +33,7 @@ type Session[E Candidate] interface {
 
 // Candidate is an entry in an election. It embeds a Standing.
 type Candidate interface {
-	fence.Backing
+	elector.Backing
 
 	// Enrol makes the entry and returns its token.
 	Enrol(ctx context.Context) (fence.Token, error)
@@ -51,36 +52,38 @@ type Candidate interface {
 	standing() *Standing
 }
 
-// Options of Campaigns. All are required except Failure.
-type Options[S any] struct {
-	Open    func(context.Context) (S, error) // opens a session at the coordinator
-	Closed  context.Context                  // ends, with a cause, when the Coordinator is closed
-	Go      func(func())                     // starts a goroutine that closing waits for, too
-	Refused func(error) bool                 // whether retrying cannot fix an error
-	Failure func() error                     // the last failure to connect, or nil
-	Log     *slog.Logger
-}
-
 // Campaigns runs the campaigns of one Coordinator.
 type Campaigns[S Session[E], E Candidate] struct {
-	Options[S]
+	*Frame
+	open    func(context.Context) (S, error)
 	current chan S // holds the current session, or the zero value
 }
 
-// New returns the campaigns of a Coordinator. It opens no session yet.
-func New[S Session[E], E Candidate](o Options[S]) *Campaigns[S, E] {
-	c := &Campaigns[S, E]{Options: o, current: make(chan S, 1)}
+// New returns the campaigns of a Coordinator. It opens no session yet; open does.
+func New[S Session[E], E Candidate](f *Frame, open func(context.Context) (S, error)) *Campaigns[S, E] {
+	c := &Campaigns[S, E]{Frame: f, open: open, current: make(chan S, 1)}
 	var none S
 	c.current <- none
 	return c
 }
 
-// Campaign enters holder into the election of a resource and waits until it leads. ctx must also
-// end when the Coordinator is closed, which must wait for the call. While the coordinator does not
-// answer, Campaign keeps trying. If ctx ends then, the error has the last failure.
+// Campaign is fence.Elector's. It enters holder into the election of a resource and waits until it
+// leads. While the coordinator does not answer, it keeps trying. If ctx ends then, the error has the last
+// failure.
 func (c *Campaigns[S, E]) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {
+	if _, err := fence.ParseResource(string(r)); err != nil {
+		return nil, err
+	}
+	if err := fence.CheckHolder(holder); err != nil {
+		return nil, err
+	}
+	ctx, done, err := c.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	var last error
 	for failures := 0; ctx.Err() == nil; {
 		term, enrolled, err := c.try(ctx, r, holder)
@@ -95,13 +98,13 @@ func (c *Campaigns[S, E]) Campaign(
 			failures = 0
 		}
 		failures, last = failures+1, err
-		wait := backoff.After(failures, backoff.Least, backoff.Most)
+		wait := backoff.After(failures, backoff.Min, backoff.Max)
 		c.Log.Warn("campaign starts again",
 			"resource", r, "holder", holder, "error", err, "in", wait)
 		backoff.Pause(ctx, wait)
 	}
-	if last == nil && c.Failure != nil {
-		last = c.Failure()
+	if last == nil && c.Last != nil {
+		last = c.Last()
 	}
 	if last != nil {
 		return nil, fmt.Errorf("campaign for %s: %w (last failure: %w)",
@@ -169,7 +172,7 @@ func (c *Campaigns[S, E]) Session(ctx context.Context) (s S, err error) {
 	if s != none && s.life().Ended() == nil {
 		return s, nil
 	}
-	fresh, err := c.Open(ctx)
+	fresh, err := c.open(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -207,8 +210,8 @@ func (c *Campaigns[S, E]) keep(s S) {
 		case <-next.C:
 		case <-l.nudge:
 		case <-l.over:
-		case <-c.Closed.Done():
-			l.End(fmt.Errorf("%w: %w", fence.ErrResigned, context.Cause(c.Closed)))
+		case <-c.ctx.Done():
+			l.End(fmt.Errorf("%w: %w", fence.ErrResigned, context.Cause(c.ctx)))
 		}
 		next.Stop()
 	}
@@ -222,13 +225,13 @@ func (c *Campaigns[S, E]) settle(l *Life[E], err error, failures int) {
 	case err == nil, l.Ended() != nil:
 	case stale >= l.Timeout:
 		l.End(fmt.Errorf("%w: %s has not renewed the session for %s (last: %v)",
-			fence.ErrExpired, l.name, l.Timeout, err))
-	case c.Closed.Err() == nil:
+			fence.ErrExpired, c.Kind, l.Timeout, err))
+	case c.ctx.Err() == nil:
 		level := slog.LevelDebug
 		if failures == 1 {
 			level = slog.LevelWarn
 		}
-		c.Log.Log(c.Closed, level, "the session could not be renewed", "error", err)
+		c.Log.Log(c.ctx, level, "the session could not be renewed", "error", err)
 		l.Suspend()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -50,15 +49,13 @@ type fakeCandidate struct {
 func run(t *testing.T, test func(t *testing.T, f *fake)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{entries: map[string]bool{}}
-		var work sync.WaitGroup
-		ctx, closeIt := context.WithCancelCause(context.Background())
-		f.campaigns = New(Options[*fakeSession]{
-			Open: f.open, Closed: ctx, Go: work.Go, Log: slog.New(slog.DiscardHandler),
-			Refused: func(err error) bool { return errors.Is(err, errRefused) },
+		frame := NewFrame(Settings{
+			Kind: "the fake", Refused: func(err error) bool { return errors.Is(err, errRefused) },
 		})
+		f.campaigns = New(frame, f.open)
 		test(t, f)
-		closeIt(errors.New("closed"))
-		work.Wait()
+		frame.End()
+		frame.Wait()
 		if f.opened != f.closed {
 			t.Errorf("%d sessions were opened and %d closed", f.opened, f.closed)
 		}
@@ -90,7 +87,7 @@ func (f *fake) counts() (opened, beats int) {
 func (f *fake) open(context.Context) (s *fakeSession, err error) {
 	err = f.call(func() {
 		f.opened++
-		s = &fakeSession{NewLife[*fakeCandidate]("the fake", timeout, time.Now()), f}
+		s = &fakeSession{NewLife[*fakeCandidate](timeout, time.Now()), f}
 	})
 	return s, err
 }

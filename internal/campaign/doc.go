@@ -1,17 +1,84 @@
-// Package campaign runs the campaigns of a process over one session at its coordinator. So a
-// process that leads a thousand resources renews one session. fence/etcd, fence/postgres and
-// fence/zookeeper use it; each supplies what a session and a candidate are at its coordinator.
+// Package campaign is what all coordinators share. Read it first to add one. A coordinator is one
+// package, fence/X, and implements documents.Coordinator: an elector, an observer, and a store of
+// documents. It supplies what a session, a candidate and a document are there. From here it gets
 //
-//	type session struct {
-//		*campaign.Life[*candidate]
-//		lease clientv3.LeaseID
+//   - the campaigns of a process, over one session (Campaigns), so that a process that leads a thousand
+//     resources renews one; what a late or lost reply leaves is swept
+//   - its own life, from Open to Close (Frame), and requests that are repeated until there is an answer
+//     (Ask)
+//   - watches that survive disconnections and tell only what is new (Frame.Repeat, OnChange, OnOther)
+//   - the claims that were found to lead, for changes under a term (Known), and the check of a change
+//   - the form of the URL (Form)
+//
+// and from elsewhere, for nothing: terms (package fence), the texts of refusals (internal/refusal),
+// groups, jobs, checkpoints (checkpoint/coordinator), the agent, the guard's authority and its page.
+// fencetest.Run and RunFlaws, documentstest and jobstest prove it; a line in internal/coordinators makes
+// its URLs known to both programs, and one in internal/imports lists what it may import.
+//
+// # A skeleton
+//
+//	type Coordinator struct {
+//		frame     *campaign.Frame
+//		campaigns *campaign.Campaigns[*session, *candidate]
+//		…
 //	}
-//	type candidate struct {
+//
+//	func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
+//		a, err := form.Parse(url)
+//		…
+//		c := &Coordinator{frame: campaign.NewFrame(campaign.Settings{
+//			Kind: "Consul", Where: strings.Join(a.Hosts, ","), Timeout: o.SessionTimeout, Logger: o.Logger,
+//			Refused: refused, // such as wrong credentials
+//		})}
+//		c.campaigns = campaign.New(c.frame, c.openSession)
+//		…                                        // connect; Issuer makes the identity if it is missing
+//	}
+//
+//	func (c *Coordinator) Close() error { c.frame.End(); c.frame.Wait(); … }
+//
+//	type session struct {                            // Session
+//		*campaign.Life[*candidate]
+//		c  *Coordinator
+//		id string
+//	}
+//
+//	func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
+//		return campaign.Ask(ctx, c.frame, "open a session", func(ctx context.Context) (*session, error) {
+//			start := time.Now()
+//			…
+//			return &session{Life: campaign.NewLife[*candidate](granted, start), c: c, id: id}, err
+//		})
+//	}
+//
+//	func (s *session) Candidate(r fence.Resource, holder string) *candidate { … } // with a random key
+//	func (s *session) Beat(start time.Time) error {
+//		…                                        // renew; read which candidates of s.Enrolled exist
+//		s.Confirm(start)
+//		…                                        // e.Confirm(start) or e.Lose(fence.ErrDeposed) for each
+//		…                                        // delete what the session has and s.Knows does not
+//	}
+//	func (s *session) Close() { … }                  // end it at the coordinator
+//
+//	type candidate struct {                          // Candidate
 //		campaign.Standing
 //		s *session
 //	}
-//	c.campaigns = campaign.New(campaign.Options[*session]{Open: c.open, …})
-//	term, err := c.campaigns.Campaign(ctx, "orders", "billing-7")
+//
+//	func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) { … } // conditional on the key
+//	func (e *candidate) Await(ctx context.Context) (fence.Issuer, time.Time, error) {
+//		…                                        // until nobody is ahead, by a linearizable read
+//		renewed, err := e.s.Renewed(ctx)
+//		return issuer, renewed, err
+//	}
+//	func (e *candidate) Watch(ctx context.Context)             { … } // a deletion, at once
+//	func (e *candidate) Acknowledge(ctx context.Context) error { … }
+//	func (e *candidate) Release(ctx context.Context) error     { defer e.Leave(); … }
+//	func (e *candidate) Leave()                                { e.s.Leave(e.Key) }
+//
+// The other methods of a Coordinator read: Issuer and Leaders in one linearizable round trip, Candidates
+// in order of token, Watch with Frame.Repeat. Depose deletes a candidate. A change of documents is one
+// transaction that compares the candidates of its claims, their issuer and the versions; it is sent once.
+// fence/etcd is the shortest example.
 //
 // # A campaign
 //

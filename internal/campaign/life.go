@@ -12,7 +12,6 @@ import (
 // its candidates are gone or will be before anybody else leads.
 type Life[E Candidate] struct {
 	Timeout time.Duration // as the coordinator granted it
-	name    string        // of the coordinator, for messages
 	nudge   chan struct{} // asks for a beat now
 	over    chan struct{} // closed when the session is over
 
@@ -24,10 +23,9 @@ type Life[E Candidate] struct {
 }
 
 // NewLife begins the life of a session that a round trip has opened. confirmed is when that began.
-// name is the coordinator's, for messages.
-func NewLife[E Candidate](name string, timeout time.Duration, confirmed time.Time) *Life[E] {
+func NewLife[E Candidate](timeout time.Duration, confirmed time.Time) *Life[E] {
 	return &Life[E]{
-		Timeout: timeout, name: name, confirmed: confirmed,
+		Timeout: timeout, confirmed: confirmed,
 		nudge: make(chan struct{}, 1), over: make(chan struct{}), beaten: make(chan struct{}),
 		known: map[string]E{},
 	}

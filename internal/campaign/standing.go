@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // Standing is how a candidate stands, as far as its process knows.
@@ -15,10 +16,10 @@ type Standing struct {
 	Key      string // no other candidate of the coordinator ever has it; it ends in the candidate's ID
 
 	mu     sync.Mutex
-	token  fence.Token   // 0 until it is known
-	cause  error         // once it is gone
-	gone   chan struct{} // closed once it is gone; nil until somebody needs it
-	keeper *fence.Keeper // once it has won
+	token  fence.Token     // 0 until it is known
+	cause  error           // once it is gone
+	gone   chan struct{}   // closed once it is gone; nil until somebody needs it
+	keeper *elector.Keeper // once it has won
 }
 
 func (e *Standing) standing() *Standing { return e }
@@ -102,14 +103,14 @@ func (e *Standing) Suspend() {
 // begin makes the term, unless the candidate is lost by now. The session tells it of every beat
 // from here on.
 func (e *Standing) begin(
-	c fence.Claim, confirmed time.Time, timeout time.Duration, b fence.Backing,
+	c fence.Claim, confirmed time.Time, timeout time.Duration, b elector.Backing,
 ) (*fence.Term, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.cause != nil {
 		return nil, e.cause
 	}
-	term, keeper := fence.NewTerm(c, confirmed, timeout, b)
+	term, keeper := elector.NewTerm(c, confirmed, timeout, b)
 	e.keeper = keeper
 	return term, nil
 }

@@ -46,6 +46,26 @@ var All = Table{
 	"postgresql": openPostgres,
 }
 
+func openZooKeeper(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
+	return opened(zookeeper.Open(ctx, url, zookeeper.Options(o)))
+}
+
+func openEtcd(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
+	return opened(etcd.Open(ctx, url, etcd.Options(o)))
+}
+
+func openPostgres(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
+	return opened(postgres.Open(ctx, url, postgres.Options(o)))
+}
+
+// opened keeps a nil pointer out of the interface, which would not be nil then.
+func opened[C documents.Coordinator](c C, err error) (documents.Coordinator, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 // Installer prepares a coordinator that has a schema.
 type Installer struct {
 	// Install prepares the coordinator at a URL, whose role must be allowed to, for these roles.
@@ -58,34 +78,6 @@ type Installer struct {
 var Installers = map[string]Installer{
 	"postgres":   {postgres.Install, postgres.InstallSQL},
 	"postgresql": {postgres.Install, postgres.InstallSQL},
-}
-
-func openZooKeeper(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
-	c, err := zookeeper.Open(ctx, url, zookeeper.Options{
-		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
-	})
-	if err != nil {
-		return nil, err // not c: an interface that holds a nil pointer is not nil
-	}
-	return c, nil
-}
-
-func openEtcd(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
-	c, err := etcd.Open(ctx, url, etcd.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-func openPostgres(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
-	c, err := postgres.Open(ctx, url, postgres.Options{
-		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // Schemes returns the known schemes, sorted.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/internal/settings"
@@ -51,7 +51,7 @@ func restorableEtcd(t *testing.T) *restorable {
 	return &restorable{
 		url: "etcd://" + e.Addr() + "/e2e", backup: e.Backup, restore: e.Restore,
 		connect: func() func(context.Context) (fence.Token, error) {
-			admin := clustertest.Connect(t, e.Addr())
+			admin := etcdtest.Connect(t, e.Addr())
 			return func(ctx context.Context) (fence.Token, error) {
 				put, err := admin.Put(ctx, "elsewhere", "")
 				if err != nil {
@@ -85,7 +85,7 @@ func restorableZK(t *testing.T, z *servers.ZooKeeper, backup func(context.Contex
 	return &restorable{
 		url: "zk://" + z.Addr() + "/e2e", backup: backup, restore: z.Restore,
 		connect: func() func(context.Context) (fence.Token, error) {
-			admin := ensembletest.Connect(t, z.Addr())
+			admin := zookeepertest.Connect(t, z.Addr())
 			return func(context.Context) (fence.Token, error) {
 				stat, err := admin.Set("/e2e", nil, -1)
 				if err != nil {

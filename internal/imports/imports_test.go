@@ -34,14 +34,20 @@ const (
 // third-party path also allows the packages below it; one of ours does not. A package that is not
 // listed fails the test, so that a new package is a decision.
 var allowed = map[string][]string{
-	"fence": {},
-	"fence/fencetest": {"fence", "documents", "documents/documentstest", "internal/leak",
+	"fence":                 {"fence/internal/bridge"},
+	"fence/internal/bridge": {},
+	"fence/elector":         {"fence", "fence/internal/bridge"},
+	"fence/fencetest": {"fence", "fence/elector", "documents", "documents/documentstest", "internal/leak",
 		"internal/witness", "go.uber.org/goleak"},
-	"fence/zookeeper": {"fence", "documents", "internal/campaign", "internal/ensemble",
-		"internal/ensemble/election", zk, "golang.org/x/sync/errgroup"},
-	"fence/etcd": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/cluster",
-		etcd, grpc},
-	"fence/postgres": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/pgcause", pgx},
+	"fence/zookeeper": {"fence", "documents", "fence/zookeeper/internal/ensemble", "internal/campaign",
+		"internal/refusal", zk, "golang.org/x/sync/errgroup"},
+	"fence/zookeeper/internal/ensemble": {"internal/backoff", "internal/campaign", zk},
+	"fence/zookeeper/zookeepertest":     {"fence", zk},
+	"fence/etcd": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/refusal", etcd, grpc,
+		"go.uber.org/zap"},
+	"fence/etcd/etcdtest": {"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},
+	"fence/postgres": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/pgcause",
+		"internal/refusal", pgx},
 	"store/postgres": {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":    {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
 
@@ -53,7 +59,7 @@ var allowed = map[string][]string{
 		"golang.org/x/sync/errgroup"},
 	"jobs/jobstest":      {"fence", "fence/fencetest", "documents", "jobs"},
 	"internal/jobserver": {"fence", "documents", "group", "jobs", "internal/webpage"},
-	"internal/work": {"fence", "documents", "jobs", "checkpoint", "internal/cli", "internal/environ",
+	"internal/work": {"fence", "documents", "jobs", "checkpoint", "internal/cli",
 		"internal/logging", "internal/settings", "internal/supervise", "internal/taskfile", "internal/tasks", "golang.org/x/term"},
 
 	// For guards and operators. The author of a leader program does not need these.
@@ -81,17 +87,6 @@ var allowed = map[string][]string{
 	"internal/guard/redis": {"internal/refusal", "fence", "internal/marks", "internal/marks/redis",
 		"internal/guard", "internal/relay"},
 
-	// ZooKeeper.
-	"internal/ensemble":              {"internal/backoff", "internal/hostlist", "internal/tlsconfig", zk},
-	"internal/ensemble/election":     {"fence", "internal/claims", "internal/ensemble", zk},
-	"internal/ensemble/ensembletest": {"fence", zk},
-
-	// etcd.
-	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", "internal/claims", etcd, grpc,
-		"go.uber.org/zap"},
-	"internal/cluster/clustertest": {
-		"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},
-
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
 	"checkpoint/postgres": {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres",
@@ -103,11 +98,10 @@ var allowed = map[string][]string{
 	"internal/tasks": {"fence", "documents", "internal/refusal", "checkpoint", "checkpoint/coordinator",
 		"checkpoint/postgres", "checkpoint/redis", "store/postgres", "store/redis",
 		"internal/marks/redis",
-		"internal/cli", "internal/coordinators", "internal/stores", "internal/environ",
+		"internal/cli", "internal/coordinators", "internal/stores",
 		"internal/supervise", "internal/taskfile", "internal/settings", "internal/logging", pgx, redis,
 		"golang.org/x/term"},
-	"internal/environ":      {"fence", "store/postgres", "internal/settings"},
-	"internal/supervise":    {"fence", "golang.org/x/sys", "golang.org/x/term"},
+	"internal/supervise":    {"fence", "internal/settings", "store/postgres", "golang.org/x/sys", "golang.org/x/term"},
 	"internal/coordinators": {"fence", "documents", "fence/etcd", "fence/postgres", "fence/zookeeper", "internal/settings"},
 	"cmd/guard": {"fence", "internal/backoff", "internal/cli", "internal/coordinators", "internal/marks",
 		"internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/page",
@@ -116,7 +110,7 @@ var allowed = map[string][]string{
 		"internal/webpage", pgx, prom,
 		"golang.org/x/sync/errgroup"},
 	"cmd/leader": {"fence", "documents", "group", "jobs", "internal/jobserver", "internal/webpage", "internal/work", "internal/backoff", "internal/cli", "internal/coordinators", "internal/stores",
-		"internal/marks/redis", "checkpoint", "internal/environ", "internal/supervise", "internal/taskfile", "internal/tasks",
+		"internal/marks/redis", "checkpoint", "internal/supervise", "internal/taskfile", "internal/tasks",
 		"internal/settings", "internal/logging"},
 	"internal/demo": {"internal/refusal", "fence", "fence/zookeeper",
 		"internal/marks/postgres", "internal/marks/redis", "internal/servers", pgx, redis,
@@ -134,9 +128,7 @@ var allowed = map[string][]string{
 	"internal/backoff":    {},
 	"internal/webpage":    {"internal/clienthost"},
 	"internal/witness":    {},
-	"internal/campaign":   {"fence", "internal/backoff"},
-	"internal/claims":     {"fence"},
-	"internal/hostlist":   {},
+	"internal/campaign":   {"fence", "fence/elector", "documents", "internal/backoff", "internal/tlsconfig"},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
 	"internal/succession": {},
@@ -162,7 +154,7 @@ var allowed = map[string][]string{
 	"lab/containers": {"lab", "lab/history", "internal/servers", pgx, redis,
 		"github.com/moby/moby", "github.com/Shopify/toxiproxy/v2/client", "golang.org/x/sync/errgroup",
 		"golang.org/x/sys"},
-	"lab/worker": {"internal/refusal", "internal/coordinators", "lab", "lab/flaw", "lab/history", "fence",
+	"lab/worker": {"internal/refusal", "internal/coordinators", "lab", "lab/flaw", "lab/history", "fence", "fence/elector",
 		"documents", "jobs",
 		"fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "store/postgres",
 		"store/redis", "checkpoint", "checkpoint/postgres", pgx, redis, "github.com/caarlos0/env/v11",
@@ -178,7 +170,7 @@ var allowed = map[string][]string{
 // testOnly lists packages that must not reach a user's binary.
 var testOnly = []string{
 	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers",
-	module + "/internal/ensemble/ensembletest", module + "/internal/cluster/clustertest", module + "/internal/leadertest",
+	module + "/fence/zookeeper/zookeepertest", module + "/fence/etcd/etcdtest", module + "/internal/leadertest",
 	module + "/documents/documentstest", module + "/jobs/jobstest",
 	module + "/fence/fencetest", module + "/internal/marks/markstest",
 	module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",

@@ -209,7 +209,7 @@ func (p *place) get(name string) string {
 func (p *place) remove(name string) {
 	p.Helper()
 	_, err := p.documents().Change(p.Context(), documents.Change{
-		Writes: []documents.Write{documents.Remove("checkpoints/" + name)},
+		Writes: []documents.Write{documents.DeleteAny("checkpoints/" + name)},
 	})
 	if err != nil {
 		p.Fatal(err)

@@ -131,7 +131,7 @@ func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) 
 		if err != nil || !slices.Contains(leaving, s) {
 			return
 		}
-		backoff.Pause(ctx, backoff.After(n, backoff.Least, time.Second))
+		backoff.Pause(ctx, backoff.After(n, backoff.Min, time.Second))
 		d.Overdue = true
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 const (
@@ -115,7 +116,7 @@ func forAnHour(e job) *fence.Term {
 	claim := fence.Claim{
 		Resource: resource, Token: e.Token, Issuer: fence.Unverified, Holder: holder(os.Getpid()),
 	}
-	term, _ := fence.NewTerm(claim, time.Now(), time.Hour, nothing{})
+	term, _ := elector.NewTerm(claim, time.Now(), time.Hour, nothing{})
 	return term
 }
 

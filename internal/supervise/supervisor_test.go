@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 func TestKillComesBeforeTheDeadlineEvenIfTheStopBeginsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term, keeper := fence.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(),
+		term, keeper := elector.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(),
 			10*time.Second, nil)
 		defer keeper.Lose(fence.ErrDeposed)
 		s := &Supervisor{Term: term, Grace: 2 * time.Second, Margin: 500 * time.Millisecond}
@@ -31,7 +32,7 @@ func TestKillComesAtOnceAfterAnExpiryAndAfterTheGraceOtherwise(t *testing.T) {
 	for cause, want := range map[error]time.Duration{
 		fence.ErrExpired: 0, fence.ErrDeposed: time.Minute,
 	} {
-		term, keeper := fence.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(),
+		term, keeper := elector.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(),
 			10*time.Second, nil)
 		keeper.Lose(cause)
 		s := &Supervisor{Term: term, Grace: time.Minute, Margin: time.Second}
@@ -44,7 +45,7 @@ func TestKillComesAtOnceAfterAnExpiryAndAfterTheGraceOtherwise(t *testing.T) {
 
 func TestGraceIsShortenedToFitTheGrantedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term, keeper := fence.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(),
+		term, keeper := elector.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(),
 			10*time.Second, nil)
 		defer keeper.Lose(fence.ErrDeposed)
 		for asked, want := range map[time.Duration]time.Duration{

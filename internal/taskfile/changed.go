@@ -9,7 +9,7 @@ import (
 )
 
 // changed reads what to do with a saved task that has other steps.
-func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.Changed {
+func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.OnStepsChanged {
 	if n == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.Changed {
 }
 
 // renamed reads a map from old step names to new ones.
-func (r *reader) renamed(n *yaml.Node, steps []Step) checkpoint.Changed {
+func (r *reader) renamed(n *yaml.Node, steps []Step) checkpoint.OnStepsChanged {
 	if n == nil {
 		return nil
 	}

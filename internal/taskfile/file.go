@@ -17,8 +17,8 @@ type File struct {
 	Every    time.Duration
 	State    json.RawMessage // an object
 	Retry    checkpoint.Retry
-	Changed  checkpoint.Changed // nil: refuse
-	Steps    []Step             // at least one
+	Changed  checkpoint.OnStepsChanged // nil: refuse
+	Steps    []Step                    // at least one
 }
 
 // Step is one step. Exactly one of SQL, Run and Redis is set.

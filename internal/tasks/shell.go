@@ -15,7 +15,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
@@ -153,7 +152,7 @@ func (inv *Invocation) dir() string {
 
 // environ returns the command's environment.
 func (s shellStep) environ(file string, key checkpoint.Key) []string {
-	return environ.With(environ.Claimed(s.Env, s.elector.term().Claim()), [][2]string{
+	return supervise.With(supervise.Claimed(s.Env, s.elector.term().Claim()), [][2]string{
 		{"RINGFENCE_TASK", string(key.Task)},
 		{"RINGFENCE_RUN", strconv.FormatInt(key.Run, 10)},
 		{"RINGFENCE_ROUND", strconv.FormatInt(key.Round, 10)},

@@ -6,9 +6,9 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // inDatabase returns a bench with a database as the journal.
@@ -180,7 +180,7 @@ func TestTheJournalsRoleRaisesTheMarkIfNoStoreDoes(t *testing.T) {
 	leadertest.Install(t, d, "warden", "warden", "keeper")
 	d.SQL("grant all on all tables in schema public to warden; grant all on all sequences in " +
 		"schema public to warden")
-	b.env = environ.With(b.env, [][2]string{
+	b.env = supervise.With(b.env, [][2]string{
 		{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.URL("warden")},
 	})
 	b.run().exits(cli.Done)

@@ -17,7 +17,7 @@ import (
 func (r *taskRun) task() checkpoint.Task[json.RawMessage] {
 	f := r.File
 	t := checkpoint.Task[json.RawMessage]{
-		Name: f.Task, Rounds: f.Rounds, Start: f.State, Retry: f.Retry, Changed: f.Changed,
+		Name: f.Task, Rounds: f.Rounds, Start: f.State, Retry: f.Retry, OnStepsChanged: f.Changed,
 		StateLimit: stateLimit, Notify: r.notify,
 	}
 	for _, s := range f.Steps {

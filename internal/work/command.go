@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/supervise"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -118,10 +117,10 @@ func (c commands) environ(cmd Command, r *jobs.Run) []string {
 	env := c.env
 	for _, entry := range cmd.Env {
 		name, value, _ := strings.Cut(entry, "=")
-		env = environ.With(env, [][2]string{{name, value}})
+		env = supervise.With(env, [][2]string{{name, value}})
 	}
 	claim := r.Term.Claim()
-	return environ.With(environ.Claimed(env, claim), ofJob(r))
+	return supervise.With(supervise.Claimed(env, claim), ofJob(r))
 }
 
 // tail keeps the last bytes that are written to it.

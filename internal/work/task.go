@@ -8,7 +8,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/supervise"
 	"github.com/ringfence/ringfence/internal/taskfile"
 	"github.com/ringfence/ringfence/internal/tasks"
@@ -51,7 +50,7 @@ func (t taskJobs) handle(ctx context.Context, r *jobs.Run) (any, error) {
 	if err := r.Decode(&b); err != nil {
 		return nil, err
 	}
-	task, err := t.load(b, environ.With(t.env, ofJob(r)))
+	task, err := t.load(b, supervise.With(t.env, ofJob(r)))
 	if err != nil {
 		return nil, err // another worker may have the settings
 	}

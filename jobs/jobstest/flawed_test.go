@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/witness"
 	"github.com/ringfence/ringfence/jobs"
@@ -262,7 +263,7 @@ func (f *flawed) winAtOnce(
 	f.world.mu.Lock()
 	f.world.aliases[claim.Token] = alias
 	f.world.mu.Unlock()
-	term, keeper := fence.NewTerm(claim, time.Now(), time.Hour, backing{right})
+	term, keeper := elector.NewTerm(claim, time.Now(), time.Hour, backing{right})
 	f.terms.Go(func() {
 		<-right.Context().Done()
 		keeper.Lose(context.Cause(right.Context()))
@@ -273,8 +274,8 @@ func (f *flawed) winAtOnce(
 // backing lets a term be acknowledged and resigned in place of another one.
 type backing struct{ right *fence.Term }
 
-// Acknowledge implements fence.Backing.
+// Acknowledge implements elector.Backing.
 func (b backing) Acknowledge(ctx context.Context) error { return b.right.Acknowledge(ctx) }
 
-// Release implements fence.Backing.
+// Release implements elector.Backing.
 func (b backing) Release(ctx context.Context) error { return b.right.Resign(ctx) }

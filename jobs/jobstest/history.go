@@ -69,7 +69,7 @@ func (h *history) note(c documents.Change, versions []int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, w := range c.Writes {
-		if !strings.HasSuffix(path.Dir(w.Path), "/statuses") || w.Kind == documents.KindKeep {
+		if !strings.HasSuffix(path.Dir(w.Path), "/statuses") || w.Kind == documents.KindCheck {
 			continue
 		}
 		id, s := jobs.ID(path.Base(w.Path)), step{change: c}

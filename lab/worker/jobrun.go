@@ -214,7 +214,7 @@ func (j *jobRun) publishLate() {
 		While: []fence.Claim{j.Term.Claim()},
 		Writes: []documents.Write{
 			documents.Replace(documents.Document{Path: path, Version: was.version}, encode(s)),
-			documents.Remove(fmt.Sprintf("%s%s/%s.%d",
+			documents.DeleteAny(fmt.Sprintf("%s%s/%s.%d",
 				lab.JobFolder("assigned"), s.Worker, s.ID, s.Attempt)),
 		},
 	})

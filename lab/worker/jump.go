@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/ringfence/ringfence/fence"
+	terms "github.com/ringfence/ringfence/fence/elector"
 )
 
 // jumpingElector is an elector whose terms read times from a wall clock that jumps. Its terms
@@ -27,7 +28,7 @@ func (j *jumpingElector) Campaign(
 		return nil, err
 	}
 	confirmed := inner.Deadline()
-	term, keeper := fence.NewTerm(inner.Claim(), j.read(confirmed), j.timeout, backing{inner})
+	term, keeper := terms.NewTerm(inner.Claim(), j.read(confirmed), j.timeout, backing{inner})
 	j.following.Go(func() { j.follow(inner, term, keeper, confirmed) })
 	return term, nil
 }
@@ -39,7 +40,7 @@ func (j *jumpingElector) read(deadline time.Time) time.Time {
 
 // follow passes changes of the term inside on to the keeper, until either term is lost.
 // Confirmations send no notification, so it polls.
-func (j *jumpingElector) follow(inner, term *fence.Term, k *fence.Keeper, confirmed time.Time) {
+func (j *jumpingElector) follow(inner, term *fence.Term, k *terms.Keeper, confirmed time.Time) {
 	look := time.NewTicker(max(j.timeout/20, time.Millisecond))
 	defer look.Stop()
 	for {
@@ -67,10 +68,10 @@ func (j *jumpingElector) follow(inner, term *fence.Term, k *fence.Keeper, confir
 // backing backs a term with another one.
 type backing struct{ inner *fence.Term }
 
-// Acknowledge implements fence.Backing.
+// Acknowledge implements terms.Backing.
 func (b backing) Acknowledge(ctx context.Context) error { return b.inner.Acknowledge(ctx) }
 
-// Release implements fence.Backing.
+// Release implements terms.Backing.
 func (b backing) Release(ctx context.Context) error { return b.inner.Resign(ctx) }
 
 // jumped returns t as a clock would have read it whose wall reading is off by the given time. The

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	terms "github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -30,7 +31,7 @@ func TestAJumpMovesOnlyTheWallReading(t *testing.T) {
 // leased is an elector whose one term is confirmed when the test wants.
 type leased struct {
 	fence.Elector
-	keeper *fence.Keeper
+	keeper *terms.Keeper
 }
 
 type nothing struct{}
@@ -42,7 +43,7 @@ func (nothing) Release(context.Context) error     { return nil }
 const lease = 5 * time.Second
 
 func (l *leased) Campaign(context.Context, fence.Resource, string) (term *fence.Term, err error) {
-	term, l.keeper = fence.NewTerm(fence.Claim{Resource: "orders", Token: 7}, time.Now(), lease,
+	term, l.keeper = terms.NewTerm(fence.Claim{Resource: "orders", Token: 7}, time.Now(), lease,
 		nothing{})
 	return term, nil
 }

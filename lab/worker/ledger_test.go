@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	terms "github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -124,7 +125,7 @@ func (unreachable) close() {}
 
 func TestADeposedLeaderTriesUntilItReachesTheStore(t *testing.T) {
 	claim := fence.Claim{Resource: lab.Resource, Token: 7}
-	term, keeper := fence.NewTerm(claim, time.Now(), time.Minute, nothing{})
+	term, keeper := terms.NewTerm(claim, time.Now(), time.Minute, nothing{})
 	keeper.Lose(fence.ErrDeposed)
 	c := Config{Name: "worker-1", Route: lab.Guarded, Pause: time.Millisecond}
 	w := newWorker(c, func(history.Event) {}, newSignals())

@@ -9,6 +9,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -38,9 +39,9 @@ func (nothing) Acknowledge(context.Context) error { return nil }
 func (nothing) Release(context.Context) error     { return nil }
 
 // term returns a term that was just won, and its keeper.
-func term(t *testing.T, token fence.Token) (*fence.Term, *fence.Keeper) {
+func term(t *testing.T, token fence.Token) (*fence.Term, *elector.Keeper) {
 	t.Helper()
-	term, keeper := fence.NewTerm(claim(token), time.Now(), time.Hour, nothing{})
+	term, keeper := elector.NewTerm(claim(token), time.Now(), time.Hour, nothing{})
 	t.Cleanup(func() { _ = term.Resign(context.WithoutCancel(t.Context())) })
 	return term, keeper
 }

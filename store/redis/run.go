@@ -48,7 +48,7 @@ func NewScript(lua string) *Script { return &Script{marks.NewScript(lua)} }
 // Redis is busy or loads its data, Run waits, until ctx ends.
 //
 // Refusals: ErrStale, ErrOtherIssuer, ErrNotInstalled. ErrNotLeader: the mark is not raised to the
-// claim, may have been lost, or older sessions are not revoked yet; fence.Raising raises the mark
+// claim, may have been lost, or older sessions are not revoked yet; fence.RetryRaised raises the mark
 // and tries again. After a refusal and after ErrNotRun nothing was run. After ErrUnknown everything
 // was run, or nothing. Any other error is about rights or settings, or comes from the script
 // itself; what the script had written before it stays.

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	leader "github.com/ringfence/ringfence/store/postgres"
@@ -25,10 +26,10 @@ func (nowhere) Acknowledge(context.Context) error { return nil }
 func (nowhere) Release(context.Context) error     { return nil }
 
 // won returns a term that was just won, and its keeper.
-func won(t *testing.T, token fence.Token, timeout time.Duration) (*fence.Term, *fence.Keeper) {
+func won(t *testing.T, token fence.Token, timeout time.Duration) (*fence.Term, *elector.Keeper) {
 	t.Helper()
 	c := fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
-	term, keeper := fence.NewTerm(c, time.Now(), timeout, nowhere{})
+	term, keeper := elector.NewTerm(c, time.Now(), timeout, nowhere{})
 	t.Cleanup(func() { _ = term.Resign(context.Background()) })
 	return term, keeper
 }
@@ -126,8 +127,8 @@ func TestAPoolsConnectionsCarryTheTokenAndARefusalEndsItsTerm(t *testing.T) {
 }
 
 func TestAPoolClosesItsConnectionsWhenTheTermIsLost(t *testing.T) {
-	for name, lose := range map[string]func(*fence.Keeper){
-		"expired": nil, "deposed": func(k *fence.Keeper) { k.Lose(fence.ErrDeposed) },
+	for name, lose := range map[string]func(*elector.Keeper){
+		"expired": nil, "deposed": func(k *elector.Keeper) { k.Lose(fence.ErrDeposed) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := fenced(t)

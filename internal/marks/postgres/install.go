@@ -125,7 +125,7 @@ func runInstall(ctx context.Context, conn *pgx.Conn, text string) error {
 		if _, err := conn.Exec(ctx, "rollback"); err != nil {
 			return err
 		}
-		backoff.Pause(ctx, backoff.After(n, backoff.Least, time.Second))
+		backoff.Pause(ctx, backoff.After(n, backoff.Min, time.Second))
 	}
 }
 

@@ -1,0 +1,50 @@
+package ensemble
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/backoff"
+)
+
+// Ask calls ask with the client's session. If there is no reply, it calls ask again with a new
+// session, until the request timeout has passed. So ask may run several times.
+func Ask[T any](
+	ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error),
+) (T, error) {
+	var none T
+	caller := ctx
+	ctx, done, err := c.Begin(ctx)
+	if err != nil {
+		return none, err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, c.RequestTimeout())
+	defer cancel()
+	for n := 1; ctx.Err() == nil; n++ {
+		value, err := askOnce(ctx, c, ask)
+		if err == nil || !Unanswered(err) && ctx.Err() == nil {
+			return value, err
+		}
+		c.noteFailure(err)
+		backoff.Pause(ctx, backoff.After(n, 10*time.Millisecond, time.Second))
+	}
+	return none, c.unreachable(caller)
+}
+
+func askOnce[T any](
+	ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error),
+) (T, error) {
+	s, err := c.session(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.RequestTimeout()/3, ErrSlow)
+	defer cancel()
+	value, err := ask(ctx, s)
+	if Unanswered(err) {
+		c.Drop(s)
+	}
+	return value, err
+}

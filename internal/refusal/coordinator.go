@@ -1,0 +1,54 @@
+package refusal
+
+import (
+	"fmt"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Gone refuses a claim whose candidate is gone from its election. leader leads now; zero: nobody.
+func Gone(c fence.Claim, leader fence.Candidate) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonStale, Claim: c, Mark: leader.Token,
+		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
+		Detail: "its session has ended, or it was deposed or has resigned; " +
+			leads(c.Resource, leader) + "; nothing was changed",
+		Hint: "this process no longer leads: stop, or campaign for a new token; " +
+			"this one will never be taken again",
+	}
+}
+
+// NotFirst refuses a claim that has not led yet. why says what it is instead, and may be empty.
+func NotFirst(c fence.Claim, leader fence.Candidate, why string) *fence.Refusal {
+	if why != "" {
+		why += "; "
+	}
+	return &fence.Refusal{
+		Reason: fence.ReasonNotLeader, Claim: c,
+		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
+		Detail:  why + leads(c.Resource, leader) + "; nothing was changed",
+		Hint:    "present the token of a term that was won",
+	}
+}
+
+// OtherCoordinator refuses a claim of another coordinator, or of this one before it was rebuilt. kind
+// names this one, and where says what it is, or is empty.
+func OtherCoordinator(c fence.Claim, kind, where string) *fence.Refusal {
+	if where != "" {
+		where = fmt.Sprintf("%s, the token comes from %s: ", where, c.Issuer)
+	}
+	return &fence.Refusal{
+		Reason: fence.ReasonOtherIssuer, Claim: c,
+		Message: fmt.Sprintf("token %s of %q comes from another issuer than this %s", c.Token, c.Resource, kind),
+		Detail:  where + "their numbers cannot be compared; nothing was changed",
+		Hint: "campaign at the same " + kind + ", and the same place in it, as this program; " +
+			"if it was rebuilt, the token is worth nothing any more",
+	}
+}
+
+func leads(r fence.Resource, leader fence.Candidate) string {
+	if leader == (fence.Candidate{}) {
+		return fmt.Sprintf("nobody leads %q now", r)
+	}
+	return fmt.Sprintf("the leader of %q is %s with token %s", r, leader.Holder, leader.Token)
+}
