@@ -28,43 +28,20 @@ func (c *config) authorizers(ctx context.Context, o place) (all []authorizer, cl
 			s.Close()
 		}
 	}
-	targets, err := c.authorizable(ctx, o)
+	targets, err := c.targets(ctx, o, withSchema)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, t := range targets {
-		s, err := t.authorizer(ctx, t.config)
+		s, err := t.OpenAuthorizer(ctx, c.common())
 		if err != nil {
 			closeAll()
 			return nil, nil, fmt.Errorf("nothing was changed: %s: %w", t, err)
 		}
 		open = append(open, s)
-		all = append(all, authorizer{name(t, len(targets)), s})
+		all = append(all, authorizer{t.among(len(targets)), s})
 	}
 	return all, closeAll, nil
-}
-
-// authorizable returns the stores that a command is for. --all are those that have the schema.
-func (c *config) authorizable(ctx context.Context, o place) (all []target, err error) {
-	if !o.all || o.databases != "" {
-		return c.targets(ctx, o)
-	}
-	servers, err := c.selected(o)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range servers {
-		if s.protocol.name != postgresProtocol.name {
-			all = append(all, s.databases(nil)...)
-			continue
-		}
-		found, err := s.withSchema(ctx, nil)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-		all = append(all, found...)
-	}
-	return all, nil
 }
 
 // allow lets a role claim resources, or prints what is allowed.

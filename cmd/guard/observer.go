@@ -15,7 +15,7 @@ import (
 // authority returns the authority that the settings choose. Close the observer to end its
 // connections.
 func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
-	if c.Coordinator.Reveal() == "" {
+	if c.Coordinator == "" {
 		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, newObserver(nil)
 	}
 	o := newObserver(func(ctx context.Context) (fence.Coordinator, error) {
@@ -34,7 +34,7 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 // readiness returns what the guard needs of the coordinator. With keep it admits known leaders without
 // it, and with read-only sessions without a token.
 func (c *config) readiness(o *observer) guard.Readiness {
-	if c.Coordinator.Reveal() == "" {
+	if c.Coordinator == "" {
 		return guard.Readiness{}
 	}
 	return guard.Readiness{

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,11 +42,11 @@ func (p *program) carryOut(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
-	c, err := c.onePostgres(o.place)
+	server, err := c.onePostgres(o.place)
 	if err != nil {
 		return err
 	}
-	conn, err := c.connectAdmin(ctx)
+	conn, err := pgstore.Connect(ctx, server.AdminURL())
 	if err != nil {
 		return err
 	}
@@ -82,19 +81,6 @@ func (c *config) sealedFor(name string) (fence.Resource, error) {
 		return "", cli.Mistake(err.Error())
 	}
 	return r, nil
-}
-
-// connectAdmin connects to Postgres as the role that seals tables.
-func (c *config) connectAdmin(ctx context.Context) (*pgx.Conn, error) {
-	return pgstore.Connect(ctx, c.PostgresAdmin.Reveal())
-}
-
-// list splits a flag with names that are separated by commas.
-func list(flag string) []string {
-	if flag == "" {
-		return nil
-	}
-	return strings.Split(flag, ",")
 }
 
 // someTable checks the arguments of protect and unprotect.

@@ -51,7 +51,7 @@ func (p *program) status(ctx context.Context, c *config, o *options, a cli.Argum
 		return err
 	}
 	for _, t := range stores {
-		s := queryStatus(ctx, t)
+		s := c.queryStatus(ctx, t)
 		s.keep(a.Names, most)
 		failed = failed || !s.Ready
 		all = append(all, s)
@@ -67,29 +67,25 @@ func (p *program) status(ctx context.Context, c *config, o *options, a cli.Argum
 
 // readable returns the stores whose status is printed. Unless flags or settings name databases, they
 // are all databases that have the schema, and the one of the URL in any case.
-func (c *config) readable(ctx context.Context, o place) ([]target, error) {
-	all, err := c.targets(ctx, o)
+func (c *config) readable(ctx context.Context, o place) ([]server, error) {
+	all, err := c.targets(ctx, o, there)
 	if err != nil || o.all || o.databases != "" {
 		return all, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	var found []target
-	for _, t := range all {
-		found = append(found, t)
-		if len(t.config.PostgresDatabases) == 0 {
-			others, _ := t.withSchema(ctx, all) // an error comes with the status of t, too
-			found = append(found, others...)
-		}
+	var found []server
+	for _, s := range all {
+		found = append(append(found, s), s.others(ctx, all)...)
 	}
 	return found, nil
 }
 
-func queryStatus(ctx context.Context, t target) storeStatus {
-	s := storeStatus{Store: t.name, Database: t.database, Marks: []marks.Mark{}}
+func (c *config) queryStatus(ctx context.Context, t server) storeStatus {
+	s := storeStatus{Store: t.name(), Database: t.Database(), Marks: []marks.Mark{}}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	db, err := t.open(ctx, t.config, nil)
+	db, err := t.Open(ctx, c.common(), nil)
 	if err == nil {
 		defer db.Close()
 		var marks []marks.Mark
@@ -98,7 +94,7 @@ func queryStatus(ctx context.Context, t target) storeStatus {
 		}
 	}
 	if err != nil {
-		s.Error = t.config.scrub(err.Error())
+		s.Error = t.scrub(err.Error())
 	}
 	s.Ready = err == nil
 	return s

@@ -6,35 +6,6 @@ import "github.com/ringfence/ringfence/internal/settings"
 func (*config) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
-	"GUARD_POSTGRES_LISTEN": {
-		Meaning: `
-			address to listen on for Postgres clients, such as :6432, or unix:/dir/.s.PGSQL.6432,
-			a socket with mode 0666 that is removed at exit; or systemd:name, a socket that a .socket
-			unit with FileDescriptorName=name passes. Unset: no Postgres`,
-	},
-	"GUARD_POSTGRES_UPSTREAM": {
-		Meaning: `
-			URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
-			guard's control connections use it, also for the other databases of the server; clients'
-			logins are relayed to the same host.
-			sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`,
-	},
-	"GUARD_POSTGRES_ADMIN": {
-		Default: "GUARD_POSTGRES_UPSTREAM",
-		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",
-	},
-	"GUARD_POSTGRES_DATABASES": {
-		Meaning: `
-			comma-separated databases of the server that clients may ask for, and that guard install
-			prepares. Unset: clients may ask for any, and guard install prepares the one of
-			GUARD_POSTGRES_UPSTREAM`,
-	},
-	"GUARD_POSTGRES_MAX_DATABASES": {
-		Meaning: `
-			how many databases of the server the guard serves at once. Each takes up to five
-			connections of the guard's own, two while little happens. One without a client for five
-			minutes is closed, earlier if another one needs the room`,
-	},
 	"GUARD_POSTGRES_SERVERS": {
 		Meaning: `
 			comma-separated names of further Postgres servers, such as archive. Each has settings of
@@ -46,37 +17,6 @@ var texts = settings.Texts{
 		Meaning: `
 			comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,
 			_UPSTREAM and _IDLE_TIMEOUT`,
-	},
-	"GUARD_POSTGRES_LEADERS": {
-		Meaning: `
-			comma-separated roles of programs that keep checkpoints of tasks in the database;
-			guard install grants them the privileges. Used by guard install only`,
-	},
-	"GUARD_POSTGRES_OPERATORS": {
-		Meaning: `
-			comma-separated roles that may use the console, besides the guard's own: they log in
-			to the guard's port with the database ringfence and without a token, as with
-			psql -p 6432 -d ringfence -c 'show help'`,
-	},
-	"GUARD_POSTGRES_ALLOW_PREPARED": {
-		Meaning: `
-			serve although max_prepared_transactions is above 0. A prepared transaction outlives
-			its session, so one of a deposed leader could still be committed`,
-	},
-	"GUARD_REDIS_LISTEN": {
-		Meaning: `
-			address to listen on for Redis clients, such as :7379, unix:/path or systemd:name. Unset: no
-			Redis`,
-	},
-	"GUARD_REDIS_UPSTREAM": {
-		Meaning: `
-			URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
-			TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
-			Marks are in database 0, whatever number the URL names, since sessions can select any`,
-	},
-	"GUARD_REDIS_IDLE_TIMEOUT": {
-		Meaning: `
-			how long a Redis client without a token may be idle. Each command restarts it`,
 	},
 	"GUARD_TLS_CERT": {
 		Meaning: `

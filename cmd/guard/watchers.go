@@ -18,26 +18,27 @@ type watchers struct {
 
 // follower returns what follows elections, or nil if there are none.
 func (c *config) follower(o *observer, log *slog.Logger) *marks.Follower {
-	if c.Coordinator.Reveal() == "" {
+	if c.Coordinator == "" {
 		return nil
 	}
 	return &marks.Follower{Observer: o, Log: log}
 }
 
 // watch has the watchers, and the audit, hear of the events of a store until unwatch is called.
-func (c *config) watch(
-	w watchers, of server, a *marks.Admission, audit *guard.Audit, home bool,
+func (w watchers) watch(
+	of server, a *marks.Admission, audit *guard.Audit, home bool,
 ) (unwatch func()) {
-	database := of.database(c)
+	database := of.Database()
 	hear := []func(marks.Event){audit.In(database)}
 	var ends []func()
 	if w.status != nil {
-		shown, hide := w.status.Watch(page.Store{
-			Name: of.name, Database: database, Sessions: a.Sessions, Refusals: refusalsOf(audit, home),
+		shown, hide := w.status.Watch(guard.Source{
+			Place:    guard.Place{Store: of.name(), Database: database},
+			Sessions: a.Sessions, Refusals: refusalsOf(audit, home),
 			Marks: func(ctx context.Context) ([]marks.Mark, error) {
 				all, err := a.Store.Marks(ctx)
 				if err != nil {
-					err = errors.New(c.scrub(err.Error()))
+					err = errors.New(of.scrub(err.Error()))
 				}
 				return all, err
 			},
@@ -67,9 +68,9 @@ func (c *config) watch(
 
 // refusalsOf returns the refusals that the page shows for a store. Those of all databases of a server
 // come with the home database, because the others come and go.
-func refusalsOf(audit *guard.Audit, home bool) func() []guard.Refusals {
+func refusalsOf(audit *guard.Audit, home bool) func() []guard.Refusal {
 	if home {
 		return audit.Refusals
 	}
-	return func() []guard.Refusals { return nil }
+	return func() []guard.Refusal { return nil }
 }

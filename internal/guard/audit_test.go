@@ -234,7 +234,7 @@ func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
 		time.Sleep(time.Second)
 		a.Event(staleFrom("10.0.0.1:2", 5))
 		got := a.Refusals()
-		if len(got) != 2 || got[0].Claim.Token != 5 || got[0].Count != 2 || got[0].Mark != 7 ||
+		if len(got) != 2 || got[0].Token != 5 || got[0].Count != 2 || got[0].Mark != 7 ||
 			got[0].Client.Address != "10.0.0.1:2" || got[1].Count != 1 ||
 			got[0].Reason != "stale" || got[0].At != time.Now() {
 			t.Errorf("%+v", got)
@@ -246,7 +246,7 @@ func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
 		sum := 0
 		for _, r := range a.Refusals() {
 			sum += r.Count
-			if r.Claim.Token == 5 || r.Claim.Token == 6 {
+			if r.Token == 5 || r.Token == 6 {
 				t.Errorf("remembered for too long: %+v", r)
 			}
 		}

@@ -31,21 +31,14 @@ type field struct {
 	value       reflect.Value
 }
 
-// fields lists the settings of the struct to which into points, in the order of declaration.
+// fields lists the settings of the struct to which into points, in the order of declaration. A nested
+// struct may be Described, too.
 func fields(into any) []field {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		panic(fmt.Sprintf("settings: want a pointer to a struct, not %T", into))
 	}
-	all := walk(v.Elem(), "")
-	if d, ok := into.(Described); ok {
-		texts := d.Texts()
-		for i, f := range all {
-			text := texts[f.name]
-			all[i].help, all[i].defaultText = oneLine(text.Meaning), oneLine(text.Default)
-		}
-	}
-	return all
+	return walk(v.Elem(), "")
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -63,6 +56,14 @@ func walk(v reflect.Value, prefix string) []field {
 			found = append(found, newField(sf, v.Field(i), prefix, tag))
 		case sf.Type.Kind() == reflect.Struct:
 			found = append(found, walk(v.Field(i), prefix+sf.Tag.Get("envPrefix"))...)
+		}
+	}
+	if d, ok := v.Addr().Interface().(Described); ok {
+		texts := d.Texts()
+		for i, f := range found {
+			if text, known := texts[strings.TrimPrefix(f.name, prefix)]; known {
+				found[i].help, found[i].defaultText = oneLine(text.Meaning), oneLine(text.Default)
+			}
 		}
 	}
 	return found

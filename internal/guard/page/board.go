@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -22,7 +23,7 @@ type board struct {
 
 // store is what the page knows of one store.
 type store struct {
-	Store
+	guard.Source
 	err       string    // why the marks could not be read last
 	read      time.Time // when they were read last; zero if never
 	marks     int       // in the store, when they were read
@@ -110,21 +111,21 @@ func (b *board) marks(s *store, all []marks.Mark) {
 	})
 }
 
-// nameMost is how many bytes of a name or text the page keeps.
-const nameMost = 160
+// maxName is how many bytes of a name or text the page keeps.
+const maxName = 160
 
 // short returns the beginning of a text that comes from a client or a server.
 func short(text string) string {
-	if len(text) > nameMost {
-		text = text[:nameMost] + "…"
+	if len(text) > maxName {
+		text = text[:maxName] + "…"
 	}
 	return strings.Clone(strings.ToValidUTF8(text, "?"))
 }
 
 // latest sorts by time, the latest first, and returns at most so many.
-func latest[T any](all []T, most int, at func(T) time.Time, name func(T) string) []T {
+func latest[T any](all []T, max int, at func(T) time.Time, name func(T) string) []T {
 	slices.SortFunc(all, func(a, b T) int {
 		return cmp.Or(at(b).Compare(at(a)), cmp.Compare(name(a), name(b)))
 	})
-	return all[:min(len(all), most)]
+	return all[:min(len(all), max)]
 }

@@ -27,15 +27,15 @@ func fresh() (p *Page, postgres, redis func(marks.Event)) {
 
 // of returns the store with a name.
 func (b *board) of(name string) *store {
-	i := slices.IndexFunc(b.stores, func(s *store) bool { return s.Name == name })
+	i := slices.IndexFunc(b.stores, func(s *store) bool { return s.Store == name })
 	return b.stores[i]
 }
 
 // empty is a store without sessions and refusals.
-func empty(name string) Store {
-	return Store{
-		Name: name, Sessions: func() []marks.OpenSession { return nil },
-		Refusals: func() []guard.Refusals { return nil },
+func empty(name string) guard.Source {
+	return guard.Source{
+		Place: guard.Place{Store: name}, Sessions: func() []marks.OpenSession { return nil },
+		Refusals: func() []guard.Refusal { return nil },
 	}
 }
 
@@ -71,11 +71,13 @@ func TestTheStateHoldsWhatHappened(t *testing.T) {
 	p.board.of("postgres").Sessions = func() []marks.OpenSession {
 		return []marks.OpenSession{session(claim("orders", 9), 1), session(claim("orders", 9), 2)}
 	}
-	p.board.of("redis").Refusals = func() []guard.Refusals {
-		return []guard.Refusals{{Claim: claim("orders", 5), Mark: 7, Reason: "stale", At: start, Count: 3}}
+	p.board.of("redis").Refusals = func() []guard.Refusal {
+		return []guard.Refusal{{
+			Resource: "orders", Token: 5, Holder: "host-a", Mark: 7, Reason: "stale", At: start, Count: 3,
+		}}
 	}
-	p.board.of("postgres").Refusals = func() []guard.Refusals {
-		return []guard.Refusals{{Reason: "error", At: start.Add(time.Second), Count: 1}}
+	p.board.of("postgres").Refusals = func() []guard.Refusal {
+		return []guard.Refusal{{Reason: "error", At: start.Add(time.Second), Count: 1}}
 	}
 
 	s := p.board.state()
@@ -86,12 +88,12 @@ func TestTheStateHoldsWhatHappened(t *testing.T) {
 		t.Errorf("steps: %+v", steps)
 	}
 	if s.Open != 2 || len(s.Sessions) != 2 || s.Sessions[0].Token != 9 ||
-		s.Sessions[0].Client != "host-a" {
+		s.Sessions[0].Holder != "host-a" {
 		t.Errorf("%d sessions: %+v", s.Open, s.Sessions)
 	}
 	if len(s.Refusals) != 2 || s.Refusals[1].Mark != 7 || s.Refusals[1].Token != 5 ||
-		s.Refusals[1].Reason != "stale" || s.Refusals[1].Client != "host-a" ||
-		s.Refusals[1].Times != 3 || s.Refusals[0].Reason != "error" {
+		s.Refusals[1].Reason != "stale" || s.Refusals[1].Holder != "host-a" ||
+		s.Refusals[1].Count != 3 || s.Refusals[0].Reason != "error" {
 		t.Errorf("refusals: %+v", s.Refusals)
 	}
 	text, err := json.Marshal(s)
@@ -107,28 +109,30 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 	p, postgres, _ := fresh()
 	long := strings.Repeat("é", 600)
 	var sessions []marks.OpenSession
-	var refusals []guard.Refusals
+	var refusals []guard.Refusal
 	for i := range 5000 {
 		c := claim(fence.Resource(fmt.Sprintf("invented_%d", i)), fence.Token(i+1))
 		c.Holder = long
 		postgres(marks.Event{Kind: marks.Raised, Claim: c})
 		sessions = append(sessions, session(c, i))
-		refusals = append(refusals, guard.Refusals{Claim: c, Text: long, Mark: 7, Reason: "stale", Count: 1})
+		refusals = append(refusals, guard.Refusal{
+			Resource: c.Resource, Token: c.Token, Holder: c.Holder, Message: long, Mark: 7, Reason: "stale", Count: 1,
+		})
 		orders := c
 		orders.Resource = "orders"
 		postgres(marks.Event{Kind: marks.Raised, Claim: orders})
 	}
 	b := &p.board
 	b.of("postgres").Sessions = func() []marks.OpenSession { return sessions }
-	b.of("postgres").Refusals = func() []guard.Refusals { return refusals }
+	b.of("postgres").Refusals = func() []guard.Refusal { return refusals }
 	one := b.of("postgres").resources.all
-	if len(one) != resourcesMost || len(one["orders"].Steps) != stepsMost {
+	if len(one) != maxResources || len(one["orders"].Steps) != maxSteps {
 		t.Errorf("%d resources, %d steps", len(one), len(one["orders"].Steps))
 	}
 	s := b.state()
-	if s.Open != 5000 || len(s.Sessions) != sessionsShown || s.Sessions[0].Token != 5000 ||
-		len(s.Refusals) != refusalsShown || s.Resources[0].Name != "orders" ||
-		s.Resources[0].Steps[stepsMost-1].Token != 5000 {
+	if s.Open != 5000 || len(s.Sessions) != maxSessions || s.Sessions[0].Token != 5000 ||
+		len(s.Refusals) != maxRefusals || s.Resources[0].Resource != "orders" ||
+		s.Resources[0].Steps[maxSteps-1].Token != 5000 {
 		t.Errorf("%d sessions open, %d shown, %d refusals, %+v", s.Open, len(s.Sessions), len(s.Refusals),
 			s.Resources[0])
 	}
@@ -143,16 +147,16 @@ func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	p.board.marks(p.board.of("postgres"), slices.Clone(all))
 	s := p.board.state()
 	if s.Stores[0].Marks != 10_000 || s.Stores[0].Sessions != 20_000 ||
-		len(s.Resources) != resourcesMost || s.Resources[0].Name != "r_9999" ||
-		s.Resources[resourcesMost-1].Name != "r_9950" || s.Resources[0].Sessions != 2 {
+		len(s.Resources) != maxResources || s.Resources[0].Resource != "r_9999" ||
+		s.Resources[maxResources-1].Resource != "r_9950" || s.Resources[0].Sessions != 2 {
 		t.Errorf("%+v, %d resources, the first %+v", s.Stores[0], len(s.Resources), s.Resources[0])
 	}
 	all[3].Token, all[3].Raised = 77_777, start.Add(24*time.Hour) // by another guard
 	all[9_999].Sessions = 5
 	p.board.marks(p.board.of("postgres"), all)
 	s = p.board.state()
-	if s.Resources[0].Name != "r_3" || s.Resources[1].Sessions != 5 ||
-		len(s.Resources) != resourcesMost {
+	if s.Resources[0].Resource != "r_3" || s.Resources[1].Sessions != 5 ||
+		len(s.Resources) != maxResources {
 		t.Errorf("%d resources: %+v", len(s.Resources), s.Resources[:2])
 	}
 }

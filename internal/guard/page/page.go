@@ -27,16 +27,6 @@ type Page struct {
 	reading sync.WaitGroup
 }
 
-// Store is a database that the guard serves.
-type Store struct {
-	Name     string // of the server, such as postgres
-	Database string // where the server has several; may be empty
-	// Marks reads all marks. The page shows its error, which must have no secrets.
-	Marks    func(context.Context) ([]marks.Mark, error)
-	Sessions func() []marks.OpenSession // of this guard
-	Refusals func() []guard.Refusals    // by this guard
-}
-
 // New makes the page of a guard, which has a name for people.
 func New(guard string) *Page {
 	return &Page{
@@ -47,8 +37,8 @@ func New(guard string) *Page {
 
 // Watch adds a store. It returns a function that hears of the store's events, and one that takes the
 // store from the page again.
-func (p *Page) Watch(s Store) (hear func(marks.Event), unwatch func()) {
-	shown := &store{Store: s}
+func (p *Page) Watch(s guard.Source) (hear func(marks.Event), unwatch func()) {
+	shown := &store{Source: s}
 	r := &reader{store: shown, board: &p.board, opened: make(chan struct{}, 1)}
 	p.mu.Lock()
 	p.readers = append(p.readers, r)

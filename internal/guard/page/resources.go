@@ -5,26 +5,20 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
 const (
-	resourcesMost = 50 // resources of a store: those whose marks changed last
-	stepsMost     = 40 // steps of a resource
+	maxResources = 50 // resources of a store: those whose marks changed last
+	maxSteps     = 40 // steps of a resource
 )
 
-// Resource is a row of the page.
+// Resource is a resource with its mark and the last raises, the oldest first. The mark's sessions are
+// those of all guards, when the marks were read last.
 type Resource struct {
-	Store    string         `json:"store"`
-	Database string         `json:"database"`
-	Name     fence.Resource `json:"resource"`
-	Token    fence.Token    `json:"token"`
-	Holder   string         `json:"holder"`
-	Raised   time.Time      `json:"raised_at"`
-	Sessions int            `json:"sessions"` // of all guards, when the marks were read last
-	Steps    []Step         `json:"steps"`    // the last raises, the oldest first
-
-	issuer fence.Issuer
+	guard.Mark
+	Steps []Step `json:"steps"`
 }
 
 // Step is one raise of a mark.
@@ -56,7 +50,7 @@ func (r *resources) names() map[fence.Resource]bool {
 // worthShowing returns those of all marks that changed last, and those of known resources. It sorts
 // all.
 func worthShowing(all []marks.Mark, known map[fence.Resource]bool) []marks.Mark {
-	some := slices.Clone(latest(all, resourcesMost, func(m marks.Mark) time.Time { return m.Raised },
+	some := slices.Clone(latest(all, maxResources, func(m marks.Mark) time.Time { return m.Raised },
 		func(m marks.Mark) string { return string(m.Resource) }))
 	for _, m := range all[len(some):] {
 		if known[m.Resource] {
@@ -85,7 +79,7 @@ func (r *resources) step(m marks.Mark) bool {
 		return false
 	}
 	known := r.all[m.Resource]
-	if known != nil && known.issuer == m.Issuer && m.Token.Compare(known.Token) <= 0 {
+	if known != nil && known.Issuer == m.Issuer && m.Token.Compare(known.Token) <= 0 {
 		return false
 	}
 	if known == nil {
@@ -93,10 +87,11 @@ func (r *resources) step(m marks.Mark) bool {
 			return false
 		}
 	}
-	known.Token, known.issuer, known.Raised = m.Token, m.Issuer, m.Raised
-	known.Holder = short(m.Holder)
-	if len(known.Steps) >= stepsMost {
-		known.Steps = slices.Delete(known.Steps, 0, len(known.Steps)-stepsMost+1)
+	m.Sessions = known.Sessions // read enters them
+	m.Holder = short(m.Holder)
+	known.Mark.Mark = m
+	if len(known.Steps) >= maxSteps {
+		known.Steps = slices.Delete(known.Steps, 0, len(known.Steps)-maxSteps+1)
 	}
 	known.Steps = append(known.Steps, Step{m.Token, known.Holder, m.Raised})
 	return true
@@ -108,7 +103,7 @@ func (r *resources) room(m marks.Mark) *Resource {
 	if r.all == nil {
 		r.all = make(map[fence.Resource]*Resource)
 	}
-	if len(r.all) >= resourcesMost {
+	if len(r.all) >= maxResources {
 		var oldest *Resource
 		for _, other := range r.all {
 			if oldest == nil || other.Raised.Before(oldest.Raised) {
@@ -118,9 +113,9 @@ func (r *resources) room(m marks.Mark) *Resource {
 		if m.Raised.Before(oldest.Raised) {
 			return nil
 		}
-		delete(r.all, oldest.Name)
+		delete(r.all, oldest.Resource)
 	}
-	fresh := &Resource{Name: m.Resource}
+	fresh := &Resource{}
 	r.all[m.Resource] = fresh
 	return fresh
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/webpage"
 )
@@ -172,7 +173,7 @@ func TestAReadThatTakesLongIsFollowedByALongPause(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		p := New("guard-1")
-		p.Watch(Store{Name: "postgres", Marks: func(context.Context) ([]marks.Mark, error) {
+		p.Watch(guard.Source{Marks: func(context.Context) ([]marks.Mark, error) {
 			reads++
 			time.Sleep(time.Second)
 			return nil, nil
