@@ -53,7 +53,7 @@ func (p *program) commands() []command {
 		{
 			Name:      "status",
 			Arguments: "[-o table|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
-			Output:    true, Flags: o.most, Check: patterns,
+			Output:    true, Flags: o.limited, Check: patterns,
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.status(ctx, c, &o, a)
 			},
@@ -213,7 +213,7 @@ func (o *options) issuer(f *flag.FlagSet) {
 	o.place.several(f)
 }
 
-func (o *options) most(f *flag.FlagSet) {
+func (o *options) limited(f *flag.FlagSet) {
 	f.IntVar(&o.limit, "limit", -1, "")
 	o.place.several(f)
 }

@@ -84,7 +84,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 		return err
 	}
 	for _, name := range sockets.Left() {
-		log.Warn("a socket was passed that no setting names; its clients will wait in vain", "socket", name)
+		log.Warn("a socket was passed that no setting names, so nothing accepts on it", "socket", name)
 	}
 	reloads := &reloader{
 		load: func() (*config, error) { return load(p.Env) },

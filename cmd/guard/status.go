@@ -18,8 +18,8 @@ import (
 // statusTimeout bounds the query of one store.
 const statusTimeout = 10 * time.Second
 
-// tableMost is how many marks of a store a table has, unless --limit says otherwise.
-const tableMost = 100
+// maxTableRows is how many marks of a store a table has, unless --limit says otherwise.
+const maxTableRows = 100
 
 // storeStatus is the status of one store. Tokens are strings in JSON, since a JSON number would
 // lose digits.
@@ -40,9 +40,9 @@ func (p *program) status(ctx context.Context, c *config, o *options, a cli.Argum
 	if err := a.CheckOutput(); err != nil {
 		return err
 	}
-	most := o.limit
-	if most < 0 && a.Output == "table" {
-		most = tableMost
+	limit := o.limit
+	if limit < 0 && a.Output == "table" {
+		limit = maxTableRows
 	}
 	var all []storeStatus
 	failed := false
@@ -52,7 +52,7 @@ func (p *program) status(ctx context.Context, c *config, o *options, a cli.Argum
 	}
 	for _, t := range stores {
 		s := c.queryStatus(ctx, t)
-		s.keep(a.Names, most)
+		s.keep(a.Names, limit)
 		failed = failed || !s.Ready
 		all = append(all, s)
 	}
@@ -110,9 +110,9 @@ func patterns(a cli.Arguments) error {
 	return nil
 }
 
-// keep keeps the first marks that fit one of the patterns, or any if there is none. most limits
-// them; there is no limit if it is not above 0.
-func (s *storeStatus) keep(patterns []string, most int) {
+// keep keeps the first marks that fit one of the patterns, or any if there is none. limit
+// limits them, unless it is not above 0.
+func (s *storeStatus) keep(patterns []string, limit int) {
 	fits := func(m marks.Mark) bool {
 		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
 			ok, _ := path.Match(pattern, string(m.Resource))
@@ -123,8 +123,8 @@ func (s *storeStatus) keep(patterns []string, most int) {
 	for _, m := range s.Marks {
 		s.Sessions += m.Sessions
 	}
-	if s.Found = len(s.Marks); most > 0 && s.Found > most {
-		s.Marks = s.Marks[:most]
+	if s.Found = len(s.Marks); limit > 0 && s.Found > limit {
+		s.Marks = s.Marks[:limit]
 	}
 }
 

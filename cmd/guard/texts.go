@@ -6,153 +6,99 @@ import "github.com/ringfence/ringfence/internal/settings"
 func (*config) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
-	"GUARD_POSTGRES_SERVERS": {
-		Meaning: `
-			comma-separated names of further Postgres servers, such as archive. Each has settings of
-			its own: GUARD_POSTGRES_ARCHIVE_LISTEN, _UPSTREAM, _ADMIN, _DATABASES, _MAX_DATABASES,
-			_LEADERS, _OPERATORS and _ALLOW_PREPARED, with the meaning and the default of the setting
-			without a name. All other settings are the same for all servers; limits count for each`,
-	},
-	"GUARD_REDIS_SERVERS": {
-		Meaning: `
-			comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,
-			_UPSTREAM and _IDLE_TIMEOUT`,
-	},
-	"GUARD_TLS_CERT": {
-		Meaning: `
-			file with the certificate that clients see, in PEM form, with its chain. Clients of both
-			protocols may then use TLS. A new version takes effect without a restart. Unset: no TLS`,
-	},
-	"GUARD_TLS_KEY": {Meaning: "file with the key of GUARD_TLS_CERT"},
-	"GUARD_TLS_REQUIRE": {
-		Meaning: "refuse clients that do not use TLS; those on a Unix socket need none",
-	},
-	"GUARD_TLS_CLIENT_CA": {
-		Meaning: `
-			file with the authorities of clients' certificates. Unset: clients need no certificate`,
-	},
-	"GUARD_TLS_CLIENT_AUTH": {
-		Meaning: `
-			what GUARD_TLS_CLIENT_CA asks of a client that uses TLS: verify-ca, a certificate of such
-			an authority; verify-full, one whose common name is the role (in Redis, the user);
-			optional, none, but one that is sent has to be good`,
-	},
-	"GUARD_PROXY_NETWORKS": {
-		Meaning: `
-			comma-separated networks, such as 10.1.0.0/16, of load balancers that name their client
-			with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from there
-			has to. Unset: the address of a connection is the client's`,
-	},
-	"GUARD_COORDINATOR": {
-		Meaning: `
-			where elections are held, such as zk://host1:2181,host2:2181/root,
-			etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
-			postgres://user:password@host:5432/database. A token is then admitted only while its
-			holder leads. Unset: the mark alone decides and every higher token raises it, which is
-			weaker`,
-	},
-	"GUARD_COORDINATOR_OUTAGE": {
-		Meaning: `
-			what happens to new sessions while the coordinator does not answer. refuse: none is
-			admitted. keep: a token that this guard has verified before may open further sessions
-			while the mark is its own. A leader that was deposed meanwhile could do so, too, until a
-			guard that reaches the coordinator raises the mark`,
-	},
-	"GUARD_ISSUER": {
-		Meaning: "name of the issuer of tokens when there is no coordinator",
-	},
-	"GUARD_RESOURCES": {
-		Meaning: "comma-separated resources that clients may name. Unset: any",
-	},
-	"GUARD_UNFENCED": {
-		Meaning: `
-			what happens to a session without a token. refuse: it is refused; in Redis some reads pass
-			before the token. read-only: it may read for as long as it likes. In Redis that is every
-			command that the server itself flags as a read, transactions of them, and subscriptions;
-			in Postgres (14 and later) queries in read-only transactions`,
-	},
-	"GUARD_HTTP_LISTEN": {
-		Meaning: `
-			address of the status page, /livez, /readyz and /metrics, such as 127.0.0.1:9090 or
-			systemd:name.
-			Whoever reaches it can read resources, tokens, holders and client addresses. Unset: none`,
-	},
-	"GUARD_MAX_CONNECTIONS": {
-		Meaning: `
-			most admitted sessions, for each protocol. Connections that are not admitted do not
-			count`,
-	},
-	"GUARD_MAX_UNADMITTED": {
-		Meaning: `
-			most connections that are not admitted, in addition, for each protocol: half open,
-			logging in, Redis clients without a token. Four times as many wait in a queue. While
-			one waits, the guard closes connections whose client has kept it waiting for more than
-			a second, first those of the client address that has most of them. Behind a load
-			balancer all clients have one address`,
-	},
-	"GUARD_MAX_LOGINS": {
-		Meaning: `
-			most concurrent Postgres logins at the server; the next ones wait in order. Keep it
-			well below the number of the server's max_connections that is normally free. While one
-			waits, logins that have kept the guard waiting for their client are closed in the same
-			way`,
-	},
-	"GUARD_LOGIN_TIMEOUT": {
-		Meaning: `
-			how long a client may take to log in, including time in the queue. A Redis client
-			without a token has logged in with the first reply that is not an error`,
-	},
-	"GUARD_ADMIT_TIMEOUT": {
-		Meaning: `
-			how long a whole admission may take: to identify the session, query the coordinator,
-			raise the mark and wait for older sessions to end. After that the newcomer is refused`,
-	},
-	"GUARD_DRAIN_DELAY": {
-		Meaning: `
-			how long the guard goes on serving after SIGTERM, with /readyz at 503: as long as a load
-			balancer needs to notice. Then no new clients are accepted, and sessions end`,
-	},
-	"GUARD_IDLE_TIMEOUT": {
-		Meaning: `
-			how long nothing may pass in an admitted session, in either direction, until the guard
-			ends it (57P05; in Redis -ERR). 0: for ever. Open transactions count as in use, and so
-			do a query that runs, BLPOP and subscriptions in Redis`,
-	},
-	"GUARD_STALE_RECHECK": {
-		Meaning: `
-			how long a token that was refused as stale is refused again at once, without a login and
-			without a question to coordinator and database. Then they are asked about it once more.
-			At most 1m: a guard that has refused a token may notice an adoption so much later`,
-	},
-	"GUARD_DRAIN_TIMEOUT": {
-		Meaning: `
-			how long open transactions may continue after SIGTERM and GUARD_DRAIN_DELAY. A second
-			signal ends the guard at once`,
-	},
-	"GUARD_TCP_KEEPALIVE": {
-		Meaning: `
-			how long a client or a server may be silent, with no answer to TCP's probes, until its
-			connection counts as broken`,
-	},
-	"GUARD_TCP_USER_TIMEOUT": {
-		Meaning: `
-			how long bytes that were sent may stay unacknowledged until the connection counts as
-			broken. 0: as long as the system tries, a quarter of an hour on Linux. A client that does
-			not read for so long, such as psql with a pager, loses its session, too`,
-	},
-	"GUARD_RELAY": {
-		Meaning: `
-			loops or goroutines: how sessions are relayed. Loops are the faster ones and need Linux;
-			elsewhere each session has goroutines of its own in any case`,
-	},
-	"GUARD_LOG": {
-		Meaning: `
-			debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere`,
-	},
-	"GUARD_SETTINGS_FILE": {
-		Meaning: `
-			file with further settings, one NAME=value in a line; a variable of the environment comes
-			before it. SIGHUP has guard serve read it again: GUARD_LOG and the paths of certificates
-			take effect at once, and the log names the other settings that need a restart`,
-	},
+	"GUARD_POSTGRES_SERVERS": {Meaning: `
+		comma-separated names of further Postgres servers, such as archive. Each has settings of
+		its own: GUARD_POSTGRES_ARCHIVE_LISTEN, _UPSTREAM, _ADMIN, _DATABASES, _MAX_DATABASES,
+		_LEADERS, _OPERATORS and _ALLOW_PREPARED, with the meaning and the default of the setting
+		without a name. All other settings are the same for all servers; limits count for each`},
+	"GUARD_REDIS_SERVERS": {Meaning: `
+		comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,
+		_UPSTREAM and _IDLE_TIMEOUT`},
+	"GUARD_TLS_CERT": {Meaning: `
+		file with the certificate that clients see, in PEM form, with its chain. Clients of both
+		protocols may then use TLS. A new version takes effect without a restart. Unset: no TLS`},
+	"GUARD_TLS_KEY":     {Meaning: "file with the key of GUARD_TLS_CERT"},
+	"GUARD_TLS_REQUIRE": {Meaning: "refuse clients that do not use TLS; those on a Unix socket need none"},
+	"GUARD_TLS_CLIENT_CA": {Meaning: `
+		file with the authorities of clients' certificates. Unset: clients need no certificate`},
+	"GUARD_TLS_CLIENT_AUTH": {Meaning: `
+		what GUARD_TLS_CLIENT_CA asks of a client that uses TLS: verify-ca, a certificate of such
+		an authority; verify-full, one whose common name is the role (in Redis, the user);
+		optional, none, but one that is sent has to be good`},
+	"GUARD_PROXY_NETWORKS": {Meaning: `
+		comma-separated networks, such as 10.1.0.0/16, of load balancers that name their client
+		with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from there
+		has to. Unset: the address of a connection is the client's`},
+	"GUARD_COORDINATOR": {Meaning: `
+		where elections are held, such as zk://host1:2181,host2:2181/root,
+		etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
+		postgres://user:password@host:5432/database. A token is then admitted only while its
+		holder leads. Unset: the mark alone decides and every higher token raises it, which is
+		weaker`},
+	"GUARD_COORDINATOR_OUTAGE": {Meaning: `
+		what happens to new sessions while the coordinator does not answer. refuse: none is
+		admitted. keep: a token that this guard has verified before may open further sessions
+		while the mark is its own. A leader that was deposed meanwhile could do so, too, until a
+		guard that reaches the coordinator raises the mark`},
+	"GUARD_ISSUER":    {Meaning: "name of the issuer of tokens when there is no coordinator"},
+	"GUARD_RESOURCES": {Meaning: "comma-separated resources that clients may name. Unset: any"},
+	"GUARD_UNFENCED": {Meaning: `
+		what happens to a session without a token. refuse: it is refused; in Redis some reads pass
+		before the token. read-only: it may read for as long as it likes. In Redis that is every
+		command that the server itself flags as a read, transactions of them, and subscriptions;
+		in Postgres (14 and later) queries in read-only transactions`},
+	"GUARD_HTTP_LISTEN": {Meaning: `
+		address of the status page, /livez, /readyz and /metrics, such as 127.0.0.1:9090 or
+		systemd:name.
+		Whoever reaches it can read resources, tokens, holders and client addresses. Unset: none`},
+	"GUARD_MAX_CONNECTIONS": {Meaning: `
+		most admitted sessions, for each protocol. Connections that are not admitted do not
+		count`},
+	"GUARD_MAX_UNADMITTED": {Meaning: `
+		most connections that are not admitted, in addition, for each protocol: half open,
+		logging in, Redis clients without a token. Four times as many wait in a queue. While
+		one waits, the guard closes connections whose client has kept it waiting for more than
+		a second, first those of the client address that has most of them. Behind a load
+		balancer all clients have one address`},
+	"GUARD_MAX_LOGINS": {Meaning: `
+		most concurrent Postgres logins at the server; the next ones wait in order. Keep it
+		well below the number of the server's max_connections that is normally free. While one
+		waits, logins that have kept the guard waiting for their client are closed in the same
+		way`},
+	"GUARD_LOGIN_TIMEOUT": {Meaning: `
+		how long a client may take to log in, including time in the queue. A Redis client
+		without a token has logged in with the first reply that is not an error`},
+	"GUARD_ADMIT_TIMEOUT": {Meaning: `
+		how long a whole admission may take: to identify the session, query the coordinator,
+		raise the mark and wait for older sessions to end. After that the newcomer is refused`},
+	"GUARD_DRAIN_DELAY": {Meaning: `
+		how long the guard goes on serving after SIGTERM, with /readyz at 503: as long as a load
+		balancer needs to notice. Then no new clients are accepted, and sessions end`},
+	"GUARD_IDLE_TIMEOUT": {Meaning: `
+		how long nothing may pass in an admitted session, in either direction, until the guard
+		ends it (57P05; in Redis -ERR). 0: for ever. Open transactions count as in use, and so
+		do a query that runs, BLPOP and subscriptions in Redis`},
+	"GUARD_STALE_RECHECK": {Meaning: `
+		how long a token that was refused as stale is refused again at once, without a login and
+		without a question to coordinator and database. Then they are asked about it once more.
+		At most 1m: a guard that has refused a token may notice an adoption so much later`},
+	"GUARD_DRAIN_TIMEOUT": {Meaning: `
+		how long open transactions may continue after SIGTERM and GUARD_DRAIN_DELAY. A second
+		signal ends the guard at once`},
+	"GUARD_TCP_KEEPALIVE": {Meaning: `
+		how long a client or a server may be silent, with no answer to TCP's probes, until its
+		connection counts as broken`},
+	"GUARD_TCP_USER_TIMEOUT": {Meaning: `
+		how long bytes that were sent may stay unacknowledged until the connection counts as
+		broken. 0: as long as the system tries, a quarter of an hour on Linux. A client that does
+		not read for so long, such as psql with a pager, loses its session, too`},
+	"GUARD_RELAY": {Meaning: `
+		loops or goroutines: how sessions are relayed. Loops are the faster ones and need Linux;
+		elsewhere each session has goroutines of its own in any case`},
+	"GUARD_LOG": {Meaning: `
+		debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere`},
+	"GUARD_SETTINGS_FILE": {Meaning: `
+		file with further settings, one NAME=value in a line; a variable of the environment comes
+		before it. SIGHUP has guard serve read it again: GUARD_LOG and the paths of certificates
+		take effect at once, and the log names the other settings that need a restart`},
 }

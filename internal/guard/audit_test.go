@@ -139,7 +139,7 @@ func TestLinesAndMetricsNameTheDatabase(t *testing.T) {
 func TestTheFirstDatabasesHaveALabel(t *testing.T) {
 	r := prometheus.NewRegistry()
 	m := NewMetrics(r)
-	for i := range databasesMost + 5 {
+	for i := range maxDatabases + 5 {
 		m.DatabaseReady("postgres", fmt.Sprint("d", i), true)
 	}
 	m.DatabaseReady("postgres", "\xff", true)
@@ -151,7 +151,7 @@ func TestTheFirstDatabasesHaveALabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if n := len(f.GetMetric()); f.GetName() == "ringfence_database_ready" && n != databasesMost+1 {
+		if n := len(f.GetMetric()); f.GetName() == "ringfence_database_ready" && n != maxDatabases+1 {
 			t.Errorf("%d series", n)
 		}
 	}
@@ -240,7 +240,7 @@ func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(2 * quietFor)
-		for i := range 2 * kindsMost { // newer ones take the place of those that are over
+		for i := range 2 * maxKinds { // newer ones take the place of those that are over
 			a.Event(staleFrom("10.0.0.3:1", fence.Token(100+i)))
 		}
 		sum := 0
@@ -250,8 +250,8 @@ func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
 				t.Errorf("remembered for too long: %+v", r)
 			}
 		}
-		if sum != 2*kindsMost {
-			t.Errorf("%d refusals are counted, want %d", sum, 2*kindsMost)
+		if sum != 2*maxKinds {
+			t.Errorf("%d refusals are counted, want %d", sum, 2*maxKinds)
 		}
 	})
 }
@@ -263,7 +263,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 			tell(staleFrom(fmt.Sprintf("10.1.%d.%d:1", i/250, i%250), fence.Token(i+1)))
 		}
 	})
-	if counts, sum := refusedLines(lines); len(counts) > kindsMost+2 || sum != all {
+	if counts, sum := refusedLines(lines); len(counts) > maxKinds+2 || sum != all {
 		t.Errorf("%v refusals in %d lines", sum, len(counts))
 	}
 	_, r := told(t, func(tell func(marks.Event)) {
@@ -335,7 +335,7 @@ func TestASlowAdmissionIsOneLineWithItsSteps(t *testing.T) {
 
 // Every series costs the guard memory for as long as it runs.
 func TestResourcesWithALabelAreLimited(t *testing.T) {
-	const all = 3 * resourcesMost
+	const all = 3 * maxResources
 	_, r := told(t, func(tell func(marks.Event)) {
 		for i := range all {
 			c := fence.Claim{Resource: fence.Resource(fmt.Sprintf("r%d", i)), Token: 5}
@@ -355,7 +355,7 @@ func TestResourcesWithALabelAreLimited(t *testing.T) {
 		for _, m := range f.GetMetric() {
 			sum += m.GetCounter().GetValue()
 		}
-		const series = 2*resourcesMost + 1 // admitted and refused, and the others
+		const series = 2*maxResources + 1 // admitted and refused, and the others
 		if n := len(f.GetMetric()); n != series || sum != all {
 			t.Errorf("%d series count %v admissions, want %d and %d", n, sum, series, all)
 		}

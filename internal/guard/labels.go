@@ -8,19 +8,19 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// resourcesMost is how many resources of a protocol have a label of their own. Each costs the guard
+// maxResources is how many resources of a protocol have a label of their own. Each costs the guard
 // kilobytes, and the scraper half a dozen series.
-const resourcesMost = 1000
+const maxResources = 1000
 
-// databasesMost is how many databases of a protocol have a label of their own.
-const databasesMost = 100
+// maxDatabases is how many databases of a protocol have a label of their own.
+const maxDatabases = 100
 
 // others is the label of the others. It is no name of a resource.
 const others = "(others)"
 
 // labelled is what the help of a metric with a resource says.
 var labelled = fmt.Sprintf("The first %d resources have their own label, the others %s.",
-	resourcesMost, others)
+	maxResources, others)
 
 // labels holds the resources and databases that have a label of their own, by protocol. They keep it
 // for as long as the guard runs, so a gauge goes down where it went up.
@@ -45,7 +45,7 @@ func (l *labels) of(protocol, database string, r fence.Resource) (label string, 
 	switch {
 	case have[at]:
 		return string(r), false
-	case len(have) >= resourcesMost:
+	case len(have) >= maxResources:
 		return others, false
 	case have == nil:
 		if l.resources == nil {
@@ -68,7 +68,7 @@ func (m *Metrics) database(protocol, name string) string {
 	switch {
 	case have[name]:
 		return name
-	case len(have) >= databasesMost:
+	case len(have) >= maxDatabases:
 		return others
 	case have == nil:
 		if l.databases == nil {

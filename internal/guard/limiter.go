@@ -143,10 +143,10 @@ func (l *limiter) close() {
 }
 
 // FullError means that all slots for admitted sessions are taken.
-type FullError struct{ Most int }
+type FullError struct{ Max int }
 
 func (e FullError) Error() string {
-	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Most)
+	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Max)
 }
 
 // Unwrap returns Full, by which it is counted.

@@ -182,11 +182,11 @@ func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted in
 
 // limit sets how many connections a protocol may have in each state.
 func (m *Metrics) limit(p Protocol, l *limiter) {
-	for state, most := range map[string]int{
-		"waiting": l.unadmitted.longest, "unadmitted": l.unadmitted.most,
-		"login": l.logins.most, "admitted": l.admitted.most,
+	for state, max := range map[string]int{
+		"waiting": l.unadmitted.longest, "unadmitted": l.unadmitted.max,
+		"login": l.logins.max, "admitted": l.admitted.max,
 	} {
-		m.limits.WithLabelValues(p.Name(), state).Set(float64(most))
+		m.limits.WithLabelValues(p.Name(), state).Set(float64(max))
 	}
 }
 

@@ -141,9 +141,9 @@ func flatten(err error) []error {
 }
 
 func excerpt(s string) string {
-	const most = 40
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
+	const max = 40
+	if len(s) > max {
+		return strconv.Quote(s[:max]) + "…"
 	}
 	return strconv.Quote(s)
 }

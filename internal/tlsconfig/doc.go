@@ -5,10 +5,10 @@
 //	if err != nil {
 //		return err
 //	}
-//	encrypted := tls.Server(tlsconfig.NewBelow(conn, nil), server.Config())
+//	encrypted := tls.Server(tlsconfig.NewTransport(conn, nil), server.Config())
 //
 // A certificate that is renewed takes effect at the next handshake. A file that cannot be read then
 // is reported once, and the certificate before it stays in use.
 //
-// A Below is what a relay puts between TLS and the network.
+// A Transport is what a relay puts between TLS and the network.
 package tlsconfig

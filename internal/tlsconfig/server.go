@@ -76,7 +76,7 @@ func (s *Server) current() *tls.Config {
 	s.seen.version = version
 	c, err := s.files.read()
 	if err != nil {
-		s.warn(fmt.Errorf("the new certificate cannot be used, the one before stays: %w", err))
+		s.warn(fmt.Errorf("the new certificate cannot be used, keeping the previous one: %w", err))
 		return s.config
 	}
 	s.config = c

@@ -206,7 +206,7 @@ func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t)
 		var first net.Conn
-		for i := range webpage.StreamsMost {
+		for i := range webpage.MaxStreams {
 			c := s.ask()
 			if i == 0 {
 				first = c

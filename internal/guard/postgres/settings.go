@@ -33,51 +33,37 @@ var _ guard.Databases = (*Settings)(nil)
 func (*Settings) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
-	"LISTEN": {
-		Meaning: `
-			address to listen on for Postgres clients, such as :6432, or unix:/dir/.s.PGSQL.6432,
-			a socket with mode 0666 that is removed at exit; or systemd:name, a socket that a .socket
-			unit with FileDescriptorName=name passes. Unset: no Postgres`,
-	},
-	"UPSTREAM": {
-		Meaning: `
-			URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
-			guard's control connections use it, also for the other databases of the server; clients'
-			logins are relayed to the same host.
-			sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`,
-	},
+	"LISTEN": {Meaning: `
+		address to listen on for Postgres clients, such as :6432, or unix:/dir/.s.PGSQL.6432,
+		a socket with mode 0666 that is removed at exit; or systemd:name, a socket that a .socket
+		unit with FileDescriptorName=name passes. Unset: no Postgres`},
+	"UPSTREAM": {Meaning: `
+		URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
+		guard's control connections use it, also for the other databases of the server; clients'
+		logins are relayed to the same host.
+		sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`},
 	"ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
 		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",
 	},
-	"DATABASES": {
-		Meaning: `
-			comma-separated databases of the server that clients may ask for, and that guard install
-			prepares. Unset: clients may ask for any, and guard install prepares the one of
-			GUARD_POSTGRES_UPSTREAM`,
-	},
-	"MAX_DATABASES": {
-		Meaning: `
-			how many databases of the server the guard serves at once. Each takes up to five
-			connections of the guard's own, two while little happens. One without a client for five
-			minutes is closed, earlier if another one needs the room`,
-	},
-	"LEADERS": {
-		Meaning: `
-			comma-separated roles of programs that keep checkpoints of tasks in the database;
-			guard install grants them the privileges. Used by guard install only`,
-	},
-	"OPERATORS": {
-		Meaning: `
-			comma-separated roles that may use the console, besides the guard's own: they log in
-			to the guard's port with the database ringfence and without a token, as with
-			psql -p 6432 -d ringfence -c 'show help'`,
-	},
-	"ALLOW_PREPARED": {
-		Meaning: `
-			serve although max_prepared_transactions is above 0. A prepared transaction outlives
-			its session, so one of a deposed leader could still be committed`,
-	},
+	"DATABASES": {Meaning: `
+		comma-separated databases of the server that clients may ask for, and that guard install
+		prepares. Unset: clients may ask for any, and guard install prepares the one of
+		GUARD_POSTGRES_UPSTREAM`},
+	"MAX_DATABASES": {Meaning: `
+		how many databases of the server the guard serves at once. Each takes up to five
+		connections of the guard's own, two while little happens. One without a client for five
+		minutes is closed, earlier if another one needs the room`},
+	"LEADERS": {Meaning: `
+		comma-separated roles of programs that keep checkpoints of tasks in the database;
+		guard install grants them the privileges. Used by guard install only`},
+	"OPERATORS": {Meaning: `
+		comma-separated roles that may use the console, besides the guard's own: they log in
+		to the guard's port with the database ringfence and without a token, as with
+		psql -p 6432 -d ringfence -c 'show help'`},
+	"ALLOW_PREPARED": {Meaning: `
+		serve although max_prepared_transactions is above 0. A prepared transaction outlives
+		its session, so one of a deposed leader could still be committed`},
 }
 
 // URLs implements guard.Upstream.

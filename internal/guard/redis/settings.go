@@ -23,21 +23,15 @@ var _ guard.Upstream = (*Settings)(nil)
 func (*Settings) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
-	"LISTEN": {
-		Meaning: `
-			address to listen on for Redis clients, such as :7379, unix:/path or systemd:name. Unset: no
-			Redis`,
-	},
-	"UPSTREAM": {
-		Meaning: `
-			URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
-			TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
-			Marks are in database 0, whatever number the URL names, since sessions can select any`,
-	},
-	"IDLE_TIMEOUT": {
-		Meaning: `
-			how long a Redis client without a token may be idle. Each command restarts it`,
-	},
+	"LISTEN": {Meaning: `
+		address to listen on for Redis clients, such as :7379, unix:/path or systemd:name. Unset: no
+		Redis`},
+	"UPSTREAM": {Meaning: `
+		URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
+		TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
+		Marks are in database 0, whatever number the URL names, since sessions can select any`},
+	"IDLE_TIMEOUT": {Meaning: `
+		how long a Redis client without a token may be idle. Each command restarts it`},
 }
 
 // URLs implements guard.Upstream.
