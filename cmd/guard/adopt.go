@@ -19,8 +19,9 @@ const adoptTimeout = 30 * time.Second
 // An operator runs it after the coordinator was rebuilt or restored, or when a store has lost its
 // marks and nobody knows what they were. It changes nothing before all stores have answered, and it
 // can be run again when it was interrupted.
-func (p *program) adopt(ctx context.Context, c *config, o options, args []string) error {
-	resource, err := fence.ParseResource(args[0])
+func (p *program) adopt(ctx context.Context, c *config, a cli.Arguments) error {
+	o := p.options
+	resource, err := fence.ParseResource(a.Names[0])
 	if err != nil {
 		return cli.Mistake(err.Error())
 	}
@@ -69,7 +70,7 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 			"old_issuer", string(before.Issuer), "by", by,
 			"duration_ms", float64(time.Since(start).Microseconds())/1000)
 	}
-	if !o.place.all && o.place.databases == "" {
+	if !o.all && o.databases == "" {
 		p.tellOthers(ctx, c, stores, resource)
 	}
 	return nil

@@ -14,21 +14,18 @@ import (
 
 // check reports how a write could reach the database past guard and seals. Its exit code is
 // cli.Uncovered if it has found something that --accept does not name.
-func (p *program) check(ctx context.Context, c *config, o *options, a cli.Arguments) error {
-	if err := a.CheckOutput(); err != nil {
-		return err
-	}
+func (p *program) check(ctx context.Context, c *config, a cli.Arguments) error {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
-	server, err := c.onePostgres(o.place)
+	server, err := c.onePostgres(p.options.place)
 	if err != nil {
 		return err
 	}
-	r, err := inspect(ctx, server, list(o.schemas))
+	r, err := inspect(ctx, server, list(p.options.schemas))
 	if err != nil {
 		return err
 	}
-	for _, unused := range r.Accept(list(o.accept)) {
+	for _, unused := range r.Accept(list(p.options.accept)) {
 		fmt.Fprintf(p.Stderr, "guard: --accept %s fits no finding\n", unused)
 	}
 	if a.Output == "json" {

@@ -7,13 +7,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // install prepares the stores, or prints the commands that would.
-func (p *program) install(ctx context.Context, c *config, o options) error {
+func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error {
+	o := p.options
 	all, err := c.targets(ctx, o.place, there)
 	if err != nil {
 		return err
@@ -24,7 +26,7 @@ func (p *program) install(ctx context.Context, c *config, o options) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", t.name(), err)
 			}
-			if t.Database() != "" && (len(all) > 1 || o.place.databases != "") {
+			if t.Database() != "" && (len(all) > 1 || o.databases != "") {
 				fmt.Fprintf(p.Stdout, "-- %s\n\\connect %s\n", t, pgx.Identifier{t.Database()}.Sanitize())
 			}
 			fmt.Fprint(p.Stdout, text)
@@ -35,13 +37,13 @@ func (p *program) install(ctx context.Context, c *config, o options) error {
 		}
 		fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(len(all)))
 	}
-	return p.installCoordinator(ctx, c, o, all)
+	return p.installCoordinator(ctx, c, all)
 }
 
 // installCoordinator prepares a coordinator that has a schema. In a guarded database it is prepared
 // for the guard's role, the role of GUARD_COORDINATOR and GUARD_POSTGRES_LEADERS. Elsewhere the role
 // of GUARD_COORDINATOR prepares it for itself, unless the operator has named other databases.
-func (p *program) installCoordinator(ctx context.Context, c *config, o options, stores []server) error {
+func (p *program) installCoordinator(ctx context.Context, c *config, stores []server) error {
 	installer, ok := coordinators.Installers[c.Coordinator.Scheme()]
 	if !ok {
 		return nil
@@ -58,10 +60,10 @@ func (p *program) installCoordinator(ctx context.Context, c *config, o options, 
 		roles = append(roles, of.Leaders...)
 		slices.Sort(roles)
 		url, roles = of.AdminURL(), slices.Compact(roles)
-	} else if o.place.databases != "" {
+	} else if p.options.databases != "" {
 		return nil
 	}
-	if o.printOnly {
+	if p.options.printOnly {
 		fmt.Fprint(p.Stdout, installer.Script(roles...))
 		return nil
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 // serve runs until ctx ends and every client is gone.
-func (p *program) serve(ctx context.Context, c *config) error {
+func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)

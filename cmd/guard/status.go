@@ -36,17 +36,14 @@ type storeStatus struct {
 
 // status prints the marks of the stores: all, or those whose resource fits one of the patterns. It
 // fails when a store cannot be read.
-func (p *program) status(ctx context.Context, c *config, o *options, a cli.Arguments) error {
-	if err := a.CheckOutput(); err != nil {
-		return err
-	}
-	limit := o.limit
+func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error {
+	limit := p.options.limit
 	if limit < 0 && a.Output == "table" {
 		limit = maxTableRows
 	}
 	var all []storeStatus
 	failed := false
-	stores, err := c.readable(ctx, o.place)
+	stores, err := c.readable(ctx, p.options.place)
 	if err != nil {
 		return err
 	}

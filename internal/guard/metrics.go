@@ -33,7 +33,8 @@ type Metrics struct {
 	revocation  *prometheus.HistogramVec
 	revocations *prometheus.HistogramVec
 
-	labels labels
+	ofResources labels[place]
+	ofDatabases labels[string]
 }
 
 // Values of the label result.
@@ -49,6 +50,7 @@ var seconds = []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10}
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
+		ofResources: labels[place]{max: maxResources}, ofDatabases: labels[string]{max: maxDatabases},
 		ready: gauge("ready",
 			"1 if sessions can be admitted, otherwise 0; /readyz has the reason.", "protocol"),
 		databases: gauge("database_ready",
