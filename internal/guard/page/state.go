@@ -37,12 +37,15 @@ const (
 )
 
 // state returns what the page shows now.
-func (b *board) state() State {
+func (p *Page) state() State {
 	s := State{
-		Guard: b.guard, Started: b.started, Now: time.Now(),
+		Guard: p.guard, Started: p.started, Now: time.Now(),
 		Stores: []StoreState{}, Resources: []Resource{}, Sessions: []guard.Session{}, Refusals: []guard.Refusal{},
 	}
-	for _, from := range b.shown() {
+	p.mu.Lock()
+	stores := slices.Clone(p.stores)
+	p.mu.Unlock()
+	for _, from := range stores {
 		open := from.Sessions()
 		s.Open += len(open)
 		open = latest(open, maxSessions, func(o marks.OpenSession) time.Time { return o.Since },
@@ -60,15 +63,15 @@ func (b *board) state() State {
 	for i := range s.Refusals {
 		s.Refusals[i].Holder, s.Refusals[i].Message = short(s.Refusals[i].Holder), short(s.Refusals[i].Message)
 	}
-	b.addMarks(&s)
+	p.addMarks(&s)
 	return s
 }
 
 // addMarks adds what the page knows of the stores' marks.
-func (b *board) addMarks(s *State) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, from := range b.stores {
+func (p *Page) addMarks(s *State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, from := range p.stores {
 		s.Stores = append(s.Stores, StoreState{
 			from.Place, from.err, from.read, from.marks, from.sessions,
 		})

@@ -179,7 +179,7 @@ func TestAReadThatTakesLongIsFollowedByALongPause(t *testing.T) {
 			return nil, nil
 		}})
 		p.streams.Begin("", func() {})
-		p.readers[0].run(ctx, p.streams)
+		p.keepReading(ctx, p.stores[0])
 		if want := 10 * 60 / (restFor + 1); reads < want || reads > want+1 {
 			t.Errorf("%d reads of a second each in ten minutes, want %d", reads, want)
 		}

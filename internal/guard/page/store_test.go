@@ -26,9 +26,9 @@ func fresh() (p *Page, postgres, redis func(marks.Event)) {
 }
 
 // of returns the store with a name.
-func (b *board) of(name string) *store {
-	i := slices.IndexFunc(b.stores, func(s *store) bool { return s.Store == name })
-	return b.stores[i]
+func (p *Page) of(name string) *store {
+	i := slices.IndexFunc(p.stores, func(s *store) bool { return s.Store == name })
+	return p.stores[i]
 }
 
 // empty is a store without sessions and refusals.
@@ -68,19 +68,19 @@ func TestTheStateHoldsWhatHappened(t *testing.T) {
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)}) // confirmed after a restart
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
 	redis(marks.Event{Kind: marks.Raised, Claim: claim("orders", 7)})
-	p.board.of("postgres").Sessions = func() []marks.OpenSession {
+	p.of("postgres").Sessions = func() []marks.OpenSession {
 		return []marks.OpenSession{session(claim("orders", 9), 1), session(claim("orders", 9), 2)}
 	}
-	p.board.of("redis").Refusals = func() []guard.Refusal {
+	p.of("redis").Refusals = func() []guard.Refusal {
 		return []guard.Refusal{{
 			Resource: "orders", Token: 5, Holder: "host-a", Mark: 7, Reason: "stale", At: start, Count: 3,
 		}}
 	}
-	p.board.of("postgres").Refusals = func() []guard.Refusal {
+	p.of("postgres").Refusals = func() []guard.Refusal {
 		return []guard.Refusal{{Reason: "error", At: start.Add(time.Second), Count: 1}}
 	}
 
-	s := p.board.state()
+	s := p.state()
 	if len(s.Resources) != 2 || s.Resources[0].Store != "redis" || s.Resources[0].Token != 7 {
 		t.Fatalf("resources: %+v", s.Resources)
 	}
@@ -122,14 +122,13 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 		orders.Resource = "orders"
 		postgres(marks.Event{Kind: marks.Raised, Claim: orders})
 	}
-	b := &p.board
-	b.of("postgres").Sessions = func() []marks.OpenSession { return sessions }
-	b.of("postgres").Refusals = func() []guard.Refusal { return refusals }
-	one := b.of("postgres").resources.all
+	p.of("postgres").Sessions = func() []marks.OpenSession { return sessions }
+	p.of("postgres").Refusals = func() []guard.Refusal { return refusals }
+	one := p.of("postgres").resources.all
 	if len(one) != maxResources || len(one["orders"].Steps) != maxSteps {
 		t.Errorf("%d resources, %d steps", len(one), len(one["orders"].Steps))
 	}
-	s := b.state()
+	s := p.state()
 	if s.Open != 5000 || len(s.Sessions) != maxSessions || s.Sessions[0].Token != 5000 ||
 		len(s.Refusals) != maxRefusals || s.Resources[0].Resource != "orders" ||
 		s.Resources[0].Steps[maxSteps-1].Token != 5000 {
@@ -144,8 +143,8 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	p, _, _ := fresh()
 	all := many(10_000)
-	p.board.marks(p.board.of("postgres"), slices.Clone(all))
-	s := p.board.state()
+	p.marks(p.of("postgres"), slices.Clone(all))
+	s := p.state()
 	if s.Stores[0].Marks != 10_000 || s.Stores[0].Sessions != 20_000 ||
 		len(s.Resources) != maxResources || s.Resources[0].Resource != "r_9999" ||
 		s.Resources[maxResources-1].Resource != "r_9950" || s.Resources[0].Sessions != 2 {
@@ -153,8 +152,8 @@ func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	}
 	all[3].Token, all[3].Raised = 77_777, start.Add(24*time.Hour) // by another guard
 	all[9_999].Sessions = 5
-	p.board.marks(p.board.of("postgres"), all)
-	s = p.board.state()
+	p.marks(p.of("postgres"), all)
+	s = p.state()
 	if s.Resources[0].Resource != "r_3" || s.Resources[1].Sessions != 5 ||
 		len(s.Resources) != maxResources {
 		t.Errorf("%d resources: %+v", len(s.Resources), s.Resources[:2])
@@ -166,13 +165,13 @@ func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
 	p, postgres, _ := fresh()
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
 	old := marks.Mark{Resource: "orders", Token: 5, Issuer: "zk:one", Raised: start, Sessions: 3}
-	p.board.marks(p.board.of("postgres"), []marks.Mark{old})
-	if r := p.board.state().Resources[0]; r.Token != 9 || len(r.Steps) != 1 || r.Sessions != 3 {
+	p.marks(p.of("postgres"), []marks.Mark{old})
+	if r := p.state().Resources[0]; r.Token != 9 || len(r.Steps) != 1 || r.Sessions != 3 {
 		t.Errorf("after a late read: %+v", r)
 	}
 	old.Issuer = "zk:two"
-	p.board.marks(p.board.of("postgres"), []marks.Mark{old})
-	if r := p.board.state().Resources[0]; r.Token != 5 || len(r.Steps) != 2 {
+	p.marks(p.of("postgres"), []marks.Mark{old})
+	if r := p.state().Resources[0]; r.Token != 5 || len(r.Steps) != 2 {
 		t.Errorf("after an adoption: %+v", r)
 	}
 }
@@ -180,7 +179,7 @@ func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
 func TestStreamsAreWokenByNewsOnly(t *testing.T) {
 	p, postgres, _ := fresh()
 	woken := func(do func()) bool {
-		next := p.board.next()
+		next := p.next()
 		do()
 		select {
 		case <-next:
@@ -194,12 +193,12 @@ func TestStreamsAreWokenByNewsOnly(t *testing.T) {
 		do   func()
 		news bool
 	}{
-		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, true},
-		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, false},
-		{func() { p.board.failed(p.board.of("postgres"), failure) }, true},
-		{func() { p.board.failed(p.board.of("postgres"), failure) }, false},
-		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, true},
-		{func() { p.board.marks(p.board.of("postgres"), many(2)) }, true},
+		{func() { p.marks(p.of("postgres"), many(3)) }, true},
+		{func() { p.marks(p.of("postgres"), many(3)) }, false},
+		{func() { p.failed(p.of("postgres"), failure) }, true},
+		{func() { p.failed(p.of("postgres"), failure) }, false},
+		{func() { p.marks(p.of("postgres"), many(3)) }, true},
+		{func() { p.marks(p.of("postgres"), many(2)) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)}) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Opened, Claim: claim("orders", 5)}) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Closed, Claim: claim("orders", 5)}) }, true},
