@@ -98,17 +98,16 @@ func ask[T any](ctx context.Context, o *observer, f func(fence.Coordinator) (T, 
 	return f(co)
 }
 
-// Issuer implements fence.Observer.
+// These implement fence.Observer and fence.IssuerRenewer.
+
 func (o *observer) Issuer(ctx context.Context) (fence.Issuer, error) {
 	return ask(ctx, o, func(co fence.Coordinator) (fence.Issuer, error) { return co.Issuer(ctx) })
 }
 
-// Candidates implements fence.Observer.
 func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
 	return ask(ctx, o, func(co fence.Coordinator) ([]fence.Candidate, error) { return co.Candidates(ctx, r) })
 }
 
-// Leaders implements fence.Observer.
 func (o *observer) Leaders(
 	ctx context.Context, rs ...fence.Resource,
 ) (issuer fence.Issuer, all []fence.Candidate, err error) {
@@ -119,7 +118,6 @@ func (o *observer) Leaders(
 	return issuer, all, err
 }
 
-// Watch implements fence.Observer.
 func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
 	_, err := ask(ctx, o, func(co fence.Coordinator) (struct{}, error) {
 		return struct{}{}, co.Watch(ctx, r, each)
@@ -127,7 +125,6 @@ func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fenc
 	return err
 }
 
-// RenewIssuer implements fence.IssuerRenewer.
 func (o *observer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	return ask(ctx, o, func(co fence.Coordinator) (fence.Issuer, error) { return co.RenewIssuer(ctx) })
 }

@@ -91,19 +91,19 @@ func (p *program) commands() []command {
 		},
 		{
 			Name: "allow", Arguments: "[-o table|json] [--all | --databases D,…] [--server S] [ROLE RESOURCE…]",
-			Output: true, Flags: o.several, Check: allowing, Run: p.allow,
+			Output: true, Flags: o.several, Check: takes("allow takes a role and its resources, or nothing to list what is allowed", notOne), Run: p.allow,
 			Summary: "let a role of Postgres, and its members, or a user of Redis claim resources, also by " +
 				"patterns such as 'orders_*'; without arguments, list what is allowed; --databases, --server: " +
 				"only there; --all: in all databases that have the schema (default: as for install)",
 		},
 		{
 			Name: "forbid", Arguments: "[--all | --databases D,…] [--server S] ROLE [RESOURCE…]",
-			Flags: o.several, Check: forbidding, Run: p.forbid,
+			Flags: o.several, Check: takes("forbid takes a role, and the resources or patterns to take back (all, if none is named)", some), Run: p.forbid,
 			Summary: "take back what allow gave: these resources or patterns, or all of the role",
 		},
 		{
 			Name: "authorize", Arguments: "[--force] [--all | --databases D,…] [--server S] on|off",
-			Flags: flags(o.forced, o.several), Check: switching, Run: p.authorize,
+			Flags: flags(o.forced, o.several), Check: takes("authorize takes on or off", onOrOff), Run: p.authorize,
 			Summary: "on: from now on every guard refuses claims that nobody has allowed; --force: also if " +
 				"sessions are admitted now that would be refused. It ends no session",
 		},
@@ -126,6 +126,20 @@ func exactly(name string, want int) func(cli.Arguments) error {
 		return nil
 	}
 }
+
+// takes checks the arguments in another way, and otherwise says what the command takes.
+func takes(what string, fits func(names []string) bool) func(cli.Arguments) error {
+	return func(a cli.Arguments) error {
+		if !fits(a.Names) {
+			return errors.New(what)
+		}
+		return nil
+	}
+}
+
+func some(names []string) bool    { return len(names) > 0 }
+func notOne(names []string) bool  { return len(names) != 1 }
+func onOrOff(names []string) bool { return len(names) == 1 && (names[0] == "on" || names[0] == "off") }
 
 // scrubbed removes the secrets from a subcommand's errors.
 func (p *program) scrubbed(

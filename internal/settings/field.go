@@ -26,7 +26,6 @@ type field struct {
 	defaultText string // the default in words, if it is computed
 	help        string
 	required    bool
-	secret      bool
 	typ         reflect.Type
 	value       reflect.Value
 }
@@ -75,7 +74,6 @@ func newField(sf reflect.StructField, v reflect.Value, prefix, tag string) field
 		name:     prefix + name,
 		fallback: sf.Tag.Get("envDefault"),
 		required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
-		secret:   sf.Tag.Get("secret") != "",
 		typ:      sf.Type,
 		value:    v,
 	}
@@ -103,7 +101,7 @@ func (f field) explain(why error) string {
 // confidential reports whether a bad value must not appear in messages. A malformed URL may contain
 // a password anywhere.
 func (f field) confidential() bool {
-	return f.secret || f.typ.Implements(reflect.TypeFor[interface{ Reveal() string }]()) || f.typ == reflect.TypeFor[URLs]()
+	return f.typ.Implements(reflect.TypeFor[interface{ Reveal() string }]()) || f.typ == reflect.TypeFor[URLs]()
 }
 
 type textUnmarshaler interface{ UnmarshalText([]byte) error }
