@@ -106,7 +106,7 @@ type openStore struct {
 func (c *config) openStores(
 	ctx context.Context, o place, resource fence.Resource,
 ) (all []openStore, err error) {
-	targets, err := c.targets(ctx, o, withSchema)
+	targets, err := c.targets(ctx, o, guard.Databases.Installed)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (p *program) eachStore(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, authorizeTimeout)
 	defer cancel()
-	targets, err := c.targets(ctx, p.options.place, withSchema)
+	targets, err := c.targets(ctx, p.options.place, guard.Databases.Installed)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/guard"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
@@ -16,7 +17,7 @@ import (
 // install prepares the stores, or prints the commands that would.
 func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error {
 	o := p.options
-	all, err := c.targets(ctx, o.place, there)
+	all, err := c.targets(ctx, o.place, guard.Databases.All)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 // pages is what GUARD_HTTP_LISTEN serves.
 type pages struct {
 	registry prometheus.Gatherer
-	metrics  *guard.Metrics
 	status   *page.Page   // nil if there is no GUARD_HTTP_LISTEN
 	listener net.Listener // the same
 }

@@ -79,7 +79,7 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	if len(servers) == 0 {
 		return cli.Mistake("nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN")
 	}
-	pages := pages{registry: registry, metrics: metrics, status: watchers.status}
+	pages := pages{registry: registry, status: watchers.status}
 	if err := pages.open(ctx, c.HTTPListen, open); err != nil {
 		return err
 	}
@@ -91,12 +91,13 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 		log:  log, level: level, tls: encryption.Server, unit: unit, now: c,
 	}
 	unit.serving(open.opened)
-	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, loops, reloads, hangups, observer})
+	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, metrics, loops, reloads, hangups, observer})
 }
 
 // lifecycle is what a guard does for its service manager and its operator.
 type lifecycle struct {
 	unit    *unit
+	metrics *guard.Metrics
 	loops   *relay.Loops
 	reloads *reloader
 	hangups <-chan os.Signal
@@ -225,7 +226,7 @@ func serveAll(
 		})
 	}
 	group.Go(func() error {
-		(&readiness{Readiness: ready, log: log, metrics: h.metrics, unit: l.unit}).watch(ctx)
+		(&readiness{Readiness: ready, log: log, metrics: l.metrics, unit: l.unit}).watch(ctx)
 		return nil
 	})
 	group.Go(func() error {

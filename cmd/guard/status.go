@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -65,7 +66,7 @@ func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error 
 // readable returns the stores whose status is printed. Unless flags or settings name databases, they
 // are all databases that have the schema, and the one of the URL in any case.
 func (c *config) readable(ctx context.Context, o place) ([]server, error) {
-	all, err := c.targets(ctx, o, there)
+	all, err := c.targets(ctx, o, guard.Databases.All)
 	if err != nil || o.all || o.databases != "" {
 		return all, err
 	}

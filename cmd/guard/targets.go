@@ -39,19 +39,19 @@ func (c *config) selected(o place) ([]server, error) {
 	if o.server == "" {
 		return all, nil
 	}
-	only := slices.DeleteFunc(slices.Clone(all), func(s server) bool {
+	found := slices.DeleteFunc(slices.Clone(all), func(s server) bool {
 		return s.name() != o.server && s.own != o.server
 	})
-	if len(only) == 0 {
+	if len(found) == 0 {
 		return nil, cli.Mistake(fmt.Sprintf("--server %s: the settings have %s", o.server, namesOf(all)))
 	}
-	return only, nil
+	return found, nil
 }
 
 // targets returns the stores that a command is for: without flags those of the settings, and for
 // --all those that every returns of a server.
 func (c *config) targets(
-	ctx context.Context, o place, every func(context.Context, guard.Databases) ([]string, error),
+	ctx context.Context, o place, every func(guard.Databases, context.Context) ([]string, error),
 ) (all []server, err error) {
 	servers, err := c.selected(o)
 	switch {
@@ -70,7 +70,7 @@ func (c *config) targets(
 		}
 		names := several.Named()
 		if o.all {
-			if names, err = every(ctx, several); err != nil {
+			if names, err = every(several, ctx); err != nil {
 				return nil, fmt.Errorf("%s: %w", s.name(), err)
 			}
 		} else if len(names) == 0 {
@@ -83,17 +83,9 @@ func (c *config) targets(
 	return all, nil
 }
 
-// there and withSchema are what --all may mean: every database, or each that has the schema.
-func there(ctx context.Context, s guard.Databases) ([]string, error) { return s.All(ctx) }
-
-func withSchema(ctx context.Context, s guard.Databases) ([]string, error) { return s.Installed(ctx) }
-
 // ofNames returns the stores for databases that the command line names.
 func ofNames(servers []server, names []string) (all []server, err error) {
-	servers = slices.DeleteFunc(servers, func(s server) bool {
-		_, several := s.Upstream.(guard.Databases)
-		return !several
-	})
+	servers = only[guard.Databases](servers)
 	switch len(servers) {
 	case 0:
 		return nil, cli.Mistake("--databases: only Postgres has databases, and the settings name no such server")
@@ -106,6 +98,14 @@ func ofNames(servers []server, names []string) (all []server, err error) {
 	return nil, cli.Mistake("--databases: say of which server, with --server: " + namesOf(servers))
 }
 
+// only returns the servers whose settings are a U.
+func only[U guard.Upstream](all []server) []server {
+	return slices.DeleteFunc(all, func(s server) bool {
+		_, is := s.Upstream.(U)
+		return !is
+	})
+}
+
 // onePostgres returns the settings for one database of one Postgres server: unless flags name them,
 // the database of GUARD_POSTGRES_UPSTREAM.
 func (c *config) onePostgres(o place) (*guardpg.Settings, error) {
@@ -113,10 +113,7 @@ func (c *config) onePostgres(o place) (*guardpg.Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers = slices.DeleteFunc(servers, func(s server) bool {
-		_, postgres := s.Upstream.(*guardpg.Settings)
-		return !postgres
-	})
+	servers = only[*guardpg.Settings](servers)
 	if i := slices.IndexFunc(servers, func(s server) bool { return s.own == "" }); i >= 0 {
 		servers = servers[i : i+1]
 	}
@@ -126,7 +123,7 @@ func (c *config) onePostgres(o place) (*guardpg.Settings, error) {
 	case len(servers) > 1:
 		return nil, cli.Mistake("say of which server, with --server: " + namesOf(servers))
 	case o.database != "":
-		return servers[0].in(o.database).Upstream.(*guardpg.Settings), nil
+		servers[0] = servers[0].in(o.database)
 	}
 	return servers[0].Upstream.(*guardpg.Settings), nil
 }

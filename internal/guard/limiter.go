@@ -20,9 +20,8 @@ type limiter struct {
 	closed     bool
 }
 
-// queueFactor times as many connections as there are slots may wait for one. A waiting connection
-// costs almost nothing. The factor is well above two because a driver that tries TLS first connects
-// twice, and its first connections are still in the queue.
+// queueFactor times as many connections as there are slots may wait for one. It is well above two
+// because a driver that tries TLS first connects twice, and its first connections are still waiting.
 const queueFactor = 4
 
 func newLimiter(connections, unadmitted, logins int, grace time.Duration) *limiter {

@@ -63,7 +63,7 @@ type Source struct {
 	Place
 	Marks    func(context.Context) ([]marks.Mark, error) // reads all; its error has no secrets
 	Sessions func() []marks.OpenSession                  // of this guard
-	Refusals func() []Refusal                            // by this guard
+	Refusals func() []Refusal                            // by this guard; may be nil
 }
 
 // SessionsIn returns the rows of sessions in a store.

@@ -35,9 +35,12 @@ func New(guard string) *Page {
 }
 
 // Watch adds a store. It returns a function that hears of the store's events, and one that takes the
-// store from the page again.
+// store from the page again. Without a page (nil) both do nothing.
 func (p *Page) Watch(from guard.Source) (hear func(marks.Event), unwatch func()) {
-	s := &store{Source: from, opened: make(chan struct{}, 1)}
+	if p == nil {
+		return func(marks.Event) {}, func() {}
+	}
+	s := &store{Source: from, opened: make(chan struct{}, 1), resources: make(resources)}
 	p.change(func() bool {
 		p.stores = append(p.stores, s)
 		if p.running != nil {

@@ -29,19 +29,19 @@ type Step struct {
 }
 
 // resources holds the resources of a store whose marks changed last.
-type resources struct{ all map[fence.Resource]*Resource }
+type resources map[fence.Resource]*Resource
 
 // raised enters a raise by this guard, and reports whether it is news.
-func (r *resources) raised(c fence.Claim, at time.Time) bool {
+func (r resources) raised(c fence.Claim, at time.Time) bool {
 	return r.step(marks.Mark{
 		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: at,
 	})
 }
 
 // names returns the resources that are here.
-func (r *resources) names() map[fence.Resource]bool {
-	names := make(map[fence.Resource]bool, len(r.all))
-	for name := range r.all {
+func (r resources) names() map[fence.Resource]bool {
+	names := make(map[fence.Resource]bool, len(r))
+	for name := range r {
 		names[name] = true
 	}
 	return names
@@ -61,10 +61,10 @@ func worthShowing(all []marks.Mark, known map[fence.Resource]bool) []marks.Mark 
 }
 
 // read enters marks as the store has them, and reports whether they are news.
-func (r *resources) read(some []marks.Mark) (news bool) {
+func (r resources) read(some []marks.Mark) (news bool) {
 	for _, m := range some {
 		news = r.step(m) || news
-		if known := r.all[m.Resource]; known != nil && known.Sessions != m.Sessions {
+		if known := r[m.Resource]; known != nil && known.Sessions != m.Sessions {
 			known.Sessions = m.Sessions
 			news = true
 		}
@@ -74,11 +74,11 @@ func (r *resources) read(some []marks.Mark) (news bool) {
 
 // step enters a mark, and reports whether it is news. A read may have begun before a raise, so it
 // takes no token back, unless an operator has adopted the resource for another issuer.
-func (r *resources) step(m marks.Mark) bool {
+func (r resources) step(m marks.Mark) bool {
 	if m.Token == 0 {
 		return false
 	}
-	known := r.all[m.Resource]
+	known := r[m.Resource]
 	if known != nil && known.Issuer == m.Issuer && m.Token.Compare(known.Token) <= 0 {
 		return false
 	}
@@ -99,13 +99,10 @@ func (r *resources) step(m marks.Mark) bool {
 
 // room returns a place for a new resource, or nil if all that are there changed later. The one that
 // changed first gives its place up.
-func (r *resources) room(m marks.Mark) *Resource {
-	if r.all == nil {
-		r.all = make(map[fence.Resource]*Resource)
-	}
-	if len(r.all) >= maxResources {
+func (r resources) room(m marks.Mark) *Resource {
+	if len(r) >= maxResources {
 		var oldest *Resource
-		for _, other := range r.all {
+		for _, other := range r {
 			if oldest == nil || other.Raised.Before(oldest.Raised) {
 				oldest = other
 			}
@@ -113,9 +110,9 @@ func (r *resources) room(m marks.Mark) *Resource {
 		if m.Raised.Before(oldest.Raised) {
 			return nil
 		}
-		delete(r.all, oldest.Resource)
+		delete(r, oldest.Resource)
 	}
 	fresh := &Resource{}
-	r.all[m.Resource] = fresh
+	r[m.Resource] = fresh
 	return fresh
 }

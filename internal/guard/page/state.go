@@ -51,7 +51,9 @@ func (p *Page) state() State {
 		open = latest(open, maxSessions, func(o marks.OpenSession) time.Time { return o.Since },
 			func(o marks.OpenSession) string { return o.Client.Address })
 		s.Sessions = append(s.Sessions, guard.SessionsIn(from.Place, open)...)
-		s.Refusals = append(s.Refusals, from.Refusals()...)
+		if from.Refusals != nil {
+			s.Refusals = append(s.Refusals, from.Refusals()...)
+		}
 	}
 	s.Sessions = latest(s.Sessions, maxSessions, func(o guard.Session) time.Time { return o.Since },
 		func(o guard.Session) string { return o.Holder })
@@ -75,7 +77,7 @@ func (p *Page) addMarks(s *State) {
 		s.Stores = append(s.Stores, StoreState{
 			from.Place, from.err, from.read, from.marks, from.sessions,
 		})
-		for _, r := range from.resources.all {
+		for _, r := range from.resources {
 			row := *r
 			row.Place = from.Place
 			s.Resources = append(s.Resources, row)

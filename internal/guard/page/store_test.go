@@ -124,7 +124,7 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 	}
 	p.of("postgres").Sessions = func() []marks.OpenSession { return sessions }
 	p.of("postgres").Refusals = func() []guard.Refusal { return refusals }
-	one := p.of("postgres").resources.all
+	one := p.of("postgres").resources
 	if len(one) != maxResources || len(one["orders"].Steps) != maxSteps {
 		t.Errorf("%d resources, %d steps", len(one), len(one["orders"].Steps))
 	}
