@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,10 +140,19 @@ func TestLinesAndMetricsNameTheDatabase(t *testing.T) {
 func TestTheFirstDatabasesHaveALabel(t *testing.T) {
 	r := prometheus.NewRegistry()
 	m := NewMetrics(r)
-	for i := range maxDatabases + 5 {
-		m.DatabaseReady("postgres", fmt.Sprint("d", i), true)
+	show := func(databases map[string]error) {
+		m.Show(Look{
+			Protocols: map[string]error{"postgres": nil}, Databases: map[string]map[string]error{"postgres": maps.Clone(databases)},
+		})
 	}
-	m.DatabaseReady("postgres", "\xff", true)
+	for i := range maxDatabases {
+		show(map[string]error{fmt.Sprint("d", i): nil})
+	}
+	all := map[string]error{"\xff": nil}
+	for i := range maxDatabases + 5 {
+		all[fmt.Sprint("d", i)] = nil
+	}
+	show(all)
 	if n := value(t, r, "ringfence_database_ready", others, "postgres"); n != 1 {
 		t.Errorf("the others are %v", n)
 	}
@@ -155,7 +165,8 @@ func TestTheFirstDatabasesHaveALabel(t *testing.T) {
 			t.Errorf("%d series", n)
 		}
 	}
-	m.DatabaseClosed("postgres", "d1")
+	delete(all, "d1")
+	show(all)
 	if n := value(t, r, "ringfence_database_ready", "d1", "postgres"); n != 0 {
 		t.Error("a closed database still has a series")
 	}

@@ -36,6 +36,7 @@ type Metrics struct {
 
 	ofResources labels[place]
 	ofDatabases labels[string]
+	shown       map[string]map[string]error // the databases that Show has shown last, by protocol
 }
 
 // Values of the label result.
@@ -133,29 +134,33 @@ func (m *Metrics) begin(protocol string) {
 	m.refusals.WithLabelValues(protocol, noReason)
 }
 
-// Ready sets whether a protocol can admit sessions.
-func (m *Metrics) Ready(protocol string, ready bool) {
-	m.ready.WithLabelValues(protocol).Set(number(ready))
+// Show sets what a look at the readiness has found. One goroutine may call it.
+func (m *Metrics) Show(l Look) {
+	if l.Coordinated {
+		m.coordinator.WithLabelValues().Set(number(l.Coordinator == nil))
+	}
+	for protocol := range l.Protocols {
+		m.ready.WithLabelValues(protocol).Set(number(l.Ready(protocol) == nil))
+		for name, err := range l.Databases[protocol] {
+			m.databases.WithLabelValues(protocol, m.database(protocol, name)).Set(number(err == nil))
+		}
+		for name := range m.shown[protocol] {
+			if _, open := l.Databases[protocol][name]; !open { // the guard serves it no longer
+				m.databases.DeleteLabelValues(protocol, m.database(protocol, name))
+			}
+		}
+	}
+	m.shown = l.Databases
 }
 
-// DatabaseReady sets whether a database of a protocol can admit sessions.
-func (m *Metrics) DatabaseReady(protocol, database string, ready bool) {
-	m.databases.WithLabelValues(protocol, m.database(protocol, database)).Set(number(ready))
-}
-
-// CoordinatorReady sets whether the coordinator answers.
-func (m *Metrics) CoordinatorReady(ready bool) { m.coordinator.WithLabelValues().Set(number(ready)) }
+// Stopped says that a protocol admits nobody any more.
+func (m *Metrics) Stopped(protocol string) { m.ready.WithLabelValues(protocol).Set(0) }
 
 func number(yes bool) float64 {
 	if yes {
 		return 1
 	}
 	return 0
-}
-
-// DatabaseClosed ends the series of DatabaseReady, when the guard serves the database no longer.
-func (m *Metrics) DatabaseClosed(protocol, database string) {
-	m.databases.DeleteLabelValues(protocol, m.database(protocol, database))
 }
 
 func (m *Metrics) accepted(p Protocol) { m.accepts.WithLabelValues(p.Name()).Inc() }
