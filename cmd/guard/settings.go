@@ -62,9 +62,11 @@ type config struct {
 // load reads the settings. Its error lists every problem.
 func load(env []string) (*config, error) {
 	c := &config{}
-	env, err := withFile(env)
-	if err != nil {
-		return nil, err
+	if file := settings.Lookup(env, "GUARD_SETTINGS_FILE"); file != "" {
+		var err error
+		if env, err = settings.WithFile(env, file, "GUARD_"); err != nil {
+			return nil, err
+		}
 	}
 	if err := settings.Load(c, "GUARD_", env); err != nil {
 		return nil, err
@@ -98,17 +100,16 @@ func (c *config) Validate() error {
 			bad("GUARD_RESOURCES: %w", err)
 		}
 	}
-	if c.Outage != "refuse" && c.Outage != "keep" {
-		bad("GUARD_COORDINATOR_OUTAGE is %q, neither refuse nor keep", c.Outage)
+	choice := func(setting, value, one, other string) {
+		if value != one && value != other {
+			bad("%s is %q, neither %s nor %s", setting, value, one, other)
+		}
 	}
+	choice("GUARD_COORDINATOR_OUTAGE", c.Outage, "refuse", "keep")
+	choice("GUARD_UNFENCED", c.Unfenced, "refuse", "read-only")
+	choice("GUARD_RELAY", c.Relay, "loops", "goroutines")
 	if c.Outage == "keep" && c.Coordinator == "" {
 		bad("GUARD_COORDINATOR_OUTAGE=keep needs GUARD_COORDINATOR")
-	}
-	if c.Unfenced != "refuse" && c.Unfenced != "read-only" {
-		bad("GUARD_UNFENCED is %q, neither refuse nor read-only", c.Unfenced)
-	}
-	if c.Relay != "loops" && c.Relay != "goroutines" {
-		bad("GUARD_RELAY is %q, neither loops nor goroutines", c.Relay)
 	}
 	c.checkNumbers(bad)
 	return errors.Join(problems...)
