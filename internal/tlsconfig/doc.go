@@ -2,9 +2,6 @@
 // server from files that may be replaced while the server runs.
 //
 //	server, err := tlsconfig.NewServer(tlsconfig.Files{Cert: "server.crt", Key: "server.key"}, warn)
-//	if err != nil {
-//		return err
-//	}
 //	encrypted := tls.Server(tlsconfig.NewTransport(conn, nil), server.Config())
 //
 // A certificate that is renewed takes effect at the next handshake. A file that cannot be read then
