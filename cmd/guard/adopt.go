@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks"
 )
@@ -18,12 +19,13 @@ const adoptTimeout = 30 * time.Second
 // An operator runs it after the coordinator was rebuilt or restored, or when a store has lost its
 // marks and nobody knows what they were. It changes nothing before all stores have answered, and it
 // can be run again when it was interrupted.
-func (p *program) adopt(ctx context.Context, c *config, o options, args []string) error {
-	resource, err := fence.ParseResource(args[0])
+func (p *program) adopt(ctx context.Context, c *config, a cli.Arguments) error {
+	o := p.options
+	resource, err := fence.ParseResource(a.Names[0])
 	if err != nil {
 		return cli.Mistake(err.Error())
 	}
-	if o.newIssuer && c.Coordinator.Reveal() == "" {
+	if o.newIssuer && c.Coordinator == "" {
 		return cli.Mistake("--new-issuer: GUARD_COORDINATOR names no coordinator; without one, set " +
 			"GUARD_ISSUER to another name")
 	}
@@ -61,15 +63,15 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 		}
 		fmt.Fprintf(p.Stdout, "%s: %s was at token %s of %q, and now accepts the next token of %q; "+
 			"every older session was ended; recorded as done by %s\n",
-			name(s.of, len(stores)), resource, before.Token, before.Issuer, claim.Issuer, by)
-		log.Warn("resource adopted", "event", string(marks.Adopted), "protocol", s.of.name,
-			"database", s.of.database, "resource", string(resource), "token", claim.Token.String(), "issuer", string(claim.Issuer),
+			s.of.among(len(stores)), resource, before.Token, before.Issuer, claim.Issuer, by)
+		log.Warn("resource adopted", "event", string(marks.Adopted), "protocol", s.of.name(),
+			"database", s.of.Database(), "resource", string(resource), "token", claim.Token.String(), "issuer", string(claim.Issuer),
 			"old_token", before.Token.String(), "old_holder", before.Holder,
 			"old_issuer", string(before.Issuer), "by", by,
 			"duration_ms", float64(time.Since(start).Microseconds())/1000)
 	}
-	if !o.place.all && o.place.databases == "" {
-		p.tellOthers(ctx, stores, resource)
+	if !o.all && o.databases == "" {
+		p.tellOthers(ctx, c, stores, resource)
 	}
 	return nil
 }
@@ -95,8 +97,8 @@ func rolledBack(ctx context.Context, stores []openStore, c fence.Claim) error {
 
 // openStore is a store that has answered.
 type openStore struct {
-	of    target
-	store database
+	of    server
+	store guard.Store
 }
 
 // openStores opens the stores of an adoption and probes them. Of all databases of a server it takes
@@ -104,12 +106,12 @@ type openStore struct {
 func (c *config) openStores(
 	ctx context.Context, o place, resource fence.Resource,
 ) (all []openStore, err error) {
-	targets, err := c.adoptable(ctx, o)
+	targets, err := c.targets(ctx, o, guard.Databases.Installed)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range targets {
-		db, err := t.open(ctx, t.config, nil)
+		db, err := t.Open(ctx, c.common(), nil)
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", t, err)
 		}
@@ -117,7 +119,7 @@ func (c *config) openStores(
 		if err := db.Probe(ctx); err != nil {
 			return all, fmt.Errorf("%s: %w", t, err)
 		}
-		if !o.all || t.database == "" {
+		if !o.all || t.Database() == "" {
 			continue
 		}
 		found, err := db.Marks(ctx, resource)
@@ -132,44 +134,16 @@ func (c *config) openStores(
 	return all, nil
 }
 
-// adoptable returns the stores that an adoption is for.
-func (c *config) adoptable(ctx context.Context, o place) (all []target, err error) {
-	if !o.all {
-		return c.targets(ctx, o)
-	}
-	if o.databases != "" {
-		return nil, errBothFlags
-	}
-	servers, err := c.selected(o)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range servers {
-		found := s.databases(nil)
-		if s.protocol.name == postgresProtocol.name {
-			if found, err = s.withSchema(ctx, nil); err != nil {
-				return nil, fmt.Errorf("%s: %w", s.name, err)
-			}
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
 // tellOthers names the databases that also have a mark of the resource, and were not meant. It is
 // only a hint, so it has no error.
-func (p *program) tellOthers(ctx context.Context, stores []openStore, resource fence.Resource) {
-	var adopted []target
+func (p *program) tellOthers(ctx context.Context, c *config, stores []openStore, resource fence.Resource) {
+	var adopted []server
 	for _, s := range stores {
 		adopted = append(adopted, s.of)
 	}
 	for _, s := range stores {
-		if len(s.of.config.PostgresDatabases) > 0 {
-			continue
-		}
-		others, _ := s.of.withSchema(ctx, adopted)
-		for _, t := range others {
-			db, err := t.open(ctx, t.config, nil)
+		for _, t := range s.of.others(ctx, adopted) {
+			db, err := t.Open(ctx, c.common(), nil)
 			if err != nil {
 				continue
 			}

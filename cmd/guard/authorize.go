@@ -8,148 +8,102 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // authorizeTimeout bounds allow, forbid and authorize.
 const authorizeTimeout = 30 * time.Second
 
-// authorizer is an open store whose operator says who may claim what.
-type authorizer struct {
-	name string
-	marks.Authorizer
-}
-
-// authorizers opens the stores that a command is for. closeAll closes them.
-func (c *config) authorizers(ctx context.Context, o place) (all []authorizer, closeAll func(), err error) {
-	var open []interface{ Close() }
-	closeAll = func() {
-		for _, s := range open {
-			s.Close()
-		}
-	}
-	targets, err := c.authorizable(ctx, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, t := range targets {
-		s, err := t.authorizer(ctx, t.config)
-		if err != nil {
-			closeAll()
-			return nil, nil, fmt.Errorf("nothing was changed: %s: %w", t, err)
-		}
-		open = append(open, s)
-		all = append(all, authorizer{name(t, len(targets)), s})
-	}
-	return all, closeAll, nil
-}
-
-// authorizable returns the stores that a command is for. --all are those that have the schema.
-func (c *config) authorizable(ctx context.Context, o place) (all []target, err error) {
-	if !o.all || o.databases != "" {
-		return c.targets(ctx, o)
-	}
-	servers, err := c.selected(o)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range servers {
-		if s.protocol.name != postgresProtocol.name {
-			all = append(all, s.databases(nil)...)
-			continue
-		}
-		found, err := s.withSchema(ctx, nil)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
 // allow lets a role claim resources, or prints what is allowed.
-func (p *program) allow(ctx context.Context, c *config, o *options, a cli.Arguments) error {
+func (p *program) allow(ctx context.Context, c *config, a cli.Arguments) error {
 	if len(a.Names) == 0 {
-		return p.printAllowed(ctx, c, o, a)
+		return p.printAllowed(ctx, c, a)
 	}
 	role, patterns, err := grantee(a.Names)
 	if err != nil {
 		return err
 	}
-	return p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+	return p.eachStore(ctx, c, func(ctx context.Context, store string, s guard.Authorizer) error {
 		if err := s.Allow(ctx, role, patterns...); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Stdout, "%s: %s may claim %s\n", s.name, role, joined(patterns))
+		fmt.Fprintf(p.Stdout, "%s: %s may claim %s\n", store, role, strings.Join(a.Names[1:], ", "))
 		return nil
 	})
 }
 
 // forbid takes back what allow gave.
-func (p *program) forbid(ctx context.Context, c *config, o *options, names []string) error {
-	role, patterns, err := grantee(names)
+func (p *program) forbid(ctx context.Context, c *config, a cli.Arguments) error {
+	role, patterns, err := grantee(a.Names)
 	if err != nil {
 		return err
 	}
-	return p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+	return p.eachStore(ctx, c, func(ctx context.Context, store string, s guard.Authorizer) error {
 		n, err := s.Forbid(ctx, role, patterns...)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Stdout, "%s: removed %d of %s; sessions that are admitted go on until they end\n", s.name, n, role)
+		fmt.Fprintf(p.Stdout, "%s: removed %d of %s; sessions that are admitted go on until they end\n", store, n, role)
 		return nil
 	})
 }
 
 // authorize switches authorization on or off. It does not switch it on while sessions are admitted
 // that it would refuse, unless --force says so.
-func (p *program) authorize(ctx context.Context, c *config, o *options, names []string) error {
-	on := names[0] == "on"
+func (p *program) authorize(ctx context.Context, c *config, a cli.Arguments) error {
+	on := a.Names[0] == "on"
 	strangers := 0
-	err := p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+	err := p.eachStore(ctx, c, func(ctx context.Context, store string, s guard.Authorizer) error {
 		if !on {
 			return nil
 		}
 		all, err := s.Authorization(ctx)
-		if err != nil {
-			return err
-		}
 		for _, other := range all.Strangers {
-			fmt.Fprintf(p.Stdout, "%s: %s would be refused\n", s.name, other)
+			fmt.Fprintf(p.Stdout, "%s: %s would be refused\n", store, other)
 		}
 		strangers += len(all.Strangers)
-		return nil
+		return err
 	})
 	switch {
 	case err != nil:
 		return err
-	case strangers > 0 && !o.force:
+	case strangers > 0 && !p.options.force:
 		return fmt.Errorf("nothing was changed: authorization would refuse %d sessions that are admitted now, "+
 			"if they came again: allow their roles first (guard allow ROLE RESOURCE), or use --force", strangers)
 	}
-	return p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+	return p.eachStore(ctx, c, func(ctx context.Context, store string, s guard.Authorizer) error {
 		if err := s.Authorize(ctx, on); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Stdout, "%s: authorization is %s\n", s.name, names[0])
+		fmt.Fprintf(p.Stdout, "%s: authorization is %s\n", store, a.Names[0])
 		return nil
 	})
 }
 
-// eachStore opens all stores before it calls do with the first.
+// eachStore opens all stores of the command before it calls do with the first.
 func (p *program) eachStore(
-	ctx context.Context, c *config, o *options, do func(context.Context, authorizer) error,
+	ctx context.Context, c *config, do func(ctx context.Context, store string, s guard.Authorizer) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, authorizeTimeout)
 	defer cancel()
-	all, closeAll, err := c.authorizers(ctx, o.place)
+	targets, err := c.targets(ctx, p.options.place, guard.Databases.Installed)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
-	for _, s := range all {
-		if err := do(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+	var open []guard.Authorizer
+	for _, t := range targets {
+		s, err := t.OpenAuthorizer(ctx, c.common())
+		if err != nil {
+			return fmt.Errorf("nothing was changed: %s: %w", t, err)
+		}
+		defer s.Close()
+		open = append(open, s)
+	}
+	for i, s := range open {
+		store := targets[i].among(len(targets))
+		if err := do(ctx, store, s); err != nil {
+			return fmt.Errorf("%s: %w", store, err)
 		}
 	}
 	return nil
@@ -161,11 +115,11 @@ type storeAuthorization struct {
 	marks.Authorization
 }
 
-func (p *program) printAllowed(ctx context.Context, c *config, o *options, a cli.Arguments) error {
+func (p *program) printAllowed(ctx context.Context, c *config, a cli.Arguments) error {
 	all := []storeAuthorization{}
-	err := p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+	err := p.eachStore(ctx, c, func(ctx context.Context, store string, s guard.Authorizer) error {
 		read, err := s.Authorization(ctx)
-		all = append(all, storeAuthorization{s.name, read})
+		all = append(all, storeAuthorization{store, read})
 		return err
 	})
 	if err != nil {
@@ -211,34 +165,4 @@ func grantee(names []string) (role string, patterns []marks.Pattern, err error) 
 		patterns = append(patterns, p)
 	}
 	return names[0], patterns, nil
-}
-
-func joined(patterns []marks.Pattern) string {
-	var all []string
-	for _, p := range patterns {
-		all = append(all, string(p))
-	}
-	return strings.Join(all, ", ")
-}
-
-// allowing, forbidding and switching check the arguments of allow, forbid and authorize.
-func allowing(a cli.Arguments) error {
-	if len(a.Names) == 1 {
-		return fmt.Errorf("allow takes a role and its resources, or nothing to list what is allowed")
-	}
-	return a.CheckOutput()
-}
-
-func forbidding(a cli.Arguments) error {
-	if len(a.Names) == 0 {
-		return fmt.Errorf("forbid takes a role, and the resources or patterns to take back (all, if none is named)")
-	}
-	return nil
-}
-
-func switching(a cli.Arguments) error {
-	if len(a.Names) != 1 || a.Names[0] != "on" && a.Names[0] != "off" {
-		return fmt.Errorf("authorize takes on or off")
-	}
-	return nil
 }

@@ -7,27 +7,25 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/seal"
 )
 
 // check reports how a write could reach the database past guard and seals. Its exit code is
 // cli.Uncovered if it has found something that --accept does not name.
-func (p *program) check(ctx context.Context, c *config, o *options, a cli.Arguments) error {
-	if err := a.CheckOutput(); err != nil {
-		return err
-	}
+func (p *program) check(ctx context.Context, c *config, a cli.Arguments) error {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
-	c, err := c.onePostgres(o.place)
+	server, err := c.onePostgres(p.options.place)
 	if err != nil {
 		return err
 	}
-	r, err := c.inspect(ctx, list(o.schemas))
+	r, err := inspect(ctx, server, list(p.options.schemas))
 	if err != nil {
 		return err
 	}
-	for _, unused := range r.Accept(list(o.accept)) {
+	for _, unused := range r.Accept(list(p.options.accept)) {
 		fmt.Fprintf(p.Stderr, "guard: --accept %s fits no finding\n", unused)
 	}
 	if a.Output == "json" {
@@ -42,13 +40,13 @@ func (p *program) check(ctx context.Context, c *config, o *options, a cli.Argume
 }
 
 // inspect checks the way of the guard's role to the server, and as the administrator all the rest.
-func (c *config) inspect(ctx context.Context, schemas []string) (*seal.Report, error) {
-	admin, err := c.connectAdmin(ctx)
+func inspect(ctx context.Context, s *guardpg.Settings, schemas []string) (*seal.Report, error) {
+	admin, err := pgstore.Connect(ctx, s.AdminURL())
 	if err != nil {
 		return nil, err
 	}
 	defer admin.Close(context.WithoutCancel(ctx))
-	guard, err := pgstore.Connect(ctx, c.PostgresUpstream.Reveal())
+	guard, err := pgstore.Connect(ctx, s.Upstream.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("GUARD_POSTGRES_UPSTREAM: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/cli"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 
 // health asks the guard on this host whether it is ready, for health checks in containers that have
 // no shell and no HTTP client. Its error is the text of /readyz.
-func (p *program) health(ctx context.Context, c *config) error {
+func (p *program) health(ctx context.Context, c *config, _ cli.Arguments) error {
 	if c.HTTPListen == "" {
 		return errors.New("no address: set GUARD_HTTP_LISTEN as for guard serve")
 	}

@@ -7,61 +7,64 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/guard"
+	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // install prepares the stores, or prints the commands that would.
-func (p *program) install(ctx context.Context, c *config, o options) error {
-	all, err := c.targets(ctx, o.place)
+func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error {
+	o := p.options
+	all, err := c.targets(ctx, o.place, guard.Databases.All)
 	if err != nil {
 		return err
 	}
 	for _, t := range all {
 		if o.printOnly {
-			text, err := t.script(t.config)
+			text, err := t.Script()
 			if err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
+				return fmt.Errorf("%s: %w", t.name(), err)
 			}
-			if t.database != "" && (len(all) > 1 || o.place.databases != "") {
-				fmt.Fprintf(p.Stdout, "-- %s\n\\connect %s\n", t, pgx.Identifier{t.database}.Sanitize())
+			if t.Database() != "" && (len(all) > 1 || o.databases != "") {
+				fmt.Fprintf(p.Stdout, "-- %s\n\\connect %s\n", t, pgx.Identifier{t.Database()}.Sanitize())
 			}
 			fmt.Fprint(p.Stdout, text)
 			continue
 		}
-		if err := t.install(ctx, t.config); err != nil {
+		if err := t.Install(ctx); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
-		fmt.Fprintf(p.Stdout, "%s: installed\n", name(t, len(all)))
+		fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(len(all)))
 	}
-	return p.installCoordinator(ctx, c, o, all)
+	return p.installCoordinator(ctx, c, all)
 }
 
 // installCoordinator prepares a coordinator that has a schema. In a guarded database it is prepared
 // for the guard's role, the role of GUARD_COORDINATOR and GUARD_POSTGRES_LEADERS. Elsewhere the role
 // of GUARD_COORDINATOR prepares it for itself, unless the operator has named other databases.
-func (p *program) installCoordinator(ctx context.Context, c *config, o options, stores []target) error {
+func (p *program) installCoordinator(ctx context.Context, c *config, stores []server) error {
 	installer, ok := coordinators.Installers[c.Coordinator.Scheme()]
 	if !ok {
 		return nil
 	}
 	url, roles := c.Coordinator.Reveal(), []string(nil)
-	if i := slices.IndexFunc(stores, func(t target) bool { return t.is(url) }); i >= 0 {
-		of := stores[i].config
-		for _, each := range []string{url, of.PostgresUpstream.Reveal()} {
+	if of := postgresAt(stores, url); of != nil {
+		for _, each := range []string{url, of.Upstream.Reveal()} {
 			role, err := pgstore.Role(each)
 			if err != nil {
 				return fmt.Errorf("coordinator: %w", err)
 			}
 			roles = append(roles, role)
 		}
-		roles = append(roles, of.PostgresLeaders...)
+		roles = append(roles, of.Leaders...)
 		slices.Sort(roles)
-		url, roles = of.PostgresAdmin.Reveal(), slices.Compact(roles)
-	} else if o.place.databases != "" {
+		url, roles = of.AdminURL(), slices.Compact(roles)
+	} else if p.options.databases != "" {
 		return nil
 	}
-	if o.printOnly {
+	if p.options.printOnly {
 		fmt.Fprint(p.Stdout, installer.Script(roles...))
 		return nil
 	}
@@ -72,7 +75,13 @@ func (p *program) installCoordinator(ctx context.Context, c *config, o options, 
 	return nil
 }
 
-// is reports whether a URL leads to the target.
-func (t target) is(url string) bool {
-	return t.database != "" && pgstore.Address(url) == pgstore.Address(t.config.PostgresUpstream.Reveal())
+// postgresAt returns the settings of the store to which a URL leads, or nil.
+func postgresAt(stores []server, url string) *guardpg.Settings {
+	for _, s := range stores {
+		pg, ok := s.Upstream.(*guardpg.Settings)
+		if ok && pg.Database() != "" && pgstore.Address(url) == pgstore.Address(pg.Upstream.Reveal()) {
+			return pg
+		}
+	}
+	return nil
 }

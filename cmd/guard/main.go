@@ -17,6 +17,6 @@ func main() {
 }
 
 func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {
-	p := &program{cli.Streams{Env: env, Stdout: stdout, Stderr: stderr}}
+	p := &program{Streams: cli.Streams{Env: env, Stdout: stdout, Stderr: stderr}}
 	return p.run(ctx, args)
 }

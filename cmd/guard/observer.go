@@ -15,7 +15,7 @@ import (
 // authority returns the authority that the settings choose. Close the observer to end its
 // connections.
 func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
-	if c.Coordinator.Reveal() == "" {
+	if c.Coordinator == "" {
 		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, newObserver(nil)
 	}
 	o := newObserver(func(ctx context.Context) (fence.Coordinator, error) {
@@ -34,7 +34,7 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 // readiness returns what the guard needs of the coordinator. With keep it admits known leaders without
 // it, and with read-only sessions without a token.
 func (c *config) readiness(o *observer) guard.Readiness {
-	if c.Coordinator.Reveal() == "" {
+	if c.Coordinator == "" {
 		return guard.Readiness{}
 	}
 	return guard.Readiness{
@@ -89,53 +89,44 @@ func (o *observer) get(ctx context.Context) (fence.Coordinator, error) {
 	return o.opened, nil
 }
 
-// Issuer implements fence.Observer.
+// ask calls f with the coordinator.
+func ask[T any](ctx context.Context, o *observer, f func(fence.Coordinator) (T, error)) (answer T, err error) {
+	co, err := o.get(ctx)
+	if err != nil {
+		return answer, err
+	}
+	return f(co)
+}
+
+// These implement fence.Observer and fence.IssuerRenewer.
+
 func (o *observer) Issuer(ctx context.Context) (fence.Issuer, error) {
-	co, err := o.get(ctx)
-	if err != nil {
-		return "", err
-	}
-	return co.Issuer(ctx)
+	return ask(ctx, o, func(co fence.Coordinator) (fence.Issuer, error) { return co.Issuer(ctx) })
 }
 
-// Candidates implements fence.Observer.
 func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
-	co, err := o.get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return co.Candidates(ctx, r)
+	return ask(ctx, o, func(co fence.Coordinator) ([]fence.Candidate, error) { return co.Candidates(ctx, r) })
 }
 
-// Leaders implements fence.Observer.
 func (o *observer) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
-	co, err := o.get(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	return co.Leaders(ctx, rs...)
+) (issuer fence.Issuer, all []fence.Candidate, err error) {
+	all, err = ask(ctx, o, func(co fence.Coordinator) (all []fence.Candidate, err error) {
+		issuer, all, err = co.Leaders(ctx, rs...)
+		return all, err
+	})
+	return issuer, all, err
 }
 
-// Watch implements fence.Observer.
-func (o *observer) Watch(
-	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
-) error {
-	co, err := o.get(ctx)
-	if err != nil {
-		return err
-	}
-	return co.Watch(ctx, r, each)
+func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+	_, err := ask(ctx, o, func(co fence.Coordinator) (struct{}, error) {
+		return struct{}{}, co.Watch(ctx, r, each)
+	})
+	return err
 }
 
-// RenewIssuer implements fence.IssuerRenewer.
 func (o *observer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
-	co, err := o.get(ctx)
-	if err != nil {
-		return "", err
-	}
-	return co.RenewIssuer(ctx)
+	return ask(ctx, o, func(co fence.Coordinator) (fence.Issuer, error) { return co.RenewIssuer(ctx) })
 }
 
 // Close closes the coordinator if it was opened.

@@ -18,7 +18,6 @@ import (
 // pages is what GUARD_HTTP_LISTEN serves.
 type pages struct {
 	registry prometheus.Gatherer
-	metrics  *guard.Metrics
 	status   *page.Page   // nil if there is no GUARD_HTTP_LISTEN
 	listener net.Listener // the same
 }
@@ -42,8 +41,8 @@ func (p *pages) open(ctx context.Context, address string, o *openings) (err erro
 	return nil
 }
 
-// answerMost bounds how long an answer takes, also to a client that does not read it.
-const answerMost = 30 * time.Second
+// maxAnswer bounds how long an answer takes, also to a client that does not read it.
+const maxAnswer = 30 * time.Second
 
 // serve serves the pages until ctx ends. Then it ends the streams of the status page.
 func (p pages) serve(
@@ -61,7 +60,7 @@ func (p pages) serve(
 		return nil
 	})
 	group.Go(func() error {
-		server := webpage.Server{Handler: mux, Answer: answerMost, Grace: time.Second}
+		server := webpage.Server{Handler: mux, Answer: maxAnswer, Grace: time.Second}
 		if err := server.Serve(ctx, p.listener); err != nil {
 			return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
 		}

@@ -80,7 +80,7 @@ func TestTheStatusPageKnowsTheGuardAndTheStore(t *testing.T) {
 	await("the session", func(s page.State) bool {
 		return len(s.Stores) == 2 && s.Stores[0].Sessions == 1 && s.Open == 1 &&
 			len(s.Resources) == 1 && s.Resources[0].Token == 5 && s.Sessions[0].Token == 5 &&
-			strings.HasPrefix(s.Sessions[0].Client, "app@")
+			strings.HasPrefix(s.Sessions[0].Holder, "app@")
 	})
 
 	if _, err := other.connect(9); err != nil { // through the other guard
@@ -98,7 +98,7 @@ func TestTheStatusPageKnowsTheGuardAndTheStore(t *testing.T) {
 	wantCode(t, err, "RF001")
 	await("the refusal", func(s page.State) bool {
 		return len(s.Refusals) == 1 && s.Refusals[0].Token == 5 && s.Refusals[0].Mark == 9 &&
-			s.Refusals[0].Reason == "stale" && strings.HasPrefix(s.Refusals[0].Client, "app@")
+			s.Refusals[0].Reason == "stale" && strings.HasPrefix(s.Refusals[0].Holder, "app@")
 	})
 }
 

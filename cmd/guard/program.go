@@ -13,8 +13,11 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/redis"
 )
 
-// program is guard with its dependencies, which tests replace.
-type program struct{ cli.Streams }
+// program is guard with its dependencies, which tests replace, and the flags of its subcommand.
+type program struct {
+	cli.Streams
+	options options
+}
 
 func (p *program) run(ctx context.Context, args []string) int {
 	cmd := cli.Program[*config]{
@@ -39,95 +42,68 @@ func (p *program) run(ctx context.Context, args []string) int {
 type command = cli.Command[*config]
 
 func (p *program) commands() []command {
-	var o options
+	o := &p.options
 	all := []command{
 		{
-			Name: "serve", Run: noArguments(p.serve),
+			Name: "serve", Run: p.serve,
 			Summary: "accept clients and admit only sessions under a current token",
 		},
 		{
-			Name: "install", Arguments: "[--print] [--all | --databases D,…] [--server S]", Flags: o.install,
-			Run:     noArguments(func(ctx context.Context, c *config) error { return p.install(ctx, c, o) }),
+			Name: "install", Arguments: "[--print] [--all | --databases D,…] [--server S]",
+			Flags: flags(o.print, o.several), Run: p.install,
 			Summary: "create or upgrade the schema in every store; --print shows the commands instead",
 		},
 		{
-			Name:      "status",
-			Arguments: "[-o table|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
-			Output:    true, Flags: o.most, Check: patterns,
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
-				return p.status(ctx, c, &o, a)
-			},
+			Name: "status", Arguments: "[-o table|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
+			Output: true, Flags: flags(o.limited, o.several), Check: patterns, Run: p.status,
 			Summary: "print the marks in every store: of every resource, or of those that are named, " +
 				"also by patterns such as 'orders_*'; --limit: at most so many of a store, 0 for all " +
 				"(default: 100 in a table, all in JSON)",
 		},
 		{
-			Name: "health", Run: noArguments(p.health),
+			Name: "health", Run: p.health,
 			Summary: "ask the guard at GUARD_HTTP_LISTEN on this host whether it is ready: exit 0, or 1 " +
 				"with the reason; for health checks",
 		},
 		{
-			Name:      "adopt",
-			Arguments: "[--new-issuer] [--all | --databases D,…] [--server S] RESOURCE",
-			Flags:     o.issuer, Check: exactly("adopt", 1),
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
-				return p.adopt(ctx, c, o, a.Names)
-			},
+			Name: "adopt", Arguments: "[--new-issuer] [--all | --databases D,…] [--server S] RESOURCE",
+			Flags: flags(o.issuer, o.several), Check: exactly("adopt", 1), Run: p.adopt,
 			Summary: "accept tokens of the present coordinator: ends every session of RESOURCE and " +
 				"forgets its mark; --new-issuer: the coordinator was restored from a backup, so its tokens " +
 				"cannot be compared with earlier ones; --all: where RESOURCE has a mark",
 		},
 		{
-			Name:      "protect",
-			Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
-			Flags:     o.seal, Check: someTable(&o),
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
-				return p.protect(ctx, c, o, a.Names)
-			},
+			Name: "protect", Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
+			Flags: flags(o.sealed, o.print, o.single, o.inSchemas), Check: p.someTable, Run: p.protect,
 			Summary: "seal tables of Postgres, with their partitions and children: they take writes only " +
 				"under the mark of R, also from clients that go round the guard; --print shows the SQL instead",
 		},
 		{
-			Name:      "unprotect",
-			Arguments: "[--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
-			Flags:     o.unseal, Check: someTable(&o),
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
-				return p.unprotect(ctx, c, o, a.Names)
-			},
+			Name: "unprotect", Arguments: "[--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
+			Flags: flags(o.print, o.single, o.inSchemas), Check: p.someTable, Run: p.unprotect,
 			Summary: "take the seals off tables",
 		},
 		{
-			Name:      "check",
-			Arguments: "[-o table|json] [--database D] [--server S] [--schema S,…] [--accept ID[:OBJECT],…]",
-			Output:    true, Flags: o.checks,
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
-				return p.check(ctx, c, &o, a)
-			},
+			Name: "check", Arguments: "[-o table|json] [--database D] [--server S] [--schema S,…] [--accept ID[:OBJECT],…]",
+			Output: true, Flags: flags(o.accepted, o.single, o.inSchemas), Run: p.check,
 			Summary: "report how writes could reach Postgres past the guard and the seals: exit 4 if there " +
 				"is a way that --accept does not name, 0 if not; --schema: instead of those with sealed tables",
 		},
 		{
-			Name: "allow", Arguments: "[-o table|json] [--all | --databases D,…] [--server S] [ROLE RESOURCE…]", Output: true,
-			Flags: o.authorization, Check: allowing,
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
-				return p.allow(ctx, c, &o, a)
-			},
+			Name: "allow", Arguments: "[-o table|json] [--all | --databases D,…] [--server S] [ROLE RESOURCE…]",
+			Output: true, Flags: o.several, Check: takes("allow takes a role and its resources, or nothing to list what is allowed", notOne), Run: p.allow,
 			Summary: "let a role of Postgres, and its members, or a user of Redis claim resources, also by " +
 				"patterns such as 'orders_*'; without arguments, list what is allowed; --databases, --server: " +
 				"only there; --all: in all databases that have the schema (default: as for install)",
 		},
 		{
-			Name: "forbid", Arguments: "[--all | --databases D,…] [--server S] ROLE [RESOURCE…]", Flags: o.authorization, Check: forbidding,
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
-				return p.forbid(ctx, c, &o, a.Names)
-			},
+			Name: "forbid", Arguments: "[--all | --databases D,…] [--server S] ROLE [RESOURCE…]",
+			Flags: o.several, Check: takes("forbid takes a role, and the resources or patterns to take back (all, if none is named)", some), Run: p.forbid,
 			Summary: "take back what allow gave: these resources or patterns, or all of the role",
 		},
 		{
-			Name: "authorize", Arguments: "[--force] [--all | --databases D,…] [--server S] on|off", Flags: o.switched, Check: switching,
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
-				return p.authorize(ctx, c, &o, a.Names)
-			},
+			Name: "authorize", Arguments: "[--force] [--all | --databases D,…] [--server S] on|off",
+			Flags: flags(o.forced, o.several), Check: takes("authorize takes on or off", onOrOff), Run: p.authorize,
 			Summary: "on: from now on every guard refuses claims that nobody has allowed; --force: also if " +
 				"sessions are admitted now that would be refused. It ends no session",
 		},
@@ -141,13 +117,6 @@ func (p *program) commands() []command {
 	return all
 }
 
-// noArguments adapts a subcommand that needs no arguments.
-func noArguments(
-	run func(context.Context, *config) error,
-) func(context.Context, *config, cli.Arguments) error {
-	return func(ctx context.Context, c *config, _ cli.Arguments) error { return run(ctx, c) }
-}
-
 // exactly checks the number of arguments.
 func exactly(name string, want int) func(cli.Arguments) error {
 	return func(a cli.Arguments) error {
@@ -157,6 +126,20 @@ func exactly(name string, want int) func(cli.Arguments) error {
 		return nil
 	}
 }
+
+// takes checks the arguments in another way, and otherwise says what the command takes.
+func takes(what string, fits func(names []string) bool) func(cli.Arguments) error {
+	return func(a cli.Arguments) error {
+		if !fits(a.Names) {
+			return errors.New(what)
+		}
+		return nil
+	}
+}
+
+func some(names []string) bool    { return len(names) > 0 }
+func notOne(names []string) bool  { return len(names) != 1 }
+func onOrOff(names []string) bool { return len(names) == 1 && (names[0] == "on" || names[0] == "off") }
 
 // scrubbed removes the secrets from a subcommand's errors.
 func (p *program) scrubbed(
@@ -184,6 +167,7 @@ func (p *program) printJSON(v any) error {
 
 // options are the flags of all subcommands.
 type options struct {
+	place
 	printOnly bool
 	newIssuer bool
 	limit     int
@@ -191,49 +175,24 @@ type options struct {
 	schemas   string
 	accept    string
 	force     bool
-	place     place
 }
 
-func (o *options) authorization(f *flag.FlagSet) { o.place.several(f) }
-
-func (o *options) switched(f *flag.FlagSet) {
-	o.authorization(f)
-	f.BoolVar(&o.force, "force", false, "")
+// flags declares the flags of a subcommand.
+func flags(all ...func(*flag.FlagSet)) func(*flag.FlagSet) {
+	return func(f *flag.FlagSet) {
+		for _, declare := range all {
+			declare(f)
+		}
+	}
 }
 
-func (o *options) print(f *flag.FlagSet) { f.BoolVar(&o.printOnly, "print", false, "") }
-
-func (o *options) install(f *flag.FlagSet) {
-	o.print(f)
-	o.place.several(f)
-}
-
-func (o *options) issuer(f *flag.FlagSet) {
-	f.BoolVar(&o.newIssuer, "new-issuer", false, "")
-	o.place.several(f)
-}
-
-func (o *options) most(f *flag.FlagSet) {
-	f.IntVar(&o.limit, "limit", -1, "")
-	o.place.several(f)
-}
-
-func (o *options) seal(f *flag.FlagSet) {
-	o.unseal(f)
-	f.StringVar(&o.resource, "resource", "", "")
-}
-
-func (o *options) unseal(f *flag.FlagSet) {
-	o.print(f)
-	o.place.single(f)
-	f.StringVar(&o.schemas, "schema", "", "")
-}
-
-func (o *options) checks(f *flag.FlagSet) {
-	o.place.single(f)
-	f.StringVar(&o.schemas, "schema", "", "")
-	f.StringVar(&o.accept, "accept", "", "")
-}
+func (o *options) print(f *flag.FlagSet)     { f.BoolVar(&o.printOnly, "print", false, "") }
+func (o *options) issuer(f *flag.FlagSet)    { f.BoolVar(&o.newIssuer, "new-issuer", false, "") }
+func (o *options) limited(f *flag.FlagSet)   { f.IntVar(&o.limit, "limit", -1, "") }
+func (o *options) sealed(f *flag.FlagSet)    { f.StringVar(&o.resource, "resource", "", "") }
+func (o *options) inSchemas(f *flag.FlagSet) { f.StringVar(&o.schemas, "schema", "", "") }
+func (o *options) accepted(f *flag.FlagSet)  { f.StringVar(&o.accept, "accept", "", "") }
+func (o *options) forced(f *flag.FlagSet)    { f.BoolVar(&o.force, "force", false, "") }
 
 // operator names the person who runs an administrative command.
 func operator(host string) string {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,19 +18,19 @@ import (
 const sealTimeout = time.Minute
 
 // protect seals tables, so that they take writes only under the mark of a resource.
-func (p *program) protect(ctx context.Context, c *config, o options, names []string) error {
-	resource, err := c.sealedFor(o.resource)
+func (p *program) protect(ctx context.Context, c *config, a cli.Arguments) error {
+	resource, err := c.sealedFor(p.options.resource)
 	if err != nil {
 		return err
 	}
-	r := seal.Request{Resource: resource, Tables: names, Schemas: list(o.schemas)}
-	return p.carryOut(ctx, c, o, seal.Protect, r, "sealed for "+string(resource))
+	r := seal.Request{Resource: resource, Tables: a.Names, Schemas: list(p.options.schemas)}
+	return p.carryOut(ctx, c, seal.Protect, r, "sealed for "+string(resource))
 }
 
 // unprotect takes the seals off tables.
-func (p *program) unprotect(ctx context.Context, c *config, o options, names []string) error {
-	r := seal.Request{Tables: names, Schemas: list(o.schemas)}
-	return p.carryOut(ctx, c, o, seal.Unprotect, r, "no longer sealed")
+func (p *program) unprotect(ctx context.Context, c *config, a cli.Arguments) error {
+	r := seal.Request{Tables: a.Names, Schemas: list(p.options.schemas)}
+	return p.carryOut(ctx, c, seal.Unprotect, r, "no longer sealed")
 }
 
 // planner is seal.Protect or seal.Unprotect.
@@ -39,15 +38,15 @@ type planner func(context.Context, *pgx.Conn, seal.Request) (*seal.Plan, error)
 
 // carryOut runs or prints a plan.
 func (p *program) carryOut(
-	ctx context.Context, c *config, o options, plan planner, r seal.Request, done string,
+	ctx context.Context, c *config, plan planner, r seal.Request, done string,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
-	c, err := c.onePostgres(o.place)
+	server, err := c.onePostgres(p.options.place)
 	if err != nil {
 		return err
 	}
-	conn, err := c.connectAdmin(ctx)
+	conn, err := pgstore.Connect(ctx, server.AdminURL())
 	if err != nil {
 		return err
 	}
@@ -56,7 +55,7 @@ func (p *program) carryOut(
 	if err != nil {
 		return err
 	}
-	if o.printOnly {
+	if p.options.printOnly {
 		fmt.Fprint(p.Stdout, todo.SQL())
 		return nil
 	}
@@ -84,25 +83,10 @@ func (c *config) sealedFor(name string) (fence.Resource, error) {
 	return r, nil
 }
 
-// connectAdmin connects to Postgres as the role that seals tables.
-func (c *config) connectAdmin(ctx context.Context) (*pgx.Conn, error) {
-	return pgstore.Connect(ctx, c.PostgresAdmin.Reveal())
-}
-
-// list splits a flag with names that are separated by commas.
-func list(flag string) []string {
-	if flag == "" {
-		return nil
-	}
-	return strings.Split(flag, ",")
-}
-
 // someTable checks the arguments of protect and unprotect.
-func someTable(o *options) func(cli.Arguments) error {
-	return func(a cli.Arguments) error {
-		if len(a.Names) == 0 && o.schemas == "" {
-			return fmt.Errorf("name a table, or a schema with --schema")
-		}
-		return nil
+func (p *program) someTable(a cli.Arguments) error {
+	if len(a.Names) == 0 && p.options.schemas == "" {
+		return fmt.Errorf("name a table, or a schema with --schema")
 	}
+	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
@@ -21,7 +22,6 @@ type readiness struct {
 	metrics *guard.Metrics
 	unit    *unit
 	last    map[part]string
-	counted map[string]map[string]error // databases that have a metric, by protocol
 }
 
 // part is a protocol, or the coordinator, or a database of a protocol.
@@ -29,10 +29,10 @@ type part struct{ name, database string }
 
 // watch runs until ctx ends. Then no protocol counts as ready.
 func (r *readiness) watch(ctx context.Context) {
-	r.last, r.counted = map[part]string{}, map[string]map[string]error{}
+	r.last = map[part]string{}
 	defer func() {
 		for _, p := range r.Protocols {
-			r.metrics.Ready(p.Name(), false)
+			r.metrics.Stopped(p.Name())
 		}
 	}()
 	tick := time.NewTicker(readyEvery)
@@ -52,32 +52,22 @@ func (r *readiness) watch(ctx context.Context) {
 }
 
 func (r *readiness) tell(ctx context.Context, l guard.Look) {
-	if r.Coordinator != nil {
-		r.metrics.CoordinatorReady(l.Coordinator == nil)
+	r.metrics.Show(l)
+	maps.DeleteFunc(r.last, func(p part, _ string) bool { // databases that are served no longer
+		_, open := l.Databases[p.name][p.database]
+		return p.database != "" && !open
+	})
+	if l.Coordinated {
 		r.changed(ctx, part{"coordinator", ""}, l.Coordinator)
 	}
 	for name := range l.Protocols {
-		err := l.Ready(name)
-		r.metrics.Ready(name, err == nil)
-		r.changed(ctx, part{name, ""}, err)
-		r.databases(ctx, name, l.Databases[name])
-	}
-}
-
-func (r *readiness) databases(ctx context.Context, protocol string, all map[string]error) {
-	for name, err := range all {
-		r.metrics.DatabaseReady(protocol, name, err == nil)
-		if len(all) > 1 {
-			r.changed(ctx, part{protocol, name}, err)
+		r.changed(ctx, part{name, ""}, l.Ready(name))
+		if len(l.Databases[name]) > 1 {
+			for database, err := range l.Databases[name] {
+				r.changed(ctx, part{name, database}, err)
+			}
 		}
 	}
-	for name := range r.counted[protocol] {
-		if _, open := all[name]; !open {
-			r.metrics.DatabaseClosed(protocol, name)
-			delete(r.last, part{protocol, name})
-		}
-	}
-	r.counted[protocol] = all
 }
 
 // changed logs a state that has changed.

@@ -54,7 +54,7 @@ func (r *reloader) reload() error {
 			return err
 		}
 	}
-	r.log.Info("reloaded", "changed", names(settings.Changed(r.now, &after)), "certificates", r.tls != nil)
+	r.log.Info("reloaded", "changed", append([]string{}, settings.Changed(r.now, &after)...), "certificates", r.tls != nil)
 	r.level.Set(after.Log)
 	r.now = &after
 	if rest := settings.Changed(r.now, next); len(rest) > 0 {
@@ -71,6 +71,3 @@ func replace(before, after string) string {
 	}
 	return after
 }
-
-// names is a list that is never null in JSON.
-func names(all []string) []string { return append([]string{}, all...) }

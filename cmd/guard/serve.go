@@ -29,7 +29,7 @@ import (
 )
 
 // serve runs until ctx ends and every client is gone.
-func (p *program) serve(ctx context.Context, c *config) error {
+func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -62,8 +62,8 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	open := &openings{sockets: sockets, timeouts: c.timeouts()}
-	servers, err := c.servers(ctx, log, metrics, watchers, authority, loops, encryption, open)
+	open := &openings{sockets: sockets, timeouts: c.common().Timeouts}
+	servers, err := c.open(ctx, log, metrics, watchers, authority, loops, encryption, open)
 	defer func() {
 		for _, s := range servers {
 			if s.Listener != nil {
@@ -79,24 +79,25 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	if len(servers) == 0 {
 		return cli.Mistake("nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN")
 	}
-	pages := pages{registry: registry, metrics: metrics, status: watchers.status}
+	pages := pages{registry: registry, status: watchers.status}
 	if err := pages.open(ctx, c.HTTPListen, open); err != nil {
 		return err
 	}
 	for _, name := range sockets.Left() {
-		log.Warn("a socket was passed that no setting names; its clients will wait in vain", "socket", name)
+		log.Warn("a socket was passed that no setting names, so nothing accepts on it", "socket", name)
 	}
 	reloads := &reloader{
 		load: func() (*config, error) { return load(p.Env) },
 		log:  log, level: level, tls: encryption.Server, unit: unit, now: c,
 	}
 	unit.serving(open.opened)
-	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, loops, reloads, hangups, observer})
+	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, metrics, loops, reloads, hangups, observer})
 }
 
 // lifecycle is what a guard does for its service manager and its operator.
 type lifecycle struct {
 	unit    *unit
+	metrics *guard.Metrics
 	loops   *relay.Loops
 	reloads *reloader
 	hangups <-chan os.Signal
@@ -121,54 +122,58 @@ var loops = sync.OnceValue(func() int {
 	return loops
 })
 
-// servers opens stores and listeners. It returns those that it has opened also with an error.
-func (c *config) servers(
+// open opens stores and listeners. It returns those that it has opened also with an error.
+func (c *config) open(
 	ctx context.Context, log *slog.Logger, m *guard.Metrics, w watchers,
 	who marks.Authority, loops *relay.Loops, encryption guard.TLS, listeners *openings,
 ) ([]*guard.Server, error) {
 	var all []*guard.Server
-	for _, p := range c.configured() {
-		c := p.config
-		if p.listen(c) == "" {
+	common := c.common()
+	common.TLS = encryption
+	for _, of := range c.configured() {
+		address, _ := of.Addresses()
+		if address == "" {
 			continue
 		}
-		audit := guard.NewAudit(log, m, p.name)
-		open := func(c *config, home bool) (opened, error) {
+		name := of.name()
+		audit := guard.NewAudit(log, m, name)
+		open := func(of server, home bool) (guard.Opened, error) {
 			a := &marks.Admission{Authority: who, Timeout: c.AdmitTimeout, Recheck: c.StaleRecheck}
-			db, err := p.open(ctx, c, a.Forget)
+			db, err := of.Open(ctx, common, a.Forget)
 			if err != nil {
-				return opened{}, err
+				return guard.Opened{}, err
 			}
 			a.Store = db
-			return opened{db, a, c.watch(w, p, a, audit, home)}, nil
+			return guard.Opened{Store: db, Admission: a, Closing: w.watch(of, a, audit, home)}, nil
 		}
-		db, err := open(c, true)
+		db, err := open(of, true)
 		if err != nil {
-			return all, fmt.Errorf("%s: %w", p.name, err)
+			return all, fmt.Errorf("%s: %w", name, err)
 		}
 		s := &guard.Server{
-			Protocol: p.serve(c, service{p.name, db, encryption, audit, func(name string) (opened, error) {
-				return open(c.in(name), false)
-			}}),
+			Protocol: of.Serve(guard.Service{
+				Common: common, Opened: db, Name: name, Audit: audit,
+				Another: func(database string) (guard.Opened, error) { return open(of.in(database), false) },
+			}),
 			Log: log, Metrics: m, Loops: loops, Audit: audit,
 			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
 			DrainTimeout: c.DrainTimeout, Proxies: c.proxies(),
 		}
 		all = append(all, s)
 		if err := firstProbe(ctx, s.Protocol); err != nil {
-			return all, fmt.Errorf("%s: cannot guard this server: %w", p.name, err)
+			return all, fmt.Errorf("%s: cannot guard this server: %w", name, err)
 		}
-		warn(ctx, log, p.name, db.database)
-		if s.Listener, err = listeners.listen(ctx, p.name, p.listen(c)); err != nil {
-			return all, fmt.Errorf("%s: %w", p.name, err)
+		warn(ctx, log, name, db.Store)
+		if s.Listener, err = listeners.listen(ctx, name, address); err != nil {
+			return all, fmt.Errorf("%s: %w", name, err)
 		}
-		log.Info("listening", "protocol", p.name, "address", displayAddress(s.Listener))
+		log.Info("listening", "protocol", name, "address", displayAddress(s.Listener))
 	}
 	return all, nil
 }
 
 // warn logs server settings that are allowed, but rarely intended.
-func warn(ctx context.Context, log *slog.Logger, name string, d database) {
+func warn(ctx context.Context, log *slog.Logger, name string, d guard.Store) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if w, ok := d.(interface{ Warning(context.Context) string }); ok && w.Warning(ctx) != "" {
@@ -221,7 +226,7 @@ func serveAll(
 		})
 	}
 	group.Go(func() error {
-		(&readiness{Readiness: ready, log: log, metrics: h.metrics, unit: l.unit}).watch(ctx)
+		(&readiness{Readiness: ready, log: log, metrics: l.metrics, unit: l.unit}).watch(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -6,34 +6,26 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/guard"
+	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
+	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
 	"github.com/ringfence/ringfence/internal/keepalive"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // config is guard's settings; texts.go says what each means.
 type config struct {
-	PostgresListen        string       `env:"GUARD_POSTGRES_LISTEN"`
-	PostgresUpstream      settings.URL `env:"GUARD_POSTGRES_UPSTREAM"`
-	PostgresAdmin         settings.URL `env:"GUARD_POSTGRES_ADMIN"`
-	PostgresDatabases     []string     `env:"GUARD_POSTGRES_DATABASES"`
-	PostgresMaxDatabases  int          `env:"GUARD_POSTGRES_MAX_DATABASES" envDefault:"20"`
-	PostgresLeaders       []string     `env:"GUARD_POSTGRES_LEADERS"`
-	PostgresOperators     []string     `env:"GUARD_POSTGRES_OPERATORS"`
-	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false"`
+	Postgres        guardpg.Settings    `envPrefix:"GUARD_POSTGRES_"`
+	PostgresServers []string            `env:"GUARD_POSTGRES_SERVERS"`
+	RedisServers    []string            `env:"GUARD_REDIS_SERVERS"`
+	Redis           guardredis.Settings `envPrefix:"GUARD_REDIS_"`
 
-	PostgresServers []string `env:"GUARD_POSTGRES_SERVERS"`
-	RedisServers    []string `env:"GUARD_REDIS_SERVERS"`
-	named           named    // the settings of these servers
-
-	RedisListen      string        `env:"GUARD_REDIS_LISTEN"`
-	RedisUpstream    settings.URL  `env:"GUARD_REDIS_UPSTREAM"`
-	RedisIdleTimeout time.Duration `env:"GUARD_REDIS_IDLE_TIMEOUT" envDefault:"5m"`
+	servers []server // all of them, once the settings are loaded
 
 	TLSCert       string `env:"GUARD_TLS_CERT"`
 	TLSKey        string `env:"GUARD_TLS_KEY"`
@@ -70,20 +62,14 @@ type config struct {
 // load reads the settings. Its error lists every problem.
 func load(env []string) (*config, error) {
 	c := &config{}
-	env, err := withFile(env)
-	if err != nil {
-		return nil, err
+	if file := settings.Lookup(env, "GUARD_SETTINGS_FILE"); file != "" {
+		var err error
+		if env, err = settings.WithFile(env, file, "GUARD_"); err != nil {
+			return nil, err
+		}
 	}
 	if err := settings.Load(c, "GUARD_", env); err != nil {
 		return nil, err
-	}
-	if c.PostgresAdmin.Reveal() == "" {
-		c.PostgresAdmin = c.PostgresUpstream
-	}
-	for _, s := range c.named.postgres {
-		if s.Admin.Reveal() == "" {
-			s.Admin = s.Upstream
-		}
 	}
 	return c, nil
 }
@@ -94,26 +80,15 @@ func (c *config) Validate() error {
 	bad := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf(format, args...))
 	}
-	if c.PostgresUpstream.Reveal() == "" && c.RedisUpstream.Reveal() == "" && c.named.none() {
-		bad("nothing to guard: set GUARD_POSTGRES_UPSTREAM, GUARD_REDIS_UPSTREAM or both")
-	}
-	for _, scheme := range []struct {
-		url   settings.URL
-		name  string
-		known []string
-	}{
-		{c.PostgresUpstream, "GUARD_POSTGRES_UPSTREAM", []string{"postgres", "postgresql"}},
-		{c.PostgresAdmin, "GUARD_POSTGRES_ADMIN", []string{"postgres", "postgresql"}},
-		{c.RedisUpstream, "GUARD_REDIS_UPSTREAM", []string{"redis", "rediss"}},
-		{c.Coordinator, "GUARD_COORDINATOR", coordinators.All.Schemes()},
-	} {
-		if got := scheme.url.Scheme(); scheme.url.Reveal() != "" && !slices.Contains(scheme.known, got) {
-			bad("%s is a URL of scheme %q, not of %s", scheme.name, got, strings.Join(scheme.known, " or "))
-		}
-	}
-	c.checkListeners(bad)
+	c.checkNames(bad)
 	c.checkServers(bad)
 	c.checkAddresses(bad)
+	if err := c.Coordinator.CheckScheme("GUARD_COORDINATOR", coordinators.All.Schemes()...); err != nil {
+		bad("%w", err)
+	}
+	if strings.HasPrefix(c.HTTPListen, unixPrefix) {
+		bad("GUARD_HTTP_LISTEN: %q: the pages are not served on a Unix socket", c.HTTPListen)
+	}
 	c.checkTLS(bad)
 	for _, n := range c.ProxyNetworks {
 		if _, err := netip.ParsePrefix(n); err != nil {
@@ -125,65 +100,26 @@ func (c *config) Validate() error {
 			bad("GUARD_RESOURCES: %w", err)
 		}
 	}
-	for name, roles := range map[string][]string{
-		"GUARD_POSTGRES_LEADERS": c.PostgresLeaders, "GUARD_POSTGRES_OPERATORS": c.PostgresOperators,
-	} {
-		checkNames(bad, name, "role", roles)
+	choice := func(setting, value, one, other string) {
+		if value != one && value != other {
+			bad("%s is %q, neither %s nor %s", setting, value, one, other)
+		}
 	}
-	if c.Outage != "refuse" && c.Outage != "keep" {
-		bad("GUARD_COORDINATOR_OUTAGE is %q, neither refuse nor keep", c.Outage)
-	}
-	if c.Outage == "keep" && c.Coordinator.Reveal() == "" {
+	choice("GUARD_COORDINATOR_OUTAGE", c.Outage, "refuse", "keep")
+	choice("GUARD_UNFENCED", c.Unfenced, "refuse", "read-only")
+	choice("GUARD_RELAY", c.Relay, "loops", "goroutines")
+	if c.Outage == "keep" && c.Coordinator == "" {
 		bad("GUARD_COORDINATOR_OUTAGE=keep needs GUARD_COORDINATOR")
-	}
-	if c.Unfenced != "refuse" && c.Unfenced != "read-only" {
-		bad("GUARD_UNFENCED is %q, neither refuse nor read-only", c.Unfenced)
-	}
-	if c.Relay != "loops" && c.Relay != "goroutines" {
-		bad("GUARD_RELAY is %q, neither loops nor goroutines", c.Relay)
 	}
 	c.checkNumbers(bad)
 	return errors.Join(problems...)
 }
 
-// checkNames checks the names of a list that are names of the database.
-func checkNames(bad func(string, ...any), setting, what string, names []string) {
-	for i, name := range names {
-		if strings.TrimSpace(name) != name || name == "" {
-			bad("%s: %s %d is %q: separate the names by a comma and nothing else", setting, what, i+1, name)
-		}
-	}
-}
-
-func (c *config) checkListeners(bad func(string, ...any)) {
-	for _, l := range []struct{ name, address, need, upstream string }{
-		{
-			"GUARD_POSTGRES_LISTEN", c.PostgresListen,
-			"GUARD_POSTGRES_UPSTREAM", c.PostgresUpstream.Reveal(),
-		},
-		{"GUARD_REDIS_LISTEN", c.RedisListen, "GUARD_REDIS_UPSTREAM", c.RedisUpstream.Reveal()},
-		{"GUARD_HTTP_LISTEN", c.HTTPListen, "", "-"},
-	} {
-		if l.address == "" {
-			continue
-		}
-		if err := checkListen(l.address); err != nil {
-			bad("%s: %w", l.name, err)
-		}
-		if l.upstream == "" {
-			bad("%s is set, %s is not", l.name, l.need)
-		}
-	}
-	if strings.HasPrefix(c.HTTPListen, unixPrefix) {
-		bad("GUARD_HTTP_LISTEN: %q: the pages are not served on a Unix socket", c.HTTPListen)
-	}
-}
-
 func (c *config) checkNumbers(bad func(string, ...any)) {
 	for name, d := range map[string]time.Duration{
 		"GUARD_LOGIN_TIMEOUT": c.LoginTimeout, "GUARD_ADMIT_TIMEOUT": c.AdmitTimeout,
-		"GUARD_DRAIN_TIMEOUT": c.DrainTimeout, "GUARD_REDIS_IDLE_TIMEOUT": c.RedisIdleTimeout,
-		"GUARD_TCP_KEEPALIVE": c.TCPKeepalive, "GUARD_STALE_RECHECK": c.StaleRecheck,
+		"GUARD_DRAIN_TIMEOUT": c.DrainTimeout, "GUARD_TCP_KEEPALIVE": c.TCPKeepalive,
+		"GUARD_STALE_RECHECK": c.StaleRecheck,
 	} {
 		if d <= 0 {
 			bad("%s is %s: it must be above 0", name, d)
@@ -211,18 +147,17 @@ func (c *config) checkNumbers(bad func(string, ...any)) {
 	}
 }
 
-// resources returns the names that clients may use; Validate has checked them.
-func (c *config) resources() []fence.Resource {
-	var all []fence.Resource
+// common returns what all servers of the guard have in common; Validate has checked it.
+func (c *config) common() guard.Common {
+	all := guard.Common{
+		Timeouts:     keepalive.Timeouts{Silence: c.TCPKeepalive, User: c.TCPUserTimeout},
+		LoginTimeout: c.LoginTimeout, IdleTimeout: c.IdleTimeout,
+		ReadOnly: c.Unfenced == "read-only", Coordinated: c.Coordinator != "",
+	}
 	for _, r := range c.Resources {
-		all = append(all, fence.Resource(r))
+		all.Resources = append(all.Resources, fence.Resource(r))
 	}
 	return all
-}
-
-// timeouts say when a peer of a TCP connection counts as gone.
-func (c *config) timeouts() keepalive.Timeouts {
-	return keepalive.Timeouts{Silence: c.TCPKeepalive, User: c.TCPUserTimeout}
 }
 
 // proxies returns the networks of load balancers; Validate has checked them.
@@ -236,11 +171,10 @@ func (c *config) proxies() []netip.Prefix {
 
 // scrub removes the secrets of all URLs from a text.
 func (c *config) scrub(text string) string {
-	for _, u := range append(c.named.urls(),
-		c.PostgresUpstream, c.PostgresAdmin, c.RedisUpstream, c.Coordinator) {
-		text = u.Scrub(text)
+	for _, s := range c.servers {
+		text = s.scrub(text)
 	}
-	return text
+	return c.Coordinator.Scrub(text)
 }
 
 func hostname() string {

@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // statusTimeout bounds the query of one store.
 const statusTimeout = 10 * time.Second
 
-// tableMost is how many marks of a store a table has, unless --limit says otherwise.
-const tableMost = 100
+// maxTableRows is how many marks of a store a table has, unless --limit says otherwise.
+const maxTableRows = 100
 
 // storeStatus is the status of one store. Tokens are strings in JSON, since a JSON number would
 // lose digits.
@@ -36,23 +37,20 @@ type storeStatus struct {
 
 // status prints the marks of the stores: all, or those whose resource fits one of the patterns. It
 // fails when a store cannot be read.
-func (p *program) status(ctx context.Context, c *config, o *options, a cli.Arguments) error {
-	if err := a.CheckOutput(); err != nil {
-		return err
-	}
-	most := o.limit
-	if most < 0 && a.Output == "table" {
-		most = tableMost
+func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error {
+	limit := p.options.limit
+	if limit < 0 && a.Output == "table" {
+		limit = maxTableRows
 	}
 	var all []storeStatus
 	failed := false
-	stores, err := c.readable(ctx, o.place)
+	stores, err := c.readable(ctx, p.options.place)
 	if err != nil {
 		return err
 	}
 	for _, t := range stores {
-		s := queryStatus(ctx, t)
-		s.keep(a.Names, most)
+		s := c.queryStatus(ctx, t)
+		s.keep(a.Names, limit)
 		failed = failed || !s.Ready
 		all = append(all, s)
 	}
@@ -67,29 +65,25 @@ func (p *program) status(ctx context.Context, c *config, o *options, a cli.Argum
 
 // readable returns the stores whose status is printed. Unless flags or settings name databases, they
 // are all databases that have the schema, and the one of the URL in any case.
-func (c *config) readable(ctx context.Context, o place) ([]target, error) {
-	all, err := c.targets(ctx, o)
+func (c *config) readable(ctx context.Context, o place) ([]server, error) {
+	all, err := c.targets(ctx, o, guard.Databases.All)
 	if err != nil || o.all || o.databases != "" {
 		return all, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	var found []target
-	for _, t := range all {
-		found = append(found, t)
-		if len(t.config.PostgresDatabases) == 0 {
-			others, _ := t.withSchema(ctx, all) // an error comes with the status of t, too
-			found = append(found, others...)
-		}
+	var found []server
+	for _, s := range all {
+		found = append(append(found, s), s.others(ctx, all)...)
 	}
 	return found, nil
 }
 
-func queryStatus(ctx context.Context, t target) storeStatus {
-	s := storeStatus{Store: t.name, Database: t.database, Marks: []marks.Mark{}}
+func (c *config) queryStatus(ctx context.Context, t server) storeStatus {
+	s := storeStatus{Store: t.name(), Database: t.Database(), Marks: []marks.Mark{}}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	db, err := t.open(ctx, t.config, nil)
+	db, err := t.Open(ctx, c.common(), nil)
 	if err == nil {
 		defer db.Close()
 		var marks []marks.Mark
@@ -98,7 +92,7 @@ func queryStatus(ctx context.Context, t target) storeStatus {
 		}
 	}
 	if err != nil {
-		s.Error = t.config.scrub(err.Error())
+		s.Error = t.scrub(err.Error())
 	}
 	s.Ready = err == nil
 	return s
@@ -114,9 +108,9 @@ func patterns(a cli.Arguments) error {
 	return nil
 }
 
-// keep keeps the first marks that fit one of the patterns, or any if there is none. most limits
-// them; there is no limit if it is not above 0.
-func (s *storeStatus) keep(patterns []string, most int) {
+// keep keeps the first marks that fit one of the patterns, or any if there is none. limit
+// limits them, unless it is not above 0.
+func (s *storeStatus) keep(patterns []string, limit int) {
 	fits := func(m marks.Mark) bool {
 		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
 			ok, _ := path.Match(pattern, string(m.Resource))
@@ -127,8 +121,8 @@ func (s *storeStatus) keep(patterns []string, most int) {
 	for _, m := range s.Marks {
 		s.Sessions += m.Sessions
 	}
-	if s.Found = len(s.Marks); most > 0 && s.Found > most {
-		s.Marks = s.Marks[:most]
+	if s.Found = len(s.Marks); limit > 0 && s.Found > limit {
+		s.Marks = s.Marks[:limit]
 	}
 }
 

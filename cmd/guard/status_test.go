@@ -11,7 +11,7 @@ import (
 func TestStatusKeepsWhatThePatternsFitUpToTheLimit(t *testing.T) {
 	for _, c := range []struct {
 		patterns               []string
-		most                   int
+		limit                  int
 		shown, found, sessions int
 	}{
 		{nil, -1, 6, 6, 15},
@@ -31,10 +31,10 @@ func TestStatusKeepsWhatThePatternsFitUpToTheLimit(t *testing.T) {
 				})
 			}
 		}
-		s.keep(c.patterns, c.most)
+		s.keep(c.patterns, c.limit)
 		if len(s.Marks) != c.shown || s.Found != c.found || s.Sessions != c.sessions {
 			t.Errorf("%v, %d: %d of %d marks with %d sessions, want %d of %d with %d", c.patterns,
-				c.most, len(s.Marks), s.Found, s.Sessions, c.shown, c.found, c.sessions)
+				c.limit, len(s.Marks), s.Found, s.Sessions, c.shown, c.found, c.sessions)
 		}
 	}
 }

@@ -6,213 +6,99 @@ import "github.com/ringfence/ringfence/internal/settings"
 func (*config) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
-	"GUARD_POSTGRES_LISTEN": {
-		Meaning: `
-			address to listen on for Postgres clients, such as :6432, or unix:/dir/.s.PGSQL.6432,
-			a socket with mode 0666 that is removed at exit; or systemd:name, a socket that a .socket
-			unit with FileDescriptorName=name passes. Unset: no Postgres`,
-	},
-	"GUARD_POSTGRES_UPSTREAM": {
-		Meaning: `
-			URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
-			guard's control connections use it, also for the other databases of the server; clients'
-			logins are relayed to the same host.
-			sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`,
-	},
-	"GUARD_POSTGRES_ADMIN": {
-		Default: "GUARD_POSTGRES_UPSTREAM",
-		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",
-	},
-	"GUARD_POSTGRES_DATABASES": {
-		Meaning: `
-			comma-separated databases of the server that clients may ask for, and that guard install
-			prepares. Unset: clients may ask for any, and guard install prepares the one of
-			GUARD_POSTGRES_UPSTREAM`,
-	},
-	"GUARD_POSTGRES_MAX_DATABASES": {
-		Meaning: `
-			how many databases of the server the guard serves at once. Each takes up to five
-			connections of the guard's own, two while little happens. One without a client for five
-			minutes is closed, earlier if another one needs the room`,
-	},
-	"GUARD_POSTGRES_SERVERS": {
-		Meaning: `
-			comma-separated names of further Postgres servers, such as archive. Each has settings of
-			its own: GUARD_POSTGRES_ARCHIVE_LISTEN, _UPSTREAM, _ADMIN, _DATABASES, _MAX_DATABASES,
-			_LEADERS, _OPERATORS and _ALLOW_PREPARED, with the meaning and the default of the setting
-			without a name. All other settings are the same for all servers; limits count for each`,
-	},
-	"GUARD_REDIS_SERVERS": {
-		Meaning: `
-			comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,
-			_UPSTREAM and _IDLE_TIMEOUT`,
-	},
-	"GUARD_POSTGRES_LEADERS": {
-		Meaning: `
-			comma-separated roles of programs that keep checkpoints of tasks in the database;
-			guard install grants them the privileges. Used by guard install only`,
-	},
-	"GUARD_POSTGRES_OPERATORS": {
-		Meaning: `
-			comma-separated roles that may use the console, besides the guard's own: they log in
-			to the guard's port with the database ringfence and without a token, as with
-			psql -p 6432 -d ringfence -c 'show help'`,
-	},
-	"GUARD_POSTGRES_ALLOW_PREPARED": {
-		Meaning: `
-			serve although max_prepared_transactions is above 0. A prepared transaction outlives
-			its session, so one of a deposed leader could still be committed`,
-	},
-	"GUARD_REDIS_LISTEN": {
-		Meaning: `
-			address to listen on for Redis clients, such as :7379, unix:/path or systemd:name. Unset: no
-			Redis`,
-	},
-	"GUARD_REDIS_UPSTREAM": {
-		Meaning: `
-			URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
-			TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
-			Marks are in database 0, whatever number the URL names, since sessions can select any`,
-	},
-	"GUARD_REDIS_IDLE_TIMEOUT": {
-		Meaning: `
-			how long a Redis client without a token may be idle. Each command restarts it`,
-	},
-	"GUARD_TLS_CERT": {
-		Meaning: `
-			file with the certificate that clients see, in PEM form, with its chain. Clients of both
-			protocols may then use TLS. A new version takes effect without a restart. Unset: no TLS`,
-	},
-	"GUARD_TLS_KEY": {Meaning: "file with the key of GUARD_TLS_CERT"},
-	"GUARD_TLS_REQUIRE": {
-		Meaning: "refuse clients that do not use TLS; those on a Unix socket need none",
-	},
-	"GUARD_TLS_CLIENT_CA": {
-		Meaning: `
-			file with the authorities of clients' certificates. Unset: clients need no certificate`,
-	},
-	"GUARD_TLS_CLIENT_AUTH": {
-		Meaning: `
-			what GUARD_TLS_CLIENT_CA asks of a client that uses TLS: verify-ca, a certificate of such
-			an authority; verify-full, one whose common name is the role (in Redis, the user);
-			optional, none, but one that is sent has to be good`,
-	},
-	"GUARD_PROXY_NETWORKS": {
-		Meaning: `
-			comma-separated networks, such as 10.1.0.0/16, of load balancers that name their client
-			with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from there
-			has to. Unset: the address of a connection is the client's`,
-	},
-	"GUARD_COORDINATOR": {
-		Meaning: `
-			where elections are held, such as zk://host1:2181,host2:2181/root,
-			etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
-			postgres://user:password@host:5432/database. A token is then admitted only while its
-			holder leads. Unset: the mark alone decides and every higher token raises it, which is
-			weaker`,
-	},
-	"GUARD_COORDINATOR_OUTAGE": {
-		Meaning: `
-			what happens to new sessions while the coordinator does not answer. refuse: none is
-			admitted. keep: a token that this guard has verified before may open further sessions
-			while the mark is its own. A leader that was deposed meanwhile could do so, too, until a
-			guard that reaches the coordinator raises the mark`,
-	},
-	"GUARD_ISSUER": {
-		Meaning: "name of the issuer of tokens when there is no coordinator",
-	},
-	"GUARD_RESOURCES": {
-		Meaning: "comma-separated resources that clients may name. Unset: any",
-	},
-	"GUARD_UNFENCED": {
-		Meaning: `
-			what happens to a session without a token. refuse: it is refused; in Redis some reads pass
-			before the token. read-only: it may read for as long as it likes. In Redis that is every
-			command that the server itself flags as a read, transactions of them, and subscriptions;
-			in Postgres (14 and later) queries in read-only transactions`,
-	},
-	"GUARD_HTTP_LISTEN": {
-		Meaning: `
-			address of the status page, /livez, /readyz and /metrics, such as 127.0.0.1:9090 or
-			systemd:name.
-			Whoever reaches it can read resources, tokens, holders and client addresses. Unset: none`,
-	},
-	"GUARD_MAX_CONNECTIONS": {
-		Meaning: `
-			most admitted sessions, for each protocol. Connections that are not admitted do not
-			count`,
-	},
-	"GUARD_MAX_UNADMITTED": {
-		Meaning: `
-			most connections that are not admitted, in addition, for each protocol: half open,
-			logging in, Redis clients without a token. Four times as many wait in a queue. While
-			one waits, the guard closes connections whose client has kept it waiting for more than
-			a second, first those of the client address that has most of them. Behind a load
-			balancer all clients have one address`,
-	},
-	"GUARD_MAX_LOGINS": {
-		Meaning: `
-			most concurrent Postgres logins at the server; the next ones wait in order. Keep it
-			well below the number of the server's max_connections that is normally free. While one
-			waits, logins that have kept the guard waiting for their client are closed in the same
-			way`,
-	},
-	"GUARD_LOGIN_TIMEOUT": {
-		Meaning: `
-			how long a client may take to log in, including time in the queue. A Redis client
-			without a token has logged in with the first reply that is not an error`,
-	},
-	"GUARD_ADMIT_TIMEOUT": {
-		Meaning: `
-			how long a whole admission may take: to identify the session, query the coordinator,
-			raise the mark and wait for older sessions to end. After that the newcomer is refused`,
-	},
-	"GUARD_DRAIN_DELAY": {
-		Meaning: `
-			how long the guard goes on serving after SIGTERM, with /readyz at 503: as long as a load
-			balancer needs to notice. Then no new clients are accepted, and sessions end`,
-	},
-	"GUARD_IDLE_TIMEOUT": {
-		Meaning: `
-			how long nothing may pass in an admitted session, in either direction, until the guard
-			ends it (57P05; in Redis -ERR). 0: for ever. Open transactions count as in use, and so
-			do a query that runs, BLPOP and subscriptions in Redis`,
-	},
-	"GUARD_STALE_RECHECK": {
-		Meaning: `
-			how long a token that was refused as stale is refused again at once, without a login and
-			without a question to coordinator and database. Then they are asked about it once more.
-			At most 1m: a guard that has refused a token may notice an adoption so much later`,
-	},
-	"GUARD_DRAIN_TIMEOUT": {
-		Meaning: `
-			how long open transactions may continue after SIGTERM and GUARD_DRAIN_DELAY. A second
-			signal ends the guard at once`,
-	},
-	"GUARD_TCP_KEEPALIVE": {
-		Meaning: `
-			how long a client or a server may be silent, with no answer to TCP's probes, until its
-			connection counts as broken`,
-	},
-	"GUARD_TCP_USER_TIMEOUT": {
-		Meaning: `
-			how long bytes that were sent may stay unacknowledged until the connection counts as
-			broken. 0: as long as the system tries, a quarter of an hour on Linux. A client that does
-			not read for so long, such as psql with a pager, loses its session, too`,
-	},
-	"GUARD_RELAY": {
-		Meaning: `
-			loops or goroutines: how sessions are relayed. Loops are the faster ones and need Linux;
-			elsewhere each session has goroutines of its own in any case`,
-	},
-	"GUARD_LOG": {
-		Meaning: `
-			debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere`,
-	},
-	"GUARD_SETTINGS_FILE": {
-		Meaning: `
-			file with further settings, one NAME=value in a line; a variable of the environment comes
-			before it. SIGHUP has guard serve read it again: GUARD_LOG and the paths of certificates
-			take effect at once, and the log names the other settings that need a restart`,
-	},
+	"GUARD_POSTGRES_SERVERS": {Meaning: `
+		comma-separated names of further Postgres servers, such as archive. Each has settings of
+		its own: GUARD_POSTGRES_ARCHIVE_LISTEN, _UPSTREAM, _ADMIN, _DATABASES, _MAX_DATABASES,
+		_LEADERS, _OPERATORS and _ALLOW_PREPARED, with the meaning and the default of the setting
+		without a name. All other settings are the same for all servers; limits count for each`},
+	"GUARD_REDIS_SERVERS": {Meaning: `
+		comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,
+		_UPSTREAM and _IDLE_TIMEOUT`},
+	"GUARD_TLS_CERT": {Meaning: `
+		file with the certificate that clients see, in PEM form, with its chain. Clients of both
+		protocols may then use TLS. A new version takes effect without a restart. Unset: no TLS`},
+	"GUARD_TLS_KEY":     {Meaning: "file with the key of GUARD_TLS_CERT"},
+	"GUARD_TLS_REQUIRE": {Meaning: "refuse clients that do not use TLS; those on a Unix socket need none"},
+	"GUARD_TLS_CLIENT_CA": {Meaning: `
+		file with the authorities of clients' certificates. Unset: clients need no certificate`},
+	"GUARD_TLS_CLIENT_AUTH": {Meaning: `
+		what GUARD_TLS_CLIENT_CA asks of a client that uses TLS: verify-ca, a certificate of such
+		an authority; verify-full, one whose common name is the role (in Redis, the user);
+		optional, none, but one that is sent has to be good`},
+	"GUARD_PROXY_NETWORKS": {Meaning: `
+		comma-separated networks, such as 10.1.0.0/16, of load balancers that name their client
+		with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from there
+		has to. Unset: the address of a connection is the client's`},
+	"GUARD_COORDINATOR": {Meaning: `
+		where elections are held, such as zk://host1:2181,host2:2181/root,
+		etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
+		postgres://user:password@host:5432/database. A token is then admitted only while its
+		holder leads. Unset: the mark alone decides and every higher token raises it, which is
+		weaker`},
+	"GUARD_COORDINATOR_OUTAGE": {Meaning: `
+		what happens to new sessions while the coordinator does not answer. refuse: none is
+		admitted. keep: a token that this guard has verified before may open further sessions
+		while the mark is its own. A leader that was deposed meanwhile could do so, too, until a
+		guard that reaches the coordinator raises the mark`},
+	"GUARD_ISSUER":    {Meaning: "name of the issuer of tokens when there is no coordinator"},
+	"GUARD_RESOURCES": {Meaning: "comma-separated resources that clients may name. Unset: any"},
+	"GUARD_UNFENCED": {Meaning: `
+		what happens to a session without a token. refuse: it is refused; in Redis some reads pass
+		before the token. read-only: it may read for as long as it likes. In Redis that is every
+		command that the server itself flags as a read, transactions of them, and subscriptions;
+		in Postgres (14 and later) queries in read-only transactions`},
+	"GUARD_HTTP_LISTEN": {Meaning: `
+		address of the status page, /livez, /readyz and /metrics, such as 127.0.0.1:9090 or
+		systemd:name.
+		Whoever reaches it can read resources, tokens, holders and client addresses. Unset: none`},
+	"GUARD_MAX_CONNECTIONS": {Meaning: `
+		most admitted sessions, for each protocol. Connections that are not admitted do not
+		count`},
+	"GUARD_MAX_UNADMITTED": {Meaning: `
+		most connections that are not admitted, in addition, for each protocol: half open,
+		logging in, Redis clients without a token. Four times as many wait in a queue. While
+		one waits, the guard closes connections whose client has kept it waiting for more than
+		a second, first those of the client address that has most of them. Behind a load
+		balancer all clients have one address`},
+	"GUARD_MAX_LOGINS": {Meaning: `
+		most concurrent Postgres logins at the server; the next ones wait in order. Keep it
+		well below the number of the server's max_connections that is normally free. While one
+		waits, logins that have kept the guard waiting for their client are closed in the same
+		way`},
+	"GUARD_LOGIN_TIMEOUT": {Meaning: `
+		how long a client may take to log in, including time in the queue. A Redis client
+		without a token has logged in with the first reply that is not an error`},
+	"GUARD_ADMIT_TIMEOUT": {Meaning: `
+		how long a whole admission may take: to identify the session, query the coordinator,
+		raise the mark and wait for older sessions to end. After that the newcomer is refused`},
+	"GUARD_DRAIN_DELAY": {Meaning: `
+		how long the guard goes on serving after SIGTERM, with /readyz at 503: as long as a load
+		balancer needs to notice. Then no new clients are accepted, and sessions end`},
+	"GUARD_IDLE_TIMEOUT": {Meaning: `
+		how long nothing may pass in an admitted session, in either direction, until the guard
+		ends it (57P05; in Redis -ERR). 0: for ever. Open transactions count as in use, and so
+		do a query that runs, BLPOP and subscriptions in Redis`},
+	"GUARD_STALE_RECHECK": {Meaning: `
+		how long a token that was refused as stale is refused again at once, without a login and
+		without a question to coordinator and database. Then they are asked about it once more.
+		At most 1m: a guard that has refused a token may notice an adoption so much later`},
+	"GUARD_DRAIN_TIMEOUT": {Meaning: `
+		how long open transactions may continue after SIGTERM and GUARD_DRAIN_DELAY. A second
+		signal ends the guard at once`},
+	"GUARD_TCP_KEEPALIVE": {Meaning: `
+		how long a client or a server may be silent, with no answer to TCP's probes, until its
+		connection counts as broken`},
+	"GUARD_TCP_USER_TIMEOUT": {Meaning: `
+		how long bytes that were sent may stay unacknowledged until the connection counts as
+		broken. 0: as long as the system tries, a quarter of an hour on Linux. A client that does
+		not read for so long, such as psql with a pager, loses its session, too`},
+	"GUARD_RELAY": {Meaning: `
+		loops or goroutines: how sessions are relayed. Loops are the faster ones and need Linux;
+		elsewhere each session has goroutines of its own in any case`},
+	"GUARD_LOG": {Meaning: `
+		debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere`},
+	"GUARD_SETTINGS_FILE": {Meaning: `
+		file with further settings, one NAME=value in a line; a variable of the environment comes
+		before it. SIGHUP has guard serve read it again: GUARD_LOG and the paths of certificates
+		take effect at once, and the log names the other settings that need a restart`},
 }

@@ -35,42 +35,39 @@ func newUnit(env []string, log *slog.Logger) *unit {
 	return &unit{manager: m, log: log, notReady: make(map[string]string)}
 }
 
-// serving says that every listener is open. Whether the stores can be used does not matter for this:
-// a restart would not help them.
-func (u *unit) serving(opened []string) {
+// say changes what is known, and sends the status.
+func (u *unit) say(send func(status string), change func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.opened = opened
-	u.manager.Ready(u.status())
+	change()
+	send(u.status())
 }
+
+// serving says that every listener is open. Whether the stores can be used does not matter for this:
+// a restart would not help them.
+func (u *unit) serving(opened []string) { u.say(u.manager.Ready, func() { u.opened = opened }) }
 
 // readiness says whether a protocol can admit sessions, or the coordinator answers, and why not.
 func (u *unit) readiness(protocol, why string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.notReady, protocol)
-	if why != "" {
-		u.notReady[protocol] = why
-	}
-	u.manager.Status(u.status())
+	u.say(u.manager.Status, func() {
+		delete(u.notReady, protocol)
+		if why != "" {
+			u.notReady[protocol] = why
+		}
+	})
 }
 
 func (u *unit) reloading() { u.manager.Reloading() }
 
 // reloaded ends a reload, which has failed if err is not nil.
-func (u *unit) reloaded(err error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.failed = err
-	u.manager.Ready(u.status())
-}
+func (u *unit) reloaded(err error) { u.say(u.manager.Ready, func() { u.failed = err }) }
 
 // stops says that the guard stops, within this time.
 func (u *unit) stops(delay, drain time.Duration) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.stopping = fmt.Sprintf("Stopping: open transactions have %s to end", delay+drain)
-	u.manager.Stopping(u.status(), delay+drain+stopMargin)
+	stopping := func(status string) { u.manager.Stopping(status, delay+drain+stopMargin) }
+	u.say(stopping, func() {
+		u.stopping = fmt.Sprintf("Stopping: open transactions have %s to end", delay+drain)
+	})
 }
 
 // stopMargin is the time for everything at a stop that is not the drain: last words, releases.

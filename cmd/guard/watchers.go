@@ -18,58 +18,49 @@ type watchers struct {
 
 // follower returns what follows elections, or nil if there are none.
 func (c *config) follower(o *observer, log *slog.Logger) *marks.Follower {
-	if c.Coordinator.Reveal() == "" {
+	if c.Coordinator == "" {
 		return nil
 	}
 	return &marks.Follower{Observer: o, Log: log}
 }
 
 // watch has the watchers, and the audit, hear of the events of a store until unwatch is called.
-func (c *config) watch(
-	w watchers, of server, a *marks.Admission, audit *guard.Audit, home bool,
-) (unwatch func()) {
-	database := of.database(c)
-	hear := []func(marks.Event){audit.In(database)}
-	var ends []func()
-	if w.status != nil {
-		shown, hide := w.status.Watch(page.Store{
-			Name: of.name, Database: database, Sessions: a.Sessions, Refusals: refusalsOf(audit, home),
-			Marks: func(ctx context.Context) ([]marks.Mark, error) {
-				all, err := a.Store.Marks(ctx)
-				if err != nil {
-					err = errors.New(c.scrub(err.Error()))
-				}
-				return all, err
-			},
-		})
-		hear, ends = append(hear, shown), append(ends, hide)
-	}
+func (w watchers) watch(of server, a *marks.Admission, audit *guard.Audit, home bool) (unwatch func()) {
+	logged := audit.In(of.Database())
+	shown, hide := w.status.Watch(source(of, a, audit, home))
 	if w.elections != nil {
 		w.elections.Add(a)
-		ends = append(ends, func() { w.elections.Remove(a) })
-		hear = append(hear, func(e marks.Event) {
-			if e.Kind == marks.Opened {
-				w.elections.Follow(e.Claim.Resource, e.Claim.Token)
-			}
-		})
 	}
 	a.Notify = func(e marks.Event) {
-		for _, h := range hear {
-			h(e)
+		logged(e)
+		shown(e)
+		if w.elections != nil && e.Kind == marks.Opened {
+			w.elections.Follow(e.Claim.Resource, e.Claim.Token)
 		}
 	}
 	return func() {
-		for _, end := range ends {
-			end()
+		hide()
+		if w.elections != nil {
+			w.elections.Remove(a)
 		}
 	}
 }
 
-// refusalsOf returns the refusals that the page shows for a store. Those of all databases of a server
-// come with the home database, because the others come and go.
-func refusalsOf(audit *guard.Audit, home bool) func() []guard.Refusals {
-	if home {
-		return audit.Refusals
+// source returns what the page shows of a store. The refusals of all databases of a server come with
+// the home database, because the others come and go.
+func source(of server, a *marks.Admission, audit *guard.Audit, home bool) guard.Source {
+	s := guard.Source{
+		Place: guard.Place{Store: of.name(), Database: of.Database()}, Sessions: a.Sessions,
+		Marks: func(ctx context.Context) ([]marks.Mark, error) {
+			all, err := a.Store.Marks(ctx)
+			if err != nil {
+				err = errors.New(of.scrub(err.Error()))
+			}
+			return all, err
+		},
 	}
-	return func() []guard.Refusals { return nil }
+	if home {
+		s.Refusals = audit.Refusals
+	}
+	return s
 }

@@ -28,8 +28,6 @@ func (c command) parse(a cli.Arguments, r *request) (err error) {
 	r.output, r.command = a.Output, a.Rest
 	names, dashed := a.Names, a.Dashed
 	switch {
-	case c.output && !a.KnownOutput():
-		return fmt.Errorf("-o is table or json, not %q", a.Output)
 	case c.takes == takesGroup:
 		return c.parseGroup(names, dashed, r)
 	case c.takes == takesAddress:

@@ -52,18 +52,7 @@ type Arguments struct {
 	Names  []string
 	Dashed bool     // there was a "--", and SetsApart
 	Rest   []string // the arguments after it
-	Output string   // the value of -o; "table" by default
-}
-
-// KnownOutput reports whether the value of -o is a known format.
-func (a Arguments) KnownOutput() bool { return a.Output == "table" || a.Output == "json" }
-
-// CheckOutput returns a Mistake unless the value of -o is a known format.
-func (a Arguments) CheckOutput() error {
-	if a.KnownOutput() {
-		return nil
-	}
-	return Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
+	Output string   // the value of -o: table (the default) or json
 }
 
 // Mistake is a usage error. A subcommand that returns one has changed nothing.
@@ -159,6 +148,9 @@ func (p *Program[C]) parse(c Command[C], args []string) (a Arguments, err error)
 		if args = set.Args(); len(args) > 0 {
 			a.Names, args = append(a.Names, args[0]), args[1:]
 		}
+	}
+	if c.Output && a.Output != "table" && a.Output != "json" {
+		return a, fmt.Errorf("-o takes table or json, not %q", a.Output)
 	}
 	return a, nil
 }

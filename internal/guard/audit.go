@@ -119,27 +119,16 @@ func otherRefusals(k refusalKind, e happened) (refusalKind, happened) {
 	}}
 }
 
-// Refusals are the refusals of one client under one token, for one reason.
-type Refusals struct {
-	Database string      // as the client named it; "" where the server has only one
-	Claim    fence.Claim // the last one
-	Client   marks.Client
-	Reason   string      // in one word; "error" if the error is no refusal
-	Text     string      // what the client was told; empty if the error is no refusal
-	Mark     fence.Token // 0: not known
-	At       time.Time   // when the last one was
-	Count    int
-}
-
 // Refusals returns the last refusals, newest first: about a hundred kinds of them.
-func (a *Audit) Refusals() (all []Refusals) {
+func (a *Audit) Refusals() (all []Refusal) {
 	for _, c := range a.refused.list() {
-		r := refusalIn(c.Last.Err)
-		all = append(all, Refusals{
-			c.Last.database, c.Last.Claim, c.Last.Client, reason(c.Last.Err), r.Message, r.Mark, c.At, c.Count,
+		e, r := c.Last, refusalIn(c.Last.Err)
+		all = append(all, Refusal{
+			Place{a.protocol, e.database}, e.Claim.Resource, e.Claim.Token, e.Claim.Holder, e.Client,
+			r.Mark, reason(e.Err), r.Message, c.At, c.Count,
 		})
 	}
-	slices.SortFunc(all, func(a, b Refusals) int { return b.At.Compare(a.At) })
+	slices.SortFunc(all, func(a, b Refusal) int { return b.At.Compare(a.At) })
 	return all
 }
 

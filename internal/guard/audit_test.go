@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,10 +140,19 @@ func TestLinesAndMetricsNameTheDatabase(t *testing.T) {
 func TestTheFirstDatabasesHaveALabel(t *testing.T) {
 	r := prometheus.NewRegistry()
 	m := NewMetrics(r)
-	for i := range databasesMost + 5 {
-		m.DatabaseReady("postgres", fmt.Sprint("d", i), true)
+	show := func(databases map[string]error) {
+		m.Show(Look{
+			Protocols: map[string]error{"postgres": nil}, Databases: map[string]map[string]error{"postgres": maps.Clone(databases)},
+		})
 	}
-	m.DatabaseReady("postgres", "\xff", true)
+	for i := range maxDatabases {
+		show(map[string]error{fmt.Sprint("d", i): nil})
+	}
+	all := map[string]error{"\xff": nil}
+	for i := range maxDatabases + 5 {
+		all[fmt.Sprint("d", i)] = nil
+	}
+	show(all)
 	if n := value(t, r, "ringfence_database_ready", others, "postgres"); n != 1 {
 		t.Errorf("the others are %v", n)
 	}
@@ -151,11 +161,12 @@ func TestTheFirstDatabasesHaveALabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if n := len(f.GetMetric()); f.GetName() == "ringfence_database_ready" && n != databasesMost+1 {
+		if n := len(f.GetMetric()); f.GetName() == "ringfence_database_ready" && n != maxDatabases+1 {
 			t.Errorf("%d series", n)
 		}
 	}
-	m.DatabaseClosed("postgres", "d1")
+	delete(all, "d1")
+	show(all)
 	if n := value(t, r, "ringfence_database_ready", "d1", "postgres"); n != 0 {
 		t.Error("a closed database still has a series")
 	}
@@ -234,24 +245,24 @@ func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
 		time.Sleep(time.Second)
 		a.Event(staleFrom("10.0.0.1:2", 5))
 		got := a.Refusals()
-		if len(got) != 2 || got[0].Claim.Token != 5 || got[0].Count != 2 || got[0].Mark != 7 ||
+		if len(got) != 2 || got[0].Token != 5 || got[0].Count != 2 || got[0].Mark != 7 ||
 			got[0].Client.Address != "10.0.0.1:2" || got[1].Count != 1 ||
 			got[0].Reason != "stale" || got[0].At != time.Now() {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(2 * quietFor)
-		for i := range 2 * kindsMost { // newer ones take the place of those that are over
+		for i := range 2 * maxKinds { // newer ones take the place of those that are over
 			a.Event(staleFrom("10.0.0.3:1", fence.Token(100+i)))
 		}
 		sum := 0
 		for _, r := range a.Refusals() {
 			sum += r.Count
-			if r.Claim.Token == 5 || r.Claim.Token == 6 {
+			if r.Token == 5 || r.Token == 6 {
 				t.Errorf("remembered for too long: %+v", r)
 			}
 		}
-		if sum != 2*kindsMost {
-			t.Errorf("%d refusals are counted, want %d", sum, 2*kindsMost)
+		if sum != 2*maxKinds {
+			t.Errorf("%d refusals are counted, want %d", sum, 2*maxKinds)
 		}
 	})
 }
@@ -263,7 +274,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 			tell(staleFrom(fmt.Sprintf("10.1.%d.%d:1", i/250, i%250), fence.Token(i+1)))
 		}
 	})
-	if counts, sum := refusedLines(lines); len(counts) > kindsMost+2 || sum != all {
+	if counts, sum := refusedLines(lines); len(counts) > maxKinds+2 || sum != all {
 		t.Errorf("%v refusals in %d lines", sum, len(counts))
 	}
 	_, r := told(t, func(tell func(marks.Event)) {
@@ -335,7 +346,7 @@ func TestASlowAdmissionIsOneLineWithItsSteps(t *testing.T) {
 
 // Every series costs the guard memory for as long as it runs.
 func TestResourcesWithALabelAreLimited(t *testing.T) {
-	const all = 3 * resourcesMost
+	const all = 3 * maxResources
 	_, r := told(t, func(tell func(marks.Event)) {
 		for i := range all {
 			c := fence.Claim{Resource: fence.Resource(fmt.Sprintf("r%d", i)), Token: 5}
@@ -355,7 +366,7 @@ func TestResourcesWithALabelAreLimited(t *testing.T) {
 		for _, m := range f.GetMetric() {
 			sum += m.GetCounter().GetValue()
 		}
-		const series = 2*resourcesMost + 1 // admitted and refused, and the others
+		const series = 2*maxResources + 1 // admitted and refused, and the others
 		if n := len(f.GetMetric()); n != series || sum != all {
 			t.Errorf("%d series count %v admissions, want %d and %d", n, sum, series, all)
 		}

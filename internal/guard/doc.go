@@ -6,13 +6,6 @@
 // the marks and the sessions are in the database, and a guard reads there what it does not
 // remember.
 //
-// # Where to add what
-//
-//	another database             one package that implements Protocol; one line in cmd/guard/protocols.go
-//	TLS or the PROXY protocol    Client.Conn, before or during Protocol.Serve
-//	a connection to the server   Dial of internal/marks/postgres and internal/marks/redis
-//	a faster relay               package relay
-//
 // # Who can keep whom out
 //
 // A connection needs a slot (Seat), of which there are three kinds. A client that is not admitted
@@ -36,7 +29,5 @@
 // may take. If older sessions of its resource hold them all, its own admission has ended these, so
 // slots come free. If sessions of its own token or of other resources hold them all, it is refused.
 //
-// ringfence_connections_ended_total counts every refusal for lack of room by protocol and reason:
-// connections that could not even wait (too_many), that were evicted, and that found all admitted
-// slots taken (full).
+// ringfence_connections_ended_total counts every refusal for lack of room by protocol and reason.
 package guard

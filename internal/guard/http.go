@@ -33,7 +33,7 @@ func readyz(r Readiness, draining <-chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		l := r.Look(request.Context(), readyTime)
 		status, answers := http.StatusOK, map[string]string{}
-		if r.Coordinator != nil {
+		if l.Coordinated {
 			answers["coordinator"] = state(l.Coordinator)
 		}
 		for name := range l.Protocols {

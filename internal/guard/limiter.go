@@ -20,9 +20,8 @@ type limiter struct {
 	closed     bool
 }
 
-// queueFactor times as many connections as there are slots may wait for one. A waiting connection
-// costs almost nothing. The factor is well above two because a driver that tries TLS first connects
-// twice, and its first connections are still in the queue.
+// queueFactor times as many connections as there are slots may wait for one. It is well above two
+// because a driver that tries TLS first connects twice, and its first connections are still waiting.
 const queueFactor = 4
 
 func newLimiter(connections, unadmitted, logins int, grace time.Duration) *limiter {
@@ -143,10 +142,10 @@ func (l *limiter) close() {
 }
 
 // FullError means that all slots for admitted sessions are taken.
-type FullError struct{ Most int }
+type FullError struct{ Max int }
 
 func (e FullError) Error() string {
-	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Most)
+	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Max)
 }
 
 // Unwrap returns Full, by which it is counted.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -33,7 +34,9 @@ type Metrics struct {
 	revocation  *prometheus.HistogramVec
 	revocations *prometheus.HistogramVec
 
-	labels labels
+	ofResources labels[place]
+	ofDatabases labels[string]
+	shown       map[string]map[string]error // the databases that Show has shown last, by protocol
 }
 
 // Values of the label result.
@@ -46,9 +49,22 @@ const (
 // millisecond, and at most GUARD_ADMIT_TIMEOUT, 10 s by default.
 var seconds = []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10}
 
-// NewMetrics makes the metrics and registers them.
+// NewMetrics makes the metrics and registers them. Each name begins with ringfence.
 func NewMetrics(r prometheus.Registerer) *Metrics {
+	register := promauto.With(r)
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return register.NewCounterVec(prometheus.CounterOpts{Namespace: "ringfence", Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return register.NewGaugeVec(prometheus.GaugeOpts{Namespace: "ringfence", Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return register.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "ringfence", Name: name, Help: help, Buckets: buckets,
+		}, labels)
+	}
 	m := &Metrics{
+		ofResources: labels[place]{max: maxResources}, ofDatabases: labels[string]{max: maxDatabases},
 		ready: gauge("ready",
 			"1 if sessions can be admitted, otherwise 0; /readyz has the reason.", "protocol"),
 		databases: gauge("database_ready",
@@ -102,28 +118,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Sessions that one revocation has ended.", []float64{0, 1, 3, 10, 30, 100, 300, 1000, 3000},
 			"protocol"),
 	}
-	r.MustRegister(m.ready, m.databases, m.coordinator, m.connections, m.limits, m.accepts, m.ends, m.sessions, m.admissions,
-		m.refusals, m.raises, m.revoked, m.admission, m.steps, m.raise, m.revocation, m.revocations)
 	return m
-}
-
-// prefix is the first word of every metric's name.
-const prefix = "ringfence"
-
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(
-		prometheus.CounterOpts{Namespace: prefix, Name: name, Help: help}, labels)
-}
-
-func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(
-		prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels)
-}
-
-func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: prefix, Name: name, Help: help, Buckets: buckets,
-	}, labels)
 }
 
 // begin makes the series of a protocol that alerts look at. A counter that appears with its first
@@ -139,29 +134,33 @@ func (m *Metrics) begin(protocol string) {
 	m.refusals.WithLabelValues(protocol, noReason)
 }
 
-// Ready sets whether a protocol can admit sessions.
-func (m *Metrics) Ready(protocol string, ready bool) {
-	m.ready.WithLabelValues(protocol).Set(number(ready))
+// Show sets what a look at the readiness has found. One goroutine may call it.
+func (m *Metrics) Show(l Look) {
+	if l.Coordinated {
+		m.coordinator.WithLabelValues().Set(number(l.Coordinator == nil))
+	}
+	for protocol := range l.Protocols {
+		m.ready.WithLabelValues(protocol).Set(number(l.Ready(protocol) == nil))
+		for name, err := range l.Databases[protocol] {
+			m.databases.WithLabelValues(protocol, m.database(protocol, name)).Set(number(err == nil))
+		}
+		for name := range m.shown[protocol] {
+			if _, open := l.Databases[protocol][name]; !open { // the guard serves it no longer
+				m.databases.DeleteLabelValues(protocol, m.database(protocol, name))
+			}
+		}
+	}
+	m.shown = l.Databases
 }
 
-// DatabaseReady sets whether a database of a protocol can admit sessions.
-func (m *Metrics) DatabaseReady(protocol, database string, ready bool) {
-	m.databases.WithLabelValues(protocol, m.database(protocol, database)).Set(number(ready))
-}
-
-// CoordinatorReady sets whether the coordinator answers.
-func (m *Metrics) CoordinatorReady(ready bool) { m.coordinator.WithLabelValues().Set(number(ready)) }
+// Stopped says that a protocol admits nobody any more.
+func (m *Metrics) Stopped(protocol string) { m.ready.WithLabelValues(protocol).Set(0) }
 
 func number(yes bool) float64 {
 	if yes {
 		return 1
 	}
 	return 0
-}
-
-// DatabaseClosed ends the series of DatabaseReady, when the guard serves the database no longer.
-func (m *Metrics) DatabaseClosed(protocol, database string) {
-	m.databases.DeleteLabelValues(protocol, m.database(protocol, database))
 }
 
 func (m *Metrics) accepted(p Protocol) { m.accepts.WithLabelValues(p.Name()).Inc() }
@@ -182,28 +181,29 @@ func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted in
 
 // limit sets how many connections a protocol may have in each state.
 func (m *Metrics) limit(p Protocol, l *limiter) {
-	for state, most := range map[string]int{
-		"waiting": l.unadmitted.longest, "unadmitted": l.unadmitted.most,
-		"login": l.logins.most, "admitted": l.admitted.most,
+	for state, max := range map[string]int{
+		"waiting": l.unadmitted.longest, "unadmitted": l.unadmitted.max,
+		"login": l.logins.max, "admitted": l.admitted.max,
 	} {
-		m.limits.WithLabelValues(p.Name(), state).Set(float64(most))
+		m.limits.WithLabelValues(p.Name(), state).Set(float64(max))
 	}
 }
 
 // event counts an event in a database, which has this label.
 func (m *Metrics) event(protocol, database string, e marks.Event) {
+	resource := func() string { return m.label(protocol, database, e.Claim) }
 	switch e.Kind {
 	case marks.Opened:
-		m.admissions.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim), admitted).Inc()
-		m.sessions.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim)).Inc()
+		m.admissions.WithLabelValues(protocol, database, resource(), admitted).Inc()
+		m.sessions.WithLabelValues(protocol, database, resource()).Inc()
 	case marks.Closed:
-		m.sessions.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim)).Dec()
+		m.sessions.WithLabelValues(protocol, database, resource()).Dec()
 	case marks.Refused:
-		resource := "" // a refused claim may name any resource: only one that exists may become a label
+		known := "" // a refused claim may name any resource: only one that exists may become a label
 		if refusalIn(e.Err).Mark != 0 {
-			resource = m.label(protocol, database, e.Claim)
+			known = resource()
 		}
-		m.admissions.WithLabelValues(protocol, database, resource, refused).Inc()
+		m.admissions.WithLabelValues(protocol, database, known, refused).Inc()
 		m.refusals.WithLabelValues(protocol, reason(e.Err)).Inc()
 	case marks.Finished:
 		m.admission.WithLabelValues(protocol, result(e.Err)).Observe(e.Took.Seconds())
@@ -211,10 +211,10 @@ func (m *Metrics) event(protocol, database string, e marks.Event) {
 			m.steps.WithLabelValues(protocol, string(step)).Observe(took.Seconds())
 		}
 	case marks.Raised:
-		m.raises.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim)).Inc()
+		m.raises.WithLabelValues(protocol, database, resource()).Inc()
 		m.raise.WithLabelValues(protocol).Observe(e.Took.Seconds())
 	case marks.Revoked:
-		m.revoked.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim)).Add(float64(e.Ended))
+		m.revoked.WithLabelValues(protocol, database, resource()).Add(float64(e.Ended))
 		m.revocation.WithLabelValues(protocol).Observe(e.Took.Seconds())
 		m.revocations.WithLabelValues(protocol).Observe(float64(e.Ended))
 	}

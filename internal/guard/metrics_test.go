@@ -96,10 +96,10 @@ func numbered(i int) fence.Claim {
 // The others share a series, in which sessions must end as they began.
 func TestASessionEndsUnderTheLabelThatItBeganWith(t *testing.T) {
 	_, r := told(t, func(tell func(marks.Event)) {
-		for i := range resourcesMost + 1 {
+		for i := range maxResources + 1 {
 			tell(marks.Event{Kind: marks.Opened, Claim: numbered(i)})
 		}
-		for i := range resourcesMost + 1 {
+		for i := range maxResources + 1 {
 			tell(marks.Event{Kind: marks.Closed, Claim: numbered(i)})
 		}
 	})

@@ -34,11 +34,11 @@ func Describe(c net.Conn, user, application string) marks.Client {
 }
 
 func printable(s string) string {
-	const most = 63 // NAMEDATALEN - 1
+	const max = 63 // NAMEDATALEN - 1
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
 		}
 		return r
-	}, s[:min(len(s), most)])
+	}, s[:min(len(s), max)])
 }

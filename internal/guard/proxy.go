@@ -17,9 +17,9 @@ import (
 // headerTime bounds how long a load balancer may take to name its client.
 const headerTime = 5 * time.Second
 
-// headerMost is the longest header that is read, in bytes. An address takes 52, the rest are
+// maxHeader is the longest header that is read, in bytes. An address takes 52, the rest are
 // extensions.
-const headerMost = 4 << 10
+const maxHeader = 4 << 10
 
 // fromProxy reports whether a connection comes from one of the networks whose load balancers name
 // their clients.
@@ -49,7 +49,7 @@ func announced(c net.Conn) (net.Addr, error) {
 		return nil, errors.New("no header of the PROXY protocol, version 2, from an address in GUARD_PROXY_NETWORKS")
 	}
 	rest := make([]byte, binary.BigEndian.Uint16(header[14:]))
-	if len(rest) > headerMost {
+	if len(rest) > maxHeader {
 		return nil, fmt.Errorf("a header of the PROXY protocol of %d bytes", len(rest))
 	}
 	if _, err := io.ReadFull(c, rest); err != nil {

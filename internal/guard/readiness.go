@@ -23,18 +23,23 @@ type Readiness struct {
 	Needed bool
 }
 
-// Look is what a look at the readiness has found.
+// Look is what a look at the readiness has found: what /readyz, the metrics, the log and the service
+// manager show.
 type Look struct {
 	Protocols   map[string]error
 	Databases   map[string]map[string]error // by protocol, where there are several
 	Coordinator error
+	Coordinated bool // there is a coordinator
 
 	needed bool
 }
 
 // Look asks all at once, and gives each of them this time.
 func (r Readiness) Look(ctx context.Context, limit time.Duration) Look {
-	l := Look{Protocols: map[string]error{}, Databases: map[string]map[string]error{}, needed: r.Needed}
+	l := Look{
+		Protocols: map[string]error{}, Databases: map[string]map[string]error{},
+		Coordinated: r.Coordinator != nil, needed: r.Needed,
+	}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	ask := func(do func(context.Context) (found func())) {

@@ -220,7 +220,7 @@ func TestAShutdownAndTheEndOfAContextEndEveryWait(t *testing.T) {
 	bounded, cancel := context.WithTimeout(second.ctx, 20*time.Millisecond)
 	defer cancel()
 	var full FullError
-	if err := second.Admit(bounded); !errors.As(err, &full) || full.Most != 1 {
+	if err := second.Admit(bounded); !errors.As(err, &full) || full.Max != 1 {
 		t.Errorf("got %v", err)
 	}
 	in2.cut(Evicted)

@@ -46,9 +46,9 @@ var ErrDrainTimeout = errors.New("the guard has shut down")
 // errShutdown ends the wait of connections that have no slot yet.
 var errShutdown = errors.New("the guard is shutting down")
 
-// politeMost is how many clients at once are told why they are turned away. The rest of a flood is
+// maxPolite is how many clients at once are told why they are turned away. The rest of a flood is
 // closed without a message.
-const politeMost = 100
+const maxPolite = 100
 
 // Serve accepts connections until ctx ends. Then it lets open transactions end for at most
 // DrainTimeout, tells the other clients, and returns when every connection is closed. It returns an
@@ -65,7 +65,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if s.Audit != nil {
 		defer s.Audit.Close()
 	}
-	s.polite = make(chan struct{}, politeMost)
+	s.polite = make(chan struct{}, maxPolite)
 	s.limiter = newLimiter(cmp.Or(s.MaxConnections, 10_000), cmp.Or(s.MaxUnadmitted, 1000),
 		cmp.Or(s.MaxLogins, 40), cmp.Or(s.Grace, time.Second))
 	s.limiter.counts = s.Metrics.slots(s.Protocol)
@@ -186,7 +186,7 @@ func (s *Server) turnAway(client *Client, why error) {
 	if errors.Is(why, Crowded) {
 		s.count(Crowded, client)
 		text = fmt.Sprintf("the guard has %d connections that are not admitted, and %d wait for room",
-			s.limiter.unadmitted.most, s.limiter.unadmitted.longest)
+			s.limiter.unadmitted.max, s.limiter.unadmitted.longest)
 	}
 	select {
 	case s.polite <- struct{}{}:

@@ -7,7 +7,7 @@ import (
 
 // slots are the slots of one kind and their queue. The mutex of the limiter guards all of it.
 type slots struct {
-	most     int  // slots there are
+	max      int  // slots there are
 	longest  int  // the most that may wait; 0 for no limit
 	evicting bool // a connection can lose its slot to one that waits
 
@@ -33,9 +33,9 @@ func (c count) add(address string, n int) {
 	}
 }
 
-func newSlots(most, longest int, evicting bool) slots {
+func newSlots(max, longest int, evicting bool) slots {
 	return slots{
-		most: most, longest: longest, evicting: evicting,
+		max: max, longest: longest, evicting: evicting,
 		held: make(map[*Seat]bool), holding: make(count), queued: make(count),
 	}
 }
@@ -67,7 +67,7 @@ func (k *slots) leave(t *turn) {
 	}
 }
 
-func (k *slots) full() bool { return len(k.held) >= k.most }
+func (k *slots) full() bool { return len(k.held) >= k.max }
 
 // grant gives a free slot to the next in the queue.
 func (k *slots) grant() {

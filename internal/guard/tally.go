@@ -9,7 +9,7 @@ import (
 // reports how many have come since, and so on each minute until one brings none. So the numbers that
 // it reports add up to the number of events.
 //
-// It remembers the last kindsMost kinds. A kind for which there is no room is counted as its rest.
+// It remembers the last maxKinds kinds. A kind for which there is no room is counted as its rest.
 type tally[K comparable, E any] struct {
 	report func(last E, n int) // called under the mutex
 	rest   func(K, E) (K, E)   // one of a few coarser kinds; unused if there are few kinds in all
@@ -34,8 +34,8 @@ type counted[E any] struct {
 }
 
 const (
-	quietFor  = time.Minute
-	kindsMost = 100
+	quietFor = time.Minute
+	maxKinds = 100
 )
 
 // add counts an event.
@@ -43,7 +43,7 @@ func (t *tally[K, E]) add(kind K, e E) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.kinds[kind]
-	if c == nil && len(t.kinds) >= kindsMost && !t.makeRoom() {
+	if c == nil && len(t.kinds) >= maxKinds && !t.makeRoom() {
 		kind, e = t.rest(kind, e)
 		c = t.kinds[kind]
 	}

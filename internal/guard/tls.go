@@ -22,7 +22,7 @@ const TLSHandshake = 0x16
 // StartTLS encrypts the connection from here on. ahead has what was read of the connection and not
 // used. An error may be of the client or of the connection; the connection is of no use then.
 func (c *Client) StartTLS(ctx context.Context, config *tls.Config, ahead []byte) error {
-	encrypted := tls.Server(tlsconfig.NewBelow(c.Conn(), ahead), config)
+	encrypted := tls.Server(tlsconfig.NewTransport(c.Conn(), ahead), config)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		return err
 	}

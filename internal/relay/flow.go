@@ -115,7 +115,7 @@ func inGoroutines(
 ) (wait func()) {
 	upward.out.w = server
 	toClient.conn, downward.out.w = client, toClient
-	below := tlsconfig.BelowOf(client)
+	below := tlsconfig.TransportOf(client)
 	if below != nil {
 		toClient.conn, downward.out.w = below.Conn(), client
 		below.Replace(patiently{below.Conn(), toClient})

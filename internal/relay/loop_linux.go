@@ -82,7 +82,7 @@ func (l *Loops) Respond(ctx context.Context) error {
 }
 
 // Adopt returns two connections that one loop watches, in place of a client's and its server's.
-// Each must be a socket, or TLS on a tlsconfig.Below that stands for one, after the handshake. Otherwise
+// Each must be a socket, or TLS on a tlsconfig.Transport that stands for one, after the handshake. Otherwise
 // Adopt returns the two as they are. Nobody may use them meanwhile. Their deadlines are gone.
 func (l *Loops) Adopt(client, server net.Conn) (net.Conn, net.Conn) {
 	if l == nil || !adoptable(client) || !adoptable(server) {
@@ -98,7 +98,7 @@ func (l *Loops) Adopt(client, server net.Conn) (net.Conn, net.Conn) {
 
 func adoptable(c net.Conn) bool {
 	if _, ok := c.(*tls.Conn); ok {
-		below := tlsconfig.BelowOf(c)
+		below := tlsconfig.TransportOf(c)
 		return below != nil && plain(below.Conn())
 	}
 	return plain(c)
@@ -119,7 +119,7 @@ func (l *loop) adopt(c net.Conn) net.Conn {
 	if !ok {
 		return l.adoptPlain(c)
 	}
-	below := tlsconfig.BelowOf(c)
+	below := tlsconfig.TransportOf(c)
 	s, ok := l.adoptPlain(below.Conn()).(*socket)
 	if !ok {
 		return c

@@ -163,7 +163,7 @@ func (o *encrypting) engine(t *testing.T) engine {
 		if o.below != nil {
 			below = o.below(far)
 		}
-		inner, outer := tls.Server(tlsconfig.NewBelow(near, nil), server), tls.Client(below, &o.config)
+		inner, outer := tls.Server(tlsconfig.NewTransport(near, nil), server), tls.Client(below, &o.config)
 		var both sync.WaitGroup
 		both.Go(func() { err = inner.Handshake() })
 		if err := outer.Handshake(); err != nil {

@@ -205,7 +205,7 @@ func (s *sender) newKeys() []byte {
 
 // keyed is what a client has below TLS, with its keys.
 type keyed struct {
-	below *tlsconfig.Below
+	below *tlsconfig.Transport
 	keys  bytes.Buffer
 }
 
@@ -214,7 +214,7 @@ func (k *keyed) encrypting() *encrypting {
 	return &encrypting{
 		config: tls.Config{KeyLogWriter: &k.keys, MinVersion: tls.VersionTLS13},
 		below: func(far net.Conn) net.Conn {
-			k.below = tlsconfig.NewBelow(far, nil)
+			k.below = tlsconfig.NewTransport(far, nil)
 			return k.below
 		},
 	}
@@ -236,7 +236,7 @@ func TestAClientThatWantsNewKeysGetsThemAtOnce(t *testing.T) {
 		if _, err := io.ReadFull(conn, answer); err != nil {
 			t.Fatal("no answer:", err)
 		}
-		k.below.Replace(tlsconfig.NewBelow(conn, answer))
+		k.below.Replace(tlsconfig.NewTransport(conn, answer))
 		_, _ = conn.Write(s.record(dataRecord, "question"))
 		got := make([]byte, len("question"))
 		if _, err := io.ReadFull(r.server, got); err != nil || string(got) != "question" {

@@ -3,11 +3,11 @@
 // table describes them:
 //
 //	type config struct {
-//		Listen  string        `env:"GUARD_LISTEN,required"`
-//		Timeout time.Duration `env:"GUARD_TIMEOUT" envDefault:"10s"`
-//		Key     string        `env:"GUARD_KEY" secret:"true"` // never printed
-//		Name    string        `env:"GUARD_NAME"`
-//		Store   settings.URL  `env:"GUARD_STORE"` // its password is never printed
+//		Listen  string          `env:"GUARD_LISTEN,required"`
+//		Timeout time.Duration   `env:"GUARD_TIMEOUT" envDefault:"10s"`
+//		Key     settings.Secret `env:"GUARD_KEY"` // never printed
+//		Name    string          `env:"GUARD_NAME"`
+//		Store   settings.URL    `env:"GUARD_STORE"` // its password is never printed
 //	}
 //
 //	func (*config) Texts() settings.Texts {

@@ -26,26 +26,18 @@ type field struct {
 	defaultText string // the default in words, if it is computed
 	help        string
 	required    bool
-	secret      bool
 	typ         reflect.Type
 	value       reflect.Value
 }
 
-// fields lists the settings of the struct to which into points, in the order of declaration.
+// fields lists the settings of the struct to which into points, in the order of declaration. A nested
+// struct may be Described, too.
 func fields(into any) []field {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		panic(fmt.Sprintf("settings: want a pointer to a struct, not %T", into))
 	}
-	all := walk(v.Elem(), "")
-	if d, ok := into.(Described); ok {
-		texts := d.Texts()
-		for i, f := range all {
-			text := texts[f.name]
-			all[i].help, all[i].defaultText = oneLine(text.Meaning), oneLine(text.Default)
-		}
-	}
-	return all
+	return walk(v.Elem(), "")
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -65,6 +57,14 @@ func walk(v reflect.Value, prefix string) []field {
 			found = append(found, walk(v.Field(i), prefix+sf.Tag.Get("envPrefix"))...)
 		}
 	}
+	if d, ok := v.Addr().Interface().(Described); ok {
+		texts := d.Texts()
+		for i, f := range found {
+			if text, known := texts[strings.TrimPrefix(f.name, prefix)]; known {
+				found[i].help, found[i].defaultText = oneLine(text.Meaning), oneLine(text.Default)
+			}
+		}
+	}
 	return found
 }
 
@@ -74,7 +74,6 @@ func newField(sf reflect.StructField, v reflect.Value, prefix, tag string) field
 		name:     prefix + name,
 		fallback: sf.Tag.Get("envDefault"),
 		required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
-		secret:   sf.Tag.Get("secret") != "",
 		typ:      sf.Type,
 		value:    v,
 	}
@@ -102,7 +101,7 @@ func (f field) explain(why error) string {
 // confidential reports whether a bad value must not appear in messages. A malformed URL may contain
 // a password anywhere.
 func (f field) confidential() bool {
-	return f.secret || f.typ.Implements(reflect.TypeFor[interface{ Reveal() string }]()) || f.typ == reflect.TypeFor[URLs]()
+	return f.typ.Implements(reflect.TypeFor[interface{ Reveal() string }]()) || f.typ == reflect.TypeFor[URLs]()
 }
 
 type textUnmarshaler interface{ UnmarshalText([]byte) error }

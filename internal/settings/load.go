@@ -17,6 +17,16 @@ import (
 // does not report the same mistake again.
 type Validator interface{ Validate() error }
 
+// Group is a struct of settings whose names all begin with Prefix.
+type Group struct {
+	Prefix string
+	Into   any // a pointer to the struct
+}
+
+// Grouped is a settings struct one of whose settings names groups of further ones. Groups is called
+// once the struct's own settings are read.
+type Grouped interface{ Groups() []Group }
+
 // Problems are all reasons why a command cannot start with its settings.
 type Problems []error
 
@@ -44,7 +54,7 @@ func Load(into any, prefix string, environ []string) error {
 	given := environment(environ)
 	known := fields(into)
 	problems := read(Group{Into: into}, known, given)
-	for _, g := range groupsOf(into) {
+	for _, g := range groups(into) {
 		more := fields(g.Into)
 		for i := range more {
 			more[i].name = g.Prefix + more[i].name
@@ -94,6 +104,17 @@ func environment(environ []string) map[string]string {
 	return m
 }
 
+// Lookup returns the value of a variable of an environment, and "" if it is not set. If it is set
+// twice, the last value counts.
+func Lookup(environ []string, name string) string { return env.ToMap(environ)[name] }
+
+func groups(into any) []Group {
+	if g, ok := into.(Grouped); ok {
+		return g.Groups()
+	}
+	return nil
+}
+
 // try reads one variable alone into a new struct, so that an error can name the variable.
 func try(g Group, f field, value string) error {
 	fresh := Group{g.Prefix, reflect.New(reflect.TypeOf(g.Into).Elem()).Interface()}
@@ -141,9 +162,9 @@ func flatten(err error) []error {
 }
 
 func excerpt(s string) string {
-	const most = 40
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
+	const max = 40
+	if len(s) > max {
+		return strconv.Quote(s[:max]) + "…"
 	}
 	return strconv.Quote(s)
 }

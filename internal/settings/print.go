@@ -69,22 +69,16 @@ func Changed(a, b any) (names []string) {
 func Effective(into any) []slog.Attr {
 	var attrs []slog.Attr
 	for _, f := range fields(into) {
-		attrs = append(attrs, slog.String(f.name, f.logValue()))
+		attrs = append(attrs, f.attr(""))
 	}
-	for _, g := range groupsOf(into) {
+	for _, g := range groups(into) {
 		for _, f := range fields(g.Into) {
-			attrs = append(attrs, slog.String(g.Prefix+f.name, f.logValue()))
+			attrs = append(attrs, f.attr(g.Prefix))
 		}
 	}
 	return attrs
 }
 
-func (f field) logValue() string {
-	switch {
-	case f.secret && f.value.IsZero():
-		return ""
-	case f.secret:
-		return mask
-	}
-	return fmt.Sprint(f.value.Interface())
+func (f field) attr(prefix string) slog.Attr {
+	return slog.String(prefix+f.name, fmt.Sprint(f.value.Interface()))
 }

@@ -11,7 +11,7 @@ func (s Secret) String() string {
 	if s == "" {
 		return ""
 	}
-	return hidden
+	return mask
 }
 
 // GoString implements fmt.GoStringer.
@@ -19,5 +19,3 @@ func (s Secret) GoString() string { return s.String() }
 
 // MarshalText implements encoding.TextMarshaler.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-const hidden = "xxxxx"

@@ -19,15 +19,15 @@ type limits struct {
 }
 
 type config struct {
-	Listen  string        `env:"T_LISTEN,required"`
-	Timeout time.Duration `env:"T_TIMEOUT" envDefault:"10s"`
-	Grace   time.Duration `env:"T_GRACE"`
-	Key     string        `env:"T_KEY" secret:"true"`
-	Store   settings.URL  `env:"T_STORE"`
-	Stores  settings.URLs `env:"T_STORES"`
-	Level   slog.Level    `env:"T_LOG" envDefault:"info"`
-	Quiet   bool          `env:"T_QUIET"`
-	Limits  limits        `envPrefix:"T_MOST_"`
+	Listen  string          `env:"T_LISTEN,required"`
+	Timeout time.Duration   `env:"T_TIMEOUT" envDefault:"10s"`
+	Grace   time.Duration   `env:"T_GRACE"`
+	Key     settings.Secret `env:"T_KEY"`
+	Store   settings.URL    `env:"T_STORE"`
+	Stores  settings.URLs   `env:"T_STORES"`
+	Level   slog.Level      `env:"T_LOG" envDefault:"info"`
+	Quiet   bool            `env:"T_QUIET"`
+	Limits  limits          `envPrefix:"T_MOST_"`
 }
 
 func (*config) Texts() settings.Texts {

@@ -2,7 +2,9 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -58,6 +60,14 @@ func (u URL) ambiguous() bool {
 func (u URL) Scheme() string {
 	scheme, _, _ := strings.Cut(string(u), "://")
 	return scheme
+}
+
+// CheckScheme returns an error if the URL is set and has none of these schemes. setting is its name.
+func (u URL) CheckScheme(setting string, known ...string) error {
+	if u == "" || slices.Contains(known, u.Scheme()) {
+		return nil
+	}
+	return fmt.Errorf("%s is a URL of scheme %q, not of %s", setting, u.Scheme(), strings.Join(known, " or "))
 }
 
 // Reveal returns the URL with its secrets, for connecting.

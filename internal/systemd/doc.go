@@ -3,18 +3,9 @@
 // (sd_notify(3)).
 //
 //	sockets, err := systemd.Inherited(os.Environ())
-//	if err != nil {
-//		return err
-//	}
 //	defer sockets.Close()
 //	listener, err := sockets.Listener("postgres") // FileDescriptorName= in the .socket unit
-//	if err != nil {
-//		return err
-//	}
 //	manager, err := systemd.Connect(os.Environ())
-//	if err != nil {
-//		return err
-//	}
 //	defer manager.Close()
 //	manager.Ready("serving")
 //

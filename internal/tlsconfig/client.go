@@ -90,3 +90,23 @@ func authorities(file string) (*x509.CertPool, error) {
 	}
 	return pool, nil
 }
+
+// ClientCertificate reads a certificate and its key, and returns a function for
+// tls.Config.GetClientCertificate that uses the newest files which can be used. It looks whether they
+// have changed at a handshake, once a second at most. Connections keep the certificate that they
+// have begun with.
+func ClientCertificate(cert, key string) (
+	func(*tls.CertificateRequestInfo) (*tls.Certificate, error), error,
+) {
+	r := &renewed[*tls.Certificate]{read: func(f Files) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		return &pair, err
+	}}
+	if err := r.use(Files{Cert: cert, Key: key}); err != nil {
+		return nil, err
+	}
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, _ := r.current() // the server says so when the previous one has expired
+		return pair, nil
+	}, nil
+}

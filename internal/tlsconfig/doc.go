@@ -2,13 +2,10 @@
 // server from files that may be replaced while the server runs.
 //
 //	server, err := tlsconfig.NewServer(tlsconfig.Files{Cert: "server.crt", Key: "server.key"}, warn)
-//	if err != nil {
-//		return err
-//	}
-//	encrypted := tls.Server(tlsconfig.NewBelow(conn, nil), server.Config())
+//	encrypted := tls.Server(tlsconfig.NewTransport(conn, nil), server.Config())
 //
 // A certificate that is renewed takes effect at the next handshake. A file that cannot be read then
 // is reported once, and the certificate before it stays in use.
 //
-// A Below is what a relay puts between TLS and the network.
+// A Transport is what a relay puts between TLS and the network.
 package tlsconfig

@@ -1,47 +1,72 @@
 package tlsconfig
 
 import (
-	"crypto/tls"
+	"fmt"
+	"os"
 	"sync"
+	"time"
 )
 
-// ClientCertificate reads a certificate and its key, and returns a function for
-// tls.Config.GetClientCertificate that uses the newest files which can be used. It looks whether they
-// have changed at a handshake, once a second at most. Connections keep the certificate that they
-// have begun with.
-func ClientCertificate(cert, key string) (
-	func(*tls.CertificateRequestInfo) (*tls.Certificate, error), error,
-) {
-	r := &renewed{files: Files{Cert: cert, Key: key}}
-	r.seen = see(r.files)
-	pair, err := tls.LoadX509KeyPair(cert, key)
+// lookEvery is how often files are looked at, at most.
+const lookEvery = time.Second
+
+// renewed is what was read of files that may be replaced.
+type renewed[T any] struct {
+	read func(Files) (T, error)
+
+	mu      sync.Mutex
+	files   Files
+	value   T
+	version string    // of the files that were read last
+	failed  string    // the version that could not be used, if there was one
+	looked  time.Time // when the files were last looked at
+}
+
+// use reads these files, and uses them from now on. After an error nothing has changed.
+func (r *renewed[T]) use(f Files) error {
+	now, version := time.Now(), f.version() // before the files, which may change meanwhile
+	value, err := r.read(f)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.pair = &pair
-	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.current(), nil }, nil
-}
-
-// renewed is a certificate of a client whose files may be replaced.
-type renewed struct {
-	files Files
-
-	mu   sync.Mutex
-	pair *tls.Certificate
-	seen seen
-}
-
-// current returns the newest certificate. Files that cannot be used, such as a certificate whose key
-// is still to come, leave the one before in use: the server says so when it has expired.
-func (r *renewed) current() *tls.Certificate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	version, changed := r.seen.look(r.files)
-	if !changed {
-		return r.pair
+	r.files, r.value, r.version, r.looked = f, value, version, now
+	return nil
+}
+
+// current returns the newest value that can be read. It tries files that cannot be used again, such as a
+// certificate whose key is still to come, and returns their error once.
+func (r *renewed[T]) current() (T, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.looked) < lookEvery {
+		return r.value, nil
 	}
-	if pair, err := tls.LoadX509KeyPair(r.files.Cert, r.files.Key); err == nil {
-		r.pair, r.seen.version = &pair, version
+	r.looked = time.Now()
+	version := r.files.version()
+	if version == r.version {
+		return r.value, nil
 	}
-	return r.pair
+	value, err := r.read(r.files)
+	if err == nil {
+		r.value, r.version = value, version
+	} else if r.failed == version {
+		err = nil
+	}
+	r.failed = version
+	return r.value, err
+}
+
+// version changes when one of the files does.
+func (f Files) version() string {
+	v := ""
+	for _, name := range []string{f.Cert, f.Key, f.ClientCA} {
+		if info, err := os.Stat(name); err == nil {
+			v += fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size(), "\n")
+		} else {
+			v += "-\n"
+		}
+	}
+	return v
 }

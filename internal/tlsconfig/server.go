@@ -3,7 +3,6 @@ package tlsconfig
 import (
 	"crypto/tls"
 	"fmt"
-	"sync"
 )
 
 // Files are what a server proves its identity with, and what it checks its clients with.
@@ -19,35 +18,19 @@ type Files struct {
 // Server is the TLS configuration of a server, whose files may be replaced while it runs. It may be
 // used from any goroutine.
 type Server struct {
-	files Files
-	warn  func(error)
-
-	mu     sync.Mutex
-	config *tls.Config
-	seen   seen
+	config renewed[*tls.Config]
+	warn   func(error)
 }
 
 // NewServer reads the files. warn is told when a later version of them cannot be used.
 func NewServer(f Files, warn func(error)) (*Server, error) {
-	s := &Server{files: f, warn: warn, seen: see(f)}
-	var err error
-	s.config, err = f.read()
-	return s, err
+	s := &Server{config: renewed[*tls.Config]{read: Files.read}, warn: warn}
+	return s, s.config.use(f)
 }
 
 // Reload reads these files at once, and uses them from now on in place of those before. After an error
 // nothing has changed.
-func (s *Server) Reload(f Files) error {
-	now := see(f)
-	config, err := f.read()
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.files, s.config, s.seen = f, config, now
-	return nil
-}
+func (s *Server) Reload(f Files) error { return s.config.use(f) }
 
 // Config returns a configuration that always uses the newest files. protocols are the names that a
 // client may ask for (ALPN).
@@ -67,19 +50,10 @@ func (s *Server) Certificate() []byte { return s.current().Certificates[0].Certi
 
 // current returns the configuration of the newest files that can be used.
 func (s *Server) current() *tls.Config {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	version, changed := s.seen.look(s.files)
-	if !changed {
-		return s.config
-	}
-	s.seen.version = version
-	c, err := s.files.read()
+	c, err := s.config.current()
 	if err != nil {
-		s.warn(fmt.Errorf("the new certificate cannot be used, the one before stays: %w", err))
-		return s.config
+		s.warn(fmt.Errorf("the new certificate cannot be used, keeping the previous one: %w", err))
 	}
-	s.config = c
 	return c
 }
 

@@ -7,7 +7,7 @@ import (
 
 // places are shared by the addresses of clients, so that one of them cannot keep the others out.
 type places struct {
-	most int
+	max int
 	// renews: an address that has its share gives up its oldest place for a new one.
 	renews bool
 
@@ -26,7 +26,7 @@ type place struct {
 func (p *places) take(address string, end func()) *place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.held) >= p.most {
+	if len(p.held) >= p.max {
 		out := p.victim(address)
 		if out == nil {
 			return nil

@@ -13,11 +13,11 @@ import (
 
 // Limits of connections. They are open files, which sessions of databases need, too.
 const (
-	ConnectionsMost = 256
+	MaxConnections = 256
 
-	headerMost  = 5 * time.Second  // for the header of a request
-	requestMost = 10 * time.Second // for all of a request
-	idleMost    = time.Minute      // between two requests
+	maxHeader   = 5 * time.Second  // for the header of a request
+	maxRequest  = 10 * time.Second // for all of a request
+	maxIdle     = time.Minute      // between two requests
 	headerBytes = 64 << 10
 )
 
@@ -30,10 +30,10 @@ type Server struct {
 
 // Serve serves until ctx ends.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
-	open := connections{places: places{most: ConnectionsMost, renews: true}}
+	open := connections{places: places{max: MaxConnections, renews: true}}
 	server := &http.Server{
 		Handler: s.Handler, ConnState: open.changed, MaxHeaderBytes: headerBytes,
-		ReadHeaderTimeout: headerMost, ReadTimeout: requestMost, WriteTimeout: s.Answer, IdleTimeout: idleMost,
+		ReadHeaderTimeout: maxHeader, ReadTimeout: maxRequest, WriteTimeout: s.Answer, IdleTimeout: maxIdle,
 	}
 	stopped := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {

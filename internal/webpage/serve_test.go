@@ -76,11 +76,11 @@ func trickle(c net.Conn) {
 func TestAClientThatKeepsTheServerWaitingIsCutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
-		most time.Duration
+		max  time.Duration
 	}{
-		"header": {"GET / HTTP/1.1\r\nHost: h\r\nX: ", headerMost},
-		"body":   {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nx", requestMost},
-		"idle":   {"GET / HTTP/1.1\r\nHost: h\r\n\r\n", idleMost},
+		"header": {"GET / HTTP/1.1\r\nHost: h\r\nX: ", maxHeader},
+		"body":   {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nx", maxRequest},
+		"idle":   {"GET / HTTP/1.1\r\nHost: h\r\n\r\n", maxIdle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestAClientThatKeepsTheServerWaitingIsCutOff(t *testing.T) {
 				} else {
 					trickle(conn)
 				}
-				if took := time.Since(begun); took > c.most+3*time.Second {
+				if took := time.Since(begun); took > c.max+3*time.Second {
 					t.Errorf("it was cut off after %s", took)
 				}
 			})
@@ -139,7 +139,7 @@ func TestClientsGetConnectionsWhileAnotherHasTakenAll(t *testing.T) {
 	l := listening(t)
 	serving(t, l, http.HandlerFunc(ok))
 	var all []net.Conn
-	for range 2 * ConnectionsMost {
+	for range 2 * MaxConnections {
 		all = append(all, dialFrom(t, "127.0.0.1", l, "G"))
 	}
 	for range 3 {
@@ -149,7 +149,7 @@ func TestClientsGetConnectionsWhileAnotherHasTakenAll(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range all[:ConnectionsMost] { // the oldest
+	for _, c := range all[:MaxConnections] { // the oldest
 		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("it is still open: %v", err)
 		}
@@ -169,18 +169,18 @@ func TestClientsGetStreamsWhileAnotherHasTakenAll(t *testing.T) {
 			t.Errorf("from %s: %d, %v", from, code, err)
 		}
 	}
-	for range StreamsMost {
+	for range MaxStreams {
 		open("127.0.0.1", http.StatusOK)
 	}
 	open("127.0.0.1", http.StatusServiceUnavailable)
-	for i := range StreamsMost / 2 {
+	for i := range MaxStreams / 2 {
 		open(fmt.Sprint("127.0.0.", 2+i%2), http.StatusOK)
 	}
 }
 
 func TestPlacesAreSharedByTheAddresses(t *testing.T) {
 	var out []string
-	p := places{most: 5}
+	p := places{max: 5}
 	take := func(address string, want bool) {
 		t.Helper()
 		if got := p.take(address, func() { out = append(out, address) }) != nil; got != want {

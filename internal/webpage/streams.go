@@ -13,7 +13,7 @@ import (
 
 // Limits of streams.
 const (
-	StreamsMost = 32 // open at once
+	MaxStreams = 32 // open at once
 
 	Pace      = time.Second      // the shortest time between two messages
 	Heartbeat = 15 * time.Second // the longest
@@ -33,7 +33,7 @@ type Streams struct {
 
 // NewStreams returns no streams.
 func NewStreams() *Streams {
-	return &Streams{stop: make(chan struct{}), places: places{most: StreamsMost}}
+	return &Streams{stop: make(chan struct{}), places: places{max: MaxStreams}}
 }
 
 // Begin takes a place for a stream of a client. end is called if another client gets the place. Call

@@ -3,7 +3,7 @@
 // server-sent events.
 //
 //	p := page.New("guard-1")
-//	notify, unwatch := p.Watch(page.Store{Name: "postgres", Marks: store.Marks})
+//	notify, unwatch := p.Watch(guard.Source{Marks: store.Marks, …})
 //	// pass every marks.Event of the store to notify
 //	p.Register(mux)    // /, /events and the files of the page
 //	err := p.Run(ctx)  // ends the streams with ctx

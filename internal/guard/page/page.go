@@ -18,63 +18,54 @@ var files embed.FS
 
 // Page is the status page. Call Watch for each store, before Run or meanwhile, and Register and Run.
 type Page struct {
-	board   board
+	guard   string // its name, for people
+	started time.Time
 	streams *webpage.Streams
 
 	mu      sync.Mutex
-	readers []*reader
+	changed chan struct{} // closed by the next change; nil while nobody waits for one
+	stores  []*store
 	running context.Context // of Run; nil before and after it
 	reading sync.WaitGroup
 }
 
-// Store is a database that the guard serves.
-type Store struct {
-	Name     string // of the server, such as postgres
-	Database string // where the server has several; may be empty
-	// Marks reads all marks. The page shows its error, which must have no secrets.
-	Marks    func(context.Context) ([]marks.Mark, error)
-	Sessions func() []marks.OpenSession // of this guard
-	Refusals func() []guard.Refusals    // by this guard
-}
-
 // New makes the page of a guard, which has a name for people.
 func New(guard string) *Page {
-	return &Page{
-		board:   board{guard: short(guard), started: time.Now()},
-		streams: webpage.NewStreams(),
-	}
+	return &Page{guard: short(guard), started: time.Now(), streams: webpage.NewStreams()}
 }
 
 // Watch adds a store. It returns a function that hears of the store's events, and one that takes the
-// store from the page again.
-func (p *Page) Watch(s Store) (hear func(marks.Event), unwatch func()) {
-	shown := &store{Store: s}
-	r := &reader{store: shown, board: &p.board, opened: make(chan struct{}, 1)}
-	p.mu.Lock()
-	p.readers = append(p.readers, r)
-	if p.running != nil {
-		p.start(r)
+// store from the page again. Without a page (nil) both do nothing.
+func (p *Page) Watch(from guard.Source) (hear func(marks.Event), unwatch func()) {
+	if p == nil {
+		return func(marks.Event) {}, func() {}
 	}
-	p.mu.Unlock()
-	p.board.add(shown)
-	return func(e marks.Event) { p.board.event(shown, e) }, func() {
-		p.board.remove(shown)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.readers = slices.DeleteFunc(p.readers, func(other *reader) bool { return other == r })
-		if r.stop != nil {
-			r.stop()
+	s := &store{Source: from, opened: make(chan struct{}, 1), resources: make(resources)}
+	p.change(func() bool {
+		p.stores = append(p.stores, s)
+		if p.running != nil {
+			p.start(s)
 		}
+		return true
+	})
+	return func(e marks.Event) { p.event(s, e) }, func() {
+		p.change(func() bool {
+			p.stores = slices.DeleteFunc(p.stores, func(other *store) bool { return other == s })
+			if s.stop != nil {
+				s.stop()
+			}
+			return true
+		})
 	}
 }
 
-// start starts a reader. The caller holds the mutex.
-func (p *Page) start(r *reader) {
+// start begins to read the marks of a store. The caller holds the mutex.
+func (p *Page) start(s *store) {
 	ctx, stop := context.WithCancel(p.running)
-	r.stop = stop
+	s.stop = stop
 	p.reading.Go(func() {
 		defer stop()
-		r.run(ctx, p.streams)
+		p.keepReading(ctx, s)
 	})
 }
 
@@ -83,13 +74,13 @@ func (p *Page) start(r *reader) {
 func (p *Page) Run(ctx context.Context) {
 	p.mu.Lock()
 	p.running = ctx
-	for _, r := range p.readers {
-		p.start(r)
+	for _, s := range p.stores {
+		p.start(s)
 	}
 	p.mu.Unlock()
 	<-ctx.Done()
 	p.mu.Lock()
-	p.running = nil // nobody starts a reader any more
+	p.running = nil // nobody starts to read any more
 	p.mu.Unlock()
 	p.streams.Close()
 	p.reading.Wait()
@@ -99,8 +90,11 @@ func (p *Page) Run(ctx context.Context) {
 func (p *Page) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, r := range p.readers {
-		r.wake()
+	for _, s := range p.stores {
+		select {
+		case s.opened <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -109,8 +103,8 @@ func (p *Page) Register(mux *http.ServeMux) {
 	webpage.Register(mux, files, "page.html", "page.js", "stairs.js", "stairs.css")
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
 		p.streams.Serve(w, r, p.wake, func() (any, <-chan struct{}) {
-			changed := p.board.next() // before the state, which then has every earlier change
-			return p.board.state(), changed
+			changed := p.next() // before the state, which then has every earlier change
+			return p.state(), changed
 		})
 	})
 }

@@ -3,8 +3,6 @@ package page
 import (
 	"context"
 	"time"
-
-	"github.com/ringfence/ringfence/internal/webpage"
 )
 
 const (
@@ -13,23 +11,15 @@ const (
 	restFor   = 20               // a pause is at least so many times as long as the read before it
 )
 
-// reader reads the marks of one store while somebody looks at the page.
-type reader struct {
-	store  *store
-	board  *board
-	opened chan struct{} // holds a value after a stream has begun
-	stop   context.CancelFunc
-}
-
-// run runs until ctx ends.
-func (r *reader) run(ctx context.Context, watching *webpage.Streams) {
+// keepReading reads the marks of a store while somebody looks at the page, until ctx ends.
+func (p *Page) keepReading(ctx context.Context, s *store) {
 	for {
 		pause := readPause
-		if watching.Open() > 0 {
-			pause = max(pause, restFor*r.read(ctx))
+		if p.streams.Open() > 0 {
+			pause = max(pause, restFor*p.read(ctx, s))
 		} else {
 			select {
-			case <-r.opened:
+			case <-s.opened:
 				continue
 			case <-ctx.Done():
 				return
@@ -43,26 +33,18 @@ func (r *reader) run(ctx context.Context, watching *webpage.Streams) {
 	}
 }
 
-// read reads the marks and returns how long that took.
-func (r *reader) read(ctx context.Context) time.Duration {
+// read reads the marks of a store and returns how long that took.
+func (p *Page) read(ctx context.Context, s *store) time.Duration {
 	start := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	marks, err := r.store.Marks(bounded)
+	marks, err := s.Marks(bounded)
 	switch {
 	case ctx.Err() != nil: // the guard stops
 	case err != nil:
-		r.board.failed(r.store, err)
+		p.failed(s, err)
 	default:
-		r.board.marks(r.store, marks)
+		p.marks(s, marks)
 	}
 	return time.Since(start)
-}
-
-// wake tells the reader that a stream has begun.
-func (r *reader) wake() {
-	select {
-	case r.opened <- struct{}{}:
-	default:
-	}
 }

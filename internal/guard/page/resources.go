@@ -5,26 +5,20 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
 const (
-	resourcesMost = 50 // resources of a store: those whose marks changed last
-	stepsMost     = 40 // steps of a resource
+	maxResources = 50 // resources of a store: those whose marks changed last
+	maxSteps     = 40 // steps of a resource
 )
 
-// Resource is a row of the page.
+// Resource is a resource with its mark and the last raises, the oldest first. The mark's sessions are
+// those of all guards, when the marks were read last.
 type Resource struct {
-	Store    string         `json:"store"`
-	Database string         `json:"database"`
-	Name     fence.Resource `json:"resource"`
-	Token    fence.Token    `json:"token"`
-	Holder   string         `json:"holder"`
-	Raised   time.Time      `json:"raised_at"`
-	Sessions int            `json:"sessions"` // of all guards, when the marks were read last
-	Steps    []Step         `json:"steps"`    // the last raises, the oldest first
-
-	issuer fence.Issuer
+	guard.Mark
+	Steps []Step `json:"steps"`
 }
 
 // Step is one raise of a mark.
@@ -35,19 +29,19 @@ type Step struct {
 }
 
 // resources holds the resources of a store whose marks changed last.
-type resources struct{ all map[fence.Resource]*Resource }
+type resources map[fence.Resource]*Resource
 
 // raised enters a raise by this guard, and reports whether it is news.
-func (r *resources) raised(c fence.Claim, at time.Time) bool {
+func (r resources) raised(c fence.Claim, at time.Time) bool {
 	return r.step(marks.Mark{
 		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: at,
 	})
 }
 
 // names returns the resources that are here.
-func (r *resources) names() map[fence.Resource]bool {
-	names := make(map[fence.Resource]bool, len(r.all))
-	for name := range r.all {
+func (r resources) names() map[fence.Resource]bool {
+	names := make(map[fence.Resource]bool, len(r))
+	for name := range r {
 		names[name] = true
 	}
 	return names
@@ -56,7 +50,7 @@ func (r *resources) names() map[fence.Resource]bool {
 // worthShowing returns those of all marks that changed last, and those of known resources. It sorts
 // all.
 func worthShowing(all []marks.Mark, known map[fence.Resource]bool) []marks.Mark {
-	some := slices.Clone(latest(all, resourcesMost, func(m marks.Mark) time.Time { return m.Raised },
+	some := slices.Clone(latest(all, maxResources, func(m marks.Mark) time.Time { return m.Raised },
 		func(m marks.Mark) string { return string(m.Resource) }))
 	for _, m := range all[len(some):] {
 		if known[m.Resource] {
@@ -67,10 +61,10 @@ func worthShowing(all []marks.Mark, known map[fence.Resource]bool) []marks.Mark 
 }
 
 // read enters marks as the store has them, and reports whether they are news.
-func (r *resources) read(some []marks.Mark) (news bool) {
+func (r resources) read(some []marks.Mark) (news bool) {
 	for _, m := range some {
 		news = r.step(m) || news
-		if known := r.all[m.Resource]; known != nil && known.Sessions != m.Sessions {
+		if known := r[m.Resource]; known != nil && known.Sessions != m.Sessions {
 			known.Sessions = m.Sessions
 			news = true
 		}
@@ -80,12 +74,12 @@ func (r *resources) read(some []marks.Mark) (news bool) {
 
 // step enters a mark, and reports whether it is news. A read may have begun before a raise, so it
 // takes no token back, unless an operator has adopted the resource for another issuer.
-func (r *resources) step(m marks.Mark) bool {
+func (r resources) step(m marks.Mark) bool {
 	if m.Token == 0 {
 		return false
 	}
-	known := r.all[m.Resource]
-	if known != nil && known.issuer == m.Issuer && m.Token.Compare(known.Token) <= 0 {
+	known := r[m.Resource]
+	if known != nil && known.Issuer == m.Issuer && m.Token.Compare(known.Token) <= 0 {
 		return false
 	}
 	if known == nil {
@@ -93,10 +87,11 @@ func (r *resources) step(m marks.Mark) bool {
 			return false
 		}
 	}
-	known.Token, known.issuer, known.Raised = m.Token, m.Issuer, m.Raised
-	known.Holder = short(m.Holder)
-	if len(known.Steps) >= stepsMost {
-		known.Steps = slices.Delete(known.Steps, 0, len(known.Steps)-stepsMost+1)
+	m.Sessions = known.Sessions // read enters them
+	m.Holder = short(m.Holder)
+	known.Mark.Mark = m
+	if len(known.Steps) >= maxSteps {
+		known.Steps = slices.Delete(known.Steps, 0, len(known.Steps)-maxSteps+1)
 	}
 	known.Steps = append(known.Steps, Step{m.Token, known.Holder, m.Raised})
 	return true
@@ -104,13 +99,10 @@ func (r *resources) step(m marks.Mark) bool {
 
 // room returns a place for a new resource, or nil if all that are there changed later. The one that
 // changed first gives its place up.
-func (r *resources) room(m marks.Mark) *Resource {
-	if r.all == nil {
-		r.all = make(map[fence.Resource]*Resource)
-	}
-	if len(r.all) >= resourcesMost {
+func (r resources) room(m marks.Mark) *Resource {
+	if len(r) >= maxResources {
 		var oldest *Resource
-		for _, other := range r.all {
+		for _, other := range r {
 			if oldest == nil || other.Raised.Before(oldest.Raised) {
 				oldest = other
 			}
@@ -118,9 +110,9 @@ func (r *resources) room(m marks.Mark) *Resource {
 		if m.Raised.Before(oldest.Raised) {
 			return nil
 		}
-		delete(r.all, oldest.Name)
+		delete(r, oldest.Resource)
 	}
-	fresh := &Resource{Name: m.Resource}
-	r.all[m.Resource] = fresh
+	fresh := &Resource{}
+	r[m.Resource] = fresh
 	return fresh
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/webpage"
 )
@@ -172,13 +173,13 @@ func TestAReadThatTakesLongIsFollowedByALongPause(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		p := New("guard-1")
-		p.Watch(Store{Name: "postgres", Marks: func(context.Context) ([]marks.Mark, error) {
+		p.Watch(guard.Source{Marks: func(context.Context) ([]marks.Mark, error) {
 			reads++
 			time.Sleep(time.Second)
 			return nil, nil
 		}})
 		p.streams.Begin("", func() {})
-		p.readers[0].run(ctx, p.streams)
+		p.keepReading(ctx, p.stores[0])
 		if want := 10 * 60 / (restFor + 1); reads < want || reads > want+1 {
 			t.Errorf("%d reads of a second each in ten minutes, want %d", reads, want)
 		}
@@ -205,7 +206,7 @@ func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t)
 		var first net.Conn
-		for i := range webpage.StreamsMost {
+		for i := range webpage.MaxStreams {
 			c := s.ask()
 			if i == 0 {
 				first = c

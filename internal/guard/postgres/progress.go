@@ -124,8 +124,8 @@ func (p *progress) shut(why error) bool {
 	return true
 }
 
-// state returns what the session does.
-func (p *progress) state() string {
+// State returns what the session does.
+func (p *progress) State() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return activity(!p.atRest(), p.status)

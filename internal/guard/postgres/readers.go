@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -38,27 +39,19 @@ func (all *readers) add(r *readOnly, who reader) (remove func()) {
 	}
 }
 
-// rows returns a row of SHOW SESSIONS for each, by database and age.
-func (all *readers) rows() (rows [][]any) {
-	type listed struct {
-		reader
-		state string
-	}
-	var list []listed
+// list returns a row for each, by database and age.
+func (all *readers) list() (rows []guard.Session) {
 	all.mu.Lock()
 	for r, who := range all.all {
-		list = append(list, listed{who, r.state()})
-	}
-	all.mu.Unlock()
-	slices.SortFunc(list, func(a, b listed) int {
-		return cmp.Or(cmp.Compare(a.database, b.database), a.since.Compare(b.since), cmp.Compare(a.pid, b.pid))
-	})
-	for _, l := range list {
-		rows = append(rows, []any{
-			l.database, nil, nil, nil, int64(l.pid), l.client.Address, l.client.User, l.client.Application, l.since,
-			"read-only, " + l.state,
+		rows = append(rows, guard.Session{
+			Place: guard.Place{Database: who.database}, ID: int64(who.pid), Client: who.client,
+			Since: who.since, State: "read-only, " + r.state(),
 		})
 	}
+	all.mu.Unlock()
+	slices.SortFunc(rows, func(a, b guard.Session) int {
+		return cmp.Or(cmp.Compare(a.Database, b.Database), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+	})
 	return rows
 }
 

@@ -37,7 +37,7 @@ var nastyTexts = [][]string{
 		"discard temp", "reset all",
 		"set statement_timeout = 1", "select pg_sleep(0.002)", "reset statement_timeout",
 	},
-	settings: {
+	setters: {
 		"set client_encoding = 'LATIN1'", "set client_encoding = 'UTF8'", "set names 'SQL_ASCII'",
 		"set names 'SJIS'", "select plans('client_encoding', 'LATIN1')",
 		"select set_config('client_encoding', 'UTF8', false)",
@@ -65,7 +65,7 @@ const (
 	ends          // a transaction
 	writes        // without the protection
 	reads         // and what is harmless unless it comes with others
-	settings
+	setters
 	refused
 	parts
 )

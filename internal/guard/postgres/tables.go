@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/console"
 	"github.com/ringfence/ringfence/internal/marks"
 )
@@ -19,57 +20,87 @@ const statementTime = 10 * time.Second
 // statements returns the statements of the console. All of them only read.
 func (p *Protocol) statements() []console.Statement {
 	return []console.Statement{
-		{
-			Name: "fences", Meaning: "the mark of each resource, as the databases have it",
-			Columns: []console.Column{
-				{Name: "database", Type: console.Text}, {Name: "resource", Type: console.Text},
-				{Name: "token", Type: console.Integer}, {Name: "holder", Type: console.Text},
-				{Name: "issuer", Type: console.Text}, {Name: "raised_at", Type: console.Time},
-				{Name: "confirmed", Type: console.Bool}, {Name: "sessions", Type: console.Integer},
-				{Name: "rolled_back", Type: console.Bool},
-			},
-			Rows: p.alone(p.fences),
-		},
-		{
-			Name: "sessions", Meaning: "the sessions of this guard; without a token they only read",
-			Columns: []console.Column{
-				{Name: "database", Type: console.Text}, {Name: "resource", Type: console.Text},
-				{Name: "token", Type: console.Integer}, {Name: "holder", Type: console.Text},
-				{Name: "pid", Type: console.Integer}, {Name: "client", Type: console.Text},
-				{Name: "user", Type: console.Text}, {Name: "application_name", Type: console.Text},
-				{Name: "since", Type: console.Time}, {Name: "state", Type: console.Text},
-			},
-			Rows: p.sessions,
-		},
-		{
-			Name: "refusals", Meaning: "what this guard refused last",
-			Columns: []console.Column{
-				{Name: "at", Type: console.Time},
-				{Name: "database", Type: console.Text}, {Name: "resource", Type: console.Text},
-				{Name: "token", Type: console.Integer}, {Name: "mark", Type: console.Integer},
-				{Name: "reason", Type: console.Text}, {Name: "client", Type: console.Text},
-				{Name: "user", Type: console.Text}, {Name: "application_name", Type: console.Text},
-				{Name: "count", Type: console.Integer},
-			},
-			Rows: p.refusals,
-		},
-		{
-			Name: "elections", Meaning: "who leads now, as the coordinator says",
-			Columns: []console.Column{
-				{Name: "resource", Type: console.Text}, {Name: "token", Type: console.Integer},
-				{Name: "holder", Type: console.Text}, {Name: "issuer", Type: console.Text},
-			},
-			Rows: p.alone(p.elections),
-		},
+		table("fences", "the mark of each resource, as the databases have it", alone(p, p.marks), []column[guard.Mark]{
+			{"database", console.Text, func(m guard.Mark) any { return m.Database }},
+			{"resource", console.Text, func(m guard.Mark) any { return string(m.Resource) }},
+			{"token", console.Integer, func(m guard.Mark) any { return int64(m.Token) }},
+			{"holder", console.Text, func(m guard.Mark) any { return m.Holder }},
+			{"issuer", console.Text, func(m guard.Mark) any { return string(m.Issuer) }},
+			{"raised_at", console.Time, func(m guard.Mark) any { return m.Raised }},
+			{"confirmed", console.Bool, func(m guard.Mark) any { return m.Confirmed }},
+			{"sessions", console.Integer, func(m guard.Mark) any { return int64(m.Sessions) }},
+			{"rolled_back", console.Bool, func(m guard.Mark) any { return m.RolledBack }},
+		}),
+		table("sessions", "the sessions of this guard; without a token they only read", p.sessions, []column[guard.Session]{
+			{"database", console.Text, func(s guard.Session) any { return s.Database }},
+			{"resource", console.Text, func(s guard.Session) any { return known(string(s.Resource)) }},
+			{"token", console.Integer, func(s guard.Session) any { return known(int64(s.Token)) }},
+			{"holder", console.Text, func(s guard.Session) any { return known(s.Holder) }},
+			{"pid", console.Integer, func(s guard.Session) any { return s.ID }},
+			{"client", console.Text, func(s guard.Session) any { return s.Client.Address }},
+			{"user", console.Text, func(s guard.Session) any { return s.Client.User }},
+			{"application_name", console.Text, func(s guard.Session) any { return s.Client.Application }},
+			{"since", console.Time, func(s guard.Session) any { return s.Since }},
+			{"state", console.Text, func(s guard.Session) any { return s.State }},
+		}),
+		table("refusals", "what this guard refused last", p.refusals, []column[guard.Refusal]{
+			{"at", console.Time, func(r guard.Refusal) any { return r.At }},
+			{"database", console.Text, func(r guard.Refusal) any {
+				return cmp.Or(r.Database, p.o.Store.Database())
+			}},
+			{"resource", console.Text, func(r guard.Refusal) any { return string(r.Resource) }},
+			{"token", console.Integer, func(r guard.Refusal) any { return known(int64(r.Token)) }},
+			{"mark", console.Integer, func(r guard.Refusal) any { return known(int64(r.Mark)) }},
+			{"reason", console.Text, func(r guard.Refusal) any { return r.Reason }},
+			{"client", console.Text, func(r guard.Refusal) any { return r.Client.Address }},
+			{"user", console.Text, func(r guard.Refusal) any { return r.Client.User }},
+			{"application_name", console.Text, func(r guard.Refusal) any { return r.Client.Application }},
+			{"count", console.Integer, func(r guard.Refusal) any { return int64(r.Count) }},
+		}),
+		table("elections", "who leads now, as the coordinator says", alone(p, p.elections), []column[guard.Election]{
+			{"resource", console.Text, func(e guard.Election) any { return string(e.Resource) }},
+			{"token", console.Integer, func(e guard.Election) any { return known(int64(e.Token)) }},
+			{"holder", console.Text, func(e guard.Election) any { return e.Holder }},
+			{"issuer", console.Text, func(e guard.Election) any { return string(e.Issuer) }},
+		}),
 	}
 }
 
-// alone runs one such statement of all consoles at a time, so that they keep no more than one
-// control connection busy.
-func (p *Protocol) alone(
-	rows func(context.Context) (console.Rows, error),
-) func(context.Context) (console.Rows, error) {
-	return func(ctx context.Context) (console.Rows, error) {
+// column is a column of a statement that shows rows of type R.
+type column[R any] struct {
+	name string
+	kind console.Type
+	of   func(R) any
+}
+
+// read returns rows to show, and a notice for the client, if there is one.
+type read[R any] func(context.Context) (rows []R, notice string, err error)
+
+// table makes a statement.
+func table[R any](name, meaning string, rows read[R], columns []column[R]) console.Statement {
+	s := console.Statement{Name: name, Meaning: meaning}
+	for _, c := range columns {
+		s.Columns = append(s.Columns, console.Column{Name: c.name, Type: c.kind})
+	}
+	s.Rows = func(ctx context.Context) (console.Rows, error) {
+		all, notice, err := rows(ctx)
+		shown := console.Rows{Notice: notice}
+		for _, row := range all {
+			var values []any
+			for _, c := range columns {
+				values = append(values, c.of(row))
+			}
+			shown.Values = append(shown.Values, values)
+		}
+		return shown, err
+	}
+	return s
+}
+
+// alone runs one such read of all consoles at a time, so that they keep no more than one control
+// connection busy.
+func alone[R any](p *Protocol, rows read[R]) read[R] {
+	return func(ctx context.Context) ([]R, string, error) {
 		ctx, cancel := context.WithTimeout(ctx, statementTime)
 		defer cancel()
 		select {
@@ -77,28 +108,23 @@ func (p *Protocol) alone(
 			defer func() { <-p.asking }()
 			return rows(ctx)
 		case <-ctx.Done():
-			return console.Rows{}, fmt.Errorf("other statements of the console take too long: %w",
-				context.Cause(ctx))
+			return nil, "", fmt.Errorf("other statements of the console take too long: %w", context.Cause(ctx))
 		}
 	}
 }
 
-func (p *Protocol) fences(ctx context.Context) (rows console.Rows, err error) {
-	err = p.eachMark(ctx, func(database string, m marks.Mark) {
-		rows.Values = append(rows.Values, []any{
-			database, string(m.Resource), int64(m.Token), m.Holder, string(m.Issuer),
-			m.Raised, m.Confirmed, int64(m.Sessions), m.RolledBack,
-		})
-	})
-	if err != nil && len(rows.Values) > 0 { // those of the other databases are of use
-		rows.Notice, err = err.Error(), nil
+// known returns a value, or NULL for what is not known.
+func known[T comparable](value T) any {
+	var unknown T
+	if value == unknown {
+		return nil
 	}
-	return rows, err
+	return value
 }
 
-// eachMark calls each with the marks of all open databases. Its error names those that cannot be
-// read.
-func (p *Protocol) eachMark(ctx context.Context, each func(database string, m marks.Mark)) error {
+// marks reads the marks of all open databases. If it has read some, the notice names the databases that
+// cannot be read.
+func (p *Protocol) marks(ctx context.Context) (rows []guard.Mark, notice string, err error) {
 	open, release := p.databases.hold()
 	defer release()
 	var failed []error
@@ -108,54 +134,37 @@ func (p *Protocol) eachMark(ctx context.Context, each func(database string, m ma
 			failed = append(failed, fmt.Errorf("the marks of database %s cannot be read: %w", d.name, err))
 		}
 		for _, m := range all {
-			each(d.name, m)
+			rows = append(rows, guard.Mark{Place: p.in(d.name), Mark: m})
 		}
 	}
-	return errors.Join(failed...)
+	if err = errors.Join(failed...); err != nil && len(rows) > 0 {
+		return rows, err.Error(), nil
+	}
+	return rows, "", err
 }
 
-func (p *Protocol) sessions(context.Context) (rows console.Rows, err error) {
+func (p *Protocol) in(database string) guard.Place {
+	return guard.Place{Store: p.o.Name, Database: database}
+}
+
+func (p *Protocol) sessions(context.Context) (rows []guard.Session, notice string, err error) {
 	open, release := p.databases.hold()
 	defer release()
 	for _, d := range open {
-		for _, s := range d.Admission.Sessions() {
-			state := ""
-			if relayed, ok := s.Relayed.(*progress); ok {
-				state = relayed.state()
-			}
-			rows.Values = append(rows.Values, []any{
-				d.name, string(s.Claim.Resource), int64(s.Claim.Token), s.Claim.Holder,
-				s.Session.ID, s.Client.Address, s.Client.User, s.Client.Application, s.Since, state,
-			})
-		}
+		rows = append(rows, guard.SessionsIn(p.in(d.name), d.Admission.Sessions())...)
 	}
-	rows.Values = append(rows.Values, p.readers.rows()...)
-	return rows, nil
+	return append(rows, p.readers.list()...), "", nil
 }
 
-func (p *Protocol) refusals(context.Context) (rows console.Rows, err error) {
+func (p *Protocol) refusals(context.Context) (rows []guard.Refusal, notice string, err error) {
 	if p.o.Audit == nil {
-		return rows, nil
+		return nil, "", nil
 	}
-	for _, r := range p.o.Audit.Refusals() {
-		rows.Values = append(rows.Values, []any{
-			r.At, cmp.Or(r.Database, p.o.Store.Database()), string(r.Claim.Resource), known(r.Claim.Token),
-			known(r.Mark), r.Reason, r.Client.Address, r.Client.User, r.Client.Application, int64(r.Count),
-		})
-	}
-	return rows, nil
+	return p.o.Audit.Refusals(), "", nil
 }
 
-// known returns a token, or NULL if there is none.
-func known(t fence.Token) any {
-	if t == 0 {
-		return nil
-	}
-	return int64(t)
-}
-
-// electionsMost is for how many resources the coordinator is asked at a time.
-const electionsMost = 1000
+// maxElections is for how many resources the coordinator is asked at a time.
+const maxElections = 1000
 
 // electing is an authority that asks a coordinator.
 type electing interface {
@@ -169,42 +178,36 @@ var (
 
 // elections asks the coordinator for the leaders of the resources that have a mark, and of those that
 // the guard is configured for.
-func (p *Protocol) elections(ctx context.Context) (rows console.Rows, err error) {
+func (p *Protocol) elections(ctx context.Context) (rows []guard.Election, notice string, err error) {
 	coordinator, ok := p.o.Admission.Authority.(electing)
 	if !ok {
-		rows.Notice = "this guard has no coordinator (GUARD_COORDINATOR)"
-		return rows, nil
+		return nil, "this guard has no coordinator (GUARD_COORDINATOR)", nil
 	}
-	resources, err := p.knownResources(ctx)
-	if err != nil {
-		if len(resources) == 0 {
-			return rows, err
-		}
-		rows.Notice = err.Error()
+	all, notice, err := p.marks(ctx)
+	resources := slices.Clone(p.o.Resources)
+	for _, m := range all {
+		resources = append(resources, m.Resource)
 	}
+	slices.Sort(resources)
+	resources = slices.Compact(resources)
 	if len(resources) == 0 {
-		return rows, nil
+		return nil, "", err
 	}
-	if n := len(resources); n > electionsMost {
-		rows.Notice = fmt.Sprintf("the first %d of %d resources", electionsMost, n)
-		resources = resources[:electionsMost]
+	if err != nil {
+		notice = err.Error()
+	}
+	if n := len(resources); n > maxElections {
+		notice = fmt.Sprintf("the first %d of %d resources", maxElections, n)
+		resources = resources[:maxElections]
 	}
 	issuer, leaders, err := coordinator.Leaders(ctx, resources...)
 	if err != nil {
-		return rows, fmt.Errorf("the coordinator did not answer: %w", err)
+		return nil, notice, fmt.Errorf("the coordinator did not answer: %w", err)
 	}
 	for i, leader := range leaders {
-		rows.Values = append(rows.Values, []any{
-			string(resources[i]), known(leader.Token), leader.Holder, string(issuer),
+		rows = append(rows, guard.Election{
+			Resource: resources[i], Token: leader.Token, Holder: leader.Holder, Issuer: issuer,
 		})
 	}
-	return rows, nil
-}
-
-// knownResources lists, sorted, the resources that have a mark or are in the settings.
-func (p *Protocol) knownResources(ctx context.Context) ([]fence.Resource, error) {
-	resources := slices.Clone(p.o.Resources)
-	err := p.eachMark(ctx, func(_ string, m marks.Mark) { resources = append(resources, m.Resource) })
-	slices.Sort(resources)
-	return slices.Compact(resources), err
+	return rows, notice, nil
 }

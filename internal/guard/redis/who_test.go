@@ -35,7 +35,7 @@ func TestARefusalNamesTheClient(t *testing.T) {
 			Address: r.conn.LocalAddr().String(), User: test.user, Application: test.application,
 		}
 		got := g.audit.Refusals()
-		if len(got) == 0 || got[0].Client != want || got[0].Claim.Holder != want.Address {
+		if len(got) == 0 || got[0].Client != want || got[0].Holder != want.Address {
 			t.Errorf("%q: %+v, want the client %+v", test.commands, got, want)
 		}
 	}

@@ -67,7 +67,7 @@ func (s *Store) encrypt(ctx context.Context, plain net.Conn, config *tls.Config)
 			return nil, errors.New("the server has none: set ssl = on there, or sslmode=disable in the guard's URL")
 		}
 	}
-	encrypted := tls.Client(tlsconfig.NewBelow(plain, nil), config)
+	encrypted := tls.Client(tlsconfig.NewTransport(plain, nil), config)
 	return encrypted, encrypted.HandshakeContext(ctx)
 }
 

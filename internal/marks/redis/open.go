@@ -92,7 +92,7 @@ func (o Options) dialer(opt *driver.Options) func(ctx context.Context, network, 
 		if err != nil {
 			return nil, err
 		}
-		encrypted := tls.Client(tlsconfig.NewBelow(conn, nil), opt.TLSConfig)
+		encrypted := tls.Client(tlsconfig.NewTransport(conn, nil), opt.TLSConfig)
 		if err := encrypted.HandshakeContext(ctx); err != nil {
 			_ = conn.Close()
 			return nil, err

@@ -38,14 +38,14 @@ function tables() {
   ]), 'No term has raised a mark yet.');
   byId('refusals-note').textContent = 'by this guard; equal ones are one row';
   fill('refusals', state.refusals.map((r) => [
-    since(r.at), [r.client || 'several clients'], [named(r)], [token(r.token), 'n'], [token(r.mark), 'n'],
-    [r.reason.replaceAll('_', ' '), 'why', r.message], [r.times, 'n'],
+    since(r.at), [r.holder || 'several clients'], [named(r)], [token(r.token), 'n'], [token(r.mark), 'n'],
+    [r.reason.replaceAll('_', ' '), 'why', r.message], [r.count, 'n'],
   ]), 'None since this guard was started.');
   byId('sessions-note').textContent = state.open > state.sessions.length
     ? `${state.sessions.length} of ${plural(state.open, 'session')} of this guard`
     : `${plural(state.open, 'session')} of this guard`;
   fill('sessions', state.sessions.map((s) => [
-    [s.client], [named(s)], [s.token, 'n'], since(s.since),
+    [s.holder], [named(s)], [s.token, 'n'], since(s.since),
   ]), 'None.');
 }
 

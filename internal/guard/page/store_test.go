@@ -26,16 +26,16 @@ func fresh() (p *Page, postgres, redis func(marks.Event)) {
 }
 
 // of returns the store with a name.
-func (b *board) of(name string) *store {
-	i := slices.IndexFunc(b.stores, func(s *store) bool { return s.Name == name })
-	return b.stores[i]
+func (p *Page) of(name string) *store {
+	i := slices.IndexFunc(p.stores, func(s *store) bool { return s.Store == name })
+	return p.stores[i]
 }
 
 // empty is a store without sessions and refusals.
-func empty(name string) Store {
-	return Store{
-		Name: name, Sessions: func() []marks.OpenSession { return nil },
-		Refusals: func() []guard.Refusals { return nil },
+func empty(name string) guard.Source {
+	return guard.Source{
+		Place: guard.Place{Store: name}, Sessions: func() []marks.OpenSession { return nil },
+		Refusals: func() []guard.Refusal { return nil },
 	}
 }
 
@@ -68,17 +68,19 @@ func TestTheStateHoldsWhatHappened(t *testing.T) {
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)}) // confirmed after a restart
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
 	redis(marks.Event{Kind: marks.Raised, Claim: claim("orders", 7)})
-	p.board.of("postgres").Sessions = func() []marks.OpenSession {
+	p.of("postgres").Sessions = func() []marks.OpenSession {
 		return []marks.OpenSession{session(claim("orders", 9), 1), session(claim("orders", 9), 2)}
 	}
-	p.board.of("redis").Refusals = func() []guard.Refusals {
-		return []guard.Refusals{{Claim: claim("orders", 5), Mark: 7, Reason: "stale", At: start, Count: 3}}
+	p.of("redis").Refusals = func() []guard.Refusal {
+		return []guard.Refusal{{
+			Resource: "orders", Token: 5, Holder: "host-a", Mark: 7, Reason: "stale", At: start, Count: 3,
+		}}
 	}
-	p.board.of("postgres").Refusals = func() []guard.Refusals {
-		return []guard.Refusals{{Reason: "error", At: start.Add(time.Second), Count: 1}}
+	p.of("postgres").Refusals = func() []guard.Refusal {
+		return []guard.Refusal{{Reason: "error", At: start.Add(time.Second), Count: 1}}
 	}
 
-	s := p.board.state()
+	s := p.state()
 	if len(s.Resources) != 2 || s.Resources[0].Store != "redis" || s.Resources[0].Token != 7 {
 		t.Fatalf("resources: %+v", s.Resources)
 	}
@@ -86,12 +88,12 @@ func TestTheStateHoldsWhatHappened(t *testing.T) {
 		t.Errorf("steps: %+v", steps)
 	}
 	if s.Open != 2 || len(s.Sessions) != 2 || s.Sessions[0].Token != 9 ||
-		s.Sessions[0].Client != "host-a" {
+		s.Sessions[0].Holder != "host-a" {
 		t.Errorf("%d sessions: %+v", s.Open, s.Sessions)
 	}
 	if len(s.Refusals) != 2 || s.Refusals[1].Mark != 7 || s.Refusals[1].Token != 5 ||
-		s.Refusals[1].Reason != "stale" || s.Refusals[1].Client != "host-a" ||
-		s.Refusals[1].Times != 3 || s.Refusals[0].Reason != "error" {
+		s.Refusals[1].Reason != "stale" || s.Refusals[1].Holder != "host-a" ||
+		s.Refusals[1].Count != 3 || s.Refusals[0].Reason != "error" {
 		t.Errorf("refusals: %+v", s.Refusals)
 	}
 	text, err := json.Marshal(s)
@@ -107,28 +109,29 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 	p, postgres, _ := fresh()
 	long := strings.Repeat("é", 600)
 	var sessions []marks.OpenSession
-	var refusals []guard.Refusals
+	var refusals []guard.Refusal
 	for i := range 5000 {
 		c := claim(fence.Resource(fmt.Sprintf("invented_%d", i)), fence.Token(i+1))
 		c.Holder = long
 		postgres(marks.Event{Kind: marks.Raised, Claim: c})
 		sessions = append(sessions, session(c, i))
-		refusals = append(refusals, guard.Refusals{Claim: c, Text: long, Mark: 7, Reason: "stale", Count: 1})
+		refusals = append(refusals, guard.Refusal{
+			Resource: c.Resource, Token: c.Token, Holder: c.Holder, Message: long, Mark: 7, Reason: "stale", Count: 1,
+		})
 		orders := c
 		orders.Resource = "orders"
 		postgres(marks.Event{Kind: marks.Raised, Claim: orders})
 	}
-	b := &p.board
-	b.of("postgres").Sessions = func() []marks.OpenSession { return sessions }
-	b.of("postgres").Refusals = func() []guard.Refusals { return refusals }
-	one := b.of("postgres").resources.all
-	if len(one) != resourcesMost || len(one["orders"].Steps) != stepsMost {
+	p.of("postgres").Sessions = func() []marks.OpenSession { return sessions }
+	p.of("postgres").Refusals = func() []guard.Refusal { return refusals }
+	one := p.of("postgres").resources
+	if len(one) != maxResources || len(one["orders"].Steps) != maxSteps {
 		t.Errorf("%d resources, %d steps", len(one), len(one["orders"].Steps))
 	}
-	s := b.state()
-	if s.Open != 5000 || len(s.Sessions) != sessionsShown || s.Sessions[0].Token != 5000 ||
-		len(s.Refusals) != refusalsShown || s.Resources[0].Name != "orders" ||
-		s.Resources[0].Steps[stepsMost-1].Token != 5000 {
+	s := p.state()
+	if s.Open != 5000 || len(s.Sessions) != maxSessions || s.Sessions[0].Token != 5000 ||
+		len(s.Refusals) != maxRefusals || s.Resources[0].Resource != "orders" ||
+		s.Resources[0].Steps[maxSteps-1].Token != 5000 {
 		t.Errorf("%d sessions open, %d shown, %d refusals, %+v", s.Open, len(s.Sessions), len(s.Refusals),
 			s.Resources[0])
 	}
@@ -140,19 +143,19 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	p, _, _ := fresh()
 	all := many(10_000)
-	p.board.marks(p.board.of("postgres"), slices.Clone(all))
-	s := p.board.state()
+	p.marks(p.of("postgres"), slices.Clone(all))
+	s := p.state()
 	if s.Stores[0].Marks != 10_000 || s.Stores[0].Sessions != 20_000 ||
-		len(s.Resources) != resourcesMost || s.Resources[0].Name != "r_9999" ||
-		s.Resources[resourcesMost-1].Name != "r_9950" || s.Resources[0].Sessions != 2 {
+		len(s.Resources) != maxResources || s.Resources[0].Resource != "r_9999" ||
+		s.Resources[maxResources-1].Resource != "r_9950" || s.Resources[0].Sessions != 2 {
 		t.Errorf("%+v, %d resources, the first %+v", s.Stores[0], len(s.Resources), s.Resources[0])
 	}
 	all[3].Token, all[3].Raised = 77_777, start.Add(24*time.Hour) // by another guard
 	all[9_999].Sessions = 5
-	p.board.marks(p.board.of("postgres"), all)
-	s = p.board.state()
-	if s.Resources[0].Name != "r_3" || s.Resources[1].Sessions != 5 ||
-		len(s.Resources) != resourcesMost {
+	p.marks(p.of("postgres"), all)
+	s = p.state()
+	if s.Resources[0].Resource != "r_3" || s.Resources[1].Sessions != 5 ||
+		len(s.Resources) != maxResources {
 		t.Errorf("%d resources: %+v", len(s.Resources), s.Resources[:2])
 	}
 }
@@ -162,13 +165,13 @@ func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
 	p, postgres, _ := fresh()
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
 	old := marks.Mark{Resource: "orders", Token: 5, Issuer: "zk:one", Raised: start, Sessions: 3}
-	p.board.marks(p.board.of("postgres"), []marks.Mark{old})
-	if r := p.board.state().Resources[0]; r.Token != 9 || len(r.Steps) != 1 || r.Sessions != 3 {
+	p.marks(p.of("postgres"), []marks.Mark{old})
+	if r := p.state().Resources[0]; r.Token != 9 || len(r.Steps) != 1 || r.Sessions != 3 {
 		t.Errorf("after a late read: %+v", r)
 	}
 	old.Issuer = "zk:two"
-	p.board.marks(p.board.of("postgres"), []marks.Mark{old})
-	if r := p.board.state().Resources[0]; r.Token != 5 || len(r.Steps) != 2 {
+	p.marks(p.of("postgres"), []marks.Mark{old})
+	if r := p.state().Resources[0]; r.Token != 5 || len(r.Steps) != 2 {
 		t.Errorf("after an adoption: %+v", r)
 	}
 }
@@ -176,7 +179,7 @@ func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
 func TestStreamsAreWokenByNewsOnly(t *testing.T) {
 	p, postgres, _ := fresh()
 	woken := func(do func()) bool {
-		next := p.board.next()
+		next := p.next()
 		do()
 		select {
 		case <-next:
@@ -190,12 +193,12 @@ func TestStreamsAreWokenByNewsOnly(t *testing.T) {
 		do   func()
 		news bool
 	}{
-		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, true},
-		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, false},
-		{func() { p.board.failed(p.board.of("postgres"), failure) }, true},
-		{func() { p.board.failed(p.board.of("postgres"), failure) }, false},
-		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, true},
-		{func() { p.board.marks(p.board.of("postgres"), many(2)) }, true},
+		{func() { p.marks(p.of("postgres"), many(3)) }, true},
+		{func() { p.marks(p.of("postgres"), many(3)) }, false},
+		{func() { p.failed(p.of("postgres"), failure) }, true},
+		{func() { p.failed(p.of("postgres"), failure) }, false},
+		{func() { p.marks(p.of("postgres"), many(3)) }, true},
+		{func() { p.marks(p.of("postgres"), many(2)) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)}) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Opened, Claim: claim("orders", 5)}) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Closed, Claim: claim("orders", 5)}) }, true},

@@ -1,0 +1,203 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/guard"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/settings"
+)
+
+// Settings are those of one Postgres server, with what a guard does by them. Their names begin with
+// GUARD_POSTGRES_ or, for the server archive, GUARD_POSTGRES_ARCHIVE_.
+type Settings struct {
+	guard.Endpoints
+	Admin         settings.URL `env:"ADMIN"`
+	Databases     []string     `env:"DATABASES"`
+	MaxDatabases  int          `env:"MAX_DATABASES" envDefault:"20"`
+	Leaders       []string     `env:"LEADERS"`
+	Operators     []string     `env:"OPERATORS"`
+	AllowPrepared bool         `env:"ALLOW_PREPARED" envDefault:"false"`
+}
+
+var _ guard.Databases = (*Settings)(nil)
+
+// Texts implements settings.Described.
+func (*Settings) Texts() settings.Texts { return texts }
+
+var texts = settings.Texts{
+	"LISTEN": {Meaning: `
+		address to listen on for Postgres clients, such as :6432, or unix:/dir/.s.PGSQL.6432,
+		a socket with mode 0666 that is removed at exit; or systemd:name, a socket that a .socket
+		unit with FileDescriptorName=name passes. Unset: no Postgres`},
+	"UPSTREAM": {Meaning: `
+		URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
+		guard's control connections use it, also for the other databases of the server; clients'
+		logins are relayed to the same host.
+		sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`},
+	"ADMIN": {
+		Default: "GUARD_POSTGRES_UPSTREAM",
+		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",
+	},
+	"DATABASES": {Meaning: `
+		comma-separated databases of the server that clients may ask for, and that guard install
+		prepares. Unset: clients may ask for any, and guard install prepares the one of
+		GUARD_POSTGRES_UPSTREAM`},
+	"MAX_DATABASES": {Meaning: `
+		how many databases of the server the guard serves at once. Each takes up to five
+		connections of the guard's own, two while little happens. One without a client for five
+		minutes is closed, earlier if another one needs the room`},
+	"LEADERS": {Meaning: `
+		comma-separated roles of programs that keep checkpoints of tasks in the database;
+		guard install grants them the privileges. Used by guard install only`},
+	"OPERATORS": {Meaning: `
+		comma-separated roles that may use the console, besides the guard's own: they log in
+		to the guard's port with the database ringfence and without a token, as with
+		psql -p 6432 -d ringfence -c 'show help'`},
+	"ALLOW_PREPARED": {Meaning: `
+		serve although max_prepared_transactions is above 0. A prepared transaction outlives
+		its session, so one of a deposed leader could still be committed`},
+}
+
+// URLs implements guard.Upstream.
+func (s *Settings) URLs() []settings.URL { return []settings.URL{s.Upstream, s.Admin} }
+
+// Check implements guard.Upstream.
+func (s *Settings) Check(prefix string) (problems []error) {
+	for name, url := range map[string]settings.URL{"UPSTREAM": s.Upstream, "ADMIN": s.Admin} {
+		if err := url.CheckScheme(prefix+name, "postgres", "postgresql"); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	check := func(name, what string, all []string) {
+		for i, one := range all {
+			if strings.TrimSpace(one) != one || one == "" {
+				problems = append(problems, fmt.Errorf("%s%s: %s %d is %q: separate the names by a comma and nothing else",
+					prefix, name, what, i+1, one))
+			}
+		}
+	}
+	check("DATABASES", "database", s.Databases)
+	check("LEADERS", "role", s.Leaders)
+	check("OPERATORS", "role", s.Operators)
+	if s.MaxDatabases <= 0 {
+		problems = append(problems, fmt.Errorf("%sMAX_DATABASES is %d: it must be above 0", prefix, s.MaxDatabases))
+	}
+	return problems
+}
+
+// AdminURL returns the URL of a role that may create the schema.
+func (s *Settings) AdminURL() string { return cmp.Or(s.Admin, s.Upstream).Reveal() }
+
+// Database implements guard.Upstream.
+func (s *Settings) Database() string {
+	name, _ := pgstore.DatabaseOf(s.Upstream.Reveal())
+	return name
+}
+
+// Home implements guard.Databases: it is the database of the URL, unless the guard may not serve it.
+func (s *Settings) Home() guard.Upstream {
+	if len(s.Databases) == 0 || slices.Contains(s.Databases, s.Database()) {
+		return s
+	}
+	return s.In(s.Databases[0])
+}
+
+// In implements guard.Databases.
+func (s *Settings) In(database string) guard.Upstream {
+	if database == s.Database() {
+		return s
+	}
+	own := *s
+	own.Upstream = settings.URL(pgstore.ForDatabase(s.Upstream.Reveal(), database))
+	own.Admin = settings.URL(pgstore.ForDatabase(s.AdminURL(), database))
+	return &own
+}
+
+// Named implements guard.Databases.
+func (s *Settings) Named() []string { return s.Databases }
+
+// All implements guard.Databases.
+func (s *Settings) All(ctx context.Context) ([]string, error) {
+	return pgstore.Databases(ctx, s.AdminURL())
+}
+
+// Installed implements guard.Databases.
+func (s *Settings) Installed(ctx context.Context) (found []string, err error) {
+	names, err := pgstore.Databases(ctx, s.Upstream.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		_, url := s.In(name).Addresses()
+		installed, err := pgstore.Installed(ctx, url.Reveal())
+		if installed || err != nil && !letsNobodyIn(err) {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// letsNobodyIn reports whether a database refuses the role, or is no longer there.
+func letsNobodyIn(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(pg.Code, "28") || slices.Contains([]string{"42501", "3D000", "55000"}, pg.Code))
+}
+
+// Open implements guard.Upstream.
+func (s *Settings) Open(_ context.Context, c guard.Common, replaced func()) (guard.Store, error) {
+	return pgstore.Open(s.Upstream.Reveal(), pgstore.Options{
+		AllowPrepared: s.AllowPrepared, Timeouts: c.Timeouts, Replaced: replaced,
+	})
+}
+
+// Serve implements guard.Upstream.
+func (s *Settings) Serve(with guard.Service) guard.Protocol {
+	store := with.Store.(*pgstore.Store)
+	return New(Options{
+		Name: with.Name, Store: store, Admission: with.Admission,
+		LoginTimeout: with.LoginTimeout, IdleTimeout: with.IdleTimeout, Resources: with.Resources,
+		TLS: with.TLS, ReadOnly: with.ReadOnly,
+		Audit: with.Audit, Operators: append([]string{store.Role()}, s.Operators...),
+		Databases: s.Databases, MaxDatabases: s.MaxDatabases,
+		Another: func(name string) (*Database, error) {
+			other, err := with.Another(name)
+			if err != nil {
+				return nil, err
+			}
+			return &Database{
+				Store: other.Store.(*pgstore.Store), Admission: other.Admission, Closing: other.Closing,
+			}, nil
+		},
+	})
+}
+
+// OpenAuthorizer implements guard.Upstream.
+func (s *Settings) OpenAuthorizer(ctx context.Context, _ guard.Common) (guard.Authorizer, error) {
+	return pgstore.OpenAuthorizer(ctx, s.AdminURL())
+}
+
+// Install implements guard.Upstream.
+func (s *Settings) Install(ctx context.Context) error {
+	role, err := pgstore.Role(s.Upstream.Reveal())
+	if err != nil {
+		return err
+	}
+	return pgstore.Install(ctx, s.AdminURL(), role, s.Leaders...)
+}
+
+// Script implements guard.Upstream.
+func (s *Settings) Script() (string, error) {
+	role, err := pgstore.Role(s.Upstream.Reveal())
+	if err != nil {
+		return "", err
+	}
+	return pgstore.InstallSQL(role, s.Leaders...)
+}

@@ -1,0 +1,81 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/guard"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/settings"
+)
+
+// Settings are those of one Redis server, with what a guard does by them. Their names begin with
+// GUARD_REDIS_ or, for the server cache, GUARD_REDIS_CACHE_.
+type Settings struct {
+	guard.Endpoints
+	IdleTimeout time.Duration `env:"IDLE_TIMEOUT" envDefault:"5m"`
+}
+
+var _ guard.Upstream = (*Settings)(nil)
+
+// Texts implements settings.Described.
+func (*Settings) Texts() settings.Texts { return texts }
+
+var texts = settings.Texts{
+	"LISTEN": {Meaning: `
+		address to listen on for Redis clients, such as :7379, unix:/path or systemd:name. Unset: no
+		Redis`},
+	"UPSTREAM": {Meaning: `
+		URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
+		TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
+		Marks are in database 0, whatever number the URL names, since sessions can select any`},
+	"IDLE_TIMEOUT": {Meaning: `
+		how long a Redis client without a token may be idle. Each command restarts it`},
+}
+
+// URLs implements guard.Upstream.
+func (s *Settings) URLs() []settings.URL { return []settings.URL{s.Upstream} }
+
+// Check implements guard.Upstream.
+func (s *Settings) Check(prefix string) (problems []error) {
+	if err := s.Upstream.CheckScheme(prefix+"UPSTREAM", "redis", "rediss"); err != nil {
+		problems = append(problems, err)
+	}
+	if s.IdleTimeout <= 0 {
+		problems = append(problems, fmt.Errorf("%sIDLE_TIMEOUT is %s: it must be above 0", prefix, s.IdleTimeout))
+	}
+	return problems
+}
+
+// Database implements guard.Upstream: a server is one store.
+func (s *Settings) Database() string { return "" }
+
+// Open implements guard.Upstream. When Redis has lost a mark, only a coordinator knows the leader.
+func (s *Settings) Open(ctx context.Context, c guard.Common, _ func()) (guard.Store, error) {
+	return redisstore.Open(ctx, s.Upstream.Reveal(), redisstore.Options{
+		Coordinated: c.Coordinated, Timeouts: c.Timeouts,
+	})
+}
+
+// Serve implements guard.Upstream.
+func (s *Settings) Serve(with guard.Service) guard.Protocol {
+	return New(Options{
+		Name: with.Name, Store: with.Store.(*redisstore.Store), Admission: with.Admission,
+		LoginTimeout: with.LoginTimeout, IdleTimeout: s.IdleTimeout, SessionIdleTimeout: with.IdleTimeout,
+		Resources: with.Resources, TLS: with.TLS, ReadOnly: with.ReadOnly,
+	})
+}
+
+// OpenAuthorizer implements guard.Upstream.
+func (s *Settings) OpenAuthorizer(ctx context.Context, c guard.Common) (guard.Authorizer, error) {
+	return redisstore.Open(ctx, s.Upstream.Reveal(), redisstore.Options{Timeouts: c.Timeouts})
+}
+
+// Install implements guard.Upstream.
+func (s *Settings) Install(ctx context.Context) error {
+	return redisstore.Install(ctx, s.Upstream.Reveal())
+}
+
+// Script implements guard.Upstream.
+func (s *Settings) Script() (string, error) { return redisstore.InstallText(s.Upstream.Reveal()) }

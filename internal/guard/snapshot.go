@@ -1,0 +1,81 @@
+package guard
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// The rows that a guard shows of its stores. The status page sends them as JSON, the console makes a
+// row of each, guard status prints marks; none of them collects anything besides. What is not for
+// everybody who may open the page has no name in JSON.
+
+// Place is the store of a row.
+type Place struct {
+	Store    string `json:"store"`    // the server, such as postgres/archive
+	Database string `json:"database"` // "" where the server has only one
+}
+
+// Mark is a mark in a store.
+type Mark struct {
+	Place
+	marks.Mark
+}
+
+// Session is a session of this guard, under one of its claims; without a token, if it has none.
+type Session struct {
+	Place
+	Resource fence.Resource `json:"resource"`
+	Token    fence.Token    `json:"token"`
+	Holder   string         `json:"holder"`
+	ID       int64          `json:"-"` // as the database has it
+	Client   marks.Client   `json:"-"`
+	Since    time.Time      `json:"since"`
+	State    string         `json:"-"` // in the words of the database; "" if the guard does not know
+}
+
+// Refusal is the refusals of one client by this guard, under one token and for one reason.
+type Refusal struct {
+	Place                   // the database as the client named it
+	Resource fence.Resource `json:"resource"`
+	Token    fence.Token    `json:"token"` // 0: none was claimed
+	Holder   string         `json:"holder"`
+	Client   marks.Client   `json:"-"`
+	Mark     fence.Token    `json:"mark"`    // 0: not known
+	Reason   string         `json:"reason"`  // in one word; "error" if the error is no refusal
+	Message  string         `json:"message"` // what the client was told; "" if the error is no refusal
+	At       time.Time      `json:"at"`      // when the last one was
+	Count    int            `json:"count"`
+}
+
+// Election is who leads a resource, as the coordinator says. Without a leader the token is 0.
+type Election struct {
+	Resource fence.Resource
+	Token    fence.Token
+	Holder   string
+	Issuer   fence.Issuer
+}
+
+// Source is an open store, from which rows are made.
+type Source struct {
+	Place
+	Marks    func(context.Context) ([]marks.Mark, error) // reads all; its error has no secrets
+	Sessions func() []marks.OpenSession                  // of this guard
+	Refusals func() []Refusal                            // by this guard; may be nil
+}
+
+// SessionsIn returns the rows of sessions in a store.
+func SessionsIn(p Place, open []marks.OpenSession) (rows []Session) {
+	for _, s := range open {
+		state := ""
+		if relayed, ok := s.Relayed.(interface{ State() string }); ok {
+			state = relayed.State()
+		}
+		rows = append(rows, Session{
+			p, s.Claim.Resource, s.Claim.Token, s.Claim.Holder, s.Session.ID, s.Client, s.Since, state,
+		})
+	}
+	return rows
+}
