@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", "internal/relay", prom},
 	"internal/guard/console":   {pgwire},
 	"internal/guard/postgres": {"internal/backoff", "internal/refusal", "fence", "internal/marks",
-		"internal/marks/postgres", "internal/guard", "internal/guard/console", "internal/relay", pgwire},
+		"internal/marks/postgres", "internal/guard", "internal/guard/console", "internal/pglex", "internal/relay", pgwire},
 	"internal/guard/redis": {"internal/refusal", "fence", "internal/marks", "internal/marks/redis",
 		"internal/guard", "internal/relay"},
 
@@ -138,7 +138,8 @@ var allowed = map[string][]string{
 	"internal/claims":     {"fence"},
 	"internal/hostlist":   {},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
-	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
+	"internal/taskfile":   {"fence", "checkpoint", "internal/pglex", "internal/settings", "go.yaml.in/yaml/v4"},
+	"internal/pglex":      {},
 	"internal/succession": {},
 	"internal/imports":    {},
 	"internal/docs":       {},

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/pglex"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/internal/relay"
 )
@@ -73,7 +74,7 @@ func fold(r rune) rune {
 	if r == '-' {
 		return '_'
 	}
-	return lowerASCII(r)
+	return pglex.Lower(r)
 }
 
 // checkReadOnly refuses a session that cannot be kept from writing.
