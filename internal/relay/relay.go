@@ -104,10 +104,6 @@ func (r *Relay) Activity() (n uint64, idle bool) {
 // Wait returns when both directions have stopped.
 func (r *Relay) Wait() End {
 	first, second := <-r.ends, <-r.ends
-	return r.end(first, second)
-}
-
-func (r *Relay) end(first, second End) End {
 	defer r.unhook() // or it might change the deadlines that the caller sets next
 	r.done()
 	var c *crash

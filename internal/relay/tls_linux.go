@@ -96,28 +96,15 @@ func (e *encrypted) look(b []byte, f *flow) (n int, dry bool, err error) {
 	return n, dry, err
 }
 
-// Read implements net.Conn.
 func (e *encrypted) Read(b []byte) (int, error) {
-	e.lookAnew()
+	e.turn.Lock()
+	e.emptied = false // a flow may have got the event
+	e.turn.Unlock()
 	return read(e, b)
 }
 
-func (e *encrypted) readInto(b *buffer) (int, error) {
-	e.lookAnew()
-	return readInto(e, b)
-}
-
-// lookAnew is for a reader that has seen no event, because a flow got those before.
-func (e *encrypted) lookAnew() {
-	e.turn.Lock()
-	defer e.turn.Unlock()
-	e.emptied = false
-}
-
-// Write implements net.Conn.
 func (e *encrypted) Write(b []byte) (int, error) { return e.write(b, nil) }
 
-// write implements adopted.
 func (e *encrypted) write(b []byte, f *flow) (n int, err error) {
 	for n < len(b) && err == nil {
 		var m int
@@ -179,7 +166,7 @@ func (e *encrypted) closeWrite(f *flow) error {
 	return e.send(f, e.Conn.CloseWrite)
 }
 
-// Close implements net.Conn. As with a tls.Conn, a Write that waits fails, and then nobody tells the
+// Close closes the connection. As with a tls.Conn, a Write that waits fails, and then nobody tells the
 // peer.
 func (e *encrypted) Close() error {
 	if e.sending.TryLock() {
@@ -190,13 +177,8 @@ func (e *encrypted) Close() error {
 	return e.socket.Close()
 }
 
-// SetDeadline implements net.Conn.
-func (e *encrypted) SetDeadline(t time.Time) error { return e.socket.SetDeadline(t) }
-
-// SetReadDeadline implements net.Conn.
-func (e *encrypted) SetReadDeadline(t time.Time) error { return e.socket.SetReadDeadline(t) }
-
-// SetWriteDeadline implements net.Conn.
+func (e *encrypted) SetDeadline(t time.Time) error      { return e.socket.SetDeadline(t) }
+func (e *encrypted) SetReadDeadline(t time.Time) error  { return e.socket.SetReadDeadline(t) }
 func (e *encrypted) SetWriteDeadline(t time.Time) error { return e.socket.SetWriteDeadline(t) }
 
 // setPatience has p write the records; nobody if it is nil.
