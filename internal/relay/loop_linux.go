@@ -17,8 +17,7 @@ import (
 )
 
 // Loops relay sessions with few threads: each waits for many sockets with epoll(7), and moves what
-// has come. An idle session has no goroutine and no buffer in them. A message costs three system
-// calls, and no wake-up of another thread.
+// has come.
 type Loops struct {
 	all  []*loop
 	next atomic.Uint32

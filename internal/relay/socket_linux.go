@@ -16,9 +16,8 @@ import (
 // socket is a connection that a loop watches instead of Go's network poller. It is a net.Conn for
 // whoever has a goroutine to wait in; a flow reads from it without one.
 //
-// Its system calls are raw: the scheduler does not hear of them. It would otherwise give the
-// processor to another thread when a send takes more than 20 µs, and keep its monitor thread awake
-// for that. The calls never block, because the socket does not.
+// Its system calls are raw, because the scheduler would give the processor to another thread when a
+// send takes more than 20 µs. They never block, because the socket does not.
 type socket struct {
 	loop          *loop
 	id            uint64
@@ -42,30 +41,26 @@ var _ net.Conn = (*socket)(nil)
 // deadline is when calls end. As in package net, a deadline in the past also ends the calls that
 // wait at that moment, whatever is set next.
 type deadline struct {
-	by   atomic.Int64  // nanoseconds since epoch, or 0 for none
-	cuts atomic.Uint64 // how often it was set to the past
+	by   atomic.Pointer[time.Time] // nil for none
+	cuts atomic.Uint64             // how often it was set to the past
 }
-
-var epoch = time.Now()
 
 func (d *deadline) set(t time.Time) {
 	if t.IsZero() {
-		d.by.Store(0)
+		d.by.Store(nil)
 		return
 	}
-	left := time.Until(t)
-	d.by.Store(max(1, int64(time.Since(epoch)+left)))
-	if left <= 0 {
+	d.by.Store(&t)
+	if time.Until(t) <= 0 {
 		d.cuts.Add(1)
 	}
 }
 
 // noLaterThan sets the deadline, unless there is an earlier one.
-func (d *deadline) noLaterThan(left time.Duration) {
-	by := int64(time.Since(epoch) + left)
+func (d *deadline) noLaterThan(t time.Time) {
 	for {
 		before := d.by.Load()
-		if before != 0 && before <= by || d.by.CompareAndSwap(before, by) {
+		if before != nil && !before.After(t) || d.by.CompareAndSwap(before, &t) {
 			return
 		}
 	}
@@ -74,10 +69,10 @@ func (d *deadline) noLaterThan(left time.Duration) {
 // left returns the time until the deadline. ok is false if there is none.
 func (d *deadline) left() (left time.Duration, ok bool) {
 	by := d.by.Load()
-	if by == 0 {
+	if by == nil {
 		return 0, false
 	}
-	return time.Duration(by) - time.Since(epoch), true
+	return time.Until(*by), true
 }
 
 // passed reports whether a call that began after so many cuts has to end.

@@ -7,12 +7,8 @@ import (
 	"time"
 )
 
-// encrypted is a TLS connection on a socket of a loop. Like the socket, it is a net.Conn for whoever
-// has a goroutine to wait in, and a flow reads from it without one.
-//
-// No call of the tls.Conn waits: records is below it, which says errAgain when the socket is empty, and
-// keeps what TLS writes. So the locks inside of TLS, which a read takes too when it answers a message of
-// the peer's TLS (KeyUpdate), are never held while a peer is slow, and nobody holds up a loop there.
+// encrypted is a TLS connection on a socket of a loop, with records below the tls.Conn. No call of the
+// tls.Conn waits (package documentation).
 type encrypted struct {
 	*tls.Conn
 	socket *socket
@@ -162,7 +158,7 @@ const byePatience = 5 * time.Second
 func (e *encrypted) CloseWrite() error { return e.closeWrite(nil) }
 
 func (e *encrypted) closeWrite(f *flow) error {
-	e.socket.writeBy.noLaterThan(byePatience)
+	e.socket.writeBy.noLaterThan(time.Now().Add(byePatience))
 	return e.send(f, e.Conn.CloseWrite)
 }
 

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 )
 
 // Statement is one SHOW statement.
@@ -17,34 +19,12 @@ type Statement struct {
 	tag string // of its completion
 }
 
-// Column is a column of the rows of a statement.
-type Column struct {
-	Name string
-	Type Type
-}
-
 // Rows are the result of a statement. The type of a column decides the Go type of its values; nil is
 // NULL.
 type Rows struct {
 	Values [][]any
 	Notice string // for the client, besides the rows; empty for none
 }
-
-// Error is an error for the client.
-type Error struct{ Code, Message, Hint string }
-
-func (e *Error) Error() string { return e.Message + " (SQLSTATE " + e.Code + ")" }
-
-// SQLSTATEs (manual, appendix A).
-const (
-	protocolViolation    = "08P01"
-	notSupported         = "0A000"
-	programLimitExceeded = "54000"
-	undefinedStatement   = "26000"
-	undefinedCursor      = "34000"
-	undefinedObject      = "42704"
-	systemError          = "58000"
-)
 
 const seeHelp = "SHOW HELP lists the statements"
 
@@ -72,9 +52,9 @@ func (s *Session) find(query string) (*Statement, error) {
 	case setup.MatchString(text):
 		return ignored, nil
 	case !isShow:
-		return nil, &Error{
-			notSupported, "this is the console of the guard, which runs only SHOW", seeHelp +
-				"; to use the database, connect to it by its name and with a token",
+		return nil, &wire.Error{
+			Code: wire.NotSupported, Message: "this is the console of the guard, which runs only SHOW",
+			Hint: seeHelp + "; to use the database, connect to it by its name and with a token",
 		}
 	}
 	for i := range s.statements {
@@ -82,7 +62,7 @@ func (s *Session) find(query string) (*Statement, error) {
 			return &s.statements[i], nil
 		}
 	}
-	return nil, &Error{undefinedObject, "unknown: SHOW " + excerpt(name), seeHelp}
+	return nil, &wire.Error{Code: wire.UndefinedObject, Message: "unknown: SHOW " + excerpt(name), Hint: seeHelp}
 }
 
 func excerpt(s string) string {
@@ -94,7 +74,7 @@ func excerpt(s string) string {
 func help(all []Statement) Statement {
 	h := Statement{
 		Name: "help", Meaning: "this list",
-		Columns: []Column{{"statement", Text}, {"shows", Text}},
+		Columns: []Column{Text("statement"), Text("shows")},
 	}
 	var rows Rows
 	for _, s := range slices.Concat(all, []Statement{h}) {

@@ -1,4 +1,4 @@
-package postgres
+package readonly
 
 import (
 	"iter"
@@ -105,12 +105,7 @@ var harmless = map[string]bool{
 
 // has reports whether a word is in a statement.
 func has(s []pglex.Token, text string) bool {
-	for _, t := range s {
-		if t.Is(pglex.Word, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(t pglex.Token) bool { return t.Is(pglex.Word, text) })
 }
 
 // unwrapped leaves out the parentheses with which a statement begins.
@@ -140,16 +135,13 @@ func outside(s []pglex.Token) iter.Seq2[int, pglex.Token] {
 
 // withoutInto refuses SELECT INTO. The server does, too, but not in EXPLAIN ANALYZE: there it makes the
 // table in a read-only transaction.
-func withoutInto(s []pglex.Token) string {
-	if has(s, "into") {
-		return makesTable
-	}
-	return ""
-}
+func withoutInto(s []pglex.Token) string { return without(s, "into", makesTable) }
 
-func withoutWrite(s []pglex.Token) string {
-	if has(s, "write") {
-		return opensWrites
+func withoutWrite(s []pglex.Token) string { return without(s, "write", opensWrites) }
+
+func without(s []pglex.Token, text, why string) string {
+	if has(s, text) {
+		return why
 	}
 	return ""
 }
