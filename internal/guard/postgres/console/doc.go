@@ -4,7 +4,7 @@
 //
 //	statements := []console.Statement{{
 //		Name: "fences", Meaning: "the mark of each resource",
-//		Columns: []console.Column{console.Text("resource"), console.Integer("token")},
+//		Columns: []console.Column{{"resource", console.Text}, {"token", console.Integer}},
 //		Rows: func(ctx context.Context) (console.Rows, error) { … },
 //	}}
 //	err := console.Serve(ctx, client, reader, statements, idle, stall) // until the client leaves

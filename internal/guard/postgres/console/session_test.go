@@ -24,7 +24,7 @@ func connected(t *testing.T) *client {
 	here, there := net.Pipe()
 	_ = here.SetDeadline(time.Now().Add(30 * time.Second))
 	numbers := Statement{
-		Name: "numbers", Meaning: "numbers", Columns: []Column{Integer("n"), Bool("even")},
+		Name: "numbers", Meaning: "numbers", Columns: []Column{{"n", Integer}, {"even", Bool}},
 		Rows: func(context.Context) (Rows, error) {
 			return Rows{
 				Values: [][]any{{int64(1), false}, {int64(2), true}, {nil, false}}, Notice: "three",
@@ -32,7 +32,7 @@ func connected(t *testing.T) *client {
 		},
 	}
 	broken := Statement{
-		Name: "broken", Meaning: "an error", Columns: []Column{Integer("n")},
+		Name: "broken", Meaning: "an error", Columns: []Column{{"n", Integer}},
 		Rows: func(context.Context) (Rows, error) { return Rows{}, errors.New("the store is down") },
 	}
 	c := &client{t, pgproto3.NewFrontend(here, here), make(chan error, 1)}

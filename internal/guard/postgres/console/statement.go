@@ -19,6 +19,12 @@ type Statement struct {
 	tag string // of its completion
 }
 
+// Column is a column of the rows of a statement.
+type Column struct {
+	Name string
+	Type Type
+}
+
 // Rows are the result of a statement. The type of a column decides the Go type of its values; nil is
 // NULL.
 type Rows struct {
@@ -74,7 +80,7 @@ func excerpt(s string) string {
 func help(all []Statement) Statement {
 	h := Statement{
 		Name: "help", Meaning: "this list",
-		Columns: []Column{Text("statement"), Text("shows")},
+		Columns: []Column{{"statement", Text}, {"shows", Text}},
 	}
 	var rows Rows
 	for _, s := range slices.Concat(all, []Statement{h}) {

@@ -9,17 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// Column is a column of the rows of a statement.
-type Column struct {
-	name string
-	oid  uint32 // of its type (pg_type.oid)
-	size int16  // of its values; -1 if it varies
-}
+// Type is the type of a column: its number in Postgres (pg_type.oid).
+type Type uint32
 
-func Bool(name string) Column    { return Column{name, 16, 1} }   // for values of type bool
-func Integer(name string) Column { return Column{name, 20, 8} }   // int64
-func Text(name string) Column    { return Column{name, 25, -1} }  // string
-func Time(name string) Column    { return Column{name, 1184, 8} } // time.Time; a zero time is NULL
+// The values of a column are of the Go type that is named here.
+const (
+	Bool    Type = 16   // bool
+	Integer Type = 20   // int64
+	Text    Type = 25   // string
+	Time    Type = 1184 // time.Time; a zero time is NULL
+)
 
 // Formats of values.
 const (
@@ -32,6 +31,17 @@ const timeLayout = "2006-01-02 15:04:05.999999-07"
 
 // epoch is when Postgres begins to count time.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// size returns what RowDescription says of a type.
+func (t Type) size() int16 {
+	switch t {
+	case Bool:
+		return 1
+	case Integer, Time:
+		return 8
+	}
+	return -1
+}
 
 // encode returns a value in a format, and nil for NULL.
 func encode(value any, format int16) []byte {
@@ -68,7 +78,8 @@ func describe(columns []Column, formats []int16) *pgproto3.RowDescription {
 	d := &pgproto3.RowDescription{}
 	for i, c := range columns {
 		d.Fields = append(d.Fields, pgproto3.FieldDescription{
-			Name: []byte(c.name), DataTypeOID: c.oid, DataTypeSize: c.size, TypeModifier: -1, Format: formatOf(formats, i),
+			Name: []byte(c.Name), DataTypeOID: uint32(c.Type), DataTypeSize: c.Type.size(),
+			TypeModifier: -1, Format: formatOf(formats, i),
 		})
 	}
 	return d
