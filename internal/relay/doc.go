@@ -19,9 +19,9 @@
 //     takes two sockets out of Go's network poller and gives them to a loop. Each may have TLS above it.
 //     Before and after the relay, an adopted connection is an ordinary net.Conn, with deadlines.
 //
-// A loop saves what costs most for a small message: to wake a goroutine, to park it, and to wake
-// other threads meanwhile. A message costs three system calls: epoll_wait, which returns many events
-// at once, one read and one write. An idle session has no goroutine and no buffer here.
+// A loop saves what costs most for a small message: to wake a goroutine and to park it. A message costs
+// three system calls: epoll_wait, which returns many events at once, one read and one write. An idle
+// session has no goroutine and no buffer here.
 //
 // # How a loop works
 //
@@ -42,10 +42,10 @@
 // write, and the code for a slow peer (patience, deadlines) is the same for both engines.
 //
 // Events are edge-triggered: one comes when there is something new. A read that returns less than
-// it had room for has emptied a TCP socket, so the next bytes are a new event, and the read that
-// would only say EAGAIN is left out. An end of stream that came together with the bytes is no new
-// event. But it is in the same event (EPOLLRDHUP), and from then on the flow reads until the end. On
-// a Unix socket ancillary data makes a read short, so there a flow always reads until EAGAIN.
+// it had room for has emptied a TCP socket, so the read that would only say EAGAIN is left out. An end of
+// stream that came together with the bytes is in the same event (EPOLLRDHUP), and from then on the flow
+// reads until the end. On a Unix socket ancillary data makes a read short, so there a flow always reads
+// until EAGAIN.
 //
 // # TLS in a loop
 //
@@ -67,6 +67,6 @@
 // # Descriptors
 //
 // A descriptor is closed only when no system call uses it, so that no byte can reach a connection
-// that has got the same number since. An event names the place of a socket in its loop and how often
-// that place was used, so a late one is dropped.
+// that has got the same number since. An event names its socket by a number that the loop has used for
+// no other, so a late one is dropped.
 package relay

@@ -97,7 +97,7 @@ func (f *flow) pump(src net.Conn) (end End) {
 		return end
 	}
 	for {
-		n, err := f.bytes.readFrom(src)
+		n, err := src.Read(f.bytes.borrow())
 		if n > 0 {
 			if end, over = f.pass(n); over {
 				return end

@@ -57,8 +57,8 @@ func start(client, server net.Conn, upward, downward *flow, toClient *patient) (
 		f.cuts = f.src.below().readBy.cuts.Load()
 		f.src.below().in.Store(f)
 	}
-	both.Go(downward.first) // in goroutines of their own, because the peer may be slow to read
-	both.Go(upward.first)
+	both.Go(func() { downward.run(nil) }) // not in the loop, because the peer may be slow to read
+	both.Go(func() { upward.run(nil) })
 	return func() {
 		both.Wait()
 		c.below().in.Store(nil)
@@ -126,21 +126,6 @@ func (f *flow) wakeAt(t time.Time) {
 	}
 }
 
-// first runs a flow for the first time, in the goroutine that starts it.
-func (f *flow) first() {
-	end, ended := f.walkEarly()
-	if ended {
-		f.end(end)
-		return
-	}
-	f.run(nil)
-}
-
-func (f *flow) walkEarly() (end End, ended bool) {
-	defer f.contain(&end, &ended)
-	return f.begin()
-}
-
 // run moves bytes until there are none, in the goroutine that has set the state to running.
 func (f *flow) run(t *shift) {
 	f.shift = t
@@ -175,6 +160,9 @@ func (f *flow) end(e End) {
 // that others come first.
 func (f *flow) move() (end End, ended, more bool) {
 	defer f.contain(&end, &ended)
+	if end, ended = f.begin(); ended {
+		return end, true, false
+	}
 	for total := 0; ; {
 		if s := f.src.below(); s.readBy.passed(f.cuts) {
 			return f.endOf(s.failed("read", os.ErrDeadlineExceeded)), true, false

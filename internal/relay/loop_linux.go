@@ -17,8 +17,7 @@ import (
 )
 
 // Loops relay sessions with few threads: each waits for many sockets with epoll(7), and moves what
-// has come. An idle session has no goroutine and no buffer in them. A message costs three system
-// calls, and no wake-up of another thread.
+// has come.
 type Loops struct {
 	all  []*loop
 	next atomic.Uint32
@@ -155,29 +154,19 @@ type loop struct {
 	bell  int // an eventfd: it rings when the loop has to end or to answer
 
 	mu      sync.Mutex
-	sockets []place
-	vacant  []int32
+	sockets map[uint64]*socket
+	last    uint64          // the id that was given out last; none is used twice
 	calls   []chan struct{} // closed by the loop, to show that it works
 	closing bool
 
 	ready []*flow // have more to read; for the goroutine that runs the loop
 }
 
-// place is where a socket of the loop is kept. An event names the place and its use, so that a late
-// one cannot reach another socket.
-type place struct {
-	socket *socket
-	use    int32
-}
-
-// id names a place, and a use of it.
-type id struct{ place, use int32 }
-
-// bellID is the id of the bell.
-var bellID = id{place: -1}
+// bellID is the id of the bell. Sockets count from 1.
+const bellID = 0
 
 func newLoop(owner *Loops) (l *loop, err error) {
-	l = &loop{loops: owner, epoll: -1, bell: -1}
+	l = &loop{loops: owner, epoll: -1, bell: -1, sockets: make(map[uint64]*socket)}
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
@@ -212,28 +201,25 @@ func (l *loop) answer() (end bool) {
 	return l.closing
 }
 
-func (l *loop) add(fd int, events uint32, as id) error {
+// add has events of a descriptor carry an id.
+func (l *loop) add(fd int, events uint32, id uint64) error {
 	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd,
-		&unix.EpollEvent{Events: events, Fd: as.place, Pad: as.use})
+		&unix.EpollEvent{Events: events, Fd: int32(id), Pad: int32(id >> 32)})
 }
+
+func idOf(e unix.EpollEvent) uint64 { return uint64(uint32(e.Pad))<<32 | uint64(uint32(e.Fd)) }
 
 // watch adds a socket. Its events come once each (edge-triggered).
 func (l *loop) watch(s *socket) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.vacant) == 0 {
-		l.vacant = append(l.vacant, int32(len(l.sockets)))
-		l.sockets = append(l.sockets, place{})
-	}
-	last := len(l.vacant) - 1
-	at := l.vacant[last]
-	s.id = id{at, l.sockets[at].use}
+	l.last++
+	s.id = l.last
 	const events = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 	if err := l.add(s.fd, events, s.id); err != nil {
 		return err
 	}
-	l.vacant = l.vacant[:last]
-	l.sockets[at].socket = s
+	l.sockets[s.id] = s
 	return nil
 }
 
@@ -242,17 +228,14 @@ func (l *loop) forget(s *socket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, s.fd, nil)
-	l.sockets[s.id.place] = place{use: s.id.use + 1}
-	l.vacant = append(l.vacant, s.id.place)
+	delete(l.sockets, s.id)
 }
 
-func (l *loop) socket(of id) *socket {
+// socket returns the socket of an event; nil for a late one, whose socket is closed.
+func (l *loop) socket(id uint64) *socket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.sockets[of.place]; p.use == of.use {
-		return p.socket
-	}
-	return nil
+	return l.sockets[id]
 }
 
 // shift is one goroutine's time as the one that runs a loop. A flow that has to wait for a slow peer
@@ -281,13 +264,13 @@ func (l *loop) run(events []unix.EpollEvent) {
 		for len(t.events) > 0 {
 			e := t.events[0]
 			t.events = t.events[1:]
-			if (id{e.Fd, e.Pad}) == bellID {
+			if idOf(e) == bellID {
 				if l.answer() {
 					return
 				}
 				continue
 			}
-			if s := l.socket(id{e.Fd, e.Pad}); s != nil {
+			if s := l.socket(idOf(e)); s != nil {
 				s.happened(e.Events, t)
 			}
 			if t.over {

@@ -54,6 +54,46 @@ func TestALoopThatIsHeldUpDoesNotRespond(t *testing.T) {
 	_ = errors.Join(inner.Close(), outer.Close())
 }
 
+// half holds back what it has seen until it has seen 8 bytes.
+type half struct{}
+
+func (half) Walk(b []byte, w io.Writer) (int, error) {
+	if len(b) < 8 {
+		return 0, nil
+	}
+	return w.Write(b)
+}
+
+func TestABufferIsHeldOnlyWhileThereAreBytes(t *testing.T) {
+	r := relay(t, onLoop(t, inGoroutine), half{}, through{})
+	// after looks at the flow once it has walked so often and waits for more.
+	after := func(walks uint64) buffer {
+		for {
+			f := r.inner.(*socket).in.Load()
+			if f != nil && f.steps.Load() == 2*walks && f.state.CompareAndSwap(idle, running) {
+				defer f.state.Store(idle)
+				return f.bytes
+			}
+			runtime.Gosched()
+		}
+	}
+	if after(0).memory != nil {
+		t.Error("a flow that waits holds a buffer")
+	}
+	_, _ = r.client.Write([]byte("half"))
+	if held := after(1).held; held != 4 {
+		t.Errorf("it holds %d bytes", held)
+	}
+	_, _ = r.client.Write([]byte("half"))
+	whole := make([]byte, 8)
+	if _, err := io.ReadFull(r.server, whole); err != nil || string(whole) != "halfhalf" {
+		t.Errorf("a flow that waits has lost its bytes: %q, %v", whole, err)
+	}
+	if after(2).memory != nil {
+		t.Error("a flow that waits again holds a buffer")
+	}
+}
+
 func TestAClientIsNotWatchedWhenItsServerCannotBe(t *testing.T) {
 	loops, err := StartLoops(1)
 	if err != nil {

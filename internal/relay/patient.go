@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -61,25 +62,22 @@ func (p *patient) extend() {
 		p.linger()
 		return
 	}
-	stall := p.stall()
+	stall := cmp.Or(p.alive.Stall, 5*time.Second)
 	if p.alive.Check == nil || time.Until(p.until) > stall/2 {
 		return
 	}
 	p.until = time.Now().Add(stall)
-	_ = p.conn.SetWriteDeadline(p.until)
-	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(Past) // ours may have replaced the one that the end of ctx has set
-	}
+	p.setDeadline(p.until)
 	if p.left.Load() {
 		p.linger()
 	}
 }
 
-func (p *patient) stall() time.Duration {
-	if p.alive.Stall == 0 {
-		return 5 * time.Second
+func (p *patient) setDeadline(t time.Time) {
+	_ = p.conn.SetWriteDeadline(t)
+	if p.ctx.Err() != nil {
+		_ = p.conn.SetWriteDeadline(Past) // ours may have replaced the one that the end of ctx has set
 	}
-	return p.alive.Stall
 }
 
 func (p *patient) gone() bool {
@@ -92,8 +90,5 @@ func (p *patient) gone() bool {
 // linger limits the time for each write to a client that has sent its last byte.
 func (p *patient) linger() {
 	p.left.Store(true)
-	_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
-	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(Past)
-	}
+	p.setDeadline(time.Now().Add(Linger))
 }

@@ -60,12 +60,9 @@ type Relay struct {
 // deadlines. alive is asked about a client that does not read. The caller must Wait.
 //
 // When the client leaves, or has only sent its last byte, the relay half-closes the server's
-// connection. The server finishes what it was sent, as it does for a client of its own. When the server leaves, the client's connection stays open: the
-// caller sets a write deadline, says why, and closes it. When ctx ends, both directions stop where
-// they are.
-//
-// Two sockets of one loop (Loops) are relayed there. Any other connection has a goroutine for each
-// direction.
+// connection. The server finishes what it was sent, as it does for a client of its own. When the server
+// leaves, the client's connection stays open: the caller sets a write deadline, says why, and closes it.
+// When ctx ends, both directions stop where they are.
 func Start(ctx context.Context, client, server Leg, up, down Walker, alive Liveness) *Relay {
 	r := &Relay{ctx: ctx, ends: make(chan End, 2)}
 	toClient := &patient{ctx: ctx, alive: alive}
@@ -104,10 +101,6 @@ func (r *Relay) Activity() (n uint64, idle bool) {
 // Wait returns when both directions have stopped.
 func (r *Relay) Wait() End {
 	first, second := <-r.ends, <-r.ends
-	return r.end(first, second)
-}
-
-func (r *Relay) end(first, second End) End {
 	defer r.unhook() // or it might change the deadlines that the caller sets next
 	r.done()
 	var c *crash

@@ -16,12 +16,11 @@ import (
 // socket is a connection that a loop watches instead of Go's network poller. It is a net.Conn for
 // whoever has a goroutine to wait in; a flow reads from it without one.
 //
-// Its system calls are raw: the scheduler does not hear of them. It would otherwise give the
-// processor to another thread when a send takes more than 20 µs, and keep its monitor thread awake
-// for that. The calls never block, because the socket does not.
+// Its system calls are raw, because the scheduler would give the processor to another thread when a
+// send takes more than 20 µs. They never block, because the socket does not.
 type socket struct {
 	loop          *loop
-	id            id
+	id            uint64
 	drains        bool // a short read has read everything: TCP, not Unix, where ancillary data ends one
 	local, remote net.Addr
 
@@ -42,30 +41,26 @@ var _ net.Conn = (*socket)(nil)
 // deadline is when calls end. As in package net, a deadline in the past also ends the calls that
 // wait at that moment, whatever is set next.
 type deadline struct {
-	by   atomic.Int64  // nanoseconds since epoch, or 0 for none
-	cuts atomic.Uint64 // how often it was set to the past
+	by   atomic.Pointer[time.Time] // nil for none
+	cuts atomic.Uint64             // how often it was set to the past
 }
-
-var epoch = time.Now()
 
 func (d *deadline) set(t time.Time) {
 	if t.IsZero() {
-		d.by.Store(0)
+		d.by.Store(nil)
 		return
 	}
-	left := time.Until(t)
-	d.by.Store(max(1, int64(time.Since(epoch)+left)))
-	if left <= 0 {
+	d.by.Store(&t)
+	if time.Until(t) <= 0 {
 		d.cuts.Add(1)
 	}
 }
 
 // noLaterThan sets the deadline, unless there is an earlier one.
-func (d *deadline) noLaterThan(left time.Duration) {
-	by := int64(time.Since(epoch) + left)
+func (d *deadline) noLaterThan(t time.Time) {
 	for {
 		before := d.by.Load()
-		if before != 0 && before <= by || d.by.CompareAndSwap(before, by) {
+		if before != nil && !before.After(t) || d.by.CompareAndSwap(before, &t) {
 			return
 		}
 	}
@@ -74,10 +69,10 @@ func (d *deadline) noLaterThan(left time.Duration) {
 // left returns the time until the deadline. ok is false if there is none.
 func (d *deadline) left() (left time.Duration, ok bool) {
 	by := d.by.Load()
-	if by == 0 {
+	if by == nil {
 		return 0, false
 	}
-	return time.Duration(by) - time.Since(epoch), true
+	return time.Until(*by), true
 }
 
 // passed reports whether a call that began after so many cuts has to end.
@@ -101,31 +96,22 @@ type adopted interface {
 
 func (s *socket) below() *socket { return s }
 
-// Read implements net.Conn.
 func (s *socket) Read(b []byte) (int, error) { return read(s, b) }
-
-func (s *socket) readInto(b *buffer) (int, error) { return readInto(s, b) }
 
 // read reads as a net.Conn does.
 func read(c adopted, b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	return readInto(c, &buffer{memory: b})
-}
-
-// readInto reads into what is free in b, which holds no memory of its own while this waits.
-func readInto(c adopted, b *buffer) (int, error) {
 	s := c.below()
 	for cuts := s.readBy.cuts.Load(); ; {
 		if s.readBy.passed(cuts) {
 			return 0, s.failed("read", os.ErrDeadlineExceeded)
 		}
-		n, dry, err := c.look(b.borrow(), nil)
+		n, dry, err := c.look(b, nil)
 		if n > 0 || !dry {
 			return n, err
 		}
-		b.giveBack()
 		await(s.readable, &s.readBy)
 	}
 }
@@ -137,10 +123,8 @@ func (s *socket) look(b []byte, _ *flow) (n int, dry bool, err error) {
 	return n, again || err == nil && n < len(b) && s.drains && !s.hungUp.Load(), err
 }
 
-// Write implements net.Conn.
 func (s *socket) Write(b []byte) (int, error) { return s.write(b, nil) }
 
-// write implements adopted.
 func (s *socket) write(b []byte, f *flow) (n int, err error) {
 	if !s.writing.TryLock() {
 		f.leaveLoop()
@@ -218,13 +202,12 @@ func wake(token chan<- struct{}) {
 	}
 }
 
-// SetDeadline implements net.Conn.
 func (s *socket) SetDeadline(t time.Time) error {
 	_ = s.SetWriteDeadline(t)
 	return s.SetReadDeadline(t)
 }
 
-// SetReadDeadline implements net.Conn. A flow that reads from the socket ends at the deadline, too.
+// SetReadDeadline sets the deadline of reads. A flow that reads from the socket ends at the deadline, too.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.readBy.set(t)
 	wake(s.readable)
@@ -234,20 +217,15 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline implements net.Conn.
 func (s *socket) SetWriteDeadline(t time.Time) error {
 	s.writeBy.set(t)
 	wake(s.writable)
 	return nil
 }
 
-// LocalAddr implements net.Conn.
-func (s *socket) LocalAddr() net.Addr { return s.local }
-
-// RemoteAddr implements net.Conn.
+func (s *socket) LocalAddr() net.Addr  { return s.local }
 func (s *socket) RemoteAddr() net.Addr { return s.remote }
 
-// CloseWrite half-closes the connection.
 func (s *socket) CloseWrite() error { return s.closeWrite(nil) }
 
 func (s *socket) closeWrite(*flow) error {
@@ -259,7 +237,7 @@ func (s *socket) closeWrite(*flow) error {
 	return unix.Shutdown(s.fd, unix.SHUT_WR)
 }
 
-// Close implements net.Conn. Whoever waits for the socket fails.
+// Close closes the connection. Whoever waits for the socket fails.
 func (s *socket) Close() error {
 	s.open.Lock()
 	defer s.open.Unlock()
@@ -308,3 +286,22 @@ func descriptor(c syscall.Conn) (fd int, err error) {
 	}
 	return fd, err
 }
+
+// Cork has a connection hold back what is written next until it is half-closed, for at most 200 ms. So
+// the peer sees the last bytes and the end of the stream at the same time. TCP only.
+func Cork(c net.Conn) {
+	switch c := c.(type) {
+	case *socket:
+		c.open.RLock()
+		defer c.open.RUnlock()
+		if !c.closed {
+			cork(c.fd)
+		}
+	case *net.TCPConn:
+		if raw, err := c.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { cork(int(fd)) })
+		}
+	}
+}
+
+func cork(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_CORK, 1) }

@@ -77,39 +77,6 @@ func TestAWriteToASlowPeerArrivesWhole(t *testing.T) {
 	})
 }
 
-func TestABufferIsHeldOnlyWhileThereAreBytes(t *testing.T) {
-	onEachSocket(t, func(t *testing.T, engine engine) {
-		near, far := pair(t)
-		inner, _ := engine(near, far)
-		lends, ok := inner.(lender)
-		if !ok {
-			t.Skip("a relay in goroutines holds its buffers")
-		}
-		_ = inner.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
-		var b buffer
-		if _, err := lends.readInto(&b); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatal(err)
-		}
-		if b.memory != nil {
-			t.Error("a reader that waits holds a buffer")
-		}
-		_ = inner.SetReadDeadline(time.Now().Add(20 * time.Second))
-		_, _ = far.Write([]byte("half"))
-		n, err := lends.readInto(&b)
-		if err != nil || n != 4 {
-			t.Fatal(n, err)
-		}
-		b.held = n
-		_ = inner.SetReadDeadline(Past)
-		if _, err := lends.readInto(&b); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatal(err)
-		}
-		if string(b.memory[:b.held]) != "half" {
-			t.Errorf("a reader that waits has lost its bytes: %q", b.memory[:b.held])
-		}
-	})
-}
-
 // A caller may set a deadline in the past and another one right after it, before the call that waits
 // has run again.
 func TestADeadlineInThePastEndsTheCallThatWaitsWhateverIsSetNext(t *testing.T) {

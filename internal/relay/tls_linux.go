@@ -7,12 +7,8 @@ import (
 	"time"
 )
 
-// encrypted is a TLS connection on a socket of a loop. Like the socket, it is a net.Conn for whoever
-// has a goroutine to wait in, and a flow reads from it without one.
-//
-// No call of the tls.Conn waits: records is below it, which says errAgain when the socket is empty, and
-// keeps what TLS writes. So the locks inside of TLS, which a read takes too when it answers a message of
-// the peer's TLS (KeyUpdate), are never held while a peer is slow, and nobody holds up a loop there.
+// encrypted is a TLS connection on a socket of a loop, with records below the tls.Conn. No call of the
+// tls.Conn waits (package documentation).
 type encrypted struct {
 	*tls.Conn
 	socket *socket
@@ -96,28 +92,15 @@ func (e *encrypted) look(b []byte, f *flow) (n int, dry bool, err error) {
 	return n, dry, err
 }
 
-// Read implements net.Conn.
 func (e *encrypted) Read(b []byte) (int, error) {
-	e.lookAnew()
+	e.turn.Lock()
+	e.emptied = false // a flow may have got the event
+	e.turn.Unlock()
 	return read(e, b)
 }
 
-func (e *encrypted) readInto(b *buffer) (int, error) {
-	e.lookAnew()
-	return readInto(e, b)
-}
-
-// lookAnew is for a reader that has seen no event, because a flow got those before.
-func (e *encrypted) lookAnew() {
-	e.turn.Lock()
-	defer e.turn.Unlock()
-	e.emptied = false
-}
-
-// Write implements net.Conn.
 func (e *encrypted) Write(b []byte) (int, error) { return e.write(b, nil) }
 
-// write implements adopted.
 func (e *encrypted) write(b []byte, f *flow) (n int, err error) {
 	for n < len(b) && err == nil {
 		var m int
@@ -175,11 +158,11 @@ const byePatience = 5 * time.Second
 func (e *encrypted) CloseWrite() error { return e.closeWrite(nil) }
 
 func (e *encrypted) closeWrite(f *flow) error {
-	e.socket.writeBy.noLaterThan(byePatience)
+	e.socket.writeBy.noLaterThan(time.Now().Add(byePatience))
 	return e.send(f, e.Conn.CloseWrite)
 }
 
-// Close implements net.Conn. As with a tls.Conn, a Write that waits fails, and then nobody tells the
+// Close closes the connection. As with a tls.Conn, a Write that waits fails, and then nobody tells the
 // peer.
 func (e *encrypted) Close() error {
 	if e.sending.TryLock() {
@@ -190,13 +173,8 @@ func (e *encrypted) Close() error {
 	return e.socket.Close()
 }
 
-// SetDeadline implements net.Conn.
-func (e *encrypted) SetDeadline(t time.Time) error { return e.socket.SetDeadline(t) }
-
-// SetReadDeadline implements net.Conn.
-func (e *encrypted) SetReadDeadline(t time.Time) error { return e.socket.SetReadDeadline(t) }
-
-// SetWriteDeadline implements net.Conn.
+func (e *encrypted) SetDeadline(t time.Time) error      { return e.socket.SetDeadline(t) }
+func (e *encrypted) SetReadDeadline(t time.Time) error  { return e.socket.SetReadDeadline(t) }
 func (e *encrypted) SetWriteDeadline(t time.Time) error { return e.socket.SetWriteDeadline(t) }
 
 // setPatience has p write the records; nobody if it is nil.

@@ -15,19 +15,19 @@ import (
 // It is an error if a table does not exist, or is a partition or child whose parent is neither
 // sealed nor in the request: a write to the parent would reach it without its seal.
 func Protect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
-	p := &Plan{}
-	err := looking(ctx, c, func(tx pgx.Tx) error {
-		if err := installed(ctx, tx); err != nil {
-			return err
-		}
-		if err := checkNames(ctx, tx, r); err != nil {
+	return planned(ctx, c, "there is no table to seal", func(tx pgx.Tx, p *Plan) error {
+		if err := problems(ctx, tx, namesSQL, r.Tables, r.Schemas); err != nil {
 			return err
 		}
 		all, err := family(ctx, tx, r)
 		if err != nil {
 			return err
 		}
-		if err := checkParents(ctx, tx, all); err != nil {
+		var oids []uint32
+		for _, t := range all {
+			oids = append(oids, t.OID)
+		}
+		if err := problems(ctx, tx, parentsSQL, oids); err != nil {
 			return err
 		}
 		for _, t := range all {
@@ -37,10 +37,6 @@ func Protect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
 		}
 		return nil
 	})
-	if err == nil && len(p.Tables) == 0 {
-		err = errors.New("there is no table to seal")
-	}
-	return p, err
 }
 
 // seal replaces the trigger, which CREATE OR REPLACE can do only since Postgres 14.
@@ -72,24 +68,12 @@ union all
 select 'there is no schema ' || u.name from unnest($2::text[]) u(name)
  where u.name ~ '^pg_' or u.name in ('ringfence', 'information_schema') or to_regnamespace(quote_ident(u.name)) is null`
 
-func checkNames(ctx context.Context, tx pgx.Tx, r Request) error {
-	return problems(ctx, tx, namesSQL, r.Tables, r.Schemas)
-}
-
 // parentsSQL finds the parents of the tables $1 that are neither among them nor sealed.
 const parentsSQL = seals + `
 select format('%s is a partition or child of %s, which is not sealed: a write to the parent would '
        'reach it without its seal; protect %2$s, which seals both', i.inhrelid::regclass, i.inhparent::regclass)
   from pg_inherits i
  where i.inhrelid = any ($1) and not i.inhparent = any ($1) and not exists (select from seals s where s.oid = i.inhparent)`
-
-func checkParents(ctx context.Context, tx pgx.Tx, all []table) error {
-	var oids []uint32
-	for _, t := range all {
-		oids = append(oids, t.OID)
-	}
-	return problems(ctx, tx, parentsSQL, oids)
-}
 
 // problems returns the rows of a query as an error.
 func problems(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
@@ -102,4 +86,25 @@ func problems(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 		return err
 	}
 	return errors.New(strings.Join(all, "; "))
+}
+
+// Unprotect plans to take the seals off tables, with all their partitions and children. A name may
+// also be of a table that is recorded as sealed and no longer exists.
+func Unprotect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
+	return planned(ctx, c, "there is no such table", func(tx pgx.Tx, p *Plan) error {
+		all, err := family(ctx, tx, r)
+		for _, t := range all {
+			p.unseal(t)
+		}
+		return err
+	})
+}
+
+func (p *Plan) unseal(t table) {
+	p.Tables = append(p.Tables, t.String())
+	if !t.Lost {
+		p.add("drop trigger if exists ringfence_seal on %s", t)
+	}
+	p.add("delete from ringfence.sealed where (schema_name, table_name) = (%s, %s)",
+		literal(t.Schema), literal(t.Name))
 }

@@ -3,6 +3,8 @@ package taskfile
 import (
 	"slices"
 	"strings"
+
+	"github.com/ringfence/ringfence/internal/pglex"
 )
 
 // mistake is SQL that is rejected before it runs.
@@ -17,27 +19,77 @@ const ownTransaction = "a step is one transaction with its checkpoint, and must 
 // examine looks at the first words of each statement. It knows quotes and comments, not SQL. The
 // database refuses the rest when the checkpoint is written.
 func examine(text string) (found []mistake) {
-	l := &lexer{text: text}
+	l := pglex.New(text)
+	var s statement
 	statements := 0
-	for {
-		s := l.statement()
+	end := func() {
 		if s.filled {
 			statements++
 		}
 		if what := s.forbidden(); what != "" {
 			found = append(found, mistake{s.offset, what})
 		}
-		if l.open != "" {
-			return append(found, mistake{l.openAt, "the " + l.open + " that begins here does not end"})
+		s = statement{}
+	}
+	for t := range l.Tokens() {
+		if t.Is(pglex.Character, ";") && s.parens <= 0 && s.bodies <= 0 {
+			end()
+			continue
 		}
-		if s.last {
-			break
-		}
+		s.add(t)
+	}
+	end()
+	if open := l.Unended; open != nil {
+		return append(found, mistake{open.At, "the " + open.What + " that begins here does not end"})
 	}
 	if statements == 0 {
 		found = append(found, mistake{0, "it contains no SQL statement"})
 	}
 	return found
+}
+
+// statement is a statement up to its semicolon, which psql finds in the same way.
+type statement struct {
+	filled bool     // it is not empty
+	offset int      // of its first token
+	words  []string // outside of quotes, at most maxWords
+	stdin  bool     // it contains FROM STDIN
+
+	word           string // the latest
+	parens, bodies int
+}
+
+const maxWords = 64
+
+// add adds a token. The semicolons in a function's BEGIN ATOMIC … END do not end the statement.
+func (s *statement) add(t pglex.Token) {
+	if !s.filled {
+		s.offset, s.filled = t.At, true
+	}
+	switch {
+	case t.Is(pglex.Character, "("):
+		s.parens++
+	case t.Is(pglex.Character, ")"):
+		s.parens--
+	}
+	if t.Kind != pglex.Word {
+		return
+	}
+	if len(s.words) < maxWords {
+		s.words = append(s.words, t.Text)
+	}
+	s.stdin = s.stdin || s.word == "from" && t.Text == "stdin"
+	s.word = t.Text
+	routine := slices.Contains(s.words, "function") || slices.Contains(s.words, "procedure")
+	if s.words[0] != "create" || !routine {
+		return
+	}
+	switch {
+	case t.Text == "begin", t.Text == "case" && s.bodies > 0:
+		s.bodies++
+	case t.Text == "end" && s.bodies > 0:
+		s.bodies--
+	}
 }
 
 // forbidden says why a statement is not allowed, or "".

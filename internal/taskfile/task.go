@@ -2,13 +2,17 @@ package taskfile
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 const whole = "a task file"
@@ -147,4 +151,52 @@ func emptyOr(n *yaml.Node) string {
 		return "empty"
 	}
 	return kind(n)
+}
+
+// retry reads a retry policy; nil if n is nil.
+func (r *reader) retry(n *yaml.Node) *checkpoint.Retry {
+	if n == nil {
+		return nil
+	}
+	m := r.mapping(n, "retry", "attempts", "backoff", "most")
+	if m == nil {
+		return nil
+	}
+	attempts := r.count(r.need(m, "retry", "attempts"), "attempts", "")
+	if attempts > 1_000_000 {
+		r.at(m.take("attempts"), "attempts is above 1000000")
+		attempts = 1
+	}
+	first := r.durationOr(m.take("backoff"), "backoff", time.Second)
+	most := r.durationOr(m.take("most"), "most", max(first, time.Minute))
+	if first > most {
+		r.at(n, "backoff %s is longer than most %s", first, most)
+	}
+	return &checkpoint.Retry{Attempts: int(attempts), Backoff: checkpoint.Exponential(first, most)}
+}
+
+func (r *reader) durationOr(n *yaml.Node, what string, otherwise time.Duration) time.Duration {
+	if n == nil {
+		return otherwise
+	}
+	return max(r.duration(n, what), 1) // not 0, which would lead to further problems
+}
+
+// Journal is where checkpoints are kept: the URL of a store, or InCoordinator. Its Scheme is that of
+// the URL, or the word.
+type Journal struct{ settings.URL }
+
+// InCoordinator keeps checkpoints next to the elections.
+const InCoordinator = "coordinator"
+
+// UnmarshalText accepts scheme://rest and InCoordinator. Its error does not quote the text.
+func (j *Journal) UnmarshalText(text []byte) error {
+	if strings.TrimSpace(string(text)) == InCoordinator {
+		j.URL = InCoordinator
+		return nil
+	}
+	if err := j.URL.UnmarshalText(text); err != nil {
+		return fmt.Errorf("neither the word %s nor a URL: %w", InCoordinator, err)
+	}
+	return nil
 }

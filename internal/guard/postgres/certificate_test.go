@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
@@ -48,7 +49,7 @@ func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
 func TestACertificateOfALongNameIsNotOneOfTheRoleThatItBeginsWith(t *testing.T) {
 	e := encryptedPostgres(t)
 	g := e.certified()
-	role := strings.Repeat("r", nameMost)
+	role := strings.Repeat("r", wire.MaxName)
 	sql(t, e.pg.URL("postgres", e.database), "create role "+role+" login; grant app to "+role+
 		"; grant all on ledger, ledger_n_seq to "+role)
 	for _, name := range []string{role, role + "x"} {
@@ -58,7 +59,7 @@ func TestACertificateOfALongNameIsNotOneOfTheRoleThatItBeginsWith(t *testing.T) 
 			t.Error(err)
 		}
 		if name != role {
-			wantCode(t, err, invalidAuthorization)
+			wantCode(t, err, wire.InvalidAuthorization)
 		}
 	}
 }

@@ -1,12 +1,14 @@
 package postgres
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
@@ -19,45 +21,105 @@ func (s *startup) claims(holder string) ([]marks.Presented, error) {
 	if err != nil {
 		return nil, refusal.BadOption(fence.Claim{}, err)
 	}
-	for _, p := range s.params {
-		settings = append(settings, setting(p))
-	}
-
 	tokens := map[fence.Resource]fence.Token{}
-	for _, set := range settings {
-		name, ok := refusal.OfSetting(set.name)
+	for _, set := range slices.Concat(settings, s.params) {
+		name, ok := refusal.OfSetting(set.Name)
 		if !ok {
 			continue
 		}
-		resource, token, err := refusal.ParseClaim(name, set.value)
+		resource, token, err := refusal.ParseClaim(name, set.Value)
 		if err != nil {
-			claim := fence.Claim{Resource: resource}
-			return nil, refusal.BadOption(claim, withSetting(resource, err))
+			if !errors.Is(err, fence.ErrBadResource) { // that one quotes the name already
+				err = fmt.Errorf("%s%s: %w", refusal.Prefix, resource, err)
+			}
+			return nil, refusal.BadOption(fence.Claim{Resource: resource}, err)
 		}
 		if other, ok := tokens[resource]; ok && other != token {
-			claim := fence.Claim{Resource: resource, Token: token}
-			err := fmt.Errorf("two tokens for one resource: %s and %s for %q",
-				other, token, resource)
-			return nil, refusal.BadOption(claim, err)
+			return nil, refusal.BadOption(fence.Claim{Resource: resource, Token: token},
+				fmt.Errorf("two tokens for one resource: %s and %s for %q", other, token, resource))
 		}
 		tokens[resource] = token
 	}
 
 	claims := make([]marks.Presented, 0, len(tokens))
-	for r, t := range tokens {
-		claims = append(claims, marks.Presented{Resource: r, Token: t, Holder: holder})
+	for _, r := range slices.Sorted(maps.Keys(tokens)) {
+		claims = append(claims, marks.Presented{Resource: r, Token: tokens[r], Holder: holder})
 	}
-	slices.SortFunc(claims, func(a, b marks.Presented) int {
-		return cmp.Compare(a.Resource, b.Resource)
-	})
 	return claims, nil
 }
 
-// withSetting adds the name of the setting that has a malformed token to err. The error for a bad
-// resource name quotes that name already.
-func withSetting(r fence.Resource, err error) error {
-	if errors.Is(err, fence.ErrBadResource) {
-		return err
+// parseOptions returns the settings in the value of the startup parameter "options". It parses as
+// the server does: pg_split_opts splits words at white space, and a backslash quotes the next
+// character; then getopt reads the server's switches (process_postgres_switches in
+// src/backend/tcop/postgres.c). It fails on anything else, because an overlooked setting could be a
+// claim, and the session would not be fenced for that resource.
+func parseOptions(options string) ([]wire.Param, error) {
+	words := splitOptions(options)
+	var found []wire.Param
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if len(word) < 2 || word[0] != '-' {
+			return nil, wire.Violation("options: %.60q is not a switch", word)
+		}
+		if word == "--" {
+			return nil, wire.Violation("options: a bare -- is not a switch")
+		}
+		for at := 1; at < len(word); at++ {
+			letter := word[at]
+			if strings.IndexByte(switchesAlone, letter) >= 0 {
+				continue
+			}
+			if strings.IndexByte(switchesWithValue, letter) < 0 {
+				return nil, wire.Violation("options: unknown switch -%c", letter)
+			}
+			value := word[at+1:]
+			if value == "" {
+				i++
+				if i == len(words) {
+					return nil, wire.Violation("options: switch -%c needs a value", letter)
+				}
+				value = words[i]
+			}
+			if letter == 'c' || letter == '-' {
+				name, val, ok := strings.Cut(value, "=")
+				if !ok {
+					return nil, wire.Violation("options: %.60q needs a value", value)
+				}
+				found = append(found, wire.Param{Name: name, Value: val})
+			}
+			break
+		}
 	}
-	return fmt.Errorf("%s%s: %w", refusal.Prefix, r, err)
+	return found, nil
+}
+
+// The server's getopt string, split into switches without a value, and switches whose value is the
+// rest of the word or the next word. The latter include '-', for --name=value.
+const (
+	switchesAlone     = "bEeFijlnOPsT"
+	switchesWithValue = "BcCDdfhkNprStvW-"
+)
+
+// splitOptions splits as pg_split_opts does (src/backend/utils/init/postinit.c).
+func splitOptions(s string) []string {
+	var words []string
+	for {
+		s = strings.TrimLeft(s, " \t\n\v\f\r")
+		if s == "" {
+			return words
+		}
+		var word strings.Builder
+		i := 0
+		for ; i < len(s) && !strings.ContainsRune(" \t\n\v\f\r", rune(s[i])); i++ {
+			if s[i] == '\\' {
+				i++
+				if i == len(s) {
+					break
+				}
+			}
+			word.WriteByte(s[i])
+		}
+		words = append(words, word.String())
+		s = s[i:]
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -66,7 +67,7 @@ func (g *guarded) dialUntilAdmitted(url string) *pgx.Conn {
 		if err == nil {
 			return c
 		}
-		if code(err) != tooManyConnections || time.Now().After(deadline) {
+		if code(err) != wire.TooManyConnections || time.Now().After(deadline) {
 			g.t.Fatal(err)
 		}
 	}
@@ -84,7 +85,7 @@ func TestAnEvictedLoginIsToldWhy(t *testing.T) {
 	if _, err := g.dialURL(g.url("app:right", 5)); err != nil {
 		t.Fatal(err)
 	}
-	if e := stalled.until("E").error(t); e.Code != tooManyConnections ||
+	if e := stalled.until("E").error(t); e.Code != wire.TooManyConnections ||
 		!strings.Contains(e.Detail, "waiting") {
 		t.Errorf("the evicted client got %+v", e)
 	}
@@ -242,7 +243,7 @@ func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	})
 	c := g.open(5)
 	_, err := g.dial(5)
-	wantCode(t, err, tooManyConnections)
+	wantCode(t, err, wire.TooManyConnections)
 	g.AwaitMetric("ringfence_connections_ended_total", "full", 1)
 	g.exec(c, "insert into ledger (token) values (5)")
 	g.until("select count(*) from ringfence.session", 1) // the refused session has no record
@@ -276,7 +277,7 @@ func newStalling(t *testing.T, with setup) stalling {
 
 // fillAndStop opens a session whose client requests many rows and reads none. It returns when the
 // guard can write no more to it.
-func (g stalling) fillAndStop(token int) *wire {
+func (g stalling) fillAndStop(token int) *rawClient {
 	g.t.Helper()
 	w := dialWire(g.t, g.Addr)
 	w.login("user", "app", "database", g.database, "options",

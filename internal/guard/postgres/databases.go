@@ -5,269 +5,99 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
-	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard/postgres/databases"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
-const (
-	// databasesMost is how many databases are open at once, unless Options say otherwise.
-	databasesMost = 20
-	// unusedFor is how long a database stays open without a client, unless Options say otherwise. An
-	// open database cannot be renamed, dropped or used as a template.
-	unusedFor = 5 * time.Minute
-	// openTime bounds the opening of a database.
-	openTime = 10 * time.Second
-	// nameMost is the longest name of a database or a role, in bytes (NAMEDATALEN - 1). The server cuts
-	// off what a client sends beyond it.
-	nameMost = 63
-)
+// Database is one database of the server, with what a guard needs to serve it.
+type Database = databases.Database
 
-// databases are the open databases of the server. The home database is open for as long as the
-// guard runs. Another one is opened for the first client that the server has let in, and closed when
-// it has been unused for a while, or was dropped. There is never more than one of a name.
-type databases struct {
-	home    *database
-	another func(name string) (*Database, error) // nil: there is only the home database
-	most    int
-	unused  time.Duration
-
-	ctx  context.Context
-	stop context.CancelFunc
-	work sync.WaitGroup
-
-	mu     sync.Mutex
-	all    map[string]*database // without the home database
-	closed bool
+// place returns the place of a client. A connection for physical replication has no database; its
+// claims are those of the home database.
+func (p *Protocol) place(s *startup) *databases.Place {
+	if physical(s.get("replication")) {
+		return p.databases.At(p.databases.Home())
+	}
+	return p.databases.At(s.database())
 }
 
-func newDatabases(o Options) *databases {
-	home := &database{
-		Database: Database{Store: o.Store, Admission: o.Admission}, name: o.Store.Database(),
-		opened: make(chan struct{}),
+// serves refuses a database that the settings do not name.
+func (p *Protocol) serves(database string) error {
+	if len(p.o.Databases) == 0 || database == p.databases.Home() || slices.Contains(p.o.Databases, database) {
+		return nil
 	}
-	close(home.opened)
-	home.listen()
-	ctx, stop := context.WithCancel(context.Background())
-	ds := &databases{
-		home: home, another: o.Another, most: o.MaxDatabases, unused: o.DatabaseIdle,
-		ctx: ctx, stop: stop, all: make(map[string]*database),
-	}
-	if ds.another != nil {
-		ds.work.Go(func() { ds.closeUnused(ctx) })
-	}
-	return ds
-}
-
-// at returns the place of a client that asks for a database.
-func (ds *databases) at(name string) *place {
-	name = name[:min(len(name), nameMost)]
-	if ds.another == nil {
-		name = ds.home.name
-	}
-	return &place{all: ds, name: name}
-}
-
-// peek returns a database if it is open. It stays open until release, and counts as unused meanwhile.
-func (ds *databases) peek(name string) (d *database, release func()) {
-	if name == ds.home.name {
-		return ds.home, func() {}
-	}
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	d = ds.all[name]
-	if d == nil || d.closing || !d.isOpen() {
-		return nil, nil
-	}
-	d.users++
-	return d, func() {
-		ds.mu.Lock()
-		defer ds.mu.Unlock()
-		d.users--
+	return &wire.Error{
+		Code:    wire.InvalidCatalogName,
+		Message: fmt.Sprintf("this guard does not serve database %q", database),
+		Detail:  "nothing was sent to the database",
+		Hint:    "connect to a database that it serves, or have an operator add this one to GUARD_POSTGRES_DATABASES",
 	}
 }
 
-// use opens a database, or finds it open, and waits for that until ctx ends. The caller leaves it
-// unless there is an error.
-func (ds *databases) use(ctx context.Context, name string) (*database, error) {
-	if name == ds.home.name {
-		return ds.home, nil
-	}
-	for {
-		d, busy, err := ds.join(name)
-		if err != nil {
-			return nil, err
-		}
-		if busy != nil { // it has to be closed first
-			select {
-			case <-busy.gone:
-				continue
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-		}
-		select {
-		case <-d.opened:
-		case <-ctx.Done():
-			ds.leave(d)
-			return nil, context.Cause(ctx)
-		}
-		if d.err != nil {
-			ds.leave(d)
-			return nil, d.err
-		}
-		return d, nil
-	}
-}
-
-// join enters a user of a database, and begins to open it if it is not open. Otherwise it returns
-// the database that is being closed, and that the caller has to wait for.
-func (ds *databases) join(name string) (d, busy *database, err error) {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	if ds.closed {
-		return nil, nil, errors.New("the guard is shutting down")
-	}
-	d = ds.all[name]
-	switch {
-	case d != nil && d.closing:
-		return nil, d, nil
-	case d != nil && d.dropped.Load() && d.users == 0: // there may be another one of the name now
-		d.closing = true
-		ds.work.Go(func() { ds.close(d) })
-		return nil, d, nil
-	case d != nil:
-		d.users++
-		return d, nil, nil
-	case len(ds.all)+1 >= ds.most:
-		busy, err = ds.makeRoom()
-		return nil, busy, err
-	}
-	d = &database{name: name, opened: make(chan struct{}), gone: make(chan struct{}), users: 1}
-	ds.all[name] = d
-	ds.work.Go(func() { ds.open(d) })
-	return d, nil, nil
-}
-
-// makeRoom closes the database that has been unused for longest. The caller holds the mutex.
-func (ds *databases) makeRoom() (oldest *database, err error) {
-	for _, d := range ds.all {
-		switch {
-		case d.closing:
-			return d, nil
-		case d.users == 0 && d.isOpen() && (oldest == nil || d.left.Before(oldest.left)):
-			oldest = d
-		}
-	}
-	if oldest == nil {
-		return nil, &loginError{
-			code: tooManyConnections,
-			what: fmt.Sprintf("the guard serves %d databases already", ds.most),
-			why:  "all of them are in use; nothing was admitted and nothing was written",
-			hint: "try again later, or raise GUARD_POSTGRES_MAX_DATABASES",
-		}
-	}
-	oldest.closing = true
-	ds.work.Go(func() { ds.close(oldest) })
-	return oldest, nil
-}
-
-// open opens a database, if the store can be used. So what remains of a database without the schema
-// is nothing.
-func (ds *databases) open(d *database) {
-	ctx, cancel := context.WithTimeout(ds.ctx, openTime)
-	defer cancel()
-	opened, err := ds.another(d.name)
-	if err == nil {
-		d.Database = *opened
-		err = d.Store.Probe(ctx)
-	}
+// reach opens the database of a client that the server has let in. It reports claims for which it
+// cannot.
+func (l *login) reach(ctx context.Context) error {
+	err := l.at.Open(ctx)
 	if err != nil {
-		d.close()
-		ds.mu.Lock()
-		defer ds.mu.Unlock()
-		d.err = err
-		d.closing = true
-		delete(ds.all, d.name)
-		close(d.opened)
-		close(d.gone)
-		return
-	}
-	d.listen()
-	close(d.opened)
-}
-
-// leave takes a user away.
-func (ds *databases) leave(d *database) {
-	if d == ds.home {
-		return
-	}
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	d.users--
-	d.left = time.Now()
-}
-
-// closeUnused closes databases that have been unused for a while, until ctx ends.
-func (ds *databases) closeUnused(ctx context.Context) {
-	tick := time.NewTicker(max(ds.unused/4, time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		ds.mu.Lock()
-		for _, d := range ds.all {
-			if d.users == 0 && d.isOpen() && !d.closing && (d.dropped.Load() || time.Since(d.left) > ds.unused) {
-				d.closing = true
-				ds.work.Go(func() { ds.close(d) })
-			}
-		}
-		ds.mu.Unlock()
-	}
-}
-
-// close closes a database that is closing.
-func (ds *databases) close(d *database) {
-	d.close()
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	delete(ds.all, d.name)
-	close(d.gone)
-}
-
-// hold returns the open databases by name, the home database first. They stay open until release.
-func (ds *databases) hold() (open []*database, release func()) {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	open = []*database{ds.home}
-	for _, d := range ds.all {
-		if d.isOpen() && !d.closing {
-			d.users++
-			open = append(open, d)
+		for _, c := range l.claims {
+			l.p.elsewhere(ctx, l.at, c.Under(""), err)
 		}
 	}
-	slices.SortFunc(open[1:], func(a, b *database) int { return strings.Compare(a.name, b.name) })
-	return open, func() {
-		ds.mu.Lock()
-		defer ds.mu.Unlock()
-		for _, d := range open[1:] {
-			d.users-- // who only looks does not count as a client: left stays
-		}
+	return err
+}
+
+// report reports a refusal that came before the admission.
+func (p *Protocol) report(ctx context.Context, at *databases.Place, err error, holder string) {
+	open, _ := at.Ask(func(a *marks.Admission) error {
+		a.Report(ctx, err, holder)
+		return nil
+	})
+	var r *fence.Refusal
+	if !open && errors.As(err, &r) {
+		claim := r.Claim
+		claim.Holder = holder
+		p.elsewhere(ctx, at, claim, err)
 	}
 }
 
-// closeAll closes all databases. Nobody uses them any more.
-func (ds *databases) closeAll() {
-	ds.mu.Lock()
-	ds.closed = true
-	ds.mu.Unlock()
-	ds.stop()
-	ds.work.Wait()
-	for _, d := range ds.all {
-		d.close()
+// elsewhere reports a refusal in a database that is not open.
+func (p *Protocol) elsewhere(ctx context.Context, at *databases.Place, c fence.Claim, err error) {
+	if p.o.Audit != nil {
+		p.o.Audit.Elsewhere(at.Name, marks.Event{
+			Kind: marks.Refused, Claim: c, Client: marks.ClientOf(ctx), Err: err,
+		})
 	}
-	ds.home.close()
+}
+
+// Ready returns nil if one of the open databases can admit. Otherwise it returns the error of the
+// home database.
+func (p *Protocol) Ready(ctx context.Context) error {
+	all := p.Databases(ctx)
+	for _, err := range all {
+		if err == nil {
+			return nil
+		}
+	}
+	return all[p.databases.Home()]
+}
+
+// Databases implements guard.Several. It probes all databases at once.
+func (p *Protocol) Databases(ctx context.Context) map[string]error {
+	open, release := p.databases.Hold()
+	defer release()
+	failed := make([]error, len(open))
+	var probing sync.WaitGroup
+	for i, d := range open {
+		probing.Go(func() { failed[i] = d.Store.Probe(ctx) })
+	}
+	probing.Wait()
+	found := make(map[string]error)
+	for i, d := range open {
+		found[d.Name] = failed[i]
+	}
+	return found
 }

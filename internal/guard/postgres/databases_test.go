@@ -297,8 +297,8 @@ func TestAnUnusedDatabaseMakesRoomForAnotherOne(t *testing.T) {
 	s.mustBeIn(s.database, 5)
 	_ = c.Close(t.Context())
 	s.AwaitMetric("ringfence_sessions", crm, 0)
-	stalled := s.p.databases.at(crm) // of a client that never gets on with its login
-	defer stalled.leave()
+	stalled := s.p.databases.At(crm) // of a client that never gets on with its login
+	defer stalled.Leave()
 	for { // the session has ended a moment before it has left
 		if _, err = s.in(hr, 5); err == nil {
 			break

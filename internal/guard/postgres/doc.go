@@ -30,14 +30,9 @@
 // reports that it was terminated (FATAL 57P01) because of a newer leader, the client gets RF001
 // instead.
 //
-// A client without a token that asks for the database ringfence gets the console (package console),
-// if Options name operators. Its login goes to the server under the guard's database. The upstream
-// connection is closed before the guard reads anything that the client sends after the login.
-//
-// With Options.ReadOnly a client without a token may read. Its transactions are read-only, which the
-// server confirms behind each statement before the next one passes; where the client sends no Sync
-// there, the guard does. Only listed statements pass (readonly.go, reading.go). A refused statement
-// shows in the server's log as a syntax error at ringfence_refused_….
+// Without a token a client gets the console (package console) or, with Options.ReadOnly, may read
+// (package readonly). A statement that readonly refuses shows in the server's log as a syntax error at
+// ringfence_refused_….
 //
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
 // transaction is open then, and every request is answered. The server has confirmed that (marks.Proof);
@@ -59,40 +54,41 @@
 //
 // # Databases
 //
-// The home database, that of Options.Store, is open all the time. With Options.Another the guard
-// serves the other databases of the server, too. A client that has logged in to one has it opened,
-// unless it is open; a client that has not logged in opens nothing. Each has its own store and
-// admission, and so its own marks, registry, and connections that listen. Which one a session belongs
-// to is not a matter of names: Register compares the run, of which the database's oid is a part. A
-// database that nobody uses is closed after a while.
+// With Options.Another the guard serves the other databases of the server, too (package databases). Each
+// has its own store and admission, and so its own marks, registry, and connections that listen. Which one
+// a session belongs to is not a matter of names: Register compares the run, of which the database's oid
+// is a part.
 //
 // # What shows of the guard in Postgres
 //
 // A session's address in pg_stat_activity, pg_hba.conf and the log is the guard's. The guard sends
 // one statement on the client's connection, which is only a comment: /* ringfence … */. It is in
 // pg_stat_activity.query until the client's first statement, and in the log if all statements are
-// logged. Another one follows before the guard ends a session that is at rest. Where track_activities is off, "select ringfence.leg()" follows. The guard has a few
-// connections of its own, with the application_name ringfence. Its tables are in the schema
-// ringfence, which pg_dump dumps.
+// logged. Where track_activities is off, "select ringfence.leg()" follows. Another comment follows before
+// the guard ends a session that is at rest. The guard has a few connections of its own, with the
+// application_name ringfence. Its tables are in the schema ringfence, which pg_dump dumps.
 //
 // # The states of a connection
 //
-//	first packet ──▶ SSLRequest, GSSENCRequest: 'N', then the next packet
+// Next to each is the file that has it.
+//
+//	first packet (greeting.go)
+//	    │        ──▶ SSLRequest, GSSENCRequest: 'N', then the next packet
 //	    │        ──▶ CancelRequest: forwarded unchanged, then the connection is closed
 //	    ▼
-//	startup: version and options are negotiated, claims are read from the options
+//	startup (startup.go, claims.go): version and options are negotiated, claims are read
 //	    │                                           ──▶ none or malformed: RF002, RF003
 //	    │                                           ──▶ none, database ringfence: login, console
 //	    │                                           ──▶ none, Options.ReadOnly: login, reads
 //	    ▼
-//	login: relayed message by message; the client's bytes go upstream only as answers to requests
+//	login (login.go): relayed message by message; the client's bytes go upstream only as answers to requests
 //	    │  of the server, whose BackendKeyData names the backend
 //	    │                                           ──▶ refused by the server: its own error
 //	    ▼
-//	ReadyForQuery is held back: the backend is identified, the session is admitted
+//	ReadyForQuery is held back (identify.go, admit.go): the backend is identified, the session admitted
 //	    │                                           ──▶ RF001, RF004 … RF007
 //	    ▼
-//	ready: ReadyForQuery goes out; the guard relays bytes and follows message boundaries
+//	ready (session.go, walk.go, progress.go): the guard relays bytes and follows message boundaries
 //	    ▼
 //	the server ends the session ──▶ RF001 if a newer token is the reason, else the server's own
 //	    │                           error; in both cases at a message boundary

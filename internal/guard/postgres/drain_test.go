@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 )
 
 // stopping shuts a guard down in the background and returns once it no longer accepts connections.
@@ -114,7 +115,7 @@ func TestALoginDuringAShutdownIsSentToTheNextHost(t *testing.T) {
 	early, waiting := dialWire(t, g.Addr), dialWire(t, g.Addr)
 	g.AwaitMetric("ringfence_connections", "waiting", 1)
 	stopped := g.stopping()
-	for name, w := range map[string]*wire{"being served": early, "in the queue": waiting} {
+	for name, w := range map[string]*rawClient{"being served": early, "in the queue": waiting} {
 		g.claim(w)
 		if e := w.until("E").error(t); e.Code != "57P03" || !strings.Contains(e.Message, "shutting down") {
 			t.Errorf("%s: the client got %+v", name, e)
@@ -186,7 +187,7 @@ func TestASessionThatIsAdmittedDuringAShutdownEndsAtOnce(t *testing.T) {
 	stopped := g.stopping()
 	close(gate.open)
 	c.until("Z")
-	if e := c.until("E").error(t); e.Code != adminShutdown {
+	if e := c.until("E").error(t); e.Code != wire.AdminShutdown {
 		t.Errorf("the client got %+v", e)
 	}
 	c.rest()

@@ -20,14 +20,14 @@ func evictable(e *guardtest.Evictions) setup {
 }
 
 // claim starts a login under token 5.
-func (g *guarded) claim(w *wire) {
+func (g *guarded) claim(w *rawClient) {
 	g.t.Helper()
 	w.send(startupOf(0, "user", "app", "database", g.database, "options", "-c fence.orders=5"))
 }
 
 // expectEviction fails the test unless the next messages are the eviction's error and the end of
 // the stream.
-func (w *wire) expectEviction() {
+func (w *rawClient) expectEviction() {
 	w.t.Helper()
 	e := w.until("E").error(w.t)
 	if e.Code != "53300" || e.Message != "the place was given to another connection" ||

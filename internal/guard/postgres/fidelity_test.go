@@ -117,7 +117,7 @@ func (g *guarded) dialogue(t *testing.T, addr string, sent [][]byte) string {
 }
 
 // dialogue sends all parts and returns the answers, one message per line, without some kinds.
-func (w *wire) dialogue(sent [][]byte, without string) string {
+func (w *rawClient) dialogue(sent [][]byte, without string) string {
 	for _, part := range sent {
 		w.send(part)
 	}

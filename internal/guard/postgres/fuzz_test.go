@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 )
 
 func FuzzReadStartup(f *testing.F) {
@@ -57,7 +59,7 @@ func FuzzOptions(f *testing.F) {
 		f.Add(options)
 	}
 	f.Fuzz(func(t *testing.T, options string) {
-		claims, err := (&startup{params: []param{{"options", options}}}).claims("")
+		claims, err := (&startup{params: []wire.Param{{Name: "options", Value: options}}}).claims("")
 		if err != nil {
 			return
 		}
@@ -118,7 +120,7 @@ func FuzzDown(f *testing.F) {
 		if d.shutdown == nil && !bytes.HasPrefix(stream, out) {
 			t.Error("the forwarded bytes differ from the stream")
 		}
-		if _, left := messages(out); err == nil && d.boundary() && len(left) > 0 && plain(stream) {
+		if _, left := messages(out); err == nil && d.Boundary() && len(left) > 0 && plain(stream) {
 			t.Errorf("the walker reports a boundary after %d bytes of a message", len(left))
 		}
 		if d.shutdown != nil &&

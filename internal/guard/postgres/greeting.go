@@ -6,8 +6,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // greeting reads packets of a client until one starts a session or cancels a query.
@@ -51,7 +54,7 @@ func (g *greeting) read() (*startup, error) {
 			}
 		case cancelRequest:
 			if len(packet) < 16 {
-				return nil, violation("a cancel request without a key")
+				return nil, wire.Violation("a cancel request without a key")
 			}
 			return &startup{packet: packet, cancel: true}, nil
 		default:
@@ -77,9 +80,9 @@ func (g *greeting) directTLS() error {
 func (g *greeting) answer(packet []byte, code uint32) error {
 	switch {
 	case g.declined[code] || len(packet) != 8 || g.encrypted:
-		return violation("a request for encryption that is repeated or has a body")
+		return wire.Violation("a request for encryption that is repeated or has a body")
 	case g.from.Buffered() > 0: // a man in the middle could have injected these bytes
-		return violation("received unencrypted data after a request for encryption")
+		return wire.Violation("received unencrypted data after a request for encryption")
 	case code == sslRequest && g.startTLS != nil:
 		if _, err := g.to.Write([]byte{'S'}); err != nil {
 			return err
@@ -118,4 +121,30 @@ func (e *handshakeError) Unwrap() error { return e.error }
 func sameCertificate(t guard.TLS, client, server *tls.ConnectionState) bool {
 	return client != nil && server != nil &&
 		string(t.Server.Certificate()) == string(server.PeerCertificates[0].Raw)
+}
+
+// cancelTime bounds the forwarding of one cancel request.
+const cancelTime = 5 * time.Second
+
+// forwardCancel forwards a cancel request unchanged. Its key is the backend's own, so the guard
+// need not remember it, any guard of the same server can forward it, and it means nothing once the
+// backend has ended. The protocol answers neither side, whatever the outcome.
+func (p *Protocol) forwardCancel(ctx context.Context, c *guard.Client, s *startup) error {
+	ctx, cancel := context.WithTimeout(ctx, cancelTime)
+	defer cancel()
+	if err := c.Seat.Login(ctx); err != nil {
+		return nil
+	}
+	server, err := p.o.Store.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(relay.Past) })
+	defer unhook()
+	if _, err := server.Write(s.packet); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, server) // the server closes the connection when it has acted
+	return err
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -18,50 +18,47 @@ import (
 
 // identify finds out which session of which server the client's own upstream connection leads to.
 // Nothing of the client but its login has been sent there yet.
-func (p *Protocol) identify(
-	ctx context.Context, l *login, s *startup, in *database,
-) (marks.Session, error) {
+func (l *login) identify(ctx context.Context) (marks.Session, error) {
 	defer marks.StepIdentify.Begin(ctx)()
-	unhook := guard.Limit(ctx, l.server, p.o.LoginTimeout)
+	unhook := guard.Limit(ctx, l.server, l.p.o.LoginTimeout)
 	defer func() {
 		unhook()
 		_ = l.server.SetDeadline(time.Time{})
 	}()
-	if physical(s.get("replication")) {
-		return in.Store.Walsender(ctx, l.pid, s.get("user"))
+	store, user := l.at.Store, l.startup.get("user")
+	if physical(l.startup.get("replication")) {
+		return store.Walsender(ctx, l.pid, user)
 	}
-	identity, ok, err := p.find(ctx, l, s, in)
+	identity, ok, err := l.find(ctx)
 	if err == nil && !ok {
-		identity, err = p.ask(l, s, in)
+		identity, err = l.ask()
 	}
 	if err != nil {
 		return marks.Session{}, err
 	}
-	return identity.Session, in.Store.CheckIdentity(ctx, identity, l.pid, s.get("user"))
+	return identity.Session, store.CheckIdentity(ctx, identity, l.pid, user)
 }
 
 // find tags the connection and looks for the tag in the server's list of backends. It returns false
 // if the tag is not there. A walsender takes statements only of its own grammar before Postgres 15,
 // and is not tagged.
-func (p *Protocol) find(
-	ctx context.Context, l *login, s *startup, in *database,
-) (pgstore.Identity, bool, error) {
-	if s.get("replication") != "" {
-		return pgstore.Identity{}, false, nil
+func (l *login) find(ctx context.Context) (identity pgstore.Identity, ok bool, err error) {
+	if l.startup.get("replication") != "" {
+		return identity, false, nil
 	}
 	tag := pgstore.NewTag()
 	var answer *answeredError
 	if _, err := l.query(tag); err != nil && !errors.As(err, &answer) {
-		return pgstore.Identity{}, false, identifying(err)
+		return identity, false, identifying(err)
 	}
-	return in.Store.Identify(ctx, l.pid, tag)
+	return l.at.Store.Identify(ctx, l.pid, tag)
 }
 
 // ask queries the connection itself.
-func (p *Protocol) ask(l *login, s *startup, in *database) (pgstore.Identity, error) {
+func (l *login) ask() (pgstore.Identity, error) {
 	answer, err := l.query(pgstore.IdentityQuery)
 	if err != nil {
-		return pgstore.Identity{}, unidentified(err, s.database(), in.Store.Database())
+		return pgstore.Identity{}, unidentified(err, l.startup.database(), l.at.Store.Database())
 	}
 	return pgstore.ParseIdentity(answer)
 }
@@ -124,47 +121,34 @@ func (e *answeredError) noSchema() bool {
 // query runs a statement of the guard's own on the client's connection and returns the single value
 // of its single row. It drops notices, and passes reports of changed settings on to the client.
 func (l *login) query(statement string) (value string, err error) {
-	if err := send(l.server, &pgproto3.Query{String: statement}); err != nil {
+	if err := wire.Send(l.server, &pgproto3.Query{String: statement}); err != nil {
 		return "", err
 	}
 	var answered error
 	for {
-		kind, message, err := readMessage(l.fromServer)
+		kind, message, err := wire.Read(l.fromServer)
 		if err != nil {
 			return "", serverError(err)
 		}
 		switch kind {
 		case 'D':
-			if value, err = oneValue(message[5:]); err != nil {
-				return "", err
+			var row pgproto3.DataRow
+			if row.Decode(message[5:]) != nil || len(row.Values) != 1 || row.Values[0] == nil {
+				return "", errors.New("the server did not answer with a single value")
 			}
+			value = string(row.Values[0])
 		case 'S':
 			if _, err := l.out.Write(message); err != nil {
 				return "", err
 			}
 		case 'E':
-			answered = decodeError(message[5:])
+			var e pgproto3.ErrorResponse
+			if answered = e.Decode(message[5:]); answered == nil {
+				answered = &answeredError{e.Code, e.Message}
+			}
 		case 'Z':
 			l.ready = message
 			return value, answered
 		}
 	}
-}
-
-// oneValue reads a DataRow of one column.
-func oneValue(body []byte) (string, error) {
-	const head = 6 // the number of columns, and the length of the first
-	if len(body) < head || binary.BigEndian.Uint16(body) != 1 ||
-		int(int32(binary.BigEndian.Uint32(body[2:]))) != len(body)-head {
-		return "", errors.New("the server did not answer with a single value")
-	}
-	return string(body[head:]), nil
-}
-
-func decodeError(body []byte) error {
-	var e pgproto3.ErrorResponse
-	if err := e.Decode(body); err != nil {
-		return err
-	}
-	return &answeredError{e.Code, e.Message}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 )
 
 // onEachRelay runs a test of a guard that relays in loops, and of one that does so in goroutines.
@@ -29,7 +30,7 @@ func TestASessionThatNobodyUsesEnds(t *testing.T) {
 		for range 3 { // one after the other, so the sessions above are idle for longer
 			idle := dialWire(t, g.Addr)
 			idle.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
-			if e := idle.next().error(t); e.Code != idleSessionTimeout || e.Severity != "FATAL" {
+			if e := idle.next().error(t); e.Code != wire.IdleSessionTimeout || e.Severity != "FATAL" {
 				t.Errorf("the idle client got %+v", e)
 			}
 			idle.rest()

@@ -2,67 +2,129 @@ package postgres
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/databases"
+	"github.com/ringfence/ringfence/internal/guard/postgres/readonly"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
-
-// maxLoginMessage is the size in bytes of the longest message during a login. Postgres accepts
-// password messages of up to 64 KiB.
-const maxLoginMessage = 1 << 16
 
 // errRefusedByServer means that the server refused the login and the client has its error.
 var errRefusedByServer = errors.New("the server refused the login")
 
-// login relays a login in lockstep: it reads a message of the client only when the server requests
-// one.
+// login is a client's way to a session. It relays in lockstep: it reads a message of the client only
+// when the server requests one.
 type login struct {
+	p          *Protocol
 	client     *guard.Client
 	fromClient *bufio.Reader
 	out        *bufio.Writer // to the client
 	server     net.Conn
 	fromServer *bufio.Reader
 
-	packet  []byte   // the startup packet for the server
+	startup *startup
+	at      *databases.Place
+	claims  []marks.Presented
+	console bool // it claims nothing and asks for the console; without claims it reads otherwise
+
 	unknown []string // protocol options that were removed from the client's packet
 	capped  bool     // the client's minor version was lowered
-	minor   uint16   // the minor version in packet
 
 	bindable bool // the client may use channel binding
 	unbound  bool // the server has offered it, and the offer was removed
 
-	pid  uint32
-	role string // who has logged in, as the server says (session_authorization)
-
+	pid      uint32
 	reported map[string]string // the settings that the server has reported
 	ready    []byte            // the ReadyForQuery that is held back
 }
 
-func newLogin(c *guard.Client, from *bufio.Reader, server net.Conn, s *startup) *login {
-	l := &login{
-		client: c, fromClient: from, out: bufio.NewWriter(c),
-		server: server, fromServer: bufio.NewReader(server), reported: make(map[string]string),
+// connect dials the upstream connection of a client, once there is a slot for its login and unless
+// its claims are known to be stale. It checks the claims twice, because the mark may rise while the
+// client waits for the slot: a crowd of deposed clients costs the server no login.
+func (l *login) connect(ctx context.Context) (err error) {
+	if err := l.claim(); err != nil {
+		return err
 	}
-	l.packet, l.unknown, l.capped = s.negotiated()
-	l.minor = s.granted()
-	return l
+	if err := l.precheck(ctx); err != nil {
+		return err
+	}
+	if err := l.client.Seat.Login(ctx); err != nil {
+		return err
+	}
+	if err := l.precheck(ctx); err != nil {
+		return err
+	}
+	l.server, err = l.p.o.Store.Dial(ctx)
+	if err != nil {
+		return fmt.Errorf("the guard cannot reach Postgres: %w", err)
+	}
+	l.out, l.fromServer = bufio.NewWriter(l.client), bufio.NewReader(l.server)
+	l.bindable = sameCertificate(l.p.o.TLS, l.client.Encrypted(), encryption(l.server))
+	return nil
+}
+
+// claim reads the client's claims, if this guard serves them. There are none only if the client asks for
+// the console, or may read without a token.
+func (l *login) claim() (err error) {
+	o, s := l.p.o, l.startup
+	if l.claims, err = s.claims(s.holder(l.client)); err != nil {
+		return err
+	}
+	l.console = len(l.claims) == 0 && l.p.wantsConsole(s)
+	switch {
+	case l.console:
+		return nil
+	case len(l.claims) == 0 && !o.ReadOnly:
+		return refusal.NoOption()
+	}
+	for _, c := range l.claims {
+		if len(o.Resources) > 0 && !slices.Contains(o.Resources, c.Resource) {
+			return refusal.UnknownResource(c.Under(""), o.Resources)
+		}
+	}
+	return l.p.serves(l.at.Name)
+}
+
+// precheck refuses claims that are known to be stale in the database. Nobody knows any in a database
+// that is not open.
+func (l *login) precheck(ctx context.Context) error {
+	_, err := l.at.Ask(func(a *marks.Admission) error { return a.Precheck(ctx, l.claims) })
+	return err
+}
+
+// packet returns the startup packet for the server.
+func (l *login) packet() (packet []byte) {
+	packet, l.unknown, l.capped = l.startup.negotiated()
+	switch {
+	case l.console:
+		return l.p.consoleLogin(l.startup)
+	case len(l.claims) == 0:
+		return encodeStartup(l.startup.granted(), readonly.Login(l.startup.params))
+	}
+	return packet
 }
 
 // run relays until the server sends ReadyForQuery, which it holds back.
 func (l *login) run() error {
-	if _, err := l.server.Write(l.packet); err != nil {
+	if _, err := l.server.Write(l.packet()); err != nil {
 		return err
 	}
+	l.reported = make(map[string]string)
 	negotiated := false
 	for {
-		kind, message, err := readMessage(l.fromServer)
+		kind, message, err := wire.Read(l.fromServer)
 		if err != nil {
 			return serverError(err)
 		}
@@ -79,7 +141,10 @@ func (l *login) run() error {
 		}
 		if kind == 'Z' {
 			l.ready = message
-			return l.checkBackend()
+			if l.pid == 0 { // admission identifies the session by it
+				return wire.Violation("the server did not name its backend (BackendKeyData)")
+			}
+			return nil
 		}
 		if kind == 'R' {
 			message = l.withoutBinding(message)
@@ -109,7 +174,7 @@ func (l *login) handle(kind byte, body []byte) error {
 		return l.authentication(body)
 	case 'K':
 		if len(body) < 8 {
-			return violation("BackendKeyData of %d bytes", len(body))
+			return wire.Violation("BackendKeyData of %d bytes", len(body))
 		}
 		l.pid = binary.BigEndian.Uint32(body)
 	case 'E':
@@ -118,7 +183,6 @@ func (l *login) handle(kind byte, body []byte) error {
 		var s pgproto3.ParameterStatus
 		if s.Decode(body) == nil {
 			l.reported[s.Name] = s.Value
-			l.role = l.reported["session_authorization"]
 		}
 	case 'N', 'v':
 	default:
@@ -140,7 +204,7 @@ const (
 // authentication relays the client's answer to an authentication request, if it needs one.
 func (l *login) authentication(body []byte) error {
 	if len(body) < 4 {
-		return violation("authentication request of %d bytes", len(body))
+		return wire.Violation("authentication request of %d bytes", len(body))
 	}
 	switch kind := binary.BigEndian.Uint32(body); kind {
 	case authOk, authSASLFinal:
@@ -158,15 +222,9 @@ func (l *login) authentication(body []byte) error {
 	}
 }
 
-// abandon closes the upstream connection of a failed login, and only then frees its login slot.
-func (l *login) abandon() {
-	_ = l.server.Close()
-	l.client.Seat.EndLogin()
-}
-
 // relayAnswer relays the client's answer to a request of this kind.
 func (l *login) relayAnswer(request uint32) error {
-	kind, message, err := readMessage(l.fromClient)
+	kind, message, err := wire.Read(l.fromClient)
 	if err != nil {
 		return err
 	}
@@ -174,7 +232,7 @@ func (l *login) relayAnswer(request uint32) error {
 		return io.EOF
 	}
 	if kind != 'p' {
-		return violation("message %q where the answer to an authentication request was due", kind)
+		return wire.Violation("message %q where the answer to an authentication request was due", kind)
 	}
 	if request == authSASL {
 		if err := l.checkBinding(message); err != nil {
@@ -185,22 +243,14 @@ func (l *login) relayAnswer(request uint32) error {
 	return err
 }
 
-// checkBackend checks that the server named its backend: admission identifies the session by it.
-func (l *login) checkBackend() error {
-	if l.pid == 0 {
-		return violation("the server did not name its backend (BackendKeyData)")
-	}
-	return nil
-}
-
 // sendNegotiation reports to the client what was removed from its request, when the server itself
 // has nothing to report.
 func (l *login) sendNegotiation() error {
 	if !l.capped && len(l.unknown) == 0 {
 		return nil
 	}
-	return send(l.out, &pgproto3.NegotiateProtocolVersion{
-		NewestMinorProtocol: majorVersion<<16 | uint32(l.minor),
+	return wire.Send(l.out, &pgproto3.NegotiateProtocolVersion{
+		NewestMinorProtocol: majorVersion<<16 | uint32(l.startup.granted()),
 		UnrecognizedOptions: l.unknown,
 	})
 }
@@ -213,20 +263,4 @@ func (l *login) mergeNegotiation(message []byte) ([]byte, error) {
 	}
 	v.UnrecognizedOptions = append(v.UnrecognizedOptions, l.unknown...)
 	return v.Encode(nil)
-}
-
-// readMessage reads one message. It returns the kind, and the whole message with its header.
-func readMessage(r *bufio.Reader) (kind byte, message []byte, err error) {
-	head, err := r.Peek(5)
-	if err != nil {
-		return 0, nil, err
-	}
-	length := binary.BigEndian.Uint32(head[1:])
-	if length < 4 || length > maxLoginMessage {
-		return 0, nil, violation("message %q of %d bytes during login", head[0], length)
-	}
-	kind = head[0]
-	message = make([]byte, 1+length)
-	_, err = io.ReadFull(r, message)
-	return kind, message, err
 }

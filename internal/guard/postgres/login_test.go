@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -221,7 +222,7 @@ func (g *guarded) vanishing(t *testing.T) {
 			}
 		}
 		if name == "with a query instead of a password" {
-			if e := w.until("E").error(t); e.Code != protocolViolation {
+			if e := w.until("E").error(t); e.Code != wire.ProtocolViolation {
 				t.Errorf("%s: %+v", name, e)
 			}
 		}
@@ -271,8 +272,8 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("the guard took %v to stop, though a login has no open transaction", d)
 	}
-	for _, w := range []*wire{silent, w, told} {
-		if e := w.until("E").error(t); e.Code != cannotConnectNow {
+	for _, w := range []*rawClient{silent, w, told} {
+		if e := w.until("E").error(t); e.Code != wire.CannotConnectNow {
 			t.Errorf("the client got %+v", e)
 		}
 	}

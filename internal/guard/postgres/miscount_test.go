@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -21,7 +22,7 @@ func tappedGuard(t *testing.T, with setup) (*guarded, *tap) {
 // spoiled is a client whose guard counts one answer too many. Its statement under way is held between
 // guard and server, and everything before that is answered. So by the count it is at rest.
 type spoiled struct {
-	*wire
+	*rawClient
 	last *tapped // its connection from the guard to the server
 }
 
@@ -99,7 +100,7 @@ func TestAShutdownDoesNotPromiseThatAStatementUnderWayWasNotExecuted(t *testing.
 			g, p := tappedGuard(t, setup{drain: 100 * time.Millisecond})
 			a := g.spoil(p, test.first, "insert into ledger (token) values (5); commit")
 			stopped := g.stopping()
-			if e := a.until("E").error(t); e.Code != resolutionUnknown {
+			if e := a.until("E").error(t); e.Code != wire.ResolutionUnknown {
 				t.Errorf("the client got %+v", e)
 			}
 			a.last.pass()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
@@ -128,21 +129,7 @@ func (p *progress) shut(why error) bool {
 func (p *progress) State() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return activity(!p.atRest(), p.status)
-}
-
-// activity says what a session does, in the words of pg_stat_activity. status is that of the last
-// ReadyForQuery.
-func activity(busy bool, status byte) string {
-	switch {
-	case busy:
-		return "active"
-	case status == 'T':
-		return "idle in transaction"
-	case status == 'E':
-		return "idle in transaction (aborted)"
-	}
-	return "idle"
+	return wire.Activity(!p.atRest(), p.status)
 }
 
 // Quiet implements marks.Relayed.
@@ -171,7 +158,7 @@ const askTime = 10 * time.Millisecond
 // be no proof.
 func (p *progress) ask() {
 	_ = p.server.SetWriteDeadline(time.Now().Add(askTime))
-	_ = send(p.server, &pgproto3.Query{String: p.statement})
+	_ = wire.Send(p.server, &pgproto3.Query{String: p.statement})
 }
 
 // End implements marks.Relayed.

@@ -1,23 +1,19 @@
 package postgres
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/databases"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Options of a Protocol. Store and Admission are required.
@@ -69,7 +65,7 @@ type Options struct {
 // Protocol serves Postgres clients. It implements guard.Protocol.
 type Protocol struct {
 	o         Options
-	databases *databases
+	databases *databases.Set
 	readers   readers
 	asking    chan struct{} // holds a value while a statement of a console reads the stores
 }
@@ -82,34 +78,33 @@ var (
 // New returns a Protocol for a server. It listens for raises by other processes until it is closed.
 func New(o Options) *Protocol {
 	o.Name = cmp.Or(o.Name, "postgres")
-	o.MaxDatabases = cmp.Or(o.MaxDatabases, databasesMost)
-	o.DatabaseIdle = cmp.Or(o.DatabaseIdle, unusedFor)
-	if o.LoginTimeout == 0 {
-		o.LoginTimeout = 30 * time.Second
-	}
-	if o.ConsoleIdle == 0 {
-		o.ConsoleIdle = 5 * time.Minute
-	}
-	return &Protocol{o: o, databases: newDatabases(o), asking: make(chan struct{}, 1)}
+	o.LoginTimeout = cmp.Or(o.LoginTimeout, 30*time.Second)
+	o.ConsoleIdle = cmp.Or(o.ConsoleIdle, 5*time.Minute)
+	return &Protocol{o: o, asking: make(chan struct{}, 1), databases: databases.New(databases.Options{
+		Home: Database{Store: o.Store, Admission: o.Admission}, Another: o.Another,
+		Max: o.MaxDatabases, Idle: o.DatabaseIdle,
+	})}
 }
 
 // Name returns the name in the Options.
 func (p *Protocol) Name() string { return p.o.Name }
 
 // Close closes the stores, and with them the guard's own connections.
-func (p *Protocol) Close() { p.databases.closeAll() }
+func (p *Protocol) Close() { p.databases.Close() }
 
 // Refuse reads the client's request, because a client reads no answer before it has sent one, and
 // refuses it.
 func (p *Protocol) Refuse(c *guard.Client, why string) {
 	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
 	if _, s, err := p.greet(context.Background(), c); err == nil && !s.cancel {
-		answer := fatal(tooManyConnections, why, "nothing was sent to the database",
-			"try again later, or raise the limit in the guard's settings")
-		if c.Draining.Err() != nil {
-			answer = unavailable()
+		answer := &wire.Error{
+			Code: wire.TooManyConnections, Message: why, Detail: "nothing was sent to the database",
+			Hint: "try again later, or raise the limit in the guard's settings",
 		}
-		_ = send(c, answer)
+		if c.Draining.Err() != nil {
+			answer = wire.Unavailable
+		}
+		_, _ = c.Write(wire.Fatal(answer))
 	}
 	guard.CloseGently(c)
 }
@@ -161,178 +156,39 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session
 	at := p.place(s)
 	defer func() {
 		if admitted == nil {
-			at.leave()
+			at.Leave()
 		}
 	}()
-	claims, server, err := p.connect(loginCtx, c, s, at)
-	if err != nil {
+	l := &login{p: p, client: c, fromClient: from, startup: s, at: at}
+	if err := l.connect(loginCtx); err != nil {
 		unhook()
 		p.report(loginCtx, at, err, s.holder(c))
 		return nil, p.failLogin(loginCtx, c, err)
 	}
-	unhookServer := guard.Limit(loginCtx, server, p.o.LoginTimeout)
+	unhookServer := guard.Limit(loginCtx, l.server, p.o.LoginTimeout)
 	defer unhookServer()
-
-	l := newLogin(c, from, server, s)
-	l.bindable = sameCertificate(p.o.TLS, c.Encrypted(), encryption(server))
-	console := len(claims) == 0 && p.wantsConsole(s)
-	readOnly := len(claims) == 0 && !console
-	switch {
-	case console:
-		l.packet = p.consoleLogin(s)
-	case readOnly:
-		l.packet = readOnlyLogin(s)
-	}
 	if err := l.run(); err != nil {
 		unhook()
-		return nil, p.abortLogin(loginCtx, l, err)
+		return nil, l.abort(loginCtx, err)
 	}
 	stopWatching()
 	if !unhook() || !unhookServer() {
-		return nil, p.abortLogin(loginCtx, l, context.Cause(loginCtx))
+		return nil, l.abort(loginCtx, context.Cause(loginCtx))
 	}
 	switch {
-	case console:
-		return nil, p.serveConsole(ctx, l)
-	case readOnly:
-		return nil, p.serveReadOnly(ctx, l, s)
+	case l.console:
+		return nil, l.serveConsole(ctx)
+	case len(l.claims) == 0:
+		return nil, l.serveReadOnly(ctx)
 	}
-	return p.enter(ctx, l, s, claims, at)
-}
-
-// connect dials the upstream connection of a client, once there is a slot for its login and unless
-// its claims are known to be stale. It checks the claims twice, because the mark may rise while the
-// client waits for the slot: a crowd of deposed clients costs the server no login.
-func (p *Protocol) connect(
-	ctx context.Context, c *guard.Client, s *startup, at *place,
-) ([]marks.Presented, net.Conn, error) {
-	claims, err := p.claims(s, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(claims) > 0 || !p.wantsConsole(s) {
-		if err := p.serves(at.name); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := at.precheck(ctx, claims); err != nil {
-		return nil, nil, err
-	}
-	if err := c.Seat.Login(ctx); err != nil {
-		return nil, nil, err
-	}
-	if err := at.precheck(ctx, claims); err != nil {
-		return nil, nil, err
-	}
-	server, err := p.o.Store.Dial(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the guard cannot reach Postgres: %w", err)
-	}
-	return claims, server, nil
-}
-
-// claims returns the client's claims, if this guard serves them. There are none only if the client
-// asks for the console, or may read without a token.
-func (p *Protocol) claims(s *startup, c *guard.Client) ([]marks.Presented, error) {
-	claims, err := s.claims(s.holder(c))
-	if err != nil {
-		return nil, err
-	}
-	if len(claims) == 0 && (p.wantsConsole(s) || p.o.ReadOnly) {
-		return nil, nil
-	}
-	if len(claims) == 0 {
-		return nil, refusal.NoOption()
-	}
-	for _, c := range claims {
-		if len(p.o.Resources) > 0 && !slices.Contains(p.o.Resources, c.Resource) {
-			return nil, refusal.UnknownResource(c.Under(""), p.o.Resources)
-		}
-	}
-	return claims, nil
-}
-
-// enter admits the session of a successful login and sends the client ReadyForQuery.
-func (p *Protocol) enter(
-	ctx context.Context, l *login, s *startup, claims []marks.Presented, at *place,
-) (*session, error) {
-	_ = l.client.SetDeadline(time.Time{})
-	_ = l.server.SetDeadline(time.Time{})
-	if err := p.reach(ctx, at, claims); err != nil {
-		defer l.server.Close()
-		return nil, p.failAdmission(ctx, l, err)
-	}
-	id, err := p.admit(ctx, l, s, claims, at.db)
-	admitted := &session{p: p, at: at, client: l.client, server: l.server, id: id, claims: claims}
-	if err != nil {
-		defer admitted.close(ctx)
-		return nil, p.failAdmission(ctx, l, err)
-	}
-	if _, err := l.out.Write(l.ready); err != nil {
-		admitted.close(ctx)
-		return nil, err
-	}
-	if err := l.out.Flush(); err != nil {
-		admitted.close(ctx)
-		return nil, err
-	}
-	admitted.start(ctx, unused(l.fromClient), unused(l.fromServer))
-	return admitted, nil
-}
-
-// unused returns what a reader has read ahead.
-func unused(r *bufio.Reader) []byte {
-	ahead, _ := r.Peek(r.Buffered())
-	return bytes.Clone(ahead)
-}
-
-// admit identifies the session and admits it, in the time for one admission. Whenever the session
-// may be registered it returns it, with an error too.
-func (p *Protocol) admit(
-	ctx context.Context, l *login, s *startup, claims []marks.Presented, in *database,
-) (sess marks.Session, err error) {
-	ctx, cancel := context.WithTimeout(ctx, in.Admission.Limit())
-	defer cancel()
-	ctx, steps := marks.WithSteps(ctx)
-	defer func() { in.Admission.Finish(ctx, steps, claims[0].Under(""), err) }()
-	identified, err := p.identify(ctx, l, s, in)
-	if err != nil {
-		return marks.Session{}, err
-	}
-	if err := in.Admission.Admit(ctx, identified, claims); err != nil {
-		return marks.Session{}, err
-	}
-	defer marks.StepSlot.Begin(ctx)()
-	return identified, l.client.Seat.Admit(ctx)
-}
-
-// failAdmission ends a login that the server accepted and the guard did not.
-func (p *Protocol) failAdmission(ctx context.Context, l *login, err error) error {
-	if ctx.Err() != nil { // the guard has ended the connection, whatever err says
-		return p.abortLogin(ctx, l, err)
-	}
-	l.abandon()
-	_ = l.client.SetDeadline(time.Now().Add(guard.LastWordTime))
-	_ = l.out.Flush()
-	return p.refuse(l.client, err)
+	return l.enter(ctx)
 }
 
 // refuse sends err to a client that is not admitted, and closes its connection.
 func (p *Protocol) refuse(c *guard.Client, err error) error {
 	c.Seat.Waiting()
-	_ = c.LastWord(encoded(errorResponse(err)))
+	_ = c.LastWord(wire.Fatal(err))
 	return err
-}
-
-// abortLogin ends a login that has an upstream connection. What the server has sent goes out first:
-// the client may have got a part of it, and an error must not follow half a message.
-func (p *Protocol) abortLogin(ctx context.Context, l *login, err error) error {
-	l.abandon()
-	_ = l.client.SetDeadline(time.Now().Add(guard.LastWordTime))
-	if l.out.Flush() != nil {
-		return errors.Join(err, endedByGuard(ctx, err))
-	}
-	return p.failLogin(ctx, l.client, err)
 }
 
 // failLogin ends a login that has no upstream connection, or none any more.
@@ -344,13 +200,13 @@ func (p *Protocol) failLogin(ctx context.Context, c *guard.Client, err error) er
 		guard.CloseGently(c)
 		return nil
 	case errors.Is(why, guard.Evicted):
-		guard.Dismiss(c, encoded(evicted()))
+		guard.Dismiss(c, wire.Fatal(wire.Evicted))
 		return why
 	case errors.Is(why, guard.TooSlow):
-		_ = p.refuse(c, violation("login was not finished within %s", p.o.LoginTimeout))
+		_ = p.refuse(c, wire.Violation("login was not finished within %s", p.o.LoginTimeout))
 		return why
 	case ctx.Err() != nil:
-		_ = c.LastWord(encoded(unavailable()))
+		_ = c.LastWord(wire.Fatal(wire.Unavailable))
 		return nil
 	case errors.Is(err, io.EOF):
 		return nil

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/readonly"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // readers are the sessions without a token, for the console.
 type readers struct {
 	mu  sync.Mutex
-	all map[*readOnly]reader
+	all map[*readonly.Session]reader
 }
 
 // reader is who has a session without a token.
@@ -25,11 +26,11 @@ type reader struct {
 }
 
 // add lists a session until remove is called.
-func (all *readers) add(r *readOnly, who reader) (remove func()) {
+func (all *readers) add(r *readonly.Session, who reader) (remove func()) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.all == nil {
-		all.all = make(map[*readOnly]reader)
+		all.all = make(map[*readonly.Session]reader)
 	}
 	all.all[r] = who
 	return func() {
@@ -45,7 +46,7 @@ func (all *readers) list() (rows []guard.Session) {
 	for r, who := range all.all {
 		rows = append(rows, guard.Session{
 			Place: guard.Place{Database: who.database}, ID: int64(who.pid), Client: who.client,
-			Since: who.since, State: "read-only, " + r.state(),
+			Since: who.since, State: "read-only, " + r.State(),
 		})
 	}
 	all.mu.Unlock()
@@ -53,11 +54,4 @@ func (all *readers) list() (rows []guard.Session) {
 		return cmp.Or(cmp.Compare(a.Database, b.Database), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
 	})
 	return rows
-}
-
-// state returns what the session does.
-func (r *readOnly) state() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return activity(r.busy, r.status)
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -247,20 +246,5 @@ func TestAPortalWithoutATokenEndsWithTheNextExecuteOutsideOfATransaction(t *test
 		if codes, ready := w.codes(); fmt.Sprint(codes) != want || !ready {
 			t.Errorf("after %q: %v, ready %v", begin, codes, ready)
 		}
-	}
-}
-
-// A ReadyForQuery answers one message. One more would count as the answer to the next one.
-func TestAnAnswerWithoutAQuestionEndsASessionWithoutAToken(t *testing.T) {
-	r := &readOnly{reported: map[string]string{
-		"default_transaction_read_only": "on", "standard_conforming_strings": "on",
-	}}
-	ready := encoded(&pgproto3.ReadyForQuery{TxStatus: 'I'})
-	if _, err := r.answered(ready); err == nil || !strings.Contains(err.Error(), "answers nothing") {
-		t.Errorf("an answer to nothing: %v", err)
-	}
-	r.asked = true
-	if _, err := r.answered(ready); err != nil {
-		t.Errorf("an answer: %v", err)
 	}
 }

@@ -273,10 +273,3 @@ func TestAShutdownEndsSessionsWithoutATokenWhenTheyAreIdle(t *testing.T) {
 	}
 	<-stopped
 }
-
-func FuzzTheLexerNeverPanics(f *testing.F) {
-	for _, h := range holes {
-		f.Add(h.batches)
-	}
-	f.Fuzz(func(t *testing.T, text string) { judge(text) })
-}

@@ -41,7 +41,7 @@ func TestNoSessionIsProvedToBeAtRestWhileSomethingIsUnderWay(t *testing.T) {
 
 // randomSession is a client that sends random messages.
 type randomSession struct {
-	*wire
+	*rawClient
 	g         *guarded
 	admission *marks.Admission
 	rnd       *rand.Rand
@@ -55,7 +55,7 @@ func (g *guarded) random(p *tap, a *marks.Admission, seed uint64) *randomSession
 	w := dialWire(g.t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 	all := p.of("app")
-	s := &randomSession{wire: w, g: g, admission: a, rnd: rand.New(rand.NewPCG(seed, 1)), last: all[len(all)-1]}
+	s := &randomSession{rawClient: w, g: g, admission: a, rnd: rand.New(rand.NewPCG(seed, 1)), last: all[len(all)-1]}
 	for s.out == nil { // the guard starts the relay when the client has its answer
 		for _, open := range a.Sessions() {
 			if open.Client.Address == w.LocalAddr().String() && open.Relayed != nil {

@@ -8,7 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/databases"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/relay"
 )
@@ -17,7 +20,7 @@ import (
 // may be idle for days.
 type session struct {
 	p      *Protocol
-	at     *place
+	at     *databases.Place
 	client *guard.Client
 	server net.Conn
 	id     marks.Session // zero if the session was not registered
@@ -40,11 +43,11 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	state := &progress{server: s.server, status: 'I', stop: s.stop}
 	state.finish = func() { s.finishing.Go(s.finish) }
 	s.down = &down{progress: state} // before anything can end the session
-	s.at.db.Admission.Relaying(s.id, s.claims, state)
+	s.at.Admission.Relaying(s.id, s.claims, state)
 	s.stopWatching = s.client.WhenDraining(state.drain)
 	client := relay.Leg{Conn: s.client.Conn(), Early: fromClient}
 	server := relay.Leg{Conn: s.server, Early: fromServer}
-	var sessions guard.Sessions = s.at.db.Store
+	var sessions guard.Sessions = s.at.Store
 	if s.p.o.Sessions != nil {
 		sessions = s.p.o.Sessions
 	}
@@ -72,9 +75,9 @@ func (s *session) close(ctx context.Context) {
 	}
 	_ = s.server.Close()
 	if s.id != (marks.Session{}) {
-		s.at.db.Admission.Release(ctx, s.id, s.claims)
+		s.at.Admission.Release(ctx, s.id, s.claims)
 	}
-	s.at.leave()
+	s.at.Leave()
 }
 
 // end closes the connection of a client whose session has ended, and sends it the reason if a
@@ -92,62 +95,101 @@ func (s *session) end(end relay.End) error {
 	_ = s.server.Close()
 	s.client.Seat.Leave()
 	if end.Side == relay.ClientSide && !drained && !overtaken && s.down.shutdown == nil {
-		return clientError(end.Err)
+		if wire.IsViolation(end.Err) {
+			return end.Err
+		}
+		return nil // the client has left, in whatever way
 	}
 	if errors.Is(end.Err, relay.ErrStuck) {
 		return guard.Stuck
 	}
-	if errors.Is(context.Cause(s.ctx), errUnused) {
-		return s.endUnused()
-	}
 	if s.down.mayAppend() {
-		s.sendReason(drained)
-	}
-	guard.CloseGently(s.client)
-	return nil
-}
-
-// endUnused tells the client what Postgres would after its own idle_session_timeout.
-func (s *session) endUnused() error {
-	if s.down.mayAppend() {
+		word := s.lastWord(drained)
 		_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
-		word := unconfirmed("the session was idle for too long")
-		if s.down.progress.proved {
-			word = fatal(idleSessionTimeout,
-				"terminating connection due to idle-session timeout",
-				fmt.Sprintf("nothing has come from either side for %s, and no transaction was open",
-					s.p.o.IdleTimeout), "connect again; GUARD_IDLE_TIMEOUT of the guard sets the time")
+		if len(word) > 0 {
+			_, _ = s.client.Write(word)
 		}
-		_ = send(s.client, word)
 	}
 	guard.CloseGently(s.client)
-	return guard.Unused
-}
-
-// sendReason sends the client the reason: the shutdown of the guard, a newer leader, or what the
-// server said.
-func (s *session) sendReason(drained bool) {
-	var why error
-	if !drained {
-		why = s.at.db.Admission.Ended(context.WithoutCancel(s.ctx), s.claims)
-	}
-	// Ended may have taken longer than any deadline that was set before it.
-	_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
-	switch {
-	case drained:
-		_ = send(s.client, s.lastWord())
-	case why != nil:
-		_ = send(s.client, errorResponse(why))
-	default:
-		_ = s.down.forward(s.client, s.down.shutdown)
-	}
-}
-
-// clientError returns err if the client violated the protocol, and nil if it left, in whatever way.
-func clientError(err error) error {
-	var bad *protocolError
-	if errors.As(err, &bad) {
-		return err
+	if s.unused() {
+		return guard.Unused
 	}
 	return nil
+}
+
+// unused reports whether the guard has ended the session because it was idle for too long.
+func (s *session) unused() bool { return errors.Is(context.Cause(s.ctx), errUnused) }
+
+// lastWord returns the reason for the client: an idle session, the shutdown of the guard, a newer
+// leader, or what the server said. The relay has ended, and nobody changes the progress any more.
+func (s *session) lastWord(drained bool) []byte {
+	p := s.down.progress
+	switch {
+	case s.unused() && p.proved: // what Postgres says after its own idle_session_timeout
+		return wire.Fatal(&wire.Error{
+			Code: wire.IdleSessionTimeout, Message: "terminating connection due to idle-session timeout",
+			Detail: fmt.Sprintf("nothing has come from either side for %s, and no transaction was open",
+				s.p.o.IdleTimeout),
+			Hint: "connect again; GUARD_IDLE_TIMEOUT of the guard sets the time",
+		})
+	case s.unused():
+		return wire.Fatal(wire.Unconfirmed("the session was idle for too long"))
+	case drained && !p.proved:
+		return wire.Fatal(wire.Unanswered)
+	case drained && p.status == 'I':
+		return wire.Fatal(wire.ShuttingDown)
+	case drained:
+		return wire.Fatal(wire.RolledBack)
+	}
+	if why := s.at.Admission.Ended(context.WithoutCancel(s.ctx), s.claims); why != nil {
+		return wire.Fatal(why)
+	}
+	if s.down.silent {
+		return nil
+	}
+	return s.down.shutdown
+}
+
+const (
+	restTime  = 5 * time.Second        // bounds the proof of a session that has time
+	lastTime  = 500 * time.Millisecond // bounds the proof of one whose time is over
+	firstLook = 10 * time.Millisecond  // before the first look there should be a sign of an answer
+)
+
+// finish has the server agree that a session that was shut is at rest, and ends it. It runs in the
+// background until the session closes.
+func (s *session) finish() {
+	ctx, cancel := context.WithTimeout(s.ctx, restTime)
+	defer cancel()
+	s.prove(ctx)
+	s.stop(s.down.progress.closed)
+}
+
+// proveAtLast does the same for a session in a transaction whose time is over. Its relay has ended.
+func (s *session) proveAtLast() {
+	p := s.down.progress
+	p.mu.Lock()
+	shut := p.shut(errDrained)
+	p.mu.Unlock()
+	if shut {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), lastTime)
+		defer cancel()
+		s.prove(ctx)
+	}
+}
+
+// prove sends the statement of the proof, and asks the store until it agrees, or until ctx ends.
+func (s *session) prove(ctx context.Context) {
+	p := s.down.progress
+	p.ask()
+	select { // the first look should be the last
+	case <-p.answered:
+	case <-time.After(firstLook):
+	case <-ctx.Done():
+	}
+	for n := 1; !p.proved && ctx.Err() == nil; n++ {
+		if p.proved = s.at.Admission.LetGo(ctx, s.id, s.claims, p.statement); !p.proved {
+			backoff.Pause(ctx, backoff.After(n, firstLook, 100*time.Millisecond))
+		}
+	}
 }

@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -32,25 +32,14 @@ type startup struct {
 	cancel bool
 
 	minor  uint16
-	params []param
+	params []wire.Param
 }
-
-type param struct{ name, value string }
 
 // What these clients get is no answer, as from Postgres.
 var (
 	errDirectTLS = errors.New("the client starts with TLS, for which this guard has no certificate")
 	errLength    = errors.New("invalid length of startup packet: whoever sent it does not speak the protocol")
 )
-
-// protocolError is a violation of the protocol that no Postgres server would accept either.
-type protocolError struct{ what string }
-
-func (e *protocolError) Error() string { return e.what }
-
-func violation(format string, args ...any) error {
-	return &protocolError{fmt.Sprintf(format, args...)}
-}
 
 func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
 	head, err := r.Peek(4)
@@ -73,48 +62,40 @@ func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
 
 func parseStartup(packet []byte, code uint32) (*startup, error) {
 	if major := code >> 16; major != majorVersion {
-		return nil, violation("unsupported frontend protocol %d.%d: this guard speaks 3.0 to 3.%d",
+		return nil, wire.Violation("unsupported frontend protocol %d.%d: this guard speaks 3.0 to 3.%d",
 			major, code&0xffff, newestMinor)
 	}
 	s := &startup{packet: packet, minor: uint16(code)}
 	seen := map[string]bool{}
 	body := packet[8:]
 	for {
-		name, rest, ok := cstring(body)
+		name, rest, ok := wire.CString(body)
 		if !ok {
-			return nil, violation("invalid startup packet layout: expected terminator as last byte")
+			return nil, wire.Violation("invalid startup packet layout: expected terminator as last byte")
 		}
 		if name == "" {
 			if len(rest) > 0 {
-				return nil, violation("invalid startup packet layout: bytes behind the terminator")
+				return nil, wire.Violation("invalid startup packet layout: bytes behind the terminator")
 			}
 			return s, nil
 		}
-		value, rest, ok := cstring(rest)
+		value, rest, ok := wire.CString(rest)
 		if !ok {
-			return nil, violation("invalid startup packet layout: a name without a value")
+			return nil, wire.Violation("invalid startup packet layout: a name without a value")
 		}
 		if seen[name] {
-			return nil, violation("startup parameter given twice: %.60q", name)
+			return nil, wire.Violation("startup parameter given twice: %.60q", name)
 		}
 		seen[name] = true
-		s.params = append(s.params, param{name, value})
+		s.params = append(s.params, wire.Param{Name: name, Value: value})
 		body = rest
 	}
 }
 
-func cstring(b []byte) (s string, rest []byte, ok bool) {
-	i := strings.IndexByte(string(b), 0)
-	if i < 0 {
-		return "", nil, false
-	}
-	return string(b[:i]), b[i+1:], true
-}
-
 func (s *startup) get(name string) string {
 	for _, p := range s.params {
-		if p.name == name {
-			return p.value
+		if p.Name == name {
+			return p.Value
 		}
 	}
 	return ""
@@ -126,10 +107,10 @@ func (s *startup) get(name string) string {
 // without them is forwarded unchanged.
 func (s *startup) negotiated() (packet []byte, unknown []string, capped bool) {
 	capped = s.minor > newestMinor
-	kept := make([]param, 0, len(s.params))
+	kept := make([]wire.Param, 0, len(s.params))
 	for _, p := range s.params {
-		if strings.HasPrefix(p.name, "_pq_.") {
-			unknown = append(unknown, p.name)
+		if strings.HasPrefix(p.Name, "_pq_.") {
+			unknown = append(unknown, p.Name)
 			continue
 		}
 		kept = append(kept, p)
@@ -143,12 +124,12 @@ func (s *startup) negotiated() (packet []byte, unknown []string, capped bool) {
 // granted returns the minor version for the server.
 func (s *startup) granted() uint16 { return min(s.minor, newestMinor) }
 
-func encodeStartup(minor uint16, params []param) []byte {
+func encodeStartup(minor uint16, params []wire.Param) []byte {
 	b := make([]byte, 4, maxStartupPacket)
 	b = binary.BigEndian.AppendUint32(b, majorVersion<<16|uint32(minor))
 	for _, p := range params {
-		b = append(append(b, p.name...), 0)
-		b = append(append(b, p.value...), 0)
+		b = append(append(b, p.Name...), 0)
+		b = append(append(b, p.Value...), 0)
 	}
 	b = append(b, 0)
 	binary.BigEndian.PutUint32(b, uint32(len(b)))

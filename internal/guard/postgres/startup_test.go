@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -199,7 +200,7 @@ func opening(t *testing.T, addr string, sent packets) string {
 	}
 	for {
 		head, err := w.r.Peek(5)
-		if err != nil || binary.BigEndian.Uint32(head[1:]) > maxLoginMessage {
+		if err != nil || binary.BigEndian.Uint32(head[1:]) > wire.MaxMessage {
 			return answers.String() + "closed" // silently, or with an error of protocol 2
 		}
 		switch m := w.next(); m.kind {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/guard/console"
+	"github.com/ringfence/ringfence/internal/guard/postgres/console"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -125,16 +125,16 @@ func known[T comparable](value T) any {
 // marks reads the marks of all open databases. If it has read some, the notice names the databases that
 // cannot be read.
 func (p *Protocol) marks(ctx context.Context) (rows []guard.Mark, notice string, err error) {
-	open, release := p.databases.hold()
+	open, release := p.databases.Hold()
 	defer release()
 	var failed []error
 	for _, d := range open {
 		all, err := d.Store.Marks(ctx)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("the marks of database %s cannot be read: %w", d.name, err))
+			failed = append(failed, fmt.Errorf("the marks of database %s cannot be read: %w", d.Name, err))
 		}
 		for _, m := range all {
-			rows = append(rows, guard.Mark{Place: p.in(d.name), Mark: m})
+			rows = append(rows, guard.Mark{Place: p.in(d.Name), Mark: m})
 		}
 	}
 	if err = errors.Join(failed...); err != nil && len(rows) > 0 {
@@ -148,10 +148,10 @@ func (p *Protocol) in(database string) guard.Place {
 }
 
 func (p *Protocol) sessions(context.Context) (rows []guard.Session, notice string, err error) {
-	open, release := p.databases.hold()
+	open, release := p.databases.Hold()
 	defer release()
 	for _, d := range open {
-		rows = append(rows, guard.SessionsIn(p.in(d.name), d.Admission.Sessions())...)
+		rows = append(rows, guard.SessionsIn(p.in(d.Name), d.Admission.Sessions())...)
 	}
 	return append(rows, p.readers.list()...), "", nil
 }

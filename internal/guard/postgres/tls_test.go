@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/internal/tlsconfig"
@@ -115,7 +116,7 @@ func TestChannelBindingWithEveryCombinationOfTLS(t *testing.T) {
 				case works && err != nil:
 					t.Error(err)
 				case !works && binding == "prefer":
-					wantCode(t, err, invalidAuthorization)
+					wantCode(t, err, wire.InvalidAuthorization)
 				case !works && err == nil:
 					t.Error("logged in")
 				}
@@ -233,7 +234,7 @@ func TestAGuardRequiresTLS(t *testing.T) {
 	option := with(t, tlsconfig.Files{}, e.authority.Issue("the guard"))
 	option.Require = true
 	g := e.guard("sslmode=disable", option)
-	wantCode(t, g.login("app", "sslmode=disable"), invalidAuthorization)
+	wantCode(t, g.login("app", "sslmode=disable"), wire.InvalidAuthorization)
 	if err := g.login("app", "sslmode=require"); err != nil {
 		t.Error(err)
 	}

@@ -44,8 +44,8 @@ func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
 			for n := range uint64(20) {
 				d := &down{progress: &progress{}}
 				out, held, err := walked(d, test.stream, rand.New(rand.NewPCG(n, 1)))
-				if err != nil || held != 0 || !d.boundary() {
-					t.Fatalf("%v, %d held, boundary %v", err, held, d.boundary())
+				if err != nil || held != 0 || !d.Boundary() {
+					t.Fatalf("%v, %d held, boundary %v", err, held, d.Boundary())
 				}
 				if (d.shutdown != nil) != test.kept ||
 					!bytes.Equal(append(out, d.shutdown...), test.stream) {

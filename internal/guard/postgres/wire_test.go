@@ -15,11 +15,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/servers"
 )
 
-// wire is a client that sends and reads single messages.
-type wire struct {
+// rawClient is a client that sends and reads single messages.
+type rawClient struct {
 	t *testing.T
 	net.Conn
 	r *bufio.Reader
@@ -31,7 +32,7 @@ type message struct {
 	body []byte
 }
 
-func dialWire(t *testing.T, addr string) *wire {
+func dialWire(t *testing.T, addr string) *rawClient {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -39,10 +40,10 @@ func dialWire(t *testing.T, addr string) *wire {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(time.Minute)) // for the whole test
-	return &wire{t, c, bufio.NewReader(c)}
+	return &rawClient{t, c, bufio.NewReader(c)}
 }
 
-func (w *wire) send(parts ...[]byte) {
+func (w *rawClient) send(parts ...[]byte) {
 	w.t.Helper()
 	if _, err := w.Write(bytes.Join(parts, nil)); err != nil {
 		w.t.Fatal(err)
@@ -50,9 +51,9 @@ func (w *wire) send(parts ...[]byte) {
 }
 
 // next reads the next message of the server; the end of the stream fails the test.
-func (w *wire) next() message {
+func (w *rawClient) next() message {
 	w.t.Helper()
-	_, whole, err := readMessage(w.r)
+	_, whole, err := wire.Read(w.r)
 	if err != nil {
 		w.t.Fatalf("waiting for a message: %v", err)
 	}
@@ -60,7 +61,7 @@ func (w *wire) next() message {
 }
 
 // until reads up to the first message of one of these kinds and returns it.
-func (w *wire) until(kinds string) message {
+func (w *rawClient) until(kinds string) message {
 	w.t.Helper()
 	for {
 		if m := w.next(); strings.IndexByte(kinds, m.kind) >= 0 {
@@ -70,7 +71,7 @@ func (w *wire) until(kinds string) message {
 }
 
 // rest reads all bytes until the server closes.
-func (w *wire) rest() []byte {
+func (w *rawClient) rest() []byte {
 	w.t.Helper()
 	b, err := io.ReadAll(w.r)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -80,7 +81,7 @@ func (w *wire) rest() []byte {
 }
 
 // login opens a session that needs no password.
-func (w *wire) login(params ...string) {
+func (w *rawClient) login(params ...string) {
 	w.t.Helper()
 	w.send(startupOf(0, params...))
 	if m := w.until("ZE"); m.kind == 'E' {
@@ -89,7 +90,7 @@ func (w *wire) login(params ...string) {
 }
 
 // query sends a simple query.
-func (w *wire) query(text string) { w.t.Helper(); w.send(encode('Q', text, "\x00")) }
+func (w *rawClient) query(text string) { w.t.Helper(); w.send(encode('Q', text, "\x00")) }
 
 func (m message) error(t *testing.T) (e pgproto3.ErrorResponse) {
 	t.Helper()
@@ -104,9 +105,9 @@ func (m message) error(t *testing.T) (e pgproto3.ErrorResponse) {
 
 // startupOf returns a startup packet of protocol 3.minor. pairs are names and values in turn.
 func startupOf(minor uint16, pairs ...string) []byte {
-	var params []param
+	var params []wire.Param
 	for i := 0; i+1 < len(pairs); i += 2 {
-		params = append(params, param{pairs[i], pairs[i+1]})
+		params = append(params, wire.Param{Name: pairs[i], Value: pairs[i+1]})
 	}
 	return encodeStartup(minor, params)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 )
 
 // Session is the session of one client.
@@ -17,9 +19,8 @@ type Session struct {
 	statements []Statement
 
 	// For extended queries:
-	prepared map[string]*Statement // nil for an empty statement
-	portals  map[string]*portal
-	failed   bool // there was an error, so everything is ignored until the next Sync
+	held   map[byte]map[string]*portal // by kind and name
+	failed bool                        // there was an error, so everything is ignored until the next Sync
 }
 
 // maxMessage is the size in bytes of the longest message of a client.
@@ -30,8 +31,7 @@ func New(r io.Reader, w io.Writer, statements []Statement) *Session {
 	s := &Session{
 		backend:    pgproto3.NewBackend(r, w),
 		statements: slices.Concat(statements, []Statement{help(statements)}),
-		prepared:   make(map[string]*Statement),
-		portals:    make(map[string]*portal),
+		held:       map[byte]map[string]*portal{prepared: {}, executing: {}},
 	}
 	s.backend.SetMaxBodyLen(maxMessage)
 	return s
@@ -63,11 +63,11 @@ func (s *Session) answer(ctx context.Context, message pgproto3.FrontendMessage) 
 		}
 		return s.ready()
 	case *pgproto3.FunctionCall:
-		s.sendError(&Error{notSupported, "there are no functions here", seeHelp})
+		s.sendError(&wire.Error{Code: wire.NotSupported, Message: "there are no functions here", Hint: seeHelp})
 		return s.ready()
 	case *pgproto3.Sync:
 		s.failed = false
-		clear(s.portals) // they last as long as the transaction
+		clear(s.held[executing]) // they last as long as the transaction
 		return s.ready()
 	case *pgproto3.Flush:
 		return s.backend.Flush()
@@ -117,12 +117,9 @@ func (s *Session) ready() error {
 }
 
 func (s *Session) sendError(err error) {
-	e := &Error{Code: systemError, Message: fmt.Sprint(err)}
+	e := &wire.Error{Code: wire.SystemError, Message: fmt.Sprint(err)}
 	errors.As(err, &e)
-	s.backend.Send(&pgproto3.ErrorResponse{
-		Severity: "ERROR", SeverityUnlocalized: "ERROR",
-		Code: e.Code, Message: e.Message, Hint: e.Hint,
-	})
+	s.backend.Send(wire.Response("ERROR", e))
 }
 
 func (s *Session) sendNotice(text string) {

@@ -2,12 +2,12 @@
 // "Frontend/Backend Protocol"). It has no database behind it: each statement is a function that
 // returns rows.
 //
-//	s := console.New(reader, writer, []console.Statement{{
+//	statements := []console.Statement{{
 //		Name: "fences", Meaning: "the mark of each resource",
 //		Columns: []console.Column{{"resource", console.Text}, {"token", console.Integer}},
 //		Rows: func(ctx context.Context) (console.Rows, error) { … },
-//	}})
-//	err := s.Run(ctx) // until the client leaves
+//	}}
+//	err := console.Serve(ctx, client, reader, statements, idle, stall) // until the client leaves
 //
 // The client has logged in before, and has got ReadyForQuery.
 //

@@ -1,4 +1,4 @@
-package postgres
+package readonly
 
 import (
 	"encoding/binary"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -15,16 +16,16 @@ import (
 var errDown = errors.New("nothing more comes from the server")
 
 // downward passes on what the server sends.
-func (r *readOnly) downward() error {
+func (r *Session) downward() error {
 	for {
 		head, err := r.fromServer.Peek(5)
 		if err != nil {
 			_ = r.flush()
-			return serverError(err)
+			return err
 		}
 		kind, length := head[0], int64(binary.BigEndian.Uint32(head[1:]))+1
 		if length < 5 {
-			return violation("message %q of %d bytes from the server", kind, length-1)
+			return wire.Violation("message %q of %d bytes from the server", kind, length-1)
 		}
 		if err := r.forward(kind, length); err != nil {
 			return err
@@ -41,18 +42,18 @@ func (r *readOnly) downward() error {
 }
 
 // forward passes on one message of the server. Long ones pass as they come.
-func (r *readOnly) forward(kind byte, length int64) error {
+func (r *Session) forward(kind byte, length int64) error {
 	const most = 64 << 10
 	if strings.IndexByte("CIsE", kind) >= 0 {
 		r.tell(func() { r.outcome = kind })
 	}
 	if length > most || kind != 'E' && kind != 'S' && kind != 'Z' {
-		_, err := io.CopyN(readOnlyWriter{r}, r.fromServer, length)
+		_, err := io.CopyN(toClient{r}, r.fromServer, length)
 		return r.wrote(err) // the client may have got a part of it
 	}
 	message := make([]byte, length)
 	if _, err := io.ReadFull(r.fromServer, message); err != nil {
-		return serverError(err)
+		return err
 	}
 	switch kind {
 	case 'E':
@@ -62,21 +63,19 @@ func (r *readOnly) forward(kind byte, length int64) error {
 		if err := s.Decode(message[5:]); err != nil {
 			return err
 		}
-		r.mu.Lock()
-		r.reported[s.Name] = s.Value
-		r.mu.Unlock()
+		r.tell(func() { r.reported[s.Name] = s.Value })
 	case 'Z':
 		if own, err := r.answered(message); own || err != nil {
 			return err
 		}
 	}
-	_, err := readOnlyWriter{r}.Write(message)
+	_, err := toClient{r}.Write(message)
 	return err
 }
 
 // explained replaces the server's error about the statement that the guard has put in place of a refused
 // one.
-func (r *readOnly) explained(message []byte) []byte {
+func (r *Session) explained(message []byte) []byte {
 	var e pgproto3.ErrorResponse
 	if e.Decode(message[5:]) != nil || !strings.Contains(e.Message, r.nonce) {
 		return message
@@ -86,18 +85,16 @@ func (r *readOnly) explained(message []byte) []byte {
 	if r.refused == nil {
 		return message
 	}
-	own := errorResponse(r.refused)
-	own.Severity, own.SeverityUnlocalized = "ERROR", "ERROR"
-	return encoded(own)
+	return wire.Encode(wire.Response("ERROR", r.refused))
 }
 
 // answered checks what the server has reported with a ReadyForQuery. It reports whether that answers a
 // Sync of the guard, so the client does not get it.
-func (r *readOnly) answered(message []byte) (own bool, err error) {
+func (r *Session) answered(message []byte) (own bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.asked {
-		return false, violation("ReadyForQuery that answers nothing")
+		return false, wire.Violation("ReadyForQuery that answers nothing")
 	}
 	r.refused = nil
 	if len(message) == 6 {
@@ -105,24 +102,24 @@ func (r *readOnly) answered(message []byte) (own bool, err error) {
 	}
 	own, r.own = r.own, false
 	r.failed, r.outcome = r.outcome == 'E', 0
-	if name, value := changed(r.reported); name != "" {
+	if name, value := Changed(r.reported); name != "" {
 		return own, refusal.NoLongerReadOnly(name, value)
 	}
 	return own, nil
 }
 
-// readOnlyWriter writes to the client.
-type readOnlyWriter struct{ *readOnly }
+// toClient writes to the client.
+type toClient struct{ r *Session }
 
-func (w readOnlyWriter) Write(b []byte) (int, error) {
-	n, err := w.toClient.Write(b)
-	return n, w.wrote(err)
+func (w toClient) Write(b []byte) (int, error) {
+	n, err := w.r.toClient.Write(b)
+	return n, w.r.wrote(err)
 }
 
-func (r *readOnly) flush() error { return r.wrote(r.toClient.Flush()) }
+func (r *Session) flush() error { return r.wrote(r.toClient.Flush()) }
 
 // wrote remembers that a write has failed, perhaps in the middle of a message.
-func (r *readOnly) wrote(err error) error {
+func (r *Session) wrote(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cut = r.cut || err != nil

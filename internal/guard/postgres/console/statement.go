@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 )
 
 // Statement is one SHOW statement.
@@ -29,22 +31,6 @@ type Rows struct {
 	Values [][]any
 	Notice string // for the client, besides the rows; empty for none
 }
-
-// Error is an error for the client.
-type Error struct{ Code, Message, Hint string }
-
-func (e *Error) Error() string { return e.Message + " (SQLSTATE " + e.Code + ")" }
-
-// SQLSTATEs (manual, appendix A).
-const (
-	protocolViolation    = "08P01"
-	notSupported         = "0A000"
-	programLimitExceeded = "54000"
-	undefinedStatement   = "26000"
-	undefinedCursor      = "34000"
-	undefinedObject      = "42704"
-	systemError          = "58000"
-)
 
 const seeHelp = "SHOW HELP lists the statements"
 
@@ -72,9 +58,9 @@ func (s *Session) find(query string) (*Statement, error) {
 	case setup.MatchString(text):
 		return ignored, nil
 	case !isShow:
-		return nil, &Error{
-			notSupported, "this is the console of the guard, which runs only SHOW", seeHelp +
-				"; to use the database, connect to it by its name and with a token",
+		return nil, &wire.Error{
+			Code: wire.NotSupported, Message: "this is the console of the guard, which runs only SHOW",
+			Hint: seeHelp + "; to use the database, connect to it by its name and with a token",
 		}
 	}
 	for i := range s.statements {
@@ -82,7 +68,7 @@ func (s *Session) find(query string) (*Statement, error) {
 			return &s.statements[i], nil
 		}
 	}
-	return nil, &Error{undefinedObject, "unknown: SHOW " + excerpt(name), seeHelp}
+	return nil, &wire.Error{Code: wire.UndefinedObject, Message: "unknown: SHOW " + excerpt(name), Hint: seeHelp}
 }
 
 func excerpt(s string) string {

@@ -4,23 +4,28 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 )
 
-// portal is a statement that is being executed.
+// portal is a statement that is prepared or being executed.
 type portal struct {
 	statement *Statement // nil for an empty one
-	formats   []int16
+	formats   []int16    // of its results
 	begun     bool
 	rows      [][]any // those that the client has not got yet
 }
 
-// heldMost bounds the prepared statements of a session, and its portals.
-const heldMost = 100
+// Kinds of portals in the protocol, of which a session holds heldMost each.
+const (
+	prepared  = 'S'
+	executing = 'P'
+)
 
-// nameMost is the most bytes of the name of a prepared statement or portal (NAMEDATALEN - 1).
-const nameMost = 63
+const heldMost = 100
 
 // extended answers a message of the extended query protocol.
 func (s *Session) extended(ctx context.Context, message pgproto3.FrontendMessage) error {
@@ -32,21 +37,17 @@ func (s *Session) extended(ctx context.Context, message pgproto3.FrontendMessage
 	case *pgproto3.Describe:
 		return s.describe(m)
 	case *pgproto3.Execute:
-		p, err := s.portal(m.Portal)
+		p, err := s.get(executing, m.Portal)
 		if err != nil {
 			return err
 		}
 		return s.execute(ctx, p, int(m.MaxRows))
 	case *pgproto3.Close:
-		if m.ObjectType == 'S' {
-			delete(s.prepared, m.Name)
-		} else {
-			delete(s.portals, m.Name)
-		}
+		delete(s.held[m.ObjectType], m.Name)
 		s.backend.Send(&pgproto3.CloseComplete{})
 		return nil
 	}
-	return &Error{Code: protocolViolation, Message: fmt.Sprintf("unexpected message %T", message)}
+	return &wire.Error{Code: wire.ProtocolViolation, Message: fmt.Sprintf("unexpected message %T", message)}
 }
 
 func (s *Session) parse(m *pgproto3.Parse) error {
@@ -54,42 +55,40 @@ func (s *Session) parse(m *pgproto3.Parse) error {
 	if err != nil {
 		return err
 	}
-	if err := roomFor(m.Name, len(s.prepared)); err != nil {
+	if err := s.hold(prepared, m.Name, &portal{statement: statement}); err != nil {
 		return err
 	}
-	s.prepared[m.Name] = statement
 	s.backend.Send(&pgproto3.ParseComplete{})
 	return nil
 }
 
 func (s *Session) bind(m *pgproto3.Bind) error {
-	statement, err := s.preparedAs(m.PreparedStatement)
+	p, err := s.get(prepared, m.PreparedStatement)
 	if err != nil {
 		return err
 	}
-	if err := roomFor(m.DestinationPortal, len(s.portals)); err != nil {
-		return err
-	}
 	if len(m.Parameters) > 0 {
-		return &Error{Code: protocolViolation, Message: "SHOW has no parameters"}
+		return &wire.Error{Code: wire.ProtocolViolation, Message: "SHOW has no parameters"}
 	}
-	if err := checkFormats(m.ResultFormatCodes, statement); err != nil {
+	if err := checkFormats(m.ResultFormatCodes, p.statement); err != nil {
 		return err
 	}
 	// The message is only valid until the next one.
-	formats := append([]int16(nil), m.ResultFormatCodes...)
-	s.portals[m.DestinationPortal] = &portal{statement: statement, formats: formats}
+	bound := &portal{statement: p.statement, formats: slices.Clone(m.ResultFormatCodes)}
+	if err := s.hold(executing, m.DestinationPortal, bound); err != nil {
+		return err
+	}
 	s.backend.Send(&pgproto3.BindComplete{})
 	return nil
 }
 
 func checkFormats(formats []int16, statement *Statement) error {
 	if n := len(formats); n > 1 && (statement == nil || n != len(statement.Columns)) {
-		return &Error{Code: protocolViolation, Message: fmt.Sprintf("%d formats of results", n)}
+		return &wire.Error{Code: wire.ProtocolViolation, Message: fmt.Sprintf("%d formats of results", n)}
 	}
 	for _, f := range formats {
 		if f != textFormat && f != binaryFormat {
-			return &Error{Code: protocolViolation, Message: fmt.Sprintf("unknown format %d", f)}
+			return &wire.Error{Code: wire.ProtocolViolation, Message: fmt.Sprintf("unknown format %d", f)}
 		}
 	}
 	return nil
@@ -97,26 +96,18 @@ func checkFormats(formats []int16, statement *Statement) error {
 
 // describe describes a prepared statement or a portal.
 func (s *Session) describe(m *pgproto3.Describe) error {
-	var statement *Statement
-	var formats []int16
-	if m.ObjectType == 'S' {
-		var err error
-		if statement, err = s.preparedAs(m.Name); err != nil {
-			return err
-		}
-		s.backend.Send(&pgproto3.ParameterDescription{})
-	} else {
-		p, err := s.portal(m.Name)
-		if err != nil {
-			return err
-		}
-		statement, formats = p.statement, p.formats
+	p, err := s.get(m.ObjectType, m.Name)
+	if err != nil {
+		return err
 	}
-	if statement == nil || len(statement.Columns) == 0 {
+	if m.ObjectType == prepared {
+		s.backend.Send(&pgproto3.ParameterDescription{})
+	}
+	if p.statement == nil || len(p.statement.Columns) == 0 {
 		s.backend.Send(&pgproto3.NoData{})
 		return nil
 	}
-	s.backend.Send(describe(statement.Columns, formats))
+	s.backend.Send(describe(p.statement.Columns, p.formats))
 	return nil
 }
 
@@ -157,31 +148,25 @@ func (s *Session) execute(ctx context.Context, p *portal, most int) error {
 // flushRows is after how many rows they go out, so that a long list does not fill the memory.
 const flushRows = 500
 
-func (s *Session) preparedAs(name string) (*Statement, error) {
-	statement, ok := s.prepared[name]
-	if !ok {
-		return nil, &Error{
-			Code: undefinedStatement, Message: "no prepared statement " + excerpt(name),
-		}
+func (s *Session) get(kind byte, name string) (*portal, error) {
+	p, ok := s.held[kind][name]
+	switch {
+	case ok:
+		return p, nil
+	case kind == prepared:
+		return nil, &wire.Error{Code: wire.UndefinedStatement, Message: "no prepared statement " + excerpt(name)}
 	}
-	return statement, nil
+	return nil, &wire.Error{Code: wire.UndefinedCursor, Message: "no portal " + excerpt(name)}
 }
 
-func (s *Session) portal(name string) (*portal, error) {
-	p, ok := s.portals[name]
-	if !ok {
-		return nil, &Error{Code: undefinedCursor, Message: "no portal " + excerpt(name)}
-	}
-	return p, nil
-}
-
-// roomFor refuses one more prepared statement or portal if there are too many.
-func roomFor(name string, held int) error {
-	if held >= heldMost || len(name) > nameMost {
-		return &Error{
-			Code:    programLimitExceeded,
-			Message: fmt.Sprintf("at most %d at a time, with names of %d bytes", heldMost, nameMost),
+// hold keeps one more prepared statement or portal, unless there are too many.
+func (s *Session) hold(kind byte, name string, p *portal) error {
+	if len(s.held[kind]) >= heldMost || len(name) > wire.MaxName {
+		return &wire.Error{
+			Code:    wire.ProgramLimitExceeded,
+			Message: fmt.Sprintf("at most %d at a time, with names of %d bytes", heldMost, wire.MaxName),
 		}
 	}
+	s.held[kind][name] = p
 	return nil
 }

@@ -4,7 +4,52 @@ import (
 	"io"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 )
+
+// up passes on everything that the client sends to the server, and counts the requests.
+type up struct {
+	wire.Header
+	progress *progress
+}
+
+func (u *up) Walk(b []byte, w io.Writer) (int, error) {
+	passes, invalid := u.count(b)
+	if passes == 0 {
+		return len(b), invalid
+	}
+	n, err := w.Write(b[:passes])
+	if err != nil {
+		return n, err
+	}
+	u.progress.passed()
+	return len(b), invalid
+}
+
+// count records what is about to be passed on, and returns how much that is: nothing once the session
+// is quiet, and nothing of a header that is invalid. The server executes what came before it.
+func (u *up) count(b []byte) (passes int, invalid error) {
+	u.progress.mu.Lock()
+	defer u.progress.mu.Unlock()
+	if u.progress.closed != nil {
+		return 0, nil
+	}
+	for passes < len(b) {
+		n, complete, err := u.Next(b[passes:])
+		if err != nil {
+			invalid = err
+			break
+		}
+		if complete {
+			u.progress.sent(u.Kind())
+		}
+		passes += n
+	}
+	u.progress.midMessage = !u.Boundary()
+	u.progress.passing = passes > 0
+	return passes, invalid
+}
 
 // maxError is the size in bytes of the longest ErrorResponse that is parsed before it is passed on.
 const maxError = 8 << 10
@@ -13,7 +58,7 @@ const maxError = 8 << 10
 // backend that was told to terminate. It keeps that one, because the reason may be a newer leader. It
 // passes on nothing more once the guard has sent a statement of its own.
 type down struct {
-	header
+	wire.Header
 	progress    *progress
 	silent      bool   // nothing more is passed on
 	statusNext  bool   // the next byte is the status of a ReadyForQuery
@@ -27,7 +72,7 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 	// They count only once the client has them: a shutdown ends an idle session.
 	var statuses []byte
 	for at < len(b) {
-		if d.boundary() {
+		if d.Boundary() {
 			if !d.silent && d.progress.silent.Load() {
 				if err := d.forward(w, b[from:at]); err != nil {
 					return at, err
@@ -47,14 +92,14 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 				continue
 			}
 		}
-		n, complete, err := d.next(b[at:])
+		n, complete, err := d.Next(b[at:])
 		if err != nil {
 			return at, err
 		}
 		if !complete && d.statusNext {
 			statuses = append(statuses, b[at])
 		}
-		d.statusNext = complete && d.kind() == 'Z'
+		d.statusNext = complete && d.Kind() == 'Z'
 		at += n
 	}
 	if err := d.forward(w, b[from:at]); err != nil {
@@ -91,25 +136,25 @@ func (d *down) forward(w io.Writer, b []byte) error {
 
 // mayAppend reports whether the guard may add a message of its own to what the client got: only
 // between two messages.
-func (d *down) mayAppend() bool { return (d.silent || d.boundary()) && !d.writeFailed }
+func (d *down) mayAppend() bool { return (d.silent || d.Boundary()) && !d.writeFailed }
 
 // errorLength returns the length of the ErrorResponse at the start of b, 0 if b holds only a part
 // of it, or -1 if it is malformed or too long to be parsed.
 func errorLength(b []byte) int {
-	var h header
-	_, complete, err := h.next(b)
+	var h wire.Header
+	_, complete, err := h.Next(b)
 	switch {
-	case err != nil || h.left > maxError:
+	case err != nil || h.Body() > maxError:
 		return -1
-	case !complete || 5+int(h.left) > len(b):
+	case !complete || 5+int(h.Body()) > len(b):
 		return 0
 	}
-	return 5 + int(h.left)
+	return 5 + int(h.Body())
 }
 
 // isShutdown reports whether a message is the last one of a backend that was told to terminate.
 func isShutdown(message []byte) bool {
 	var e pgproto3.ErrorResponse
-	return e.Decode(message[5:]) == nil && e.Code == adminShutdown &&
+	return e.Decode(message[5:]) == nil && e.Code == wire.AdminShutdown &&
 		(e.SeverityUnlocalized == "FATAL" || e.Severity == "FATAL")
 }

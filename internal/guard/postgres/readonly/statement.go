@@ -1,6 +1,11 @@
-package postgres
+package readonly
 
-import "iter"
+import (
+	"iter"
+	"slices"
+
+	"github.com/ringfence/ringfence/internal/pglex"
+)
 
 // What a session without a token may send. Its transactions are read-only because the guard has set
 // default_transaction_read_only for it, and the server refuses everything that writes in them. Here
@@ -17,6 +22,7 @@ type judgement struct {
 }
 
 const (
+	unreadable  = "the guard cannot tell where a string or a comment ends"
 	notListed   = "without a token only statements that read pass, and this is none that the guard knows"
 	makesTable  = "INTO makes a table"
 	opensWrites = "it could begin a transaction that writes"
@@ -26,14 +32,15 @@ const (
 
 // judge decides on a text of one or more statements.
 func judge(text string) (j judgement) {
-	tokens, depends, err := lex(text)
-	if err != nil {
-		return judgement{refused: err.Error()}
+	l := pglex.New(text)
+	tokens := slices.Collect(l.Tokens())
+	if l.Unended != nil || l.Unclear {
+		return judgement{refused: unreadable}
 	}
-	j.depends = depends
+	j.depends = l.Depends
 	for len(tokens) > 0 {
 		end := 0
-		for end < len(tokens) && !tokens[end].is(character, ";") {
+		for end < len(tokens) && !tokens[end].Is(pglex.Character, ";") {
 			end++
 		}
 		statement := tokens[:end]
@@ -52,16 +59,14 @@ func judge(text string) (j judgement) {
 	return j
 }
 
-func (t token) is(k tokenKind, text string) bool { return t.kind == k && t.text == text }
-
 // judgeOne returns why a statement is refused, or whether it may end a transaction.
-func judgeOne(s []token) (refused string, ends bool) {
+func judgeOne(s []pglex.Token) (refused string, ends bool) {
 	inner := unwrapped(s)
 	wrapped := len(inner) < len(s)
-	if len(inner) == 0 || inner[0].kind != word || wrapped && !queries[inner[0].text] {
+	if len(inner) == 0 || inner[0].Kind != pglex.Word || wrapped && !queries[inner[0].Text] {
 		return notListed, false
 	}
-	switch verb := s[0].text; {
+	switch verb := s[0].Text; {
 	case wrapped, queries[verb], verb == "declare":
 		return withoutInto(s), false
 	case harmless[verb]:
@@ -99,32 +104,27 @@ var harmless = map[string]bool{
 }
 
 // has reports whether a word is in a statement.
-func has(s []token, text string) bool {
-	for _, t := range s {
-		if t.is(word, text) {
-			return true
-		}
-	}
-	return false
+func has(s []pglex.Token, text string) bool {
+	return slices.ContainsFunc(s, func(t pglex.Token) bool { return t.Is(pglex.Word, text) })
 }
 
 // unwrapped leaves out the parentheses with which a statement begins.
-func unwrapped(s []token) []token {
-	for len(s) > 0 && s[0].is(character, "(") {
+func unwrapped(s []pglex.Token) []pglex.Token {
+	for len(s) > 0 && s[0].Is(pglex.Character, "(") {
 		s = s[1:]
 	}
 	return s
 }
 
 // outside goes through the tokens that are in no parentheses, with their places.
-func outside(s []token) iter.Seq2[int, token] {
-	return func(yield func(int, token) bool) {
+func outside(s []pglex.Token) iter.Seq2[int, pglex.Token] {
+	return func(yield func(int, pglex.Token) bool) {
 		depth := 0
 		for i, t := range s {
 			switch {
-			case t.is(character, "("):
+			case t.Is(pglex.Character, "("):
 				depth++
-			case t.is(character, ")"):
+			case t.Is(pglex.Character, ")"):
 				depth--
 			case depth == 0 && !yield(i, t):
 				return
@@ -135,16 +135,13 @@ func outside(s []token) iter.Seq2[int, token] {
 
 // withoutInto refuses SELECT INTO. The server does, too, but not in EXPLAIN ANALYZE: there it makes the
 // table in a read-only transaction.
-func withoutInto(s []token) string {
-	if has(s, "into") {
-		return makesTable
-	}
-	return ""
-}
+func withoutInto(s []pglex.Token) string { return without(s, "into", makesTable) }
 
-func withoutWrite(s []token) string {
-	if has(s, "write") {
-		return opensWrites
+func withoutWrite(s []pglex.Token) string { return without(s, "write", opensWrites) }
+
+func without(s []pglex.Token, text, why string) string {
+	if has(s, text) {
+		return why
 	}
 	return ""
 }
@@ -157,28 +154,28 @@ var locked = map[string]bool{
 // judgeSetting decides on SET and RESET, without that word. The name must not be quoted: there are
 // many ways to write a quoted name. It must be ASCII: the server folds other letters as the database's
 // locale says, and the Turkish capital I with a dot to an i.
-func judgeSetting(s []token) string {
-	for len(s) > 1 && (s[0].is(word, "session") || s[0].is(word, "local")) {
+func judgeSetting(s []pglex.Token) string {
+	for len(s) > 1 && (s[0].Is(pglex.Word, "session") || s[0].Is(pglex.Word, "local")) {
 		s = s[1:]
 	}
 	switch {
-	case len(s) == 0 || s[0].kind != word:
+	case len(s) == 0 || s[0].Kind != pglex.Word:
 		return "the guard reads only names of settings that are not quoted"
-	case !isASCII(s[0].text):
+	case !pglex.IsASCII(s[0].Text):
 		return "the guard reads only names of settings in ASCII"
-	case locked[s[0].text]:
+	case locked[s[0].Text]:
 		return opensWrites
 	}
 	return withoutWrite(s) // SET TRANSACTION and SET SESSION CHARACTERISTICS
 }
 
 // judgePrepare decides on PREPARE name (types) AS query.
-func judgePrepare(s []token) string {
-	if len(s) > 1 && s[1].is(word, "transaction") {
+func judgePrepare(s []pglex.Token) string {
+	if len(s) > 1 && s[1].Is(pglex.Word, "transaction") {
 		return "a prepared transaction outlives its session"
 	}
 	for i, t := range outside(s) {
-		if t.is(word, "as") {
+		if t.Is(pglex.Word, "as") {
 			return judgeQuery(s[i+1:])
 		}
 	}
@@ -186,9 +183,9 @@ func judgePrepare(s []token) string {
 }
 
 // judgeQuery decides on a query that is a part of a statement.
-func judgeQuery(s []token) string {
+func judgeQuery(s []pglex.Token) string {
 	s = unwrapped(s)
-	if len(s) == 0 || s[0].kind != word || !queries[s[0].text] {
+	if len(s) == 0 || s[0].Kind != pglex.Word || !queries[s[0].Text] {
 		return notListed
 	}
 	return withoutInto(s)
@@ -196,14 +193,14 @@ func judgeQuery(s []token) string {
 
 // judgeExplain decides on EXPLAIN, without that word. EXPLAIN ANALYZE runs the query, and makes the
 // table of CREATE TABLE AS and SELECT INTO also in a read-only transaction.
-func judgeExplain(s []token) (refused string, ends bool) {
-	if len(s) > 0 && s[0].is(character, "(") && len(s) > 1 && s[1].kind == word && !queries[s[1].text] {
+func judgeExplain(s []pglex.Token) (refused string, ends bool) {
+	if len(s) > 0 && s[0].Is(pglex.Character, "(") && len(s) > 1 && s[1].Kind == pglex.Word && !queries[s[1].Text] {
 		depth := 0
 		for i, t := range s {
-			if t.is(character, "(") {
+			if t.Is(pglex.Character, "(") {
 				depth++
 			}
-			if t.is(character, ")") {
+			if t.Is(pglex.Character, ")") {
 				if depth--; depth == 0 {
 					s = s[i+1:]
 					break
@@ -211,24 +208,24 @@ func judgeExplain(s []token) (refused string, ends bool) {
 			}
 		}
 	}
-	for len(s) > 0 && (s[0].is(word, "analyze") || s[0].is(word, "analyse") || s[0].is(word, "verbose")) {
+	for len(s) > 0 && (s[0].Is(pglex.Word, "analyze") || s[0].Is(pglex.Word, "analyse") || s[0].Is(pglex.Word, "verbose")) {
 		s = s[1:]
 	}
-	if len(s) > 0 && s[0].is(word, "execute") {
+	if len(s) > 0 && s[0].Is(pglex.Word, "execute") {
 		return "", true
 	}
 	return judgeQuery(s), false
 }
 
 // judgeCopy lets only COPY … TO STDOUT pass.
-func judgeCopy(s []token) string {
+func judgeCopy(s []pglex.Token) string {
 	out := false
 	for i, t := range outside(s) {
 		switch {
-		case t.is(word, "from"):
+		case t.Is(pglex.Word, "from"):
 			return "COPY FROM writes"
-		case t.is(word, "to"):
-			out = i+1 < len(s) && s[i+1].is(word, "stdout")
+		case t.Is(pglex.Word, "to"):
+			out = i+1 < len(s) && s[i+1].Is(pglex.Word, "stdout")
 		}
 	}
 	if !out {
