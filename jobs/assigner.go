@@ -83,7 +83,7 @@ func assign(
 	a.group, a.ctx = errgroup.WithContext(ctx)
 	// First the workers that may have assignments, then the members: who is no member in a list that
 	// was read later is gone for good.
-	names, err := q.docs.Names(ctx, q.workers())
+	names, err := q.docs.Names(ctx, q.paths.workers())
 	if err != nil {
 		return err
 	}
@@ -108,9 +108,9 @@ func (a *assigner) watch() {
 			})
 		})
 	}
-	names(a.q.waiting(), seenWaiting, &a.view.waiting)
-	names(a.q.cancel(), seenCancel, &a.view.cancel)
-	names(a.q.draining(), seenDraining, &a.view.draining)
+	names(a.q.paths.waiting(), seenWaiting, &a.view.waiting)
+	names(a.q.paths.cancellations(), seenCancel, &a.view.cancel)
+	names(a.q.paths.draining(), seenDraining, &a.view.draining)
 	a.group.Go(func() error {
 		return a.q.group.Watch(a.ctx, func(all []group.Member) error {
 			members := map[fence.Token]group.Member{}

@@ -46,7 +46,7 @@ func (a *assigner) track(id fence.Token) {
 	a.workers[id] = w
 	a.mu.Unlock()
 	a.group.Go(func() error {
-		err := a.q.docs.WatchNames(ctx, a.q.layout.assigned(id), func(names []string) error {
+		err := a.q.docs.WatchNames(ctx, a.q.paths.assigned(id), func(names []string) error {
 			a.update(func() { w.show(names) })
 			return nil
 		})
@@ -97,7 +97,7 @@ func (a *assigner) lookUp() error {
 	for some := range slices.Chunk(unknown, listPage) {
 		var paths []string
 		for _, p := range some {
-			paths = append(paths, a.q.status(p.id))
+			paths = append(paths, a.q.paths.status(p.id))
 		}
 		docs, err := a.q.docs.Get(a.ctx, documents.At(paths...))
 		if err != nil {
@@ -127,7 +127,7 @@ func (a *assigner) enlist() error {
 	for _, id := range fresh {
 		_, err := a.q.docs.Change(a.ctx, documents.Change{
 			While:  []fence.Claim{a.claim},
-			Writes: []documents.Write{documents.Create(a.q.worker(id), nil)},
+			Writes: []documents.Write{documents.Create(a.q.paths.worker(id), nil)},
 		})
 		if err != nil && !errors.Is(err, documents.ErrConflict) { // it is there: an answer was lost
 			return err
@@ -157,7 +157,7 @@ func (a *assigner) refresh() error {
 	}
 	a.mu.Unlock()
 	for _, id := range late {
-		names, err := a.q.docs.Names(a.ctx, a.q.layout.assigned(id))
+		names, err := a.q.docs.Names(a.ctx, a.q.paths.assigned(id))
 		if err != nil {
 			return err
 		}

@@ -48,10 +48,10 @@
 // that its author has read. So of two steps from the same status only one is made:
 //
 //	submit      creates the status, the spec and the entry
-//	assign      by the one who assigns, under its term
+//	assign      by the assigner, under its term
 //	start       by the worker, under the job's own term
 //	finish      by the worker, under the job's own term, in the same attempt
-//	give back   by a worker that stops; or under the term of the one who assigns, once the worker is
+//	give back   by a worker that stops; or under the term of the assigner, once the worker is
 //	            no member any more
 //
 // A job that comes back keeps its place among those that wait, so it goes on soon. A worker also gives a
@@ -73,14 +73,14 @@
 //
 // # Limits
 //
-// At most WaitingMost jobs of a group wait, with WaitingBytesMost bytes. Submit and SubmitAll return
+// At most MaxWaiting jobs of a group wait, with MaxWaitingBytes bytes. Submit and SubmitAll return
 // ErrFull for more, and nothing of the job is written. A job that is tried again, is retried by hand or
 // repeats is not refused.
 //
 // # Cleaning up
 //
-// A finished job is forgotten after Spec.Keep, or earlier if there are more than FinishedMost, or if they
-// have more than FinishedBytesMost bytes together. What it has left elsewhere, such as the checkpoint of
+// A finished job is forgotten after Spec.Keep, or earlier if there are more than MaxFinished, or if they
+// have more than MaxFinishedBytes bytes together. What it has left elsewhere, such as the checkpoint of
 // a task that is named after the job, is deleted by a job of the kind Spec.CleanUp, which is submitted in
 // the same change and leads the same resource:
 //
@@ -94,13 +94,13 @@
 //
 // # Workers that are gone
 //
-// The one who assigns reads which workers may have assignments before it reads who is a member, so a
+// The assigner reads which workers may have assignments before it reads who is a member, so a
 // worker that is missing is gone for good: IDs of members are never used again. It takes back what
 // such workers had, whenever they left, and needs no memory of its predecessor.
 //
 // # Limits
 //
-// A waiting job costs its entry in each list of waiting jobs that the one who assigns gets: some 45
+// A waiting job costs its entry in each list of waiting jobs that the assigner gets: some 45
 // bytes. ZooKeeper's default limit for an answer, 1 MB, is reached at some 20,000 waiting jobs. A mark
 // costs about 1 kB in Postgres. Who needs millions of queued jobs uses a queue made for that, and carries
 // its attempts under the fence.

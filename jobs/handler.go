@@ -84,9 +84,9 @@ func encodeResult(result any) outcome {
 	if err != nil {
 		return outcome{err: fmt.Errorf("the result is not JSON: %w", err), final: true}
 	}
-	if len(b) > ResultMost {
+	if len(b) > MaxResult {
 		return outcome{note: fmt.Sprintf("the result is not kept: it has %d bytes, at most %d are allowed; "+
-			"keep it elsewhere, and return where it is", len(b), ResultMost)}
+			"keep it elsewhere, and return where it is", len(b), MaxResult)}
 	}
 	return outcome{result: b}
 }

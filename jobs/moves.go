@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// inFlight is how many changes the one who assigns sends before the first of them is answered.
+// inFlight is how many changes the assigner sends before the first of them is answered.
 const inFlight = 4
 
 // move is a step of many jobs.
@@ -50,7 +50,7 @@ func (a *assigner) steps(
 func (m *move) prepare(ids []ID) (moved []ID, writes []documents.Write, err error) {
 	var paths []string
 	for _, id := range ids {
-		paths = append(paths, m.a.q.status(id))
+		paths = append(paths, m.a.q.paths.status(id))
 	}
 	docs, err := m.a.q.docs.Get(m.a.ctx, documents.At(paths...))
 	if err != nil {

@@ -33,7 +33,7 @@ func parseOffer(m group.Member) offer {
 }
 
 // suits reports whether a worker that has room could run a job.
-func (o offer) suits(kind string, labels []string) bool {
+func (o offer) accepts(kind string, labels []string) bool {
 	if !slices.Contains(o.Kinds, kind) {
 		return false
 	}
@@ -56,7 +56,7 @@ func (q *Queue) join(ctx context.Context, name string, o offer) (*group.Membersh
 	}
 	sum := sha256.Sum256(value)
 	at := digits.EncodeToString(sum[:])
-	if err := q.publishOffer(ctx, documents.Create(q.offer(at), value)); err != nil {
+	if err := q.publishOffer(ctx, documents.Create(q.paths.offer(at), value)); err != nil {
 		return nil, err
 	}
 	return q.group.Join(name, encode(offer{At: at}))
@@ -84,7 +84,7 @@ func (q *Queue) offered(ctx context.Context, all []group.Member, known map[strin
 			continue
 		}
 		if known[at] == nil {
-			docs, err := q.docs.Get(ctx, documents.At(q.offer(at)))
+			docs, err := q.docs.Get(ctx, documents.At(q.paths.offer(at)))
 			if err != nil {
 				return err
 			}

@@ -54,7 +54,7 @@ func (a *assigner) due(p *plan) (ids []ID, next time.Duration) {
 			continue
 		}
 		t := a.known(id)
-		if t != nil && !p.suits(t) {
+		if t != nil && !p.accepts(t) {
 			continue
 		}
 		ids = append(ids, id)
@@ -68,7 +68,7 @@ func (a *assigner) due(p *plan) (ids []ID, next time.Duration) {
 // plan is one round's view of the workers.
 type plan struct {
 	waiting []string
-	places  []Place // of members that take jobs, in order of ID
+	places  []WorkerLoad // of members that take jobs, in order of ID
 	offers  map[fence.Token]offer
 	busy    map[fence.Resource]bool // a job that leads it, or will, is assigned
 	room    int
@@ -100,7 +100,7 @@ func (a *assigner) plan() *plan {
 	draining := asSet(a.view.draining)
 	for id, m := range a.view.members {
 		o := parseOffer(m)
-		place := Place{ID: id, Name: m.Name, Limit: o.Capacity}
+		place := WorkerLoad{ID: id, Name: m.Name, Limit: o.Capacity}
 		w := a.workers[id]
 		if w == nil || !w.known || draining[id.String()] {
 			continue
@@ -111,7 +111,7 @@ func (a *assigner) plan() *plan {
 		p.room += max(0, place.Limit-place.Jobs)
 		p.places = append(p.places, place)
 	}
-	slices.SortFunc(p.places, func(x, y Place) int { return x.ID.Compare(y.ID) })
+	slices.SortFunc(p.places, func(x, y WorkerLoad) int { return x.ID.Compare(y.ID) })
 	for _, name := range a.view.waiting {
 		if _, just := a.assigned[name]; !just {
 			p.waiting = append(p.waiting, name)
@@ -131,13 +131,13 @@ func (a *assigner) known(id ID) *traits {
 }
 
 // suits reports whether a job of these traits could be assigned now.
-func (p *plan) suits(t *traits) bool {
+func (p *plan) accepts(t *traits) bool {
 	if p.busy[t.resource] {
 		p.blocked = true
 		return false
 	}
-	return slices.ContainsFunc(p.places, func(w Place) bool {
-		return w.Jobs < w.Limit && p.offers[w.ID].suits(t.kind, t.labels)
+	return slices.ContainsFunc(p.places, func(w WorkerLoad) bool {
+		return w.Jobs < w.Limit && p.offers[w.ID].accepts(t.kind, t.labels)
 	})
 }
 
@@ -169,22 +169,22 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	}
 	chosen := fit[a.strategy.Choose(r.Status, fit)]
 	if !again {
-		i := slices.IndexFunc(p.places, func(w Place) bool { return w.ID == chosen.ID })
+		i := slices.IndexFunc(p.places, func(w WorkerLoad) bool { return w.ID == chosen.ID })
 		p.places[i].Jobs++
 	}
-	s, writes := a.q.layout.assign(r, s, chosen.ID, chosen.Name)
+	s, writes := a.q.changes.assign(r, s, chosen.ID, chosen.Name)
 	p.busy[s.Resource] = true
 	p.chosen[r.ID] = choice{
-		chosen.ID, path.Base(a.q.entry(r.Status)), path.Base(a.q.assignment(s)), s.Resource,
+		chosen.ID, path.Base(a.q.paths.entry(r.Status)), path.Base(a.q.paths.assignment(s)), s.Resource,
 	}
 	return writes
 }
 
 // fit returns the workers that could take a job.
-func (p *plan) fit(s Status, now time.Time) (fit []Place) {
+func (p *plan) fit(s Status, now time.Time) (fit []WorkerLoad) {
 	for _, w := range p.places {
 		returned := s.ReturnedBy == w.ID && now.Sub(s.Returned) < returnedFor
-		if w.Jobs < w.Limit && !returned && p.offers[w.ID].suits(s.Kind, s.Labels) {
+		if w.Jobs < w.Limit && !returned && p.offers[w.ID].accepts(s.Kind, s.Labels) {
 			fit = append(fit, w)
 		}
 	}

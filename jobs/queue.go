@@ -18,18 +18,19 @@ import (
 var (
 	// ErrUnknownJob: the group has no job of this ID, or has forgotten it after its end.
 	ErrUnknownJob = errNoJob
-	// ErrFinished: the job has ended already, or is not at its end yet.
-	ErrFinished = errors.New("the job is in another state")
+	// ErrWrongState: the job has ended already, or is not at its end yet.
+	ErrWrongState = errors.New("the job is in another state")
 	// ErrTaken: another job that has not ended has the same unique key.
 	ErrTaken = errors.New("another unfinished job has the unique key")
 )
 
 // Queue is the jobs of a group. Its methods may be called from any goroutine.
 type Queue struct {
-	at    documents.Coordinator
-	docs  documents.Store
-	group *group.Group
-	layout
+	at      documents.Coordinator
+	docs    documents.Store
+	group   *group.Group
+	paths   paths
+	changes changes
 	now     func() time.Time
 	backlog backlog
 }
@@ -40,7 +41,7 @@ func New(c documents.Coordinator, name string) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{at: c, docs: c.Documents(), group: g, layout: layoutOf(name), now: time.Now}, nil
+	return &Queue{at: c, docs: c.Documents(), group: g, paths: pathsOf(name), changes: changes{pathsOf(name)}, now: time.Now}, nil
 }
 
 // Group returns the group of the workers.
@@ -65,7 +66,7 @@ func (q *Queue) get(ctx context.Context, id ID) (record, error) {
 	if _, err := ParseID(string(id)); err != nil {
 		return record{}, err
 	}
-	all, err := q.docs.Get(ctx, documents.At(q.status(id)))
+	all, err := q.docs.Get(ctx, documents.At(q.paths.status(id)))
 	if err != nil {
 		return record{}, err
 	}
@@ -78,7 +79,7 @@ func (q *Queue) get(ctx context.Context, id ID) (record, error) {
 
 // open returns a job's status, and the job as it was submitted.
 func (q *Queue) open(ctx context.Context, id ID) (r record, spec Spec, err error) {
-	all, err := q.docs.Get(ctx, documents.At(q.status(id), q.spec(id)))
+	all, err := q.docs.Get(ctx, documents.At(q.paths.status(id), q.paths.spec(id)))
 	if err != nil {
 		return r, spec, err
 	}
@@ -99,7 +100,7 @@ func (q *Queue) Spec(ctx context.Context, id ID) (spec Spec, err error) {
 	if _, err := ParseID(string(id)); err != nil {
 		return Spec{}, err
 	}
-	all, err := q.docs.Get(ctx, documents.At(q.spec(id)))
+	all, err := q.docs.Get(ctx, documents.At(q.paths.spec(id)))
 	switch {
 	case err != nil:
 		return Spec{}, err
@@ -115,7 +116,7 @@ const listPage = 500
 // List calls each with the status of every job, the oldest first, until it returns an error, which
 // List returns. A status that cannot be read is left out and part of the error.
 func (q *Queue) List(ctx context.Context, each func(Status) error) error {
-	names, err := q.docs.Names(ctx, q.statuses())
+	names, err := q.docs.Names(ctx, q.paths.statuses())
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (q *Queue) read(ctx context.Context, names []string, together int, each fun
 	for some := range slices.Chunk(names, together) {
 		var paths []string
 		for _, name := range some {
-			paths = append(paths, q.statuses()+"/"+name)
+			paths = append(paths, q.paths.statuses()+"/"+name)
 		}
 		all, err := q.docs.Get(ctx, documents.At(paths...))
 		if err != nil {
@@ -157,7 +158,7 @@ func (q *Queue) Watch(ctx context.Context, id ID, each func(Status) error) error
 	if _, err := ParseID(string(id)); err != nil {
 		return err
 	}
-	return q.docs.Watch(ctx, q.status(id), func(d documents.Document) error {
+	return q.docs.Watch(ctx, q.paths.status(id), func(d documents.Document) error {
 		r, err := parse(d)
 		if err != nil {
 			return fmt.Errorf("job %s of %s: %w", id, q.group.Name(), err)
@@ -183,7 +184,7 @@ func (q *Queue) Wait(ctx context.Context, id ID) (end Status, err error) {
 
 // Cancel ends a job. One that waits is cancelled when Cancel returns. One that runs hears of it: its
 // context ends, and it is cancelled when its handler has returned an error. If the handler succeeds all
-// the same, the job is done. ErrFinished: it has ended before.
+// the same, the job is done. ErrWrongState: it has ended before.
 func (q *Queue) Cancel(ctx context.Context, id ID) error {
 	sent := false // a change, of which the answer may have been lost
 	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
@@ -191,21 +192,21 @@ func (q *Queue) Cancel(ctx context.Context, id ID) error {
 		case r.State == Cancelled && sent:
 			return nil, nil
 		case r.State.Finished():
-			return nil, fmt.Errorf("%w: %s is %s", ErrFinished, id, r.State)
+			return nil, fmt.Errorf("%w: %s is %s", ErrWrongState, id, r.State)
 		case r.State == Waiting:
 			sent = true
-			return q.cancelNow(r, q.now()), nil
+			return q.changes.cancelNow(r, q.now()), nil
 		}
 		asked, err := q.request(ctx, id)
 		if err != nil || asked.Exists() {
 			return nil, err
 		}
 		// The status is kept, so that the request is not left behind by a job that ends meanwhile.
-		return []documents.Write{documents.Keep(r.doc), documents.Create(q.cancelOf(id), nil)}, nil
+		return []documents.Write{documents.Keep(r.doc), documents.Create(q.paths.cancellation(id), nil)}, nil
 	})
 }
 
-// Retry makes a job that has failed or was cancelled wait again. ErrFinished: it is in another state.
+// Retry makes a job that has failed or was cancelled wait again. ErrWrongState: it is in another state.
 // ErrTaken: another job has its unique key now.
 func (q *Queue) Retry(ctx context.Context, id ID) error {
 	sent := false // a change, of which the answer may have been lost
@@ -224,7 +225,7 @@ func (q *Queue) Retry(ctx context.Context, id ID) error {
 				return nil, err
 			}
 			sent = true
-			writes := q.retry(r, q.now())
+			writes := q.changes.retry(r, q.now())
 			if asked.Exists() { // it has ended the job, or has come too late
 				writes = append(writes, documents.Delete(asked))
 			}
@@ -232,7 +233,7 @@ func (q *Queue) Retry(ctx context.Context, id ID) error {
 		case sent:
 			return nil, nil
 		}
-		return nil, fmt.Errorf("%w: %s is %s", ErrFinished, id, r.State)
+		return nil, fmt.Errorf("%w: %s is %s", ErrWrongState, id, r.State)
 	})
 }
 
@@ -241,7 +242,7 @@ func (q *Queue) holder(ctx context.Context, key string) (ID, error) {
 	if key == "" {
 		return "", nil
 	}
-	all, err := q.docs.Get(ctx, documents.At(q.unique(key)))
+	all, err := q.docs.Get(ctx, documents.At(q.paths.unique(key)))
 	if err != nil {
 		return "", err
 	}
@@ -292,7 +293,7 @@ func (q *Queue) stepFrom(
 }
 
 // returned is the step of a worker that does not run a job to its end.
-func (q *Queue) returned(r record) []documents.Write { return q.giveBack(r, nil, q.now()) }
+func (q *Queue) returned(r record) []documents.Write { return q.changes.giveBack(r, nil, q.now()) }
 
 // cancelled is the step of a worker that has heard of a request to cancel a job. It deletes the request.
 // If there is none any more, the job was tried again since, and is given back.
@@ -304,12 +305,12 @@ func (q *Queue) cancelled(ctx context.Context, r record) ([]documents.Write, err
 	case !asked.Exists():
 		return q.returned(r), nil
 	}
-	return append(q.cancelNow(r, q.now()), documents.Delete(asked)), nil
+	return append(q.changes.cancelNow(r, q.now()), documents.Delete(asked)), nil
 }
 
 // request returns the request to cancel a job.
 func (q *Queue) request(ctx context.Context, id ID) (documents.Document, error) {
-	all, err := q.docs.Get(ctx, documents.At(q.cancelOf(id)))
+	all, err := q.docs.Get(ctx, documents.At(q.paths.cancellation(id)))
 	if err != nil {
 		return documents.Document{}, err
 	}

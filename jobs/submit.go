@@ -65,7 +65,7 @@ func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
 func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, error) {
 	var writes []documents.Write
 	for i, id := range ids {
-		writes = append(writes, q.submit(id, specs[i], q.now())...)
+		writes = append(writes, q.changes.submit(id, specs[i], q.now())...)
 	}
 	if q.room(ctx, specs...) == nil {
 		if _, err := q.docs.Change(ctx, documents.Change{Writes: writes}); err == nil {
@@ -94,7 +94,7 @@ func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
 	if err != nil {
 		return "", err
 	}
-	change := documents.Change{Writes: q.submit(id, spec, q.now())}
+	change := documents.Change{Writes: q.changes.submit(id, spec, q.now())}
 	err = q.persist(ctx, func() error {
 		_, err := q.docs.Change(ctx, change)
 		if errors.Is(err, documents.ErrConflict) {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// publishMost bounds how long a worker tries to publish what a try has brought, while its term lasts.
-	publishMost = time.Minute
-	// beginMost is how long a worker that is elected tries to begin. Then another one may try.
-	beginMost = 15 * time.Second
+	// publishTimeout bounds how long a worker tries to publish what a try has brought, while its term lasts.
+	publishTimeout = time.Minute
+	// beginTimeout is how long a worker that is elected tries to begin. Then another one may try.
+	beginTimeout = 15 * time.Second
 )
 
 // errNotMine: the job is not, or no longer, this try's.
@@ -71,7 +71,7 @@ func (t *try) lead() {
 			failing = time.Time{}
 		case failing.IsZero():
 			failing = time.Now()
-		case time.Since(failing) >= beginMost:
+		case time.Since(failing) >= beginTimeout:
 			s.Log.Warn("a job cannot begin here; it is given back", "job", string(t.id), "error", err)
 			if t.giveBack(err) {
 				return
@@ -94,7 +94,7 @@ type boundedRaiser struct{ store fence.Raiser }
 
 // Raise implements fence.Raiser.
 func (r boundedRaiser) Raise(ctx context.Context, c fence.Claim) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, beginMost, errors.New("the store has not answered"))
+	ctx, cancel := context.WithTimeoutCause(ctx, beginTimeout, errors.New("the store has not answered"))
 	defer cancel()
 	return r.store.Raise(ctx, c)
 }
@@ -129,7 +129,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	run.Spec.Resource = first.Resource // the one it was given, if it names none
 	started, err := t.step(ctx, term, first, func(_ context.Context, r record) ([]documents.Write, error) {
 		run.Attempt, run.Failure = r.Attempt, r.Failures
-		return q.start(r, term.Token(), q.now()), nil
+		return q.changes.start(r, term.Token(), q.now()), nil
 	})
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	if errors.Is(why, ErrTakenBack) || errors.Is(why, fence.ErrLost) {
 		return why // whatever it has brought, it is not published
 	}
-	publishing, cancel := context.WithTimeout(term.Context(), publishMost)
+	publishing, cancel := context.WithTimeout(term.Context(), publishTimeout)
 	defer cancel()
 	_, err = t.step(publishing, term, started, func(ctx context.Context, r record) ([]documents.Write, error) {
 		switch {
@@ -147,7 +147,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 		case o.err != nil && errors.Is(why, ErrStopping):
 			return q.returned(r), nil
 		}
-		return q.finish(r, spec, o, q.now()), nil
+		return q.changes.finish(r, spec, o, q.now()), nil
 	})
 	t.ended = err == nil
 	return err
@@ -176,14 +176,14 @@ func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
 func (t *try) giveBack(why error) bool {
 	q := t.s.Queue
 	return t.settle("given back", func(_ context.Context, r record) ([]documents.Write, error) {
-		return q.giveBack(r, why, q.now()), nil
+		return q.changes.giveBack(r, why, q.now()), nil
 	})
 }
 
 // settle makes a step of the job without a term, if it is still this try's: no handler of this worker
 // runs it any more. It returns false if it may be tried again.
 func (t *try) settle(what string, next func(context.Context, record) ([]documents.Write, error)) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
+	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 	defer cancel()
 	err := t.s.Queue.step(ctx, t.id, func(r record) ([]documents.Write, error) {
 		if !t.mine(r.Status) {

@@ -84,7 +84,7 @@ func (w Worker) lead(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.Log.Warn("no longer the one who assigns jobs", "error", err)
+		w.Log.Warn("no longer the assigner jobs", "error", err)
 		if time.Since(began) > backoff.Most {
 			failures = 1
 		}
@@ -151,7 +151,7 @@ func (s *shift) follow(ctx context.Context, m *group.Membership) error {
 // followAssignments runs what is assigned to one member.
 func (s *shift) followAssignments(ctx context.Context, id fence.Token) {
 	s.keepWatching(ctx, "assignments", func(ctx context.Context) error {
-		return s.Queue.docs.WatchNames(ctx, s.Queue.assigned(id), func(names []string) error {
+		return s.Queue.docs.WatchNames(ctx, s.Queue.paths.assigned(id), func(names []string) error {
 			s.assigned(id, names)
 			return nil
 		})
@@ -161,7 +161,7 @@ func (s *shift) followAssignments(ctx context.Context, id fence.Token) {
 // followCancellations tells handlers that their jobs are cancelled.
 func (s *shift) followCancellations(ctx context.Context) {
 	s.keepWatching(ctx, "cancellations", func(ctx context.Context) error {
-		return s.Queue.docs.WatchNames(ctx, s.Queue.cancel(), func(names []string) error {
+		return s.Queue.docs.WatchNames(ctx, s.Queue.paths.cancellations(), func(names []string) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.cancelled = map[ID]bool{}
@@ -267,15 +267,15 @@ func (s *shift) drain(worker fence.Token) {
 	}
 }
 
-// announceMost bounds how long a worker that stops tries to say so.
-const announceMost = 2 * time.Second
+// announceTimeout bounds how long a worker that stops tries to say so.
+const announceTimeout = 2 * time.Second
 
-// announce tells the one who assigns that this worker takes no more jobs.
+// announce tells the assigner that this worker takes no more jobs.
 func (s *shift) announce(worker fence.Token) {
-	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
+	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 	defer cancel()
 	change := documents.Change{
-		Writes: []documents.Write{documents.Create(s.Queue.draining()+"/"+worker.String(), nil)},
+		Writes: []documents.Write{documents.Create(s.Queue.paths.draining()+"/"+worker.String(), nil)},
 	}
 	for failures := 1; ; failures++ {
 		_, err := s.Queue.docs.Change(ctx, change)
@@ -292,11 +292,11 @@ func (s *shift) announce(worker fence.Token) {
 
 // returnRest gives back what was assigned to this worker and never begun.
 func (s *shift) returnRest(worker fence.Token) {
-	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
+	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 	defer cancel()
-	names, err := s.Queue.docs.Names(ctx, s.Queue.layout.assigned(worker))
+	names, err := s.Queue.docs.Names(ctx, s.Queue.paths.assigned(worker))
 	if err != nil {
-		return // the one who assigns takes it back
+		return // the assigner takes it back
 	}
 	for _, name := range names {
 		if id, attempt, ok := parseAssignment(name); ok {

@@ -27,7 +27,7 @@ type Command struct {
 }
 
 // Result is what such a job publishes. The texts are the last bytes of each stream, at most
-// OutputMost, and fewer if JSON needs more than encodedMost for them.
+// MaxOutput, and fewer if JSON needs more than maxEncoded for them.
 type Result struct {
 	Code   int    `json:"code"` // 128 + n if signal n has ended it
 	Stdout string `json:"stdout,omitempty"`
@@ -35,10 +35,10 @@ type Result struct {
 }
 
 const (
-	// OutputMost is how many bytes of a stream are kept.
-	OutputMost = 16 << 10
-	// encodedMost is how many bytes they have at most as JSON, so that both streams fit in a result.
-	encodedMost = jobs.ResultMost/2 - 100
+	// MaxOutput is how many bytes of a stream are kept.
+	MaxOutput = 16 << 10
+	// maxEncoded is how many bytes they have at most as JSON, so that both streams fit in a result.
+	maxEncoded = jobs.MaxResult/2 - 100
 )
 
 // commands runs commands, each in a process group of its own.
@@ -130,16 +130,16 @@ type tail struct{ text []byte }
 // Write implements io.Writer.
 func (t *tail) Write(b []byte) (int, error) {
 	t.text = append(t.text, b...)
-	if len(t.text) > 2*OutputMost {
-		t.text = append([]byte(nil), t.text[len(t.text)-OutputMost:]...)
+	if len(t.text) > 2*MaxOutput {
+		t.text = append([]byte(nil), t.text[len(t.text)-MaxOutput:]...)
 	}
 	return len(b), nil
 }
 
 func (t *tail) String() string {
-	text := strings.ToValidUTF8(string(t.text[max(0, len(t.text)-OutputMost):]), "?")
+	text := strings.ToValidUTF8(string(t.text[max(0, len(t.text)-MaxOutput):]), "?")
 	from := len(text)
-	for left := encodedMost; from > 0; {
+	for left := maxEncoded; from > 0; {
 		_, size := utf8.DecodeLastRuneInString(text[:from])
 		if left -= encodedLength(text[from-size : from]); left < 0 {
 			break

@@ -114,8 +114,8 @@ func (l *line) draw() {
 	fmt.Fprintf(l.w, "\r\x1b[K%s", l.last)
 }
 
-// barMost is how many characters a bar has at most.
-const barMost = 24
+// maxBar is how many characters a bar has at most.
+const maxBar = 24
 
 // text returns the line, in at most width characters: a bar where there is something to measure, what
 // the job does, and for how long. The bar counts the steps of a task, or measures a try's time limit.
@@ -146,7 +146,7 @@ func (l *line) text(width int, elapsed time.Duration) string {
 	if all == 0 {
 		return cut(rest, width)
 	}
-	room := min(width-len([]rune(counted+rest))-len("[]  "), barMost)
+	room := min(width-len([]rune(counted+rest))-len("[]  "), maxBar)
 	if room < 4 {
 		return cut(strings.TrimSpace(counted)+"  "+rest, width)
 	}

@@ -112,7 +112,7 @@ func (v *Invocation) whyWaiting(ctx context.Context, q *jobs.Queue, s jobs.Statu
 func noWorker(workers []jobs.WorkerStatus, s jobs.Status) string {
 	kind := false
 	for _, w := range workers {
-		if w.Suits(s.Kind, s.Labels) {
+		if w.Accepts(s.Kind, s.Labels) {
 			return ""
 		}
 		kind = kind || slices.Contains(w.Kinds, s.Kind)

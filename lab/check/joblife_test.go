@@ -29,7 +29,7 @@ func (b *jobRuns) doneBy(worker, job string, attempt int, t fence.Token) {
 	b.left(job, history.JobDone, attempt)
 }
 
-// takesBack is a step that the one who assigns makes under its term.
+// takesBack is a step that the assigner makes under its term.
 func (b *jobRuns) takesBack(job string, attempt int, s history.State) {
 	b.operation(history.Event{
 		Process: "worker-4/jobs", Do: history.Change, Key: job, Attempt: attempt, State: s,

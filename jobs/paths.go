@@ -10,35 +10,35 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// layout is where a group's documents are. The package documentation lists them.
-type layout struct{ root string }
+// paths says where a group's documents are. The package documentation lists them.
+type paths struct{ root string }
 
-func layoutOf(group string) layout { return layout{"jobs/" + group} }
+func pathsOf(group string) paths { return paths{"jobs/" + group} }
 
-func (l layout) specs() string     { return l.root + "/specs" }
-func (l layout) statuses() string  { return l.root + "/statuses" }
-func (l layout) waiting() string   { return l.root + "/waiting" }
-func (l layout) cancel() string    { return l.root + "/cancel" }
-func (l layout) workers() string   { return l.root + "/workers" }
-func (l layout) finished() string  { return l.root + "/finished" }
-func (l layout) draining() string  { return l.root + "/draining" }
-func (l layout) resources() string { return l.root + "/resources" }
+func (p paths) specs() string         { return p.root + "/specs" }
+func (p paths) statuses() string      { return p.root + "/statuses" }
+func (p paths) waiting() string       { return p.root + "/waiting" }
+func (p paths) cancellations() string { return p.root + "/cancel" }
+func (p paths) workers() string       { return p.root + "/workers" }
+func (p paths) finished() string      { return p.root + "/finished" }
+func (p paths) draining() string      { return p.root + "/draining" }
+func (p paths) resources() string     { return p.root + "/resources" }
 
-func (l layout) assigned(worker fence.Token) string {
-	return l.root + "/assigned/" + worker.String()
+func (p paths) assigned(worker fence.Token) string {
+	return p.root + "/assigned/" + worker.String()
 }
 
-func (l layout) offer(at string) string      { return l.root + "/offers/" + at }
-func (l layout) spec(id ID) string           { return l.specs() + "/" + string(id) }
-func (l layout) status(id ID) string         { return l.statuses() + "/" + string(id) }
-func (l layout) cancelOf(id ID) string       { return l.cancel() + "/" + string(id) }
-func (l layout) resource(number int) string  { return l.resources() + "/" + strconv.Itoa(number) }
-func (l layout) worker(w fence.Token) string { return l.workers() + "/" + w.String() }
+func (p paths) offer(at string) string      { return p.root + "/offers/" + at }
+func (p paths) spec(id ID) string           { return p.specs() + "/" + string(id) }
+func (p paths) status(id ID) string         { return p.statuses() + "/" + string(id) }
+func (p paths) cancellation(id ID) string   { return p.cancellations() + "/" + string(id) }
+func (p paths) resource(number int) string  { return p.resources() + "/" + strconv.Itoa(number) }
+func (p paths) worker(w fence.Token) string { return p.workers() + "/" + w.String() }
 
 // assignment is what tells a worker. Its name has the attempt, so that a job that comes back is not
 // taken for one that is still there.
-func (l layout) assignment(s Status) string {
-	return fmt.Sprintf("%s/%s.%d", l.assigned(s.Worker), s.ID, s.Attempt)
+func (p paths) assignment(s Status) string {
+	return fmt.Sprintf("%s/%s.%d", p.assigned(s.Worker), s.ID, s.Attempt)
 }
 
 // parseAssignment reads the name of an assignment.
@@ -50,19 +50,19 @@ func parseAssignment(name string) (id ID, attempt int, ok bool) {
 }
 
 // unique is the document of a unique key, which may have any characters.
-func (l layout) unique(key string) string {
+func (p paths) unique(key string) string {
 	sum := sha256.Sum256([]byte(key))
-	return l.root + "/unique/" + digits.EncodeToString(sum[:])
+	return p.root + "/unique/" + digits.EncodeToString(sum[:])
 }
 
 // entry is where a waiting job stands. Names sort by priority, then by time. They have the attempt, so
 // that a job that waits again within a millisecond is not taken for one that was just assigned, and, at
 // the end, the job's size.
-func (l layout) entry(s Status) string { return l.waiting() + "/" + entryName(s) }
+func (p paths) entry(s Status) string { return p.waiting() + "/" + entryName(s) }
 
 func entryName(s Status) string {
 	return fmt.Sprintf("%d.%014d.%d.%s.%d",
-		PriorityMost-s.Priority, max(0, s.Due.UnixMilli()), s.Attempt, s.ID, s.Bytes)
+		MaxPriority-s.Priority, max(0, s.Due.UnixMilli()), s.Attempt, s.ID, s.Bytes)
 }
 
 // parseEntry reads the name of a waiting job. Any other name is no job of ours.
@@ -78,8 +78,8 @@ func parseEntry(name string) (id ID, bytes int, due time.Time, ok bool) {
 
 // expiry is where a finished job stands. Names sort by the time at which the status expires, and have
 // the job's size, so that nobody reads the statuses to add the sizes up.
-func (l layout) expiry(s Status) string {
-	return fmt.Sprintf("%s/%014d.%d.%s", l.finished(), max(0, s.Expires.UnixMilli()), s.Kept, s.ID)
+func (p paths) expiry(s Status) string {
+	return fmt.Sprintf("%s/%014d.%d.%s", p.finished(), max(0, s.Expires.UnixMilli()), s.Kept, s.ID)
 }
 
 // parseExpiry reads the name of a finished job.

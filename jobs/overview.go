@@ -97,7 +97,7 @@ func (q *Queue) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	stopping, err := q.docs.Names(ctx, q.draining())
+	stopping, err := q.docs.Names(ctx, q.paths.draining())
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (q *Queue) Workers(ctx context.Context) ([]WorkerStatus, error) {
 
 // waiting returns the first waiting jobs, and how many there are.
 func (s *Survey) waiting(ctx context.Context) (first []Status, count int, err error) {
-	names, err := s.q.docs.Names(ctx, s.q.layout.waiting())
+	names, err := s.q.docs.Names(ctx, s.q.paths.waiting())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -132,7 +132,7 @@ func (s *Survey) waiting(ctx context.Context) (first []Status, count int, err er
 
 // active returns the jobs that are assigned or running, also those of workers that are gone.
 func (s *Survey) active(ctx context.Context) ([]Status, error) {
-	workers, err := s.q.docs.Names(ctx, s.q.layout.workers())
+	workers, err := s.q.docs.Names(ctx, s.q.paths.workers())
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (s *Survey) active(ctx context.Context) ([]Status, error) {
 		if err != nil {
 			continue
 		}
-		names, err := s.q.docs.Names(ctx, s.q.assigned(token))
+		names, err := s.q.docs.Names(ctx, s.q.paths.assigned(token))
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (s *Survey) active(ctx context.Context) ([]Status, error) {
 
 // last returns the jobs that have ended last.
 func (s *Survey) last(ctx context.Context) ([]Status, error) {
-	names, err := s.q.docs.Names(ctx, s.q.finished())
+	names, err := s.q.docs.Names(ctx, s.q.paths.finished())
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (s *Survey) remember(ctx context.Context, names []string) error {
 	}
 	statuses, err := s.statuses(ctx, ids, State.Finished)
 	for _, status := range statuses {
-		if name := unknown[status.ID]; name == path.Base(s.q.expiry(status)) {
+		if name := unknown[status.ID]; name == path.Base(s.q.paths.expiry(status)) {
 			s.ended[name] = ending{status.ID, status.State, status.Ended}
 		}
 	}
@@ -208,7 +208,7 @@ func (s *Survey) statuses(ctx context.Context, ids []ID, in func(State) bool) ([
 	for some := range slices.Chunk(ids, listPage) {
 		paths := make([]string, 0, len(some))
 		for _, id := range some {
-			paths = append(paths, s.q.status(id))
+			paths = append(paths, s.q.paths.status(id))
 		}
 		read, err := s.q.docs.Get(ctx, documents.At(paths...))
 		if err != nil {
@@ -229,7 +229,7 @@ func statusesIn(read []documents.Document, in func(State) bool) (all []Status) {
 	return all
 }
 
-// Suits reports whether a worker runs jobs of a kind, and has these labels.
-func (w WorkerStatus) Suits(kind string, labels []string) bool {
-	return offer{Labels: w.Labels, Kinds: w.Kinds}.suits(kind, labels)
+// Accepts reports whether a worker runs jobs of a kind, and has these labels.
+func (w WorkerStatus) Accepts(kind string, labels []string) bool {
+	return offer{Labels: w.Labels, Kinds: w.Kinds}.accepts(kind, labels)
 }
