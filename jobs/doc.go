@@ -6,12 +6,11 @@
 //	id, err := queue.Submit(ctx, jobs.Spec{Kind: "settle", Payload: merchant, Retries: 3})
 //	status, err := queue.Wait(ctx, id)
 //
-//	worker := jobs.Worker{Queue: queue, Name: host, Stores: stores, Handlers: map[string]jobs.Handler{
-//		"settle": func(ctx context.Context, r *jobs.Run) (any, error) {
-//			pool, err := postgres.Pool(ctx, r.Term, config) // store/postgres: under the job's token
-//			…
-//		},
-//	}}
+//	worker := jobs.Worker{Queue: queue, Name: host, Stores: stores}
+//	jobs.Handle(&worker, "settle", func(ctx context.Context, r *jobs.Run, m Merchant) (Receipt, error) {
+//		pool, err := postgres.Pool(ctx, r.Term, config) // store/postgres: under the job's token
+//		…
+//	})
 //	err = worker.Run(ctx)
 //
 // # What is promised
@@ -84,13 +83,9 @@
 // a task that is named after the job, is deleted by a job of the kind Spec.CleanUp, which is submitted in
 // the same change and leads the same resource:
 //
-//	"forget": func(ctx context.Context, r *jobs.Run) (any, error) {
-//		var ended jobs.Status
-//		if err := r.Decode(&ended); err != nil {
-//			return nil, err
-//		}
+//	jobs.Handle(&worker, "forget", func(ctx context.Context, r *jobs.Run, ended jobs.Status) (any, error) {
 //		return nil, journal.Forget(ctx, r.Term.Claim(), checkpoint.Name("settle-"+ended.ID))
-//	}
+//	})
 //
 // # Workers that are gone
 //

@@ -21,12 +21,12 @@ func TestWhatACommandHasWrittenFitsInAResult(t *testing.T) {
 		"wide": strings.Repeat("\u2028é", 20_000), "plain": strings.Repeat("line\n", 20_000),
 		"anything": string(anything), "nothing": "",
 	} {
-		var out tail
+		out := newTail()
 		for part := range strings.SplitSeq(text, "e") {
 			_, _ = out.Write([]byte(part))
 			_, _ = out.Write([]byte("e"))
 		}
-		kept := out.String()
+		kept := kept(out)
 		encoded, err := json.Marshal(Result{Code: 255, Stdout: kept, Stderr: kept})
 		if err != nil || len(encoded) > jobs.MaxResult {
 			t.Errorf("%s: %d bytes of JSON, %v", what, len(encoded), err)
