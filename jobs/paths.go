@@ -49,6 +49,16 @@ func parseAssignment(name string) (id ID, attempt int, ok bool) {
 	return id, attempt, err == nil && wrong == nil
 }
 
+// assignedIn returns the jobs of assignments.
+func assignedIn(names []string) (ids []ID) {
+	for _, name := range names {
+		if id, _, ok := parseAssignment(name); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // unique is the document of a unique key, which may have any characters.
 func (p paths) unique(key string) string {
 	sum := sha256.Sum256([]byte(key))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -18,7 +19,7 @@ import (
 var (
 	// ErrUnknownJob: the group has no job of this ID, or has forgotten it after its end.
 	ErrUnknownJob = errNoJob
-	// ErrWrongState: the job has ended already, or is not at its end yet.
+	// ErrWrongState: Cancel finds that the job has ended, or Retry that it has not failed.
 	ErrWrongState = errors.New("the job is in another state")
 	// ErrTaken: another job that has not ended has the same unique key.
 	ErrTaken = errors.New("another unfinished job has the unique key")
@@ -33,6 +34,7 @@ type Queue struct {
 	changes changes
 	now     func() time.Time
 	backlog backlog
+	endings atomic.Pointer[map[string]ending] // as Overview has read them last; nobody changes the map
 }
 
 // New returns the jobs of a group. The name is a group's (group.New). Nothing is sent.
@@ -50,6 +52,33 @@ func (q *Queue) Group() *group.Group { return q.group }
 // Leader returns the election in which the worker that assigns is elected.
 func (q *Queue) Leader() fence.Resource { return fence.Resource("jobs_" + q.group.Name()) }
 
+// retry calls try until it succeeds, ctx ends, or an error cannot be fixed by trying again.
+func retry(ctx context.Context, try func() error) error {
+	for failures := 1; ; failures++ {
+		err := try()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
+		case !again(err):
+			return err
+		}
+		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+	}
+}
+
+// create creates a document that may be there already.
+func (q *Queue) create(ctx context.Context, path string, data []byte) error {
+	return retry(ctx, func() error {
+		_, err := q.docs.Change(ctx, documents.Change{Writes: []documents.Write{documents.Create(path, data)}})
+		if errors.Is(err, documents.ErrConflict) {
+			return nil // it is there, or an answer was lost
+		}
+		return err
+	})
+}
+
 // again reports an error after which a step may be tried again, from a status that is read anew.
 func again(err error) bool {
 	return errors.Is(err, documents.ErrConflict) || errors.Is(err, documents.ErrUnknown) ||
@@ -66,15 +95,38 @@ func (q *Queue) get(ctx context.Context, id ID) (record, error) {
 	if _, err := ParseID(string(id)); err != nil {
 		return record{}, err
 	}
-	all, err := q.docs.Get(ctx, documents.At(q.paths.status(id)))
+	d, err := q.document(ctx, q.paths.status(id))
 	if err != nil {
 		return record{}, err
 	}
-	r, err := parse(all[0])
+	r, err := parse(d)
 	if err != nil {
-		return record{}, fmt.Errorf("job %s of %s: %w", id, q.group.Name(), err)
+		return record{}, q.about(id, err)
 	}
 	return r, nil
+}
+
+// document reads one document.
+func (q *Queue) document(ctx context.Context, path string) (documents.Document, error) {
+	all, err := q.docs.Get(ctx, documents.At(path))
+	if err != nil {
+		return documents.Document{}, err
+	}
+	return all[0], nil
+}
+
+// about is an error about a job.
+func (q *Queue) about(id ID, err error) error {
+	return fmt.Errorf("job %s of %s: %w", id, q.group.Name(), err)
+}
+
+// statuses reads the documents of jobs' statuses.
+func (q *Queue) statuses(ctx context.Context, ids []ID) ([]documents.Document, error) {
+	at := make([]string, 0, len(ids))
+	for _, id := range ids {
+		at = append(at, q.paths.status(id))
+	}
+	return q.docs.Get(ctx, documents.At(at...))
 }
 
 // open returns a job's status, and the job as it was submitted.
@@ -90,7 +142,7 @@ func (q *Queue) open(ctx context.Context, id ID) (r record, spec Spec, err error
 		err = json.Unmarshal(all[1].Data, &spec)
 	}
 	if err != nil {
-		err = fmt.Errorf("job %s of %s: %w", id, q.group.Name(), err)
+		err = q.about(id, err)
 	}
 	return r, spec, err
 }
@@ -100,14 +152,14 @@ func (q *Queue) Spec(ctx context.Context, id ID) (spec Spec, err error) {
 	if _, err := ParseID(string(id)); err != nil {
 		return Spec{}, err
 	}
-	all, err := q.docs.Get(ctx, documents.At(q.paths.spec(id)))
+	d, err := q.document(ctx, q.paths.spec(id))
 	switch {
 	case err != nil:
 		return Spec{}, err
-	case !all[0].Exists():
-		return Spec{}, fmt.Errorf("job %s of %s: %w", id, q.group.Name(), errNoJob)
+	case !d.Exists():
+		return Spec{}, q.about(id, errNoJob)
 	}
-	return spec, json.Unmarshal(all[0].Data, &spec)
+	return spec, json.Unmarshal(d.Data, &spec)
 }
 
 // listPage is how many statuses are read at a time.
@@ -126,12 +178,12 @@ func (q *Queue) List(ctx context.Context, each func(Status) error) error {
 // read reads the statuses of these names as List does, so many at a time.
 func (q *Queue) read(ctx context.Context, names []string, together int, each func(Status) error) error {
 	var bad []error
-	for some := range slices.Chunk(names, together) {
-		var paths []string
-		for _, name := range some {
-			paths = append(paths, q.paths.statuses()+"/"+name)
-		}
-		all, err := q.docs.Get(ctx, documents.At(paths...))
+	ids := make([]ID, 0, len(names))
+	for _, name := range names {
+		ids = append(ids, ID(name))
+	}
+	for some := range slices.Chunk(ids, together) {
+		all, err := q.statuses(ctx, some)
 		if err != nil {
 			return err
 		}
@@ -161,7 +213,7 @@ func (q *Queue) Watch(ctx context.Context, id ID, each func(Status) error) error
 	return q.docs.Watch(ctx, q.paths.status(id), func(d documents.Document) error {
 		r, err := parse(d)
 		if err != nil {
-			return fmt.Errorf("job %s of %s: %w", id, q.group.Name(), err)
+			return q.about(id, err)
 		}
 		return each(r.Status)
 	})
@@ -187,7 +239,7 @@ func (q *Queue) Wait(ctx context.Context, id ID) (end Status, err error) {
 // the same, the job is done. ErrWrongState: it has ended before.
 func (q *Queue) Cancel(ctx context.Context, id ID) error {
 	sent := false // a change, of which the answer may have been lost
-	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
+	_, err := q.step(ctx, id, record{}, func(r record) ([]documents.Write, error) {
 		switch {
 		case r.State == Cancelled && sent:
 			return nil, nil
@@ -201,16 +253,18 @@ func (q *Queue) Cancel(ctx context.Context, id ID) error {
 		if err != nil || asked.Exists() {
 			return nil, err
 		}
+		sent = true
 		// The status is kept, so that the request is not left behind by a job that ends meanwhile.
 		return []documents.Write{documents.Keep(r.doc), documents.Create(q.paths.cancellation(id), nil)}, nil
 	})
+	return err
 }
 
 // Retry makes a job that has failed or was cancelled wait again. ErrWrongState: it is in another state.
 // ErrTaken: another job has its unique key now.
 func (q *Queue) Retry(ctx context.Context, id ID) error {
 	sent := false // a change, of which the answer may have been lost
-	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
+	_, err := q.step(ctx, id, record{}, func(r record) ([]documents.Write, error) {
 		switch {
 		case r.State == Failed || r.State == Cancelled:
 			other, err := q.holder(ctx, r.Unique)
@@ -235,6 +289,7 @@ func (q *Queue) Retry(ctx context.Context, id ID) error {
 		}
 		return nil, fmt.Errorf("%w: %s is %s", ErrWrongState, id, r.State)
 	})
+	return err
 }
 
 // holder returns the unfinished job that has a unique key; "" if there is none.
@@ -242,54 +297,43 @@ func (q *Queue) holder(ctx context.Context, key string) (ID, error) {
 	if key == "" {
 		return "", nil
 	}
-	all, err := q.docs.Get(ctx, documents.At(q.paths.unique(key)))
-	if err != nil {
-		return "", err
-	}
-	return ID(all[0].Data), nil
+	d, err := q.document(ctx, q.paths.unique(key))
+	return ID(d.Data), err
 }
 
-// step makes a step of a job's life from its present status, and again after a conflict. It makes
-// none if next returns none.
+// step makes a step of a job's life, from its status as it was read before, if r is one, or as it is now,
+// and again after a conflict. It makes none if next returns none. It returns the status that the step has
+// made, if that is next's first write.
 func (q *Queue) step(
-	ctx context.Context, id ID, next func(record) ([]documents.Write, error), while ...fence.Claim,
-) error {
-	_, err := q.stepFrom(ctx, record{}, id, next, while...)
-	return err
-}
-
-// stepFrom is step from a status that was read before, if there is one. The change compares its version,
-// so it need not be read again. It returns the status that the step has made, if that is next's first
-// write.
-func (q *Queue) stepFrom(
-	ctx context.Context, r record, id ID, next func(record) ([]documents.Write, error), while ...fence.Claim,
-) (record, error) {
-	for failures := 1; ; failures++ {
-		var err error
+	ctx context.Context, id ID, r record, next func(record) ([]documents.Write, error), while ...fence.Claim,
+) (made record, err error) {
+	var refused error
+	err = retry(ctx, func() (err error) {
 		if !r.doc.Exists() {
-			r, err = q.get(ctx, id)
+			if r, err = q.get(ctx, id); err != nil {
+				return err
+			}
 		}
+		from := r
+		r = record{} // it is read anew if this fails
+		writes, err := next(from)
+		if err != nil || len(writes) == 0 {
+			made, refused = from, err
+			return nil
+		}
+		versions, err := q.change(ctx, documents.Change{While: while, Writes: writes})
 		if err == nil {
-			var writes []documents.Write
-			if writes, err = next(r); err != nil || len(writes) == 0 {
-				return r, err
-			}
-			var versions []int64
-			versions, err = q.change(ctx, documents.Change{While: while, Writes: writes})
-			if err == nil {
-				made, _ := parse(documents.Document{Path: writes[0].Path, Data: writes[0].Data, Version: versions[0]})
-				return made, nil
-			}
+			made, _ = parse(documents.Document{Path: writes[0].Path, Data: writes[0].Data, Version: versions[0]})
 		}
-		switch {
-		case ctx.Err() != nil:
-			return r, fmt.Errorf("job %s of %s: %w (last: %w)", id, q.group.Name(), context.Cause(ctx), err)
-		case !again(err):
-			return r, err
-		}
-		r = record{} // it may have changed
-		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+		return err
+	})
+	switch {
+	case err == nil:
+		err = refused
+	case ctx.Err() != nil:
+		err = q.about(id, err)
 	}
+	return made, err
 }
 
 // returned is the step of a worker that does not run a job to its end.
@@ -310,9 +354,5 @@ func (q *Queue) cancelled(ctx context.Context, r record) ([]documents.Write, err
 
 // request returns the request to cancel a job.
 func (q *Queue) request(ctx context.Context, id ID) (documents.Document, error) {
-	all, err := q.docs.Get(ctx, documents.At(q.paths.cancellation(id)))
-	if err != nil {
-		return documents.Document{}, err
-	}
-	return all[0], nil
+	return q.document(ctx, q.paths.cancellation(id))
 }

@@ -62,7 +62,7 @@ func (b *boards) open(group string) (shown *board, release func(), err error) {
 		ctx, stop := context.WithCancel(context.Background())
 		shown = &board{stop: stop, changed: make(chan struct{}), now: State{Group: group}}
 		shown.now.fill(jobs.Overview{})
-		shown.reading.Go(func() { shown.read(ctx, q.Survey(maxShown)) })
+		shown.reading.Go(func() { shown.read(ctx, q) })
 		b.all[group] = shown
 	}
 	shown.readers++
@@ -84,11 +84,11 @@ func (b *boards) release(group string, shown *board) {
 }
 
 // read reads the group until ctx ends.
-func (b *board) read(ctx context.Context, survey *jobs.Survey) {
+func (b *board) read(ctx context.Context, q *jobs.Queue) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, readTimeout)
-		o, err := survey.Read(limited)
+		o, err := q.Overview(limited, maxShown)
 		cancel()
 		if ctx.Err() != nil {
 			return

@@ -202,7 +202,7 @@ func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
 }
 
 func (s *Server) workers(ctx context.Context, q *jobs.Queue, _ *http.Request) (int, any, error) {
-	o, err := q.Survey(0).Read(ctx)
+	o, err := q.Overview(ctx, 0)
 	return http.StatusOK, map[string]any{"workers": append([]jobs.WorkerStatus{}, o.Workers...)}, err
 }
 

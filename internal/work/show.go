@@ -85,7 +85,7 @@ func (v *Invocation) table(ctx context.Context, q *jobs.Queue, all []jobs.Status
 // Workers prints the workers of a group.
 func (v *Invocation) Workers(ctx context.Context) int {
 	return v.with(ctx, "list the workers", func(ctx context.Context, q *jobs.Queue) error {
-		o, err := q.Survey(0).Read(ctx)
+		o, err := q.Overview(ctx, 0)
 		switch {
 		case err != nil:
 			return err

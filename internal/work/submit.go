@@ -69,7 +69,7 @@ func (v *Invocation) follow(ctx context.Context, q *jobs.Queue, id jobs.ID, spec
 	ticking, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { l.tick(ticking.Done()) })
-	if spec.Kind == TaskKind && l.terminal {
+	if spec.Kind == TaskKind && l.terminal != nil {
 		background.Go(func() { _ = v.followTask(ticking, spec, l.step) }) // without it the bar shows no steps
 	}
 	err = q.Watch(ctx, id, func(s jobs.Status) error {

@@ -283,7 +283,7 @@ func manyKinds(s *stage) {
 		s.ends(s.submit(jobs.Spec{Kind: kind}), jobs.Done)
 		first.stop() // the other one assigns now
 	}
-	o, err := s.queue.Survey(1).Read(s.ctx)
+	o, err := s.queue.Overview(s.ctx, 1)
 	if err != nil || len(o.Workers) != 1 || len(o.Workers[0].Kinds) != many || !o.Workers[0].Accepts(kind, nil) {
 		s.Errorf("%+v, %v", o.Workers, err)
 	}

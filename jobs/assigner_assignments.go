@@ -78,36 +78,28 @@ func (w *worker) forgetResources() {
 
 // lookUp finds out which resources the jobs have that a predecessor has assigned.
 func (a *assigner) lookUp() error {
-	type place struct {
-		w    *worker
-		name string
-		id   ID
-	}
-	var unknown []place
+	unknown := map[ID]*worker{}
+	names := map[ID]string{} // of the assignments
 	a.mu.Lock()
 	for _, w := range a.workers {
 		for name := range w.listed {
 			_, known := w.resources[name]
 			if id, _, ok := parseAssignment(name); ok && !known {
-				unknown = append(unknown, place{w, name, id})
+				unknown[id], names[id] = w, name
 			}
 		}
 	}
 	a.mu.Unlock()
-	for some := range slices.Chunk(unknown, listPage) {
-		var paths []string
-		for _, p := range some {
-			paths = append(paths, a.q.paths.status(p.id))
-		}
-		docs, err := a.q.docs.Get(a.ctx, documents.At(paths...))
+	for some := range slices.Chunk(slices.Collect(maps.Keys(unknown)), listPage) {
+		docs, err := a.q.statuses(a.ctx, some)
 		if err != nil {
 			return err
 		}
 		a.mu.Lock()
-		for i, p := range some {
+		for i, id := range some {
 			r, _ := parse(docs[i]) // one that is gone has none
-			p.w.resources[p.name] = r.Resource
-			p.w.forgetResources() // it may have ended meanwhile
+			unknown[id].resources[names[id]] = r.Resource
+			unknown[id].forgetResources() // it may have ended meanwhile
 		}
 		a.mu.Unlock()
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // Submit hands a job in, and returns its ID once it is durable. If an unfinished job has the same
@@ -111,20 +110,12 @@ func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
 	return there, nil
 }
 
-// persist tries a part of a submission until ctx ends or an error cannot be mended by that.
+// persist tries a part of a submission until ctx ends or an error cannot be fixed by that.
 func (q *Queue) persist(ctx context.Context, try func() error) error {
-	for failures := 1; ; failures++ {
-		err := try()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("submit a job to %s: %w (last: %w)", q.group.Name(), context.Cause(ctx), err)
-		case !again(err):
-			return fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
-		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+	if err := retry(ctx, try); err != nil {
+		return fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
 	}
+	return nil
 }
 
 // taken returns the job that is there already: this one, if an answer was lost, or the one with the

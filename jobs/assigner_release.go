@@ -28,14 +28,8 @@ func (a *assigner) releaseOne(worker fence.Token) error {
 	if err != nil {
 		return err
 	}
-	var ids []ID
-	for _, name := range names {
-		if id, _, ok := parseAssignment(name); ok {
-			ids = append(ids, id)
-		}
-	}
 	now := a.q.now()
-	err = a.steps(ids, chunk, func(r record) []documents.Write {
+	err = a.steps(assignedIn(names), chunk, func(r record) []documents.Write {
 		if r.Worker != worker || r.State != Assigned && r.State != Running {
 			return nil
 		}
