@@ -1,6 +1,6 @@
-// Package jobs hands work out to a changing set of workers. A job that a worker has not ended when it
-// is gone goes to another one; a worker that was only thought gone publishes nothing and, once the next
-// one has the job, writes nothing at fenced stores.
+// Package jobs hands work out to a changing set of workers. When a worker is gone, its jobs go to others.
+// If it was only paused, its results are discarded, and once the next worker has the job, fenced stores
+// refuse its writes.
 //
 //	queue, err := jobs.New(coordinator, "settlement") // fence/zookeeper, fence/etcd, fence/postgres
 //	id, err := queue.Submit(ctx, jobs.Spec{Kind: "settle", Payload: merchant, Retries: 3})
@@ -28,7 +28,7 @@
 //
 // # How jobs are handed out
 //
-// Workers are the members of a group. They elect one among themselves that assigns; it is a worker
+// Workers are the members of a group. They elect one among themselves, the assigner, which is a worker
 // like any other. The documents of a group are
 //
 //	jobs/GROUP/statuses/<id>              where the job is: the one document that decides
@@ -70,12 +70,6 @@
 // so it keeps the number until it is forgotten. So elections, and marks in the stores, are used again:
 // there are as many as jobs have had numbers at once.
 //
-// # Limits
-//
-// At most MaxWaiting jobs of a group wait, with MaxWaitingBytes bytes. Submit and SubmitAll return
-// ErrFull for more, and nothing of the job is written. A job that is tried again, is retried by hand or
-// repeats is not refused.
-//
 // # Cleaning up
 //
 // A finished job is forgotten after Spec.Keep, or earlier if there are more than MaxFinished, or if they
@@ -94,6 +88,10 @@
 // such workers had, whenever they left, and needs no memory of its predecessor.
 //
 // # Limits
+//
+// At most MaxWaiting jobs of a group wait, with MaxWaitingBytes bytes. Submit and SubmitAll return
+// ErrFull for more, and nothing of the job is written. A job that is tried again, is retried by hand or
+// repeats is not refused.
 //
 // A waiting job costs its entry in each list of waiting jobs that the assigner gets: some 45
 // bytes. ZooKeeper's default limit for an answer, 1 MB, is reached at some 20,000 waiting jobs. A mark

@@ -24,7 +24,7 @@ const (
 	Assigned  State = "assigned"  // a worker has been told
 	Running   State = "running"   // a worker leads the job's resource
 	Done      State = "done"      // its result is published
-	Failed    State = "failed"    // it has failed more often than it may be tried again
+	Failed    State = "failed"    // out of retries, or not worth one (Permanent)
 	Cancelled State = "cancelled" // somebody has cancelled it
 )
 

@@ -217,7 +217,7 @@ func (t *try) sayIfLost() {
 	if !t.begun || t.ended || errors.Is(why, ErrStopping) || errors.Is(why, ErrCancelled) {
 		return
 	}
-	t.runner.Log.Warn("a job is not this worker's any more; it publishes nothing more of it",
+	t.runner.Log.Warn("a job is not this worker's any more; its result is discarded",
 		"job", string(t.id), "attempt", t.attempt)
 }
 

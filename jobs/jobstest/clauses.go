@@ -47,7 +47,7 @@ var clauses = []clause{
 	{"a job whose worker has stopped or is gone keeps its place", keepsItsPlace},
 	{"the jobs of a worker that is gone with the assigner go to another", bothAreGone},
 	{"a job that has lost too many workers has failed", lostTooOften},
-	{"a worker that was thought gone publishes nothing", zombiePublishesNothing},
+	{"a worker that was only paused publishes nothing", zombiePublishesNothing},
 	{"the result of a worker that leads no more is not published", lateResult},
 	{"a change of a deposed leader of the group assigns nothing", lateAssignment},
 	{"random histories keep the rules", randomHistory},

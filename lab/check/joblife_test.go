@@ -81,7 +81,7 @@ func TestWhatClientsMayAskFor(t *testing.T) {
 			b.moves("worker-3", "c", 1, history.JobDone)
 			b.left("c", history.JobDone, 1)
 		},
-		"cancelled, and its worker, which was thought gone, writes": func(b *jobRuns) {
+		"cancelled, and its worker, which was only paused, writes": func(b *jobRuns) {
 			b.submit("c")
 			b.runs("worker-3", "c", 1, 30, 1)
 			b.cancel("c", nil)
