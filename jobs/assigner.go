@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/backoff"
 )
 
-// assigner is the one worker of a group that assigns jobs. All that it writes names its term, so one
+// assigner is the worker that its group has elected to assign jobs. All that it writes names its term, so one
 // that was deposed assigns nothing.
 //
 // It keeps no state of its own. What it knows comes from watches of the waiting jobs, the members,
@@ -83,7 +83,7 @@ func assign(
 	a.group, a.ctx = errgroup.WithContext(ctx)
 	// First the workers that may have assignments, then the members: who is no member in a list that
 	// was read later is gone for good.
-	names, err := q.docs.Names(ctx, q.workers())
+	names, err := q.docs.Names(ctx, q.paths.workers())
 	if err != nil {
 		return err
 	}
@@ -108,9 +108,9 @@ func (a *assigner) watch() {
 			})
 		})
 	}
-	names(a.q.waiting(), seenWaiting, &a.view.waiting)
-	names(a.q.cancel(), seenCancel, &a.view.cancel)
-	names(a.q.draining(), seenDraining, &a.view.draining)
+	names(a.q.paths.waiting(), seenWaiting, &a.view.waiting)
+	names(a.q.paths.cancellations(), seenCancel, &a.view.cancel)
+	names(a.q.paths.draining(), seenDraining, &a.view.draining)
 	a.group.Go(func() error {
 		return a.q.group.Watch(a.ctx, func(all []group.Member) error {
 			members := map[fence.Token]group.Member{}
@@ -169,23 +169,12 @@ func (a *assigner) round() (next time.Duration, err error) {
 	if !ready {
 		return time.Hour, nil
 	}
-	if err := a.release(); err != nil {
-		return 0, err
-	}
-	if err := a.cancelAsked(); err != nil {
-		return 0, err
-	}
-	if err := a.readOffers(); err != nil {
-		return 0, err
-	}
-	if err := a.enlist(); err != nil {
-		return 0, err
-	}
-	if err := a.refresh(); err != nil {
-		return 0, err
-	}
-	if err := a.lookUp(); err != nil {
-		return 0, err
+	for _, step := range []func() error{
+		a.release, a.cancelAsked, a.readOffers, a.enlist, a.refresh, a.lookUp,
+	} {
+		if err := step(); err != nil {
+			return 0, err
+		}
 	}
 	return a.assignDue()
 }

@@ -1,17 +1,16 @@
-// Package jobs hands work out to a changing set of workers. A job that a worker has not ended when it
-// is gone goes to another one; a worker that was only thought gone publishes nothing and, once the next
-// one has the job, writes nothing at fenced stores.
+// Package jobs hands work out to a changing set of workers. When a worker is gone, its jobs go to others.
+// If it was only paused, its results are discarded, and once the next worker has the job, fenced stores
+// refuse its writes.
 //
 //	queue, err := jobs.New(coordinator, "settlement") // fence/zookeeper, fence/etcd, fence/postgres
 //	id, err := queue.Submit(ctx, jobs.Spec{Kind: "settle", Payload: merchant, Retries: 3})
 //	status, err := queue.Wait(ctx, id)
 //
-//	worker := jobs.Worker{Queue: queue, Name: host, Stores: stores, Handlers: map[string]jobs.Handler{
-//		"settle": func(ctx context.Context, r *jobs.Run) (any, error) {
-//			pool, err := postgres.Pool(ctx, r.Term, config) // store/postgres: under the job's token
-//			…
-//		},
-//	}}
+//	worker := jobs.Worker{Queue: queue, Name: host, Stores: stores}
+//	jobs.Handle(&worker, "settle", func(ctx context.Context, r *jobs.Run, m Merchant) (Receipt, error) {
+//		pool, err := postgres.Pool(ctx, r.Term, config) // store/postgres: under the job's token
+//		…
+//	})
 //	err = worker.Run(ctx)
 //
 // # What is promised
@@ -29,7 +28,7 @@
 //
 // # How jobs are handed out
 //
-// Workers are the members of a group. They elect one among themselves that assigns; it is a worker
+// Workers are the members of a group. They elect one among themselves, the assigner, which is a worker
 // like any other. The documents of a group are
 //
 //	jobs/GROUP/statuses/<id>              where the job is: the one document that decides
@@ -48,10 +47,10 @@
 // that its author has read. So of two steps from the same status only one is made:
 //
 //	submit      creates the status, the spec and the entry
-//	assign      by the one who assigns, under its term
+//	assign      by the assigner, under its term
 //	start       by the worker, under the job's own term
 //	finish      by the worker, under the job's own term, in the same attempt
-//	give back   by a worker that stops; or under the term of the one who assigns, once the worker is
+//	give back   by a worker that stops; or under the term of the assigner, once the worker is
 //	            no member any more
 //
 // A job that comes back keeps its place among those that wait, so it goes on soon. A worker also gives a
@@ -71,36 +70,30 @@
 // so it keeps the number until it is forgotten. So elections, and marks in the stores, are used again:
 // there are as many as jobs have had numbers at once.
 //
-// # Limits
-//
-// At most WaitingMost jobs of a group wait, with WaitingBytesMost bytes. Submit and SubmitAll return
-// ErrFull for more, and nothing of the job is written. A job that is tried again, is retried by hand or
-// repeats is not refused.
-//
 // # Cleaning up
 //
-// A finished job is forgotten after Spec.Keep, or earlier if there are more than FinishedMost, or if they
-// have more than FinishedBytesMost bytes together. What it has left elsewhere, such as the checkpoint of
+// A finished job is forgotten after Spec.Keep, or earlier if there are more than MaxFinished, or if they
+// have more than MaxFinishedBytes bytes together. What it has left elsewhere, such as the checkpoint of
 // a task that is named after the job, is deleted by a job of the kind Spec.CleanUp, which is submitted in
 // the same change and leads the same resource:
 //
-//	"forget": func(ctx context.Context, r *jobs.Run) (any, error) {
-//		var ended jobs.Status
-//		if err := r.Decode(&ended); err != nil {
-//			return nil, err
-//		}
+//	jobs.Handle(&worker, "forget", func(ctx context.Context, r *jobs.Run, ended jobs.Status) (any, error) {
 //		return nil, journal.Forget(ctx, r.Term.Claim(), checkpoint.Name("settle-"+ended.ID))
-//	}
+//	})
 //
 // # Workers that are gone
 //
-// The one who assigns reads which workers may have assignments before it reads who is a member, so a
+// The assigner reads which workers may have assignments before it reads who is a member, so a
 // worker that is missing is gone for good: IDs of members are never used again. It takes back what
 // such workers had, whenever they left, and needs no memory of its predecessor.
 //
 // # Limits
 //
-// A waiting job costs its entry in each list of waiting jobs that the one who assigns gets: some 45
+// At most MaxWaiting jobs of a group wait, with MaxWaitingBytes bytes. Submit and SubmitAll return
+// ErrFull for more, and nothing of the job is written. A job that is tried again, is retried by hand or
+// repeats is not refused.
+//
+// A waiting job costs its entry in each list of waiting jobs that the assigner gets: some 45
 // bytes. ZooKeeper's default limit for an answer, 1 MB, is reached at some 20,000 waiting jobs. A mark
 // costs about 1 kB in Postgres. Who needs millions of queued jobs uses a queue made for that, and carries
 // its attempts under the fence.

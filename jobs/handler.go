@@ -5,12 +5,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Handler runs jobs of one kind. ctx ends with the term, with Spec.Timeout, when the job is cancelled
+// Handle lets a worker run jobs of a kind. f gets the payload, decoded from JSON, and its result is
+// published as JSON; Handler has the rules. A payload that does not fit the type is a failure that is
+// not tried again. The zero value beside an error is no result. Call it before Worker.Run.
+func Handle[In, Out any](w *Worker, kind string, f func(ctx context.Context, r *Run, in In) (Out, error)) {
+	if w.Handlers == nil {
+		w.Handlers = map[string]Handler{}
+	}
+	w.Handlers[kind] = func(ctx context.Context, r *Run) (any, error) {
+		var in In
+		if err := r.Decode(&in); err != nil {
+			return nil, err
+		}
+		out, err := f(ctx, r, in)
+		if v := reflect.ValueOf(&out).Elem(); err != nil && v.IsZero() {
+			return nil, err
+		}
+		return out, err
+	}
+}
+
+// Handler runs jobs of one kind, whatever their payload is; Handle makes one of a function with types.
+// ctx ends with the term, with Spec.Timeout, when the job is cancelled
 // or when the worker stops; context.Cause says which. What it returns is published as JSON, if the
 // job is still this worker's.
 //
@@ -84,9 +106,9 @@ func encodeResult(result any) outcome {
 	if err != nil {
 		return outcome{err: fmt.Errorf("the result is not JSON: %w", err), final: true}
 	}
-	if len(b) > ResultMost {
+	if len(b) > MaxResult {
 		return outcome{note: fmt.Sprintf("the result is not kept: it has %d bytes, at most %d are allowed; "+
-			"keep it elsewhere, and return where it is", len(b), ResultMost)}
+			"keep it elsewhere, and return where it is", len(b), MaxResult)}
 	}
 	return outcome{result: b}
 }

@@ -14,7 +14,7 @@ import (
 // Spec is a job as it is submitted. Only Kind is required.
 type Spec struct {
 	Kind    string          `json:"kind"`              // which handler of a worker runs it
-	Payload json.RawMessage `json:"payload,omitempty"` // the handler's input, at most PayloadMost bytes
+	Payload json.RawMessage `json:"payload,omitempty"` // the handler's input, at most MaxPayload bytes
 
 	// Resource is what the job leads while it runs. Two jobs with the same resource never run at
 	// once. Default: one of the group's numbered resources, which the job keeps until it is done or
@@ -38,8 +38,8 @@ type Spec struct {
 	// key returns that job.
 	Unique string `json:"unique,omitempty"`
 
-	// Keep is how long the status stays after the end, if the group has not more than FinishedMost, with
-	// FinishedBytesMost.
+	// Keep is how long the status stays after the end, if the group has not more than MaxFinished, with
+	// MaxFinishedBytes.
 	// Default 1 h.
 	Keep Duration `json:"keep,omitempty"`
 
@@ -52,15 +52,15 @@ type Spec struct {
 
 // Limits of a Spec.
 const (
-	PayloadMost  = 200_000 // bytes
-	KindMost     = 100     // bytes
-	UniqueMost   = 500     // bytes
-	LabelsMost   = 20
-	PriorityMost = 9
-	RetriesMost  = 1000
+	MaxPayload  = 200_000 // bytes
+	MaxKind     = 100     // bytes
+	MaxUnique   = 500     // bytes
+	MaxLabels   = 20
+	MaxPriority = 9
+	MaxRetries  = 1000
 
 	defaultBackoff = time.Second
-	backoffMost    = time.Hour
+	maxBackoff     = time.Hour
 	defaultKeep    = time.Hour
 )
 
@@ -84,15 +84,15 @@ func (d *Duration) UnmarshalText(text []byte) error {
 func (s Spec) Check() error {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if s.Kind == "" || len(s.Kind) > KindMost {
-		bad("the kind %.140q has no characters, or more than %d", s.Kind, KindMost)
+	if s.Kind == "" || len(s.Kind) > MaxKind {
+		bad("the kind %.140q has no characters, or more than %d", s.Kind, MaxKind)
 	}
-	if len(s.CleanUp) > KindMost {
-		bad("the kind of the clean-up has more than %d characters", KindMost)
+	if len(s.CleanUp) > MaxKind {
+		bad("the kind of the clean-up has more than %d characters", MaxKind)
 	}
-	if len(s.Payload) > PayloadMost {
+	if len(s.Payload) > MaxPayload {
 		bad("the payload has %d bytes, at most %d are allowed: keep it elsewhere, and send where it is",
-			len(s.Payload), PayloadMost)
+			len(s.Payload), MaxPayload)
 	}
 	if len(s.Payload) > 0 && !json.Valid(s.Payload) {
 		bad("the payload is not JSON")
@@ -105,23 +105,23 @@ func (s Spec) Check() error {
 	if _, err := s.NotBefore.MarshalText(); err != nil {
 		bad("not before is no time of the years 0 to 9999")
 	}
-	if s.Priority < 0 || s.Priority > PriorityMost {
-		bad("the priority is %d, not 0 to %d", s.Priority, PriorityMost)
+	if s.Priority < 0 || s.Priority > MaxPriority {
+		bad("the priority is %d, not 0 to %d", s.Priority, MaxPriority)
 	}
-	if s.Retries < 0 || s.Retries > RetriesMost {
-		bad("the number of retries is %d, not 0 to %d", s.Retries, RetriesMost)
+	if s.Retries < 0 || s.Retries > MaxRetries {
+		bad("the number of retries is %d, not 0 to %d", s.Retries, MaxRetries)
 	}
 	for name, d := range map[string]Duration{"backoff": s.Backoff, "timeout": s.Timeout, "keep": s.Keep} {
 		if d < 0 {
 			bad("the %s is below 0", name)
 		}
 	}
-	if len(s.Labels) > LabelsMost || slices.ContainsFunc(s.Labels, badLabel) {
+	if len(s.Labels) > MaxLabels || slices.ContainsFunc(s.Labels, badLabel) {
 		bad("the labels are %.140q: at most %d are allowed, of letters, digits, '.', '_', '-' and '='",
-			s.Labels, LabelsMost)
+			s.Labels, MaxLabels)
 	}
-	if len(s.Unique) > UniqueMost {
-		bad("the unique key has %d bytes, at most %d are allowed", len(s.Unique), UniqueMost)
+	if len(s.Unique) > MaxUnique {
+		bad("the unique key has %d bytes, at most %d are allowed", len(s.Unique), MaxUnique)
 	}
 	if _, err := parseEvery(s.Every); err != nil {
 		problems = append(problems, err)
@@ -141,8 +141,8 @@ func (s Spec) backoff(failures int) time.Duration {
 		d = defaultBackoff
 	}
 	for range failures - 1 {
-		if d *= 2; d > backoffMost {
-			return backoffMost
+		if d *= 2; d > maxBackoff {
+			return maxBackoff
 		}
 	}
 	return d

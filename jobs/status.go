@@ -24,7 +24,7 @@ const (
 	Assigned  State = "assigned"  // a worker has been told
 	Running   State = "running"   // a worker leads the job's resource
 	Done      State = "done"      // its result is published
-	Failed    State = "failed"    // it has failed more often than it may be tried again
+	Failed    State = "failed"    // out of retries, or not worth one (Permanent)
 	Cancelled State = "cancelled" // somebody has cancelled it
 )
 
@@ -52,7 +52,7 @@ type Status struct {
 	Lost     int `json:"lost,omitempty"`     // how many workers were gone before they had finished
 	Rounds   int `json:"rounds,omitempty"`   // how often a job that repeats has ended
 	// Error is of the last failure, or why no try has begun, or why the result is not kept; at most
-	// ErrorMost bytes.
+	// MaxError bytes.
 	Error string `json:"error,omitempty"`
 
 	Worker     fence.Token `json:"worker,omitempty"` // the ID of the member to which it is assigned
@@ -67,10 +67,10 @@ type Status struct {
 	Ended     time.Time `json:"ended,omitzero"`   // of the last round
 	Expires   time.Time `json:"expires,omitzero"` // the status is deleted some time after
 
-	// Kept is how many bytes a finished job counts against FinishedBytesMost.
+	// Kept is how many bytes a finished job counts against MaxFinishedBytes.
 	Kept int `json:"kept,omitempty"`
 
-	Result json.RawMessage `json:"result,omitempty"` // of the last round, at most ResultMost bytes
+	Result json.RawMessage `json:"result,omitempty"` // of the last round, at most MaxResult bytes
 }
 
 // keep is how long the status stays after the end.
@@ -83,14 +83,14 @@ func (s Status) keep() time.Duration {
 
 // Limits of a Status.
 const (
-	ResultMost = 100_000 // bytes
-	ErrorMost  = 4_000   // bytes
-	LostMost   = 20      // a job that has lost more workers has failed: it may be what ends them
+	MaxResult = 100_000 // bytes
+	MaxError  = 4_000   // bytes
+	MaxLost   = 20      // a job that has lost more workers has failed: it may be what ends them
 
-	// FinishedMost is how many finished jobs a group keeps. Of more, those are forgotten before their
+	// MaxFinished is how many finished jobs a group keeps. Of more, those are forgotten before their
 	// time that would be the next ones.
-	FinishedMost = 10_000
-	// FinishedBytesMost is how many bytes their payloads and results have together, and is kept to in the
+	MaxFinished = 10_000
+	// MaxFinishedBytes is how many bytes their payloads and results have together, and is kept to in the
 	// same way. A coordinator has all of them in its memory.
-	FinishedBytesMost = 16 << 20
+	MaxFinishedBytes = 16 << 20
 )

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/backoff"
@@ -60,14 +58,14 @@ func (w Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer m.Leave()
-	s := newShift(w)
+	r := newRunner(w)
 	var background sync.WaitGroup
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	background.Go(func() { w.lead(ctx) })
-	background.Go(func() { s.followCancellations(working) })
-	err = s.follow(ctx, m)
+	background.Go(func() { r.followCancellations(working) })
+	err = r.follow(ctx, m)
 	id, _, _ := m.ID()
-	s.drain(id)
+	r.drain(id)
 	stop()
 	background.Wait()
 	return err
@@ -84,7 +82,7 @@ func (w Worker) lead(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.Log.Warn("no longer the one who assigns jobs", "error", err)
+		w.Log.Warn("no longer the assigner of jobs", "error", err)
 		if time.Since(began) > backoff.Max {
 			failures = 1
 		}
@@ -92,48 +90,34 @@ func (w Worker) lead(ctx context.Context) {
 	}
 }
 
-// shift is what a worker does in one Run.
-type shift struct {
+// runner is a worker while its Run lasts.
+type runner struct {
 	Worker
 	slots chan struct{} // one for each job that runs
 
 	mu        sync.Mutex
-	member    fence.Token     // under which the assignments are
-	names     []string        // of the assignments
 	tries     map[string]*try // by name of the assignment; one that has ended stays while that is there
 	cancelled map[ID]bool     // somebody has asked for it
 	over      bool            // no more jobs
 	work      sync.WaitGroup
 }
 
-func newShift(w Worker) *shift {
-	return &shift{Worker: w, slots: make(chan struct{}, w.Capacity), tries: map[string]*try{}}
-}
-
-// try is a job that is assigned to this worker.
-type try struct {
-	s       *shift
-	id      ID
-	attempt int
-	worker  fence.Token // the member to which it is assigned
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	begun   bool // its handler was called; guarded by the shift's mutex. Only run's goroutine writes it
-	ended   bool // what it has brought is published; of run's goroutine
+func newRunner(w Worker) *runner {
+	return &runner{Worker: w, slots: make(chan struct{}, w.Capacity), tries: map[string]*try{}}
 }
 
 // follow runs what is assigned to this worker, under each ID that it has as a member, until ctx ends.
-func (s *shift) follow(ctx context.Context, m *group.Membership) error {
+func (r *runner) follow(ctx context.Context, m *group.Membership) error {
 	for {
 		id, changed, err := m.ID()
 		if err != nil {
-			return fmt.Errorf("work for %s: %w", s.Queue.group.Name(), err)
+			return fmt.Errorf("work for %s: %w", r.Queue.group.Name(), err)
 		}
 		present, stop := context.WithCancel(ctx)
 		var watching sync.WaitGroup
 		if id != 0 {
-			s.Log.Info("waiting for jobs", "worker", id.String())
-			watching.Go(func() { s.followAssignments(present, id) })
+			r.Log.Info("waiting for jobs", "worker", id.String())
+			watching.Go(func() { r.followAssignments(present, id) })
 		}
 		select {
 		case <-changed:
@@ -144,32 +128,32 @@ func (s *shift) follow(ctx context.Context, m *group.Membership) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		s.assigned(0, nil) // what the earlier member had is not this one's
+		r.assigned(0, nil) // what the earlier member had is not this one's
 	}
 }
 
 // followAssignments runs what is assigned to one member.
-func (s *shift) followAssignments(ctx context.Context, id fence.Token) {
-	s.keepWatching(ctx, "assignments", func(ctx context.Context) error {
-		return s.Queue.docs.WatchNames(ctx, s.Queue.assigned(id), func(names []string) error {
-			s.assigned(id, names)
+func (r *runner) followAssignments(ctx context.Context, id fence.Token) {
+	r.keepWatching(ctx, "assignments", func(ctx context.Context) error {
+		return r.Queue.docs.WatchNames(ctx, r.Queue.paths.assigned(id), func(names []string) error {
+			r.assigned(id, names)
 			return nil
 		})
 	})
 }
 
 // followCancellations tells handlers that their jobs are cancelled.
-func (s *shift) followCancellations(ctx context.Context) {
-	s.keepWatching(ctx, "cancellations", func(ctx context.Context) error {
-		return s.Queue.docs.WatchNames(ctx, s.Queue.cancel(), func(names []string) error {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.cancelled = map[ID]bool{}
+func (r *runner) followCancellations(ctx context.Context) {
+	r.keepWatching(ctx, "cancellations", func(ctx context.Context) error {
+		return r.Queue.docs.WatchNames(ctx, r.Queue.paths.cancellations(), func(names []string) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.cancelled = map[ID]bool{}
 			for _, name := range names {
-				s.cancelled[ID(name)] = true
+				r.cancelled[ID(name)] = true
 			}
-			for _, t := range s.tries {
-				if s.cancelled[t.id] {
+			for _, t := range r.tries {
+				if r.cancelled[t.id] {
 					t.cancel(ErrCancelled)
 				}
 			}
@@ -179,128 +163,116 @@ func (s *shift) followCancellations(ctx context.Context) {
 }
 
 // keepWatching watches until ctx ends.
-func (s *shift) keepWatching(
+func (r *runner) keepWatching(
 	ctx context.Context, what string, watch func(context.Context) error,
 ) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		if err := watch(ctx); ctx.Err() == nil {
-			s.Log.Warn("cannot watch "+what, "group", s.Queue.group.Name(), "error", err)
+			r.Log.Warn("cannot watch "+what, "group", r.Queue.group.Name(), "error", err)
 			backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 		}
 	}
 }
 
 // assigned starts and stops tries, so that they are those that are assigned to a member.
-func (s *shift) assigned(member fence.Token, names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.member, s.names = member, names
+func (r *runner) assigned(member fence.Token, names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	there := asSet(names)
-	for name, t := range s.tries {
+	for name, t := range r.tries {
 		if t.worker != member || !there[name] {
 			t.cancel(ErrTakenBack)
-			delete(s.tries, name)
+			delete(r.tries, name)
 		}
 	}
 	for _, name := range names {
 		id, attempt, ok := parseAssignment(name)
-		if !ok || s.over || s.tries[name] != nil {
+		if !ok || r.over || r.tries[name] != nil {
 			continue
 		}
-		t := &try{s: s, id: id, attempt: attempt, worker: member}
+		t := &try{runner: r, id: id, attempt: attempt, worker: member}
 		t.ctx, t.cancel = context.WithCancelCause(context.Background())
-		if s.cancelled[id] {
+		if r.cancelled[id] {
 			t.cancel(ErrCancelled)
 		}
-		s.tries[name] = t
-		s.work.Go(t.run)
+		r.tries[name] = t
+		r.work.Go(t.run)
 	}
 }
 
-// begin records that a handler is called, unless the shift is over.
-func (s *shift) begin(t *try) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over && !t.begun {
+// begin records that a handler is called, unless the worker stops.
+func (r *runner) begin(t *try) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over && !t.begun {
 		return ErrStopping
 	}
 	t.begun = true
 	return nil
 }
 
-// stops reports whether the shift is over.
-func (s *shift) stops() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over
+// stops reports whether the worker stops.
+func (r *runner) stops() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
 }
 
-// drain ends the shift: it takes no more jobs, and waits for those that it has.
-func (s *shift) drain(worker fence.Token) {
-	s.mu.Lock()
-	s.over = true
-	for _, t := range s.tries {
+// drain takes no more jobs, and waits for those that it has.
+func (r *runner) drain(worker fence.Token) {
+	r.mu.Lock()
+	r.over = true
+	for _, t := range r.tries {
 		if !t.begun {
 			t.cancel(ErrStopping)
 		}
 	}
-	s.mu.Unlock()
+	r.mu.Unlock()
 	ended := make(chan struct{})
-	go func() { defer close(ended); s.work.Wait() }()
+	go func() { defer close(ended); r.work.Wait() }()
 	if worker != 0 {
-		s.announce(worker)
+		r.announce(worker)
 	}
-	grace := time.NewTimer(s.Grace)
+	grace := time.NewTimer(r.Grace)
 	defer grace.Stop()
 	select {
 	case <-ended:
 	case <-grace.C:
 	}
-	s.mu.Lock()
-	for _, t := range s.tries {
+	r.mu.Lock()
+	for _, t := range r.tries {
 		t.cancel(ErrStopping)
 	}
-	s.mu.Unlock()
+	r.mu.Unlock()
 	<-ended
 	if worker != 0 {
-		s.returnRest(worker)
+		r.returnRest(worker)
 	}
 }
 
-// announceMost bounds how long a worker that stops tries to say so.
-const announceMost = 2 * time.Second
+// announceTimeout bounds how long a worker that stops tries to say so.
+const announceTimeout = 2 * time.Second
 
-// announce tells the one who assigns that this worker takes no more jobs.
-func (s *shift) announce(worker fence.Token) {
-	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
+// announce tells the assigner that this worker takes no more jobs.
+func (r *runner) announce(worker fence.Token) {
+	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 	defer cancel()
-	change := documents.Change{
-		Writes: []documents.Write{documents.Create(s.Queue.draining()+"/"+worker.String(), nil)},
-	}
-	for failures := 1; ; failures++ {
-		_, err := s.Queue.docs.Change(ctx, change)
-		if err == nil || errors.Is(err, documents.ErrConflict) { // an answer was lost
-			return
-		}
-		if !again(err) || ctx.Err() != nil {
-			s.Log.Warn("could not say that this worker stops", "error", err)
-			return
-		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
+	if err := r.Queue.create(ctx, r.Queue.paths.draining()+"/"+worker.String(), nil); err != nil {
+		r.Log.Warn("could not announce the shutdown", "error", err)
 	}
 }
 
 // returnRest gives back what was assigned to this worker and never begun.
-func (s *shift) returnRest(worker fence.Token) {
-	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
+func (r *runner) returnRest(worker fence.Token) {
+	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 	defer cancel()
-	names, err := s.Queue.docs.Names(ctx, s.Queue.layout.assigned(worker))
+	names, err := r.Queue.docs.Names(ctx, r.Queue.paths.assigned(worker))
 	if err != nil {
-		return // the one who assigns takes it back
+		return // the assigner takes it back
 	}
 	for _, name := range names {
 		if id, attempt, ok := parseAssignment(name); ok {
-			t := &try{s: s, id: id, attempt: attempt, worker: worker}
+			t := &try{runner: r, id: id, attempt: attempt, worker: worker}
 			t.giveBack(nil)
 		}
 	}

@@ -37,7 +37,7 @@ func job(change func(*history.Expect)) history.Expect {
 	return e
 }
 
-// jobScenarios has the faults of workers with jobs, and of the one who assigns them.
+// jobScenarios has the faults of workers with jobs, and of the assigner.
 var jobScenarios = []Scenario{
 	{
 		Name: "job-worker-killed", Rows: []int{19},

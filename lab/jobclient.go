@@ -124,7 +124,7 @@ func (c *client) call(
 	if err != nil {
 		e.Outcome, e.Text = history.Unknown, err.Error()
 	}
-	if errors.Is(err, jobs.ErrFinished) || errors.Is(err, jobs.ErrTaken) {
+	if errors.Is(err, jobs.ErrWrongState) || errors.Is(err, jobs.ErrTaken) {
 		e.Outcome = history.Failed
 	}
 	c.rec.add(e)

@@ -21,7 +21,7 @@ func (c *client) cancelAnyway(ctx context.Context, id jobs.ID) error {
 	case err != nil:
 		return err
 	case was.State.Finished():
-		return fmt.Errorf("%w: %s is %s", jobs.ErrFinished, id, was.State)
+		return fmt.Errorf("%w: %s is %s", jobs.ErrWrongState, id, was.State)
 	case was.Unique != "":
 		return c.queue.Cancel(ctx, id)
 	}
@@ -49,7 +49,7 @@ func overwritten(d documents.Document) []documents.Write {
 	switch {
 	case s.State == jobs.Waiting:
 		where = documents.DeleteAny(fmt.Sprintf("%s%d.%014d.%d.%s", JobFolder("waiting"),
-			jobs.PriorityMost-s.Priority, s.Due.UnixMilli(), s.Attempt, s.ID))
+			jobs.MaxPriority-s.Priority, s.Due.UnixMilli(), s.Attempt, s.ID))
 	case !s.State.Finished():
 		where = documents.DeleteAny(fmt.Sprintf("%s%s/%s.%d", JobFolder("assigned"), s.Worker, s.ID, s.Attempt))
 	}

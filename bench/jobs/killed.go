@@ -58,7 +58,7 @@ func lastOf(ctx context.Context, w *child, jobs int) (last time.Time, err error)
 	return last, nil
 }
 
-// killedAssigner measures when a new job starts after the one who assigns was killed, which runs
+// killedAssigner measures when a new job starts after the assigner was killed, which runs
 // nothing itself.
 func killedAssigner(ctx context.Context, s *stage) ([]float64, error) {
 	assigner, err := s.worker(ctx, idle, 1)

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/taskfile"
 	"github.com/ringfence/ringfence/internal/tasks"
 	"github.com/ringfence/ringfence/internal/work"
@@ -179,25 +176,16 @@ func (r *request) parseCommand() error {
 	return r.jobs.spec.Check()
 }
 
-// invoke prepares an invocation of package work.
-func (p *program) invoke(inv *invocation) *work.Invocation {
-	c := inv.config
-	return &work.Invocation{
-		Settings: work.Settings{
-			Holder: c.Holder, OnDisconnect: c.OnDisconnect, Grace: c.Grace, Margin: c.margin(),
-			Patience: c.SessionTimeout,
-		},
-		Group: inv.jobs.group, Coordinator: inv.coordinator, Output: inv.output, Log: inv.log, Env: p.Env,
-		Stores: p.stores.Raisers(c.Stores, inv.coordinator, c.RaiseTimeout),
-		LoadTask: func(b taskfile.Bundle, env []string) (*tasks.Invocation, error) {
-			t := &tasks.Invocation{
-				Settings: c.tasks(), Path: b.Path, Bundle: &b, Env: env, Stores: p.stores, Journals: p.journals,
-				Coordinator: inv.coordinator, Log: inv.log,
-			}
-			return t, t.Load(true)
-		},
-		Stdout: p.Stdout, Stderr: p.Stderr,
+// setup is what the subcommands about tasks and jobs have.
+func (p *program) setup(inv *invocation) tasks.Setup {
+	return tasks.Setup{
+		Settings: inv.config.tasks(), Output: inv.output, Env: p.Env, Stdout: p.Stdout, Stderr: p.Stderr,
+		Stores: p.stores, Journals: p.journals, Coordinator: inv.coordinator, Log: inv.log,
 	}
+}
+
+func (p *program) invoke(inv *invocation) *work.Invocation {
+	return &work.Invocation{Setup: p.setup(inv), Group: inv.jobs.group}
 }
 
 // handIn reads the task file of submit.
@@ -214,33 +202,11 @@ func (p *program) handIn(inv *invocation) error {
 // runWork implements the subcommand work.
 func runWork(p *program, ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
-	v := p.invoke(inv)
-	defer stores.Close(v.Stores)
-	return v.Work(ctx, inv.jobs.work)
+	return p.invoke(inv).Work(ctx, inv.jobs.work)
 }
 
 func submit(p *program, ctx context.Context, inv *invocation) int {
-	v := p.invoke(inv)
-	return v.Submit(ctx, inv.jobs.spec, inv.jobs.wait, followTask(v, inv))
-}
-
-// followTask returns what follows the checkpoint of the task that is submitted; nil for a command.
-func followTask(v *work.Invocation, inv *invocation) work.FollowTask {
-	if inv.jobs.spec.Kind != work.TaskKind {
-		return nil
-	}
-	return func(ctx context.Context, each func(checkpoint.Checkpoint)) error {
-		var b taskfile.Bundle
-		if err := json.Unmarshal(inv.jobs.spec.Payload, &b); err != nil {
-			return err
-		}
-		t, err := v.LoadTask(b, v.Env)
-		if err != nil {
-			return err
-		}
-		t.Log = slog.New(slog.DiscardHandler) // the workers say what is wrong with the journal
-		return t.Follow(ctx, each)
-	}
+	return p.invoke(inv).Submit(ctx, inv.jobs.spec, inv.jobs.wait)
 }
 
 func showJobs(p *program, ctx context.Context, inv *invocation) int {

@@ -105,6 +105,12 @@ func TestAStoppedTaskFailsItsJobForGood(t *testing.T) {
 	if strings.Contains(submitted.log.String(), "attempt 2") {
 		t.Error("it was tried again")
 	}
+	id, _, _ := strings.Cut(submitted.out.String(), "\n")
+	logs := begin(t, j.setup, "jobs", "group", "logs", id)
+	logs.exits(cli.Done)
+	if got := logs.out.String(); got != "said\n" {
+		t.Errorf("the task has written %q", got)
+	}
 }
 
 func TestATaskIsCheckedWhenItIsSubmitted(t *testing.T) {
@@ -168,7 +174,7 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 		return strings.Contains(says(cli.Done, "command", "jobs", "nightly"), "running")
 	})
 	says(cli.Done, "1 of 4", "jobs", "nightly", "workers")
-	says(cli.Error, "it is running, and no command of it has ended", "jobs", "nightly", "logs", id)
+	says(cli.Error, "it is running, and no try of it has ended", "jobs", "nightly", "logs", id)
 	says(cli.Error, "is running", "jobs", "nightly", "retry", id)
 	says(cli.Done, "it is told to end", "jobs", "nightly", "cancel", id)
 	leadertest.Eventually(t, "the job is cancelled", func() bool {

@@ -43,8 +43,8 @@ once.
 
 const jobsHelp = `--state lists only the jobs in one state: waiting, assigned, running, done, failed or
 cancelled. workers lists who runs jobs, and who assigns them; show prints a job with its payload
-and result; logs prints the last 16 KiB that the command has written to each stream, once it has ended;
-cancel ends a job, a running one by TERM and KILL; retry makes a job wait again that has failed or was
+and result; logs prints the last 16 KiB that the command, or those of a task, have written to each
+stream, once the try has ended; cancel ends a job, a running one by TERM and KILL; retry makes a job wait again that has failed or was
 cancelled.
 `
 

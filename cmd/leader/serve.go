@@ -35,11 +35,11 @@ func (c command) parseListen(names []string, dashed bool, r *request) error {
 	return nil
 }
 
-// stopMost bounds how long requests may go on after a signal.
-const stopMost = 5 * time.Second
+// stopTimeout bounds how long requests may go on after a signal.
+const stopTimeout = 5 * time.Second
 
-// downloadMost bounds how long a client takes for an answer.
-const downloadMost = time.Minute
+// downloadTimeout bounds how long a client takes for an answer.
+const downloadTimeout = time.Minute
 
 // serve serves the HTTP API of jobs, and the page, until ctx ends.
 func serve(_ *program, ctx context.Context, inv *invocation) int {
@@ -57,7 +57,7 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 		Patience: inv.config.SessionTimeout, Log: inv.log,
 	}
 	server := webpage.Server{
-		Handler: s.Handler(ctx), Answer: inv.config.SessionTimeout + downloadMost, Grace: stopMost,
+		Handler: s.Handler(ctx), Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout,
 	}
 	inv.log.Info("serving the page and the HTTP API of jobs", "address", "http://"+l.Addr().String()+"/",
 		"token", token != "")

@@ -66,10 +66,7 @@ func (p *program) loadTask(c command, inv *invocation) error {
 	if c.takes == takesResource || c.takes == takesGroup || c.takes == takesAddress {
 		return nil
 	}
-	inv.tasks = &tasks.Invocation{
-		Settings: inv.config.tasks(), Path: inv.task.path, Name: inv.task.name, Output: inv.output,
-		Env: p.Env, Stdout: p.Stdout, Stderr: p.Stderr, Stores: p.stores, Journals: p.journals,
-	}
+	inv.tasks = &tasks.Invocation{Setup: p.setup(inv), Path: inv.task.path, Name: inv.task.name}
 	err := inv.tasks.Load(c.takes == takesFile)
 	inv.resource = inv.tasks.Resource
 	return err

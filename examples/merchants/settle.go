@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,11 +27,12 @@ func work(ctx context.Context, queue *jobs.Queue, database string) error {
 	host, _ := os.Hostname()
 	raiser := postgres.NewRaiser(database)
 	defer raiser.Close()
-	return jobs.Worker{
+	worker := jobs.Worker{
 		Queue: queue, Name: fmt.Sprintf("%s:%d", host, os.Getpid()), Capacity: 4, Log: slog.Default(),
-		Stores:   []fence.Raiser{raiser}, // raised before a handler is called
-		Handlers: map[string]jobs.Handler{kind: settler{config}.settle},
-	}.Run(ctx)
+		Stores: []fence.Raiser{raiser}, // raised before a handler is called
+	}
+	jobs.Handle(&worker, kind, settler{config}.settle)
+	return worker.Run(ctx)
 }
 
 // settler settles merchants.
@@ -43,22 +45,21 @@ type settled struct {
 }
 
 // settle is the handler. All that it writes, the checkpoints too, goes through the guard under the
-// job's token. So a worker that was only thought dead writes nothing once the next one has begun, and
-// the next one goes on after the last step that was committed.
-func (w settler) settle(ctx context.Context, run *jobs.Run) (any, error) {
-	var s settlement
-	if err := run.Decode(&s); err != nil {
-		return nil, err
-	}
+// job's token. So a worker that was only paused writes nothing once the next one has begun, and the
+// next one goes on after the last step that was committed.
+func (w settler) settle(ctx context.Context, run *jobs.Run, s settlement) (sum settled, err error) {
 	pool, err := postgres.Pool(ctx, run.Term, w.config)
 	if err != nil {
-		return nil, err
+		return sum, err
 	}
 	defer pool.Close()
 	j := journal.New(pool, journal.Options{})
 	defer j.Close()
 	end, err := s.task(pool).Run(ctx, run.Term, j, checkpoint.Checkpoint{})
-	return end.State, err
+	if err == nil {
+		err = json.Unmarshal(end.State, &sum)
+	}
+	return sum, err
 }
 
 // task are the steps of a settlement. Its name is the settlement's, so it is the same task whichever

@@ -59,8 +59,8 @@ var allowed = map[string][]string{
 		"golang.org/x/sync/errgroup"},
 	"jobs/jobstest":      {"fence", "fence/fencetest", "documents", "jobs"},
 	"internal/jobserver": {"fence", "documents", "group", "jobs", "internal/webpage"},
-	"internal/work": {"fence", "documents", "jobs", "checkpoint", "internal/cli",
-		"internal/logging", "internal/settings", "internal/supervise", "internal/taskfile", "internal/tasks", "golang.org/x/term"},
+	"internal/work": {"fence", "documents", "jobs", "checkpoint", "internal/cli", "internal/coordinators",
+		"internal/stores", "internal/supervise", "internal/taskfile", "internal/tasks"},
 
 	// For guards and operators. The author of a leader program does not need these.
 	"internal/refusal":         {"fence"},

@@ -24,11 +24,11 @@ type State struct {
 }
 
 const (
-	shownMost  = 200              // jobs in each list of a message
-	errorShown = 300              // bytes of an error in a list
-	readMost   = 10 * time.Second // one reading
-	readPause  = time.Second      // the shortest pause between two readings
-	restFor    = 20               // a pause is at least so many times as long as the reading before it
+	maxShown    = 200              // jobs in each list of a message
+	errorShown  = 300              // bytes of an error in a list
+	readTimeout = 10 * time.Second // one reading
+	readPause   = time.Second      // the shortest pause between two readings
+	restFor     = 20               // a pause is at least so many times as long as the reading before it
 )
 
 // board is what the streams of one group show. It is read while there is one.
@@ -62,7 +62,7 @@ func (b *boards) open(group string) (shown *board, release func(), err error) {
 		ctx, stop := context.WithCancel(context.Background())
 		shown = &board{stop: stop, changed: make(chan struct{}), now: State{Group: group}}
 		shown.now.fill(jobs.Overview{})
-		shown.reading.Go(func() { shown.read(ctx, q.Survey(shownMost)) })
+		shown.reading.Go(func() { shown.read(ctx, q) })
 		b.all[group] = shown
 	}
 	shown.readers++
@@ -84,11 +84,11 @@ func (b *boards) release(group string, shown *board) {
 }
 
 // read reads the group until ctx ends.
-func (b *board) read(ctx context.Context, survey *jobs.Survey) {
+func (b *board) read(ctx context.Context, q *jobs.Queue) {
 	for ctx.Err() == nil {
 		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, readMost)
-		o, err := survey.Read(limited)
+		limited, cancel := context.WithTimeout(ctx, readTimeout)
+		o, err := q.Overview(limited, maxShown)
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -126,7 +126,7 @@ func (b *board) state() (any, <-chan struct{}) {
 
 // fill makes new lists. Messages that are being sent keep the old ones.
 func (s *State) fill(o jobs.Overview) {
-	s.Workers = append([]jobs.WorkerStatus{}, o.Workers[:min(len(o.Workers), shownMost)]...)
+	s.Workers = append([]jobs.WorkerStatus{}, o.Workers[:min(len(o.Workers), maxShown)]...)
 	s.Counts = map[jobs.State]int{}
 	maps.Copy(s.Counts, o.Counts)
 	s.Active, s.Waiting, s.Ended = brief(o.Active), brief(o.Waiting), brief(o.Ended)
@@ -134,8 +134,8 @@ func (s *State) fill(o jobs.Overview) {
 
 // brief leaves out what may be long.
 func brief(all []jobs.Status) []jobs.Status {
-	shown := make([]jobs.Status, 0, min(len(all), shownMost))
-	for _, s := range all[:min(len(all), shownMost)] {
+	shown := make([]jobs.Status, 0, min(len(all), maxShown))
+	for _, s := range all[:min(len(all), maxShown)] {
 		s.Result, s.Error = nil, short(s.Error)
 		shown = append(shown, s)
 	}

@@ -26,5 +26,5 @@
 // # What the page costs
 //
 // A group is read while somebody looks, once for all streams, and a reading is followed by a pause of
-// twenty times its length. It lists names, and reads only the statuses that are shown (jobs.Survey).
+// twenty times its length. It lists names, and reads only the statuses that are shown (jobs.Queue.Overview).
 package jobserver

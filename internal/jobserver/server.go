@@ -39,7 +39,7 @@ type Server struct {
 	Log         *slog.Logger
 }
 
-const bodyMost = 2 * jobs.PayloadMost // bytes of a request
+const maxBody = 2 * jobs.MaxPayload // bytes of a request
 
 // Handler returns the API and the page. Their event streams end with ctx.
 func (s *Server) Handler(ctx context.Context) http.Handler {
@@ -92,7 +92,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			fail(w, http.StatusUnsupportedMediaType, errors.New("send Content-Type: application/json"))
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, bodyMost)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r)
 	})
 }
@@ -157,7 +157,7 @@ func (s *Server) list(ctx context.Context, q *jobs.Queue, r *http.Request) (int,
 
 // selection reads the parameters of a list.
 func selection(v url.Values) (s jobs.Selection, err error) {
-	s.Kind, s.Most = v.Get("kind"), pageDefault
+	s.Kind, s.Limit = v.Get("kind"), pageDefault
 	if text := v.Get("state"); text != "" {
 		if s.State, err = jobs.ParseState(text); err != nil {
 			return s, err
@@ -169,8 +169,8 @@ func selection(v url.Values) (s jobs.Selection, err error) {
 		}
 	}
 	if text := v.Get("limit"); text != "" {
-		if s.Most, err = strconv.Atoi(text); err != nil || s.Most < 1 || s.Most > jobs.PageMost {
-			return s, fmt.Errorf("the limit is %.40q, not 1 to %d", text, jobs.PageMost)
+		if s.Limit, err = strconv.Atoi(text); err != nil || s.Limit < 1 || s.Limit > jobs.MaxPage {
+			return s, fmt.Errorf("the limit is %.40q, not 1 to %d", text, jobs.MaxPage)
 		}
 	}
 	return s, nil
@@ -202,7 +202,7 @@ func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
 }
 
 func (s *Server) workers(ctx context.Context, q *jobs.Queue, _ *http.Request) (int, any, error) {
-	o, err := q.Survey(0).Read(ctx)
+	o, err := q.Overview(ctx, 0)
 	return http.StatusOK, map[string]any{"workers": append([]jobs.WorkerStatus{}, o.Workers...)}, err
 }
 
@@ -224,7 +224,7 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 		code = http.StatusBadRequest
 	case errors.Is(err, jobs.ErrUnknownJob):
 		code = http.StatusNotFound
-	case errors.Is(err, jobs.ErrFinished), errors.Is(err, jobs.ErrTaken):
+	case errors.Is(err, jobs.ErrWrongState), errors.Is(err, jobs.ErrTaken):
 		code = http.StatusConflict
 	case errors.Is(err, jobs.ErrFull):
 		code = http.StatusTooManyRequests

@@ -295,8 +295,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		`{"kind":"a"} x`:           http.StatusBadRequest,
 		`{"kind":"a","unknown":1}`: http.StatusBadRequest,
 		`{"kind":""}`:              http.StatusBadRequest,
-		`{"kind":"a","payload":"` + strings.Repeat("x", jobs.PayloadMost) + `"}`: http.StatusBadRequest,
-		`{"kind":"a","payload":"` + strings.Repeat("x", bodyMost) + `"}`:         http.StatusRequestEntityTooLarge,
+		`{"kind":"a","payload":"` + strings.Repeat("x", jobs.MaxPayload) + `"}`: http.StatusBadRequest,
+		`{"kind":"a","payload":"` + strings.Repeat("x", maxBody) + `"}`:         http.StatusRequestEntityTooLarge,
 	} {
 		if code, got := ask(t, "POST", all, body); code != want || got["error"] == "" {
 			t.Errorf("%.40s: %d, %.200v", body, code, got)

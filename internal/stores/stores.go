@@ -77,17 +77,22 @@ type named struct {
 
 // Raise implements fence.Raiser. Its error is a *Error.
 func (s *named) Raise(ctx context.Context, claim fence.Claim) error {
-	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", s.timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, late)
+	return Bounded(ctx, s.url, s.timeout, func(ctx context.Context) error { return s.Raiser.Raise(ctx, claim) })
+}
+
+// Bounded raises a mark at a URL within a timeout. Its error is a *Error.
+func Bounded(ctx context.Context, u settings.URL, timeout time.Duration, raise func(context.Context) error) error {
+	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
-	err := s.Raiser.Raise(ctx, claim)
+	err := raise(ctx)
 	if err == nil {
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	return &Error{URL: s.url, Err: err}
+	return &Error{URL: u, Err: err}
 }
 
 // Error says which store failed to raise the mark. The mark may be raised there nevertheless.

@@ -3,24 +3,16 @@ package tasks
 import (
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/term"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/logging"
-	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // Bar is the progress bar of a task on a terminal. It stays below the lines that are written
 // through it. A nil bar shows nothing.
 type Bar struct {
-	terminal io.Writer
-	columns  func() int
+	*Line
 
 	mu      sync.Mutex
 	begun   bool // and not ended
@@ -34,17 +26,10 @@ type Bar struct {
 
 // NewBar returns nil if w is not a terminal that can show it.
 func NewBar(w io.Writer, env []string) *Bar {
-	if !logging.IsTerminal(w) || settings.Lookup(env, "TERM") == "dumb" {
-		return nil
+	if l := NewLine(w, env); l != nil {
+		return &Bar{Line: l}
 	}
-	fd := int(w.(*os.File).Fd())
-	return &Bar{terminal: w, columns: func() int {
-		width, _, err := term.GetSize(fd)
-		if err != nil || width <= 0 {
-			return 80
-		}
-		return width
-	}}
+	return nil
 }
 
 // begin draws the bar each second until end is called, which leaves the last line on the terminal.
@@ -55,7 +40,13 @@ func (b *Bar) begin(task string) (end func()) {
 	b.mu.Unlock()
 	stop := make(chan struct{})
 	var done sync.WaitGroup
-	done.Go(func() { b.tick(stop) })
+	done.Go(func() {
+		EachSecond(stop, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.draw()
+		})
+	})
 	return func() {
 		close(stop)
 		done.Wait()
@@ -64,21 +55,6 @@ func (b *Bar) begin(task string) (end func()) {
 		b.draw()
 		if b.begun = false; b.drawn {
 			_, _ = io.WriteString(b.terminal, "\n")
-		}
-	}
-}
-
-func (b *Bar) tick(stop <-chan struct{}) {
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-second.C:
-			b.mu.Lock()
-			b.draw()
-			b.mu.Unlock()
 		}
 	}
 }
@@ -138,8 +114,7 @@ func (b *Bar) draw() {
 	if !b.begun || b.midline {
 		return
 	}
-	line := b.line(b.columns()-1, time.Since(b.since))
-	_, _ = io.WriteString(b.terminal, "\r\x1b[K"+line)
+	b.Draw(func(width int) string { return b.line(width, time.Since(b.since)) })
 	b.drawn = true
 }
 
@@ -150,18 +125,12 @@ func (b *Bar) line(width int, elapsed time.Duration) string {
 		took = fmt.Sprintf("%d:%02d:%02d",
 			int(elapsed.Hours()), int(elapsed.Minutes())%60, int(elapsed.Seconds())%60)
 	}
-	name, all, ended := b.task, len(b.cp.Steps), b.cp.Step
+	all := len(b.cp.Steps)
 	if all == 0 {
-		return cut(fmt.Sprintf("%s  %s  %s", name, b.doing, took), width)
+		return cut(fmt.Sprintf("%s  %s  %s", b.task, b.doing, took), width)
 	}
-	text := fmt.Sprintf("%d/%d  %s  round %s  run %d  %s",
-		ended, all, b.doing, rounds(b.cp), b.cp.Run, took)
-	room := min(width-utf8.RuneCountInString(name+text)-len(" [] "), 24)
-	if room < 4 {
-		return cut(name+"  "+text, width)
-	}
-	full := room * ended / all
-	return name + " [" + strings.Repeat("#", full) + strings.Repeat(".", room-full) + "] " + text
+	text := fmt.Sprintf(" %d/%d  %s  round %s  run %d  %s", b.cp.Step, all, b.doing, rounds(b.cp), b.cp.Run, took)
+	return Progress(b.task+" ", text, b.cp.Step, all, width)
 }
 
 // rounds is the round: "1/3".
@@ -170,11 +139,4 @@ func rounds(cp checkpoint.Checkpoint) string {
 		return fmt.Sprint(cp.Round)
 	}
 	return fmt.Sprintf("%d/%d", cp.Round, cp.Rounds)
-}
-
-func cut(s string, width int) string {
-	if r := []rune(s); len(r) > max(width, 0) {
-		return string(r[:max(width, 0)])
-	}
-	return s
 }

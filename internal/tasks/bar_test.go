@@ -39,7 +39,7 @@ func TestBarStaysBelowTheOutput(t *testing.T) {
 
 func barStaysBelow(t *testing.T) {
 	var screen bytes.Buffer
-	b := &Bar{terminal: &screen, columns: func() int { return 80 }}
+	b := &Bar{Line: &Line{terminal: &screen, columns: func() int { return 80 }}}
 	end := b.begin("t")
 	out := b.around(&screen)
 	fmt.Fprint(out, "a line\n")
@@ -68,7 +68,7 @@ func (w written) Write(b []byte) (int, error) { w <- string(b); return len(b), n
 func TestBarIsDrawnAgainEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		screen := make(written, 8)
-		b := &Bar{terminal: screen, columns: func() int { return 80 }}
+		b := &Bar{Line: &Line{terminal: screen, columns: func() int { return 80 }}}
 		defer b.begin("t")()
 		for _, want := range []string{"0:00", "0:01", "0:02"} {
 			if got := <-screen; !strings.HasSuffix(got, "waits to lead  "+want) {

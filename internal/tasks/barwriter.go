@@ -21,7 +21,7 @@ func (b *Bar) above(w io.Writer, text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.drawn {
-		_, _ = io.WriteString(b.terminal, "\r\x1b[K")
+		_, _ = io.WriteString(b.terminal, clearLine)
 		b.drawn = false
 	}
 	n, err := w.Write(text)

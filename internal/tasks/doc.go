@@ -2,8 +2,8 @@
 // their checkpoints.
 //
 //	inv := &tasks.Invocation{
-//		Settings: …, Path: "settlement.yaml",
-//		Stores: stores.All, Journals: tasks.AllJournals, …
+//		Setup: tasks.Setup{Settings: …, Stores: stores.All, Journals: tasks.AllJournals, …},
+//		Path:  "settlement.yaml",
 //	}
 //	if err := inv.Load(true); err != nil {
 //		return err // every problem of the file, with its line

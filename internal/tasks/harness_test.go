@@ -73,7 +73,7 @@ func (s setup) invocation(
 		error) {
 		return s.journal, func() {}, nil
 	}
-	made := &Invocation{
+	made := &Invocation{Setup: Setup{
 		Settings: Settings{
 			Coordinator: "mem://here", Stores: v.Stores, Journal: v.Journal, Redis: v.Redis,
 			SessionTimeout: v.SessionTimeout, RaiseTimeout: leadertest.Patience,
@@ -82,7 +82,7 @@ func (s setup) invocation(
 		},
 		Output: "table", Env: append([]string{"PATH=" + os.Getenv("PATH")}, s.env...), Stores: s.stores,
 		Journals: journals,
-	}
+	}}
 	does := map[string]func(*Invocation, context.Context) int{
 		"show": (*Invocation).Show, "list": (*Invocation).List, "resume": (*Invocation).Resume,
 		"restart": (*Invocation).Restart,

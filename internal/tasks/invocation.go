@@ -50,23 +50,46 @@ func (c *Settings) first(schemes ...string) settings.URL {
 	return ""
 }
 
+// Supervisor returns the supervisor of a command that was started under a term.
+func (c *Settings) Supervisor(child *supervise.Child, t *fence.Term, log *slog.Logger) *supervise.Supervisor {
+	return &supervise.Supervisor{
+		Child: child, Term: t, Log: log, Policy: c.OnDisconnect, Grace: c.Grace, Margin: c.Margin,
+	}
+}
+
+// Setup is what every call of a subcommand has.
+type Setup struct {
+	Settings    Settings
+	Output      string // table or json
+	Env         []string
+	Stdout      io.Writer
+	Stderr      io.Writer
+	Stores      stores.Table
+	Journals    Journals
+	Coordinator documents.Coordinator
+	Log         *slog.Logger
+}
+
+// Raisers returns the stores of the settings. Close them at the end.
+func (s *Setup) Raisers() []fence.Raiser {
+	return s.Stores.Raisers(s.Settings.Stores, s.Coordinator, s.Settings.RaiseTimeout)
+}
+
+// OfJob reads the task of a job on the machine that runs it. env is the environment of its steps.
+func (s Setup) OfJob(b taskfile.Bundle, env []string) (*Invocation, error) {
+	s.Env = env
+	inv := &Invocation{Setup: s, Path: b.Path, Bundle: &b}
+	return inv, inv.Load(true)
+}
+
 // Invocation is one call of a subcommand about tasks. Call Load first. The other methods also need
 // Coordinator and Log, and log their errors.
 type Invocation struct {
-	Settings Settings
-	Path     string           // of the task file; "" if none was named
-	Bundle   *taskfile.Bundle // the task file, if it was handed in with a job
-	Name     checkpoint.Name  // of the task; Load takes it from the file
-	Output   string           // table or json
-	Env      []string
-	Stdout   io.Writer
-	Stderr   io.Writer
-	Stores   stores.Table
-	Journals Journals
-
-	Coordinator documents.Coordinator
-	Log         *slog.Logger
-	Bar         *Bar // nil if stderr is not a terminal
+	Setup
+	Path   string           // of the task file; "" if none was named
+	Bundle *taskfile.Bundle // the task file, if it was handed in with a job
+	Name   checkpoint.Name  // of the task; Load takes it from the file
+	Bar    *Bar             // nil if stderr is not a terminal
 
 	Resource fence.Resource // Load takes it from the file
 	File     *taskfile.File // the result of Load; nil if no file was named
@@ -100,7 +123,7 @@ func (inv *Invocation) read() (*taskfile.File, error) {
 
 // raisers returns the stores of the settings. closeStores closes them.
 func (inv *Invocation) raisers() []fence.Raiser {
-	all := inv.Stores.Raisers(inv.Settings.Stores, inv.Coordinator, inv.Settings.RaiseTimeout)
+	all := inv.Raisers()
 	inv.opened = append(inv.opened, all...)
 	return all
 }

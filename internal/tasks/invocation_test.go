@@ -30,11 +30,9 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.file), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		inv := &Invocation{
-			Settings: Settings{
-				Coordinator: "zk://h", Journal: taskfile.Journal{URL: settings.URL(c.journal)}, Stores: stores,
-			}, Path: path, Journals: AllJournals,
-		}
+		inv := &Invocation{Path: path, Setup: Setup{Journals: AllJournals, Settings: Settings{
+			Coordinator: "zk://h", Journal: taskfile.Journal{URL: settings.URL(c.journal)}, Stores: stores,
+		}}}
 		if err := inv.Load(true); err != nil {
 			t.Fatal(err)
 		}

@@ -184,21 +184,17 @@ type raiser struct {
 
 // Raise implements fence.Raiser. Its error is a *stores.Error.
 func (r raiser) Raise(ctx context.Context, c fence.Claim) error {
-	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", r.timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, late)
-	defer cancel()
-	err := r.check.Raise(ctx, c)
-	for _, other := range r.others {
-		// ErrNotInstalled: Redis may have lost the installation as well.
-		if !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) {
-			break
+	return stores.Bounded(ctx, r.url, r.timeout, func(ctx context.Context) error {
+		err := r.check.Raise(ctx, c)
+		for _, other := range r.others {
+			// ErrNotInstalled: Redis may have lost the installation as well.
+			if !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) {
+				break
+			}
+			if err = other.Raise(ctx, c); err == nil {
+				err = r.check.Raise(ctx, c)
+			}
 		}
-		if err = other.Raise(ctx, c); err == nil {
-			err = r.check.Raise(ctx, c)
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	return &stores.Error{URL: r.url, Err: err}
+		return err
+	})
 }

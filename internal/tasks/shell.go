@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
@@ -34,7 +33,7 @@ func (s shellStep) run(
 		return nil, err
 	}
 	if e.code != 0 {
-		return nil, e.failure()
+		return nil, supervise.Failure(e.code, e.stderr)
 	}
 	return e.state()
 }
@@ -54,7 +53,7 @@ func (s shellStep) ask(
 	case 1:
 		return checkpoint.RunAgain, state, nil
 	}
-	return checkpoint.Stop, state, fmt.Errorf("ask does not know: %w", e.failure())
+	return checkpoint.Stop, state, fmt.Errorf("ask does not know: %w", supervise.Failure(e.code, e.stderr))
 }
 
 // execution is how one run of the command ended.
@@ -63,17 +62,6 @@ type execution struct {
 	stderr string // the end of its stderr
 	after  []byte // the state file afterwards
 	failed error  // why the file could not be read
-}
-
-func (e execution) failure() error {
-	text := fmt.Sprintf("exit code %d", e.code)
-	if e.code > 128 {
-		text += fmt.Sprintf(" (signal %d)", e.code-128)
-	}
-	if e.stderr != "" {
-		text += ": " + e.stderr
-	}
-	return errors.New(text)
 }
 
 func (e execution) state() (json.RawMessage, error) {
@@ -123,7 +111,7 @@ func (s shellStep) attempt(
 	ctx context.Context, state []byte, file string, key checkpoint.Key,
 ) (e execution, err error) {
 	term := s.elector.term()
-	stderr := &tail{}
+	stderr := &supervise.Tail{Max: 1 << 10}
 	child := &supervise.Child{Reaper: s.reaper, Dir: s.dir()}
 	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key),
 		bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, stderr))
@@ -131,11 +119,7 @@ func (s shellStep) attempt(
 		return e, fmt.Errorf("the command could not be started: %w", err)
 	}
 	s.Log.Debug("the command was started", "step", key.Step, "pid", child.Pid())
-	v := &supervise.Supervisor{
-		Child: child, Term: term, Log: s.Log,
-		Policy: s.Settings.OnDisconnect, Grace: s.Settings.Grace, Margin: s.Settings.Margin,
-	}
-	if err := v.Supervise(ctx); err != nil {
+	if err := s.Settings.Supervisor(child, term, s.Log).Supervise(ctx); err != nil {
 		return e, err
 	}
 	return execution{code: child.ExitCode(), stderr: stderr.String()}, nil
@@ -177,20 +161,4 @@ func readState(file string) ([]byte, error) {
 		err = fmt.Errorf("it has more than %d bytes", stateLimit)
 	}
 	return text, err
-}
-
-// tail keeps the last bytes that are written to it.
-type tail struct{ text []byte }
-
-const tailLength = 1 << 10
-
-// Write implements io.Writer.
-func (t *tail) Write(b []byte) (int, error) {
-	t.text = append(t.text, b...)
-	t.text = t.text[max(0, len(t.text)-tailLength):]
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	return strings.ToValidUTF8(strings.TrimSpace(string(t.text)), "?")
 }

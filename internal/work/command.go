@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os/exec"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ringfence/ringfence/internal/supervise"
 	"github.com/ringfence/ringfence/jobs"
@@ -25,49 +24,22 @@ type Command struct {
 	Stdin json.RawMessage `json:"stdin,omitempty"` // JSON that the command reads
 }
 
-// Result is what such a job publishes. The texts are the last bytes of each stream, at most
-// OutputMost, and fewer if JSON needs more than encodedMost for them.
-type Result struct {
-	Code   int    `json:"code"` // 128 + n if signal n has ended it
-	Stdout string `json:"stdout,omitempty"`
-	Stderr string `json:"stderr,omitempty"`
-}
-
-const (
-	// OutputMost is how many bytes of a stream are kept.
-	OutputMost = 16 << 10
-	// encodedMost is how many bytes they have at most as JSON, so that both streams fit in a result.
-	encodedMost = jobs.ResultMost/2 - 100
-)
-
-// commands runs commands, each in a process group of its own.
-type commands struct {
-	settings Settings
-	reaper   *supervise.Reaper
-	env      []string
-	log      *slog.Logger
-}
-
-// handle is the jobs.Handler.
-func (c commands) handle(ctx context.Context, r *jobs.Run) (any, error) {
-	var cmd Command
-	if err := r.Decode(&cmd); err != nil {
-		return nil, err
-	}
+// runCommand is the handler of commands. Each runs in a process group of its own.
+func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Result, error) {
 	if len(cmd.Argv) == 0 {
 		return nil, jobs.Permanent(errors.New("the command is missing"))
 	}
 	if _, err := exec.LookPath(cmd.Argv[0]); err != nil {
 		return nil, fmt.Errorf("find the command: %w", err) // another worker may have it
 	}
-	log := c.log.With("job", string(r.ID), "token", r.Term.Token().String())
+	log := m.Log.With("job", string(r.ID), "token", r.Term.Token().String())
 	for {
-		result, err := c.attempt(ctx, cmd, r, log)
+		result, err := m.attempt(ctx, cmd, r, log)
 		switch {
 		case err == nil && result.Code == 0:
 			return result, nil
 		case err == nil:
-			return result, failure(result)
+			return result, supervise.Failure(result.Code, result.Stderr)
 		case !errors.Is(err, supervise.ErrDisconnected) && !errors.Is(err, supervise.ErrOutOfTime):
 			return result, err
 		}
@@ -78,78 +50,29 @@ func (c commands) handle(ctx context.Context, r *jobs.Run) (any, error) {
 	}
 }
 
-func failure(r Result) error {
-	text := fmt.Sprintf("exit code %d", r.Code)
-	if r.Code > 128 {
-		text += fmt.Sprintf(" (signal %d)", r.Code-128)
-	}
-	if end := strings.TrimSpace(r.Stderr); end != "" {
-		text += ": " + end[max(0, len(end)-1000):]
-	}
-	return errors.New(text)
-}
-
 // attempt runs the command until its process group is gone. err is why it was stopped, or could not
 // be started.
-func (c commands) attempt(
-	ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger,
-) (Result, error) {
-	var stdout, stderr tail
-	child := &supervise.Child{Reaper: c.reaper}
-	err := child.Start(cmd.Argv, c.environ(cmd, r), bytes.NewReader(cmd.Stdin), &stdout, &stderr)
+func (m *machine) attempt(ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger) (*Result, error) {
+	stdout, stderr := newTail(), newTail()
+	child := &supervise.Child{Reaper: m.reaper}
+	err := child.Start(cmd.Argv, m.environ(cmd, r), bytes.NewReader(cmd.Stdin), stdout, stderr)
 	if err != nil {
-		return Result{}, fmt.Errorf("the command could not be started: %w", err)
+		return &Result{}, fmt.Errorf("the command could not be started: %w", err)
 	}
 	log.Info("the command of a job was started", "pid", child.Pid())
-	s := &supervise.Supervisor{
-		Child: child, Term: r.Term, Log: log,
-		Policy: c.settings.OnDisconnect, Grace: c.settings.Grace, Margin: c.settings.Margin,
+	s := m.Settings.Supervisor(child, r.Term, log)
+	if err = s.Supervise(ctx); err == nil {
+		log.Info("the command of a job has ended", "code", child.ExitCode())
 	}
-	if err := s.Supervise(ctx); err != nil {
-		return Result{Code: child.ExitCode(), Stdout: stdout.String(), Stderr: stderr.String()}, err
-	}
-	log.Info("the command of a job has ended", "code", child.ExitCode())
-	return Result{child.ExitCode(), stdout.String(), stderr.String()}, nil
+	return &Result{child.ExitCode(), kept(stdout), kept(stderr)}, err
 }
 
 // environ returns the command's environment.
-func (c commands) environ(cmd Command, r *jobs.Run) []string {
-	env := c.env
+func (m *machine) environ(cmd Command, r *jobs.Run) []string {
+	env := m.Env
 	for _, entry := range cmd.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		env = supervise.With(env, [][2]string{{name, value}})
 	}
-	claim := r.Term.Claim()
-	return supervise.With(supervise.Claimed(env, claim), ofJob(r))
-}
-
-// tail keeps the last bytes that are written to it.
-type tail struct{ text []byte }
-
-// Write implements io.Writer.
-func (t *tail) Write(b []byte) (int, error) {
-	t.text = append(t.text, b...)
-	if len(t.text) > 2*OutputMost {
-		t.text = append([]byte(nil), t.text[len(t.text)-OutputMost:]...)
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	text := strings.ToValidUTF8(string(t.text[max(0, len(t.text)-OutputMost):]), "?")
-	from := len(text)
-	for left := encodedMost; from > 0; {
-		_, size := utf8.DecodeLastRuneInString(text[:from])
-		if left -= encodedLength(text[from-size : from]); left < 0 {
-			break
-		}
-		from -= size
-	}
-	return text[from:]
-}
-
-// encodedLength is how many bytes a text has in a JSON text. Control characters and < have six.
-func encodedLength(s string) int {
-	b, _ := json.Marshal(s) // a string can always be encoded
-	return len(b) - len(`""`)
+	return supervise.With(supervise.Claimed(env, r.Term.Claim()), ofJob(r))
 }

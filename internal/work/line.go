@@ -3,17 +3,12 @@ package work
 import (
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/logging"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/tasks"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -21,8 +16,7 @@ import (
 // for each change.
 type line struct {
 	w        io.Writer
-	terminal bool
-	columns  func() int
+	terminal *tasks.Line   // nil elsewhere
 	limit    time.Duration // of one try; 0 if there is none
 
 	mu    sync.Mutex
@@ -35,35 +29,17 @@ type line struct {
 }
 
 func newLine(w io.Writer, env []string, limit time.Duration) *line {
-	l := &line{w: w, limit: limit, began: time.Now(), since: time.Now()}
-	if f, ok := w.(*os.File); ok && logging.IsTerminal(w) && settings.Lookup(env, "TERM") != "dumb" {
-		l.terminal = true
-		l.columns = func() int {
-			if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-				return width
-			}
-			return 80
-		}
-	}
-	return l
+	return &line{w: w, terminal: tasks.NewLine(w, env), limit: limit, began: time.Now(), since: time.Now()}
 }
 
 // tick draws the line each second until stop is closed.
 func (l *line) tick(stop <-chan struct{}) {
-	if !l.terminal {
-		return
-	}
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
-	for {
-		select {
-		case <-second.C:
+	if l.terminal != nil {
+		tasks.EachSecond(stop, func() {
 			l.mu.Lock()
+			defer l.mu.Unlock()
 			l.draw()
-			l.mu.Unlock()
-		case <-stop:
-			return
-		}
+		})
 	}
 }
 
@@ -79,7 +55,7 @@ func (l *line) show(s jobs.Status, note string) {
 	if note != "" {
 		text += ": " + note
 	}
-	if l.terminal {
+	if l.terminal != nil {
 		l.draw()
 	} else if text != l.last {
 		l.last = text
@@ -91,7 +67,7 @@ func (l *line) show(s jobs.Status, note string) {
 func (l *line) step(c checkpoint.Checkpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.steps = c; l.terminal {
+	if l.steps = c; l.terminal != nil {
 		l.draw()
 	}
 }
@@ -100,7 +76,7 @@ func (l *line) step(c checkpoint.Checkpoint) {
 func (l *line) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.terminal && l.last != "" {
+	if l.terminal != nil && l.last != "" {
 		fmt.Fprintln(l.w)
 	}
 }
@@ -110,12 +86,11 @@ func (l *line) draw() {
 	if l.now.ID == "" {
 		return
 	}
-	l.last = l.text(l.columns()-1, time.Since(l.since))
-	fmt.Fprintf(l.w, "\r\x1b[K%s", l.last)
+	l.terminal.Draw(func(width int) string {
+		l.last = l.text(width, time.Since(l.since))
+		return l.last
+	})
 }
-
-// barMost is how many characters a bar has at most.
-const barMost = 24
 
 // text returns the line, in at most width characters: a bar where there is something to measure, what
 // the job does, and for how long. The bar counts the steps of a task, or measures a try's time limit.
@@ -143,20 +118,5 @@ func (l *line) text(width int, elapsed time.Duration) string {
 	if l.now.State.Finished() {
 		rest = doing
 	}
-	if all == 0 {
-		return cut(rest, width)
-	}
-	room := min(width-len([]rune(counted+rest))-len("[]  "), barMost)
-	if room < 4 {
-		return cut(strings.TrimSpace(counted)+"  "+rest, width)
-	}
-	full := int(int64(room) * int64(done) / int64(all))
-	return "[" + strings.Repeat("#", full) + strings.Repeat(".", room-full) + "]" + counted + "  " + rest
-}
-
-func cut(s string, width int) string {
-	if r := []rune(s); len(r) > max(width, 0) {
-		return string(r[:max(width, 0)])
-	}
-	return s
+	return tasks.Progress("", counted+"  "+rest, done, all, width)
 }

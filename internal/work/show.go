@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -59,8 +60,7 @@ func pages(ctx context.Context, q *jobs.Queue, state jobs.State) (all []jobs.Sta
 }
 
 func (v *Invocation) patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	why := fmt.Errorf("no answer of the coordinator within %s", v.Settings.Patience)
-	return context.WithTimeoutCause(ctx, v.Settings.Patience, why)
+	return coordinators.Patience(ctx, v.Settings.SessionTimeout)
 }
 
 func (v *Invocation) table(ctx context.Context, q *jobs.Queue, all []jobs.Status) error {
@@ -85,7 +85,7 @@ func (v *Invocation) table(ctx context.Context, q *jobs.Queue, all []jobs.Status
 // Workers prints the workers of a group.
 func (v *Invocation) Workers(ctx context.Context) int {
 	return v.with(ctx, "list the workers", func(ctx context.Context, q *jobs.Queue) error {
-		o, err := q.Survey(0).Read(ctx)
+		o, err := q.Overview(ctx, 0)
 		switch {
 		case err != nil:
 			return err
@@ -183,16 +183,20 @@ func (v *Invocation) Show(ctx context.Context, id jobs.ID) int {
 	})
 }
 
-// Logs prints what a command has written: its last try that has ended.
+// Logs prints what a command, or those of a task, have written in the last try that has ended.
 func (v *Invocation) Logs(ctx context.Context, id jobs.ID) int {
 	return v.with(ctx, "show what job "+string(id)+" has written", func(ctx context.Context, q *jobs.Queue) error {
 		s, err := q.Get(ctx, id)
 		if err != nil {
 			return err
 		}
-		var r Result
-		if s.Kind != CommandKind || len(s.Result) == 0 || json.Unmarshal(s.Result, &r) != nil {
-			return fmt.Errorf("it is %s, and no command of it has ended", s.State)
+		r, ended := resultOf(s)
+		switch {
+		case kinds[s.Kind] == nil:
+			return fmt.Errorf("nothing keeps what a job of kind %s writes: leader jobs %s show %s prints its result",
+				cli.Printable(s.Kind), v.Group, id)
+		case !ended:
+			return fmt.Errorf("it is %s, and no try of it has ended", s.State)
 		}
 		fmt.Fprint(v.Stderr, r.Stderr)
 		_, err = fmt.Fprint(v.Stdout, r.Stdout)

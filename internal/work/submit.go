@@ -10,21 +10,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/jobs"
 )
 
 // Submit hands a job in and prints its ID. With wait it waits for the job's end, and returns the
-// command's exit code. follow, if it is not nil, follows the checkpoint of the job's task.
-func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool, follow FollowTask) int {
+// command's exit code.
+func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int {
 	q, err := v.queue()
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "submit", err)
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, v.Settings.Patience,
+	bounded, cancel := context.WithTimeoutCause(ctx, v.Settings.SessionTimeout,
 		fmt.Errorf("no answer of the coordinator within %s; the job may have been handed in: "+
-			"leader jobs %s shows it, and --unique makes it safe to submit it again", v.Settings.Patience, v.Group))
+			"leader jobs %s shows it, and --unique makes it safe to submit it again", v.Settings.SessionTimeout, v.Group))
 	id, err := q.Submit(bounded, spec)
 	cancel()
 	if err != nil {
@@ -36,7 +35,7 @@ func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool, foll
 	if !wait {
 		return cli.Done
 	}
-	end, err := v.follow(ctx, q, id, spec, follow)
+	end, err := v.follow(ctx, q, id, spec)
 	switch {
 	case err != nil:
 		if context.Cause(ctx) != nil {
@@ -60,13 +59,8 @@ func (v *Invocation) printID(id jobs.ID) {
 	fmt.Fprintln(v.Stdout, id)
 }
 
-// FollowTask calls each with a task's checkpoint after every change, until ctx ends, or until it cannot.
-type FollowTask func(ctx context.Context, each func(checkpoint.Checkpoint)) error
-
 // follow reports a job's progress until its end.
-func (v *Invocation) follow(
-	ctx context.Context, q *jobs.Queue, id jobs.ID, spec jobs.Spec, task FollowTask,
-) (end jobs.Status, err error) {
+func (v *Invocation) follow(ctx context.Context, q *jobs.Queue, id jobs.ID, spec jobs.Spec) (end jobs.Status, err error) {
 	if v.Output == "json" {
 		return q.Wait(ctx, id)
 	}
@@ -75,8 +69,8 @@ func (v *Invocation) follow(
 	ticking, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { l.tick(ticking.Done()) })
-	if task != nil && l.terminal {
-		background.Go(func() { _ = task(ticking, l.step) }) // without it the bar shows no steps
+	if spec.Kind == TaskKind && l.terminal != nil {
+		background.Go(func() { _ = v.followTask(ticking, spec, l.step) }) // without it the bar shows no steps
 	}
 	err = q.Watch(ctx, id, func(s jobs.Status) error {
 		l.show(s, v.whyWaiting(ctx, q, s))
@@ -112,7 +106,7 @@ func (v *Invocation) whyWaiting(ctx context.Context, q *jobs.Queue, s jobs.Statu
 func noWorker(workers []jobs.WorkerStatus, s jobs.Status) string {
 	kind := false
 	for _, w := range workers {
-		if w.Suits(s.Kind, s.Labels) {
+		if w.Accepts(s.Kind, s.Labels) {
 			return ""
 		}
 		kind = kind || slices.Contains(w.Kinds, s.Kind)
@@ -150,10 +144,7 @@ func progress(s jobs.Status) string {
 
 // ended prints the output of a command that has ended, and returns its exit code.
 func (v *Invocation) ended(s jobs.Status) int {
-	var r Result
-	if s.Kind != CommandKind && s.Kind != TaskKind || json.Unmarshal(s.Result, &r) != nil {
-		r = Result{}
-	}
+	r, _ := resultOf(s)
 	if v.Output != "json" {
 		fmt.Fprint(v.Stderr, r.Stderr)
 		fmt.Fprint(v.Stdout, r.Stdout)

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/supervise"
 	"github.com/ringfence/ringfence/internal/taskfile"
-	"github.com/ringfence/ringfence/internal/tasks"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -33,24 +33,10 @@ func TaskSpec(spec jobs.Spec, b taskfile.Bundle, f *taskfile.File) (jobs.Spec, e
 	return spec, errors.Join(err, spec.Check())
 }
 
-// LoadTask reads the task of a job on the machine that runs it. env is the environment of its steps.
-type LoadTask func(b taskfile.Bundle, env []string) (*tasks.Invocation, error)
-
-// taskJobs runs tasks.
-type taskJobs struct {
-	load   LoadTask
-	reaper *supervise.Reaper
-	env    []string
-}
-
-// handle is the jobs.Handler. A worker that stops, or is gone, leaves the checkpoint, where the next
+// runTask is the handler of tasks. A worker that stops, or is gone, leaves the checkpoint, where the next
 // one goes on.
-func (t taskJobs) handle(ctx context.Context, r *jobs.Run) (any, error) {
-	var b taskfile.Bundle
-	if err := r.Decode(&b); err != nil {
-		return nil, err
-	}
-	task, err := t.load(b, supervise.With(t.env, ofJob(r)))
+func (m *machine) runTask(ctx context.Context, r *jobs.Run, b taskfile.Bundle) (*Result, error) {
+	task, err := m.OfJob(b, supervise.With(m.Env, ofJob(r)))
 	if err != nil {
 		return nil, err // another worker may have the settings
 	}
@@ -59,9 +45,9 @@ func (t taskJobs) handle(ctx context.Context, r *jobs.Run) (any, error) {
 			task.Name, task.Resource, own))
 	}
 	task.Log = task.Log.With("job", string(r.ID), "task", string(task.Name))
-	var stdout, stderr tail
-	_, err = task.RunIn(ctx, r.Term, t.reaper, &stdout, &stderr)
-	result := Result{Stdout: stdout.String(), Stderr: stderr.String()}
+	stdout, stderr := newTail(), newTail()
+	_, err = task.RunIn(ctx, r.Term, m.reaper, stdout, stderr)
+	result := &Result{Stdout: kept(stdout), Stderr: kept(stderr)}
 	for _, final := range []error{
 		checkpoint.ErrStopped, checkpoint.ErrBadTask, checkpoint.ErrStepsChanged, checkpoint.ErrCorrupt,
 		checkpoint.ErrConflict, fence.ErrOtherIssuer,
@@ -76,4 +62,19 @@ func (t taskJobs) handle(ctx context.Context, r *jobs.Run) (any, error) {
 // ofJob is what a job's command finds in its environment, beside its claim.
 func ofJob(r *jobs.Run) [][2]string {
 	return [][2]string{{"RINGFENCE_JOB", string(r.ID)}, {"RINGFENCE_ATTEMPT", fmt.Sprint(r.Attempt)}}
+}
+
+// followTask calls each with the checkpoint of a job's task after every change, until ctx ends, or until
+// it cannot.
+func (v *Invocation) followTask(ctx context.Context, spec jobs.Spec, each func(checkpoint.Checkpoint)) error {
+	var b taskfile.Bundle
+	if err := json.Unmarshal(spec.Payload, &b); err != nil {
+		return err
+	}
+	t, err := v.OfJob(b, v.Env)
+	if err != nil {
+		return err
+	}
+	t.Log = slog.New(slog.DiscardHandler) // the workers say what is wrong with the journal
+	return t.Follow(ctx, each)
 }

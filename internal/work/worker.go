@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/supervise"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -27,13 +28,14 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 	}
 	reaper, stop := supervise.StartReaper()
 	defer stop()
-	c := commands{settings: v.Settings, reaper: reaper, env: v.Env, log: v.Log}
+	raisers := v.Raisers()
+	defer stores.Close(raisers)
 	worker := jobs.Worker{
-		Queue: q, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: v.Stores,
-		Strategy: strategy, Log: v.Log, Handlers: map[string]jobs.Handler{
-			CommandKind: c.handle,
-			TaskKind:    taskJobs{load: v.LoadTask, reaper: reaper, env: v.Env}.handle,
-		},
+		Queue: q, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: raisers,
+		Strategy: strategy, Log: v.Log,
+	}
+	for _, handle := range kinds {
+		handle(&worker, &machine{v.Setup, reaper})
 	}
 	v.Log.Info("working", "group", v.Group, "capacity", w.Capacity)
 	if err := worker.Run(ctx); err != nil {

@@ -15,7 +15,7 @@ func waitingIsCancelled(s *stage) {
 	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Cancelled {
 		s.Errorf("%+v, %v", now, err)
 	}
-	if err := s.queue.Cancel(s.ctx, id); !errors.Is(err, jobs.ErrFinished) {
+	if err := s.queue.Cancel(s.ctx, id); !errors.Is(err, jobs.ErrWrongState) {
 		s.Errorf("cancelled again: %v", err)
 	}
 	s.works(jobs.Worker{Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
@@ -33,7 +33,7 @@ func runningIsCancelled(s *stage) {
 	id := s.submit(jobs.Spec{Retries: 5})
 	g.next()
 	for range 2 {
-		if err := s.queue.Cancel(s.ctx, id); err != nil && !errors.Is(err, jobs.ErrFinished) {
+		if err := s.queue.Cancel(s.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) {
 			s.Fatal(err)
 		}
 	}

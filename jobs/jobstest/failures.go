@@ -37,13 +37,13 @@ func failedTooOften(s *stage) {
 		if n == 1 {
 			return nil, jobs.Permanent(errors.New("for good"))
 		}
-		return nil, errors.New(strings.Repeat("x", 2*jobs.ErrorMost))
+		return nil, errors.New(strings.Repeat("x", 2*jobs.MaxError))
 	})})
 	backoff := jobs.Duration(time.Millisecond)
 	often := s.submit(jobs.Spec{Retries: 1, Backoff: backoff, Payload: number(0)})
 	good := s.submit(jobs.Spec{Retries: 5, Backoff: backoff, Payload: number(1)})
 	bad := s.submit(jobs.Spec{Retries: 5, Backoff: backoff, Payload: []byte(`"no number"`)})
-	if end := s.ends(often, jobs.Failed); end.Failures != 2 || len(end.Error) != jobs.ErrorMost {
+	if end := s.ends(often, jobs.Failed); end.Failures != 2 || len(end.Error) != jobs.MaxError {
 		s.Errorf("%+v", end)
 	}
 	for _, id := range []jobs.ID{good, bad} {

@@ -41,7 +41,7 @@ var flawsOfStores = []flaw{
 		says: "the late result", change: withoutTerms,
 	},
 	{
-		name: "ignores the term of the one who assigns", says: "the late assignment",
+		name: "ignores the term of the assigner", says: "the late assignment",
 		clause: "a change of a deposed leader of the group assigns nothing", change: withoutTerms,
 	},
 	{
@@ -185,7 +185,7 @@ var flawsOfElections = []flaw{
 		},
 	},
 	{
-		name: "elects nobody after the first", clause: "jobs go on when the one who assigns is gone",
+		name: "elects nobody after the first", clause: "jobs go on when the assigner is gone",
 		says: "want done",
 		campaign: func(
 			f *flawed, ctx context.Context, r fence.Resource, holder string,

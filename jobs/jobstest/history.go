@@ -140,7 +140,7 @@ func allowed(id jobs.ID, old jobs.Status, s step) error {
 		return fmt.Errorf("resource %s follows %s", now.Resource, old.Resource)
 	case now.Number != old.Number && !s.numbers(now.Number, documents.KindPut) && !s.numbers(old.Number, documents.KindDelete):
 		return fmt.Errorf("number %d follows %d, and no document says so", now.Number, old.Number)
-	case old.State == jobs.Assigned && now.State == jobs.Failed && now.Lost <= jobs.LostMost:
+	case old.State == jobs.Assigned && now.State == jobs.Failed && now.Lost <= jobs.MaxLost:
 		return errors.New("it has failed without a run")
 	case now.State == jobs.Running && now.Token <= old.Token:
 		return fmt.Errorf("token %v follows %v", now.Token, old.Token)

@@ -12,7 +12,7 @@ import (
 )
 
 // large is a result that is as large as it may be.
-var large = strings.Repeat("x", jobs.ResultMost-2)
+var large = strings.Repeat("x", jobs.MaxResult-2)
 
 // failsFirst returns a handler that fails the first time, with a large result.
 func failsFirst() jobs.Handler {
@@ -66,7 +66,7 @@ func lowerLimit(s *stage) {
 			s.Fatal(err)
 		}
 	}
-	limit.Store(jobs.ResultMost)
+	limit.Store(jobs.MaxResult)
 	waiting := s.cancelLater(ids[0])
 	s.worksAt(limited{s.connect(), &limit}, run)
 	s.ends(waiting, jobs.Cancelled)

@@ -25,7 +25,7 @@ func finishedIsForgotten(s *stage) {
 // bytesAreBounded ends jobs with more bytes than a group keeps. The first of them are forgotten, long
 // before their time.
 func bytesAreBounded(s *stage) {
-	const fit = jobs.FinishedBytesMost / jobs.ResultMost
+	const fit = jobs.MaxFinishedBytes / jobs.MaxResult
 	const many = fit + 20
 	s.works(jobs.Worker{Capacity: 8, Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
 		return large, nil

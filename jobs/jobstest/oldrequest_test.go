@@ -17,7 +17,7 @@ func TestAnOldRequestDoesNotCancelARetriedJob(t *testing.T) {
 }
 
 // retryAfterACancellation is about a job that has failed before its worker heard of a request to cancel
-// it, and is retried before the one who assigns has dropped the request.
+// it, and is retried before the assigner has dropped the request.
 func retryAfterACancellation(s *stage) {
 	drops := func(c documents.Change) bool {
 		return slices.ContainsFunc(c.Writes, func(w documents.Write) bool {

@@ -105,13 +105,13 @@ func (m *model) submitOne() {
 
 func (m *model) cancelOne(id jobs.ID) {
 	m.wants[id].cancelled = true
-	if err := m.queue.Cancel(m.ctx, id); err != nil && !errors.Is(err, jobs.ErrFinished) {
+	if err := m.queue.Cancel(m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) {
 		m.Fatal(err)
 	}
 }
 
 func (m *model) retryOne(id jobs.ID) {
-	if err := m.queue.Retry(m.ctx, id); err != nil && !errors.Is(err, jobs.ErrFinished) {
+	if err := m.queue.Retry(m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) {
 		m.Fatal(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// oneResourceAtATime has jobs of two groups share a resource. Within a group, the one who assigns hands
+// oneResourceAtATime has jobs of two groups share a resource. Within a group, the assigner hands
 // them out one after the other anyway.
 func oneResourceAtATime(s *stage) {
 	var inside, runs atomic.Int64

@@ -22,7 +22,7 @@ func retryByHand(s *stage) {
 		s.Fatal(err)
 	}
 	s.ends(id, jobs.Done)
-	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, jobs.ErrFinished) {
+	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, jobs.ErrWrongState) {
 		s.Errorf("a job that is done: %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func uniqueIsOnce(s *stage) {
 func badSpecs(s *stage) {
 	for what, bad := range map[string]jobs.Spec{
 		"no kind":         {},
-		"a long payload":  {Kind: "a", Payload: []byte(`"` + strings.Repeat("x", jobs.PayloadMost) + `"`)},
+		"a long payload":  {Kind: "a", Payload: []byte(`"` + strings.Repeat("x", jobs.MaxPayload) + `"`)},
 		"no JSON":         {Kind: "a", Payload: []byte("{")},
 		"a resource":      {Kind: "a", Resource: "Bad"},
 		"a priority":      {Kind: "a", Priority: 10},
@@ -78,7 +78,7 @@ func badSpecs(s *stage) {
 		"a period":        {Kind: "a", Every: "1ms"},
 		"a schedule":      {Kind: "a", Every: "every day"},
 		"a time zone":     {Kind: "a", Every: "TZ=Asia/Tokyo 0 3 * * *"},
-		"a unique key":    {Kind: "a", Unique: strings.Repeat("x", jobs.UniqueMost+1)},
+		"a unique key":    {Kind: "a", Unique: strings.Repeat("x", jobs.MaxUnique+1)},
 		"a far year":      {Kind: "a", NotBefore: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)},
 		"a year long ago": {Kind: "a", NotBefore: time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)},
 		"the members":     {Kind: "a", Resource: s.queue.Group().Election()},
@@ -105,11 +105,11 @@ func badSpecs(s *stage) {
 
 // backlogIsBounded hands in jobs until no more may wait. Nothing of a refused one stays.
 func backlogIsBounded(s *stage) {
-	big := jobs.Spec{Kind: "job", Payload: []byte(`"` + strings.Repeat("x", jobs.PayloadMost-2) + `"`)}
+	big := jobs.Spec{Kind: "job", Payload: []byte(`"` + strings.Repeat("x", jobs.MaxPayload-2) + `"`)}
 	unique := big
 	unique.Unique = "one"
 	first := s.submit(unique)
-	const fit = jobs.WaitingBytesMost / jobs.PayloadMost
+	const fit = jobs.MaxWaitingBytes / jobs.MaxPayload
 	specs := slices.Repeat([]jobs.Spec{big}, fit+20)
 	ids, err := s.queue.SubmitAll(s.ctx, specs)
 	if !errors.Is(err, jobs.ErrFull) || len(ids) > fit || len(ids) < fit*9/10 {

@@ -101,7 +101,7 @@ func keepsItsPlace(s *stage) {
 	for i, leave := range []func(*worker){(*worker).stop, (*worker).kill} {
 		leave(k)
 		s.becomes(older, "waiting", func(now jobs.Status) bool { return now.State == jobs.Waiting })
-		s.ends(s.submit(jobs.Spec{Kind: "none"}), jobs.Done) // the one who assigns has seen it wait
+		s.ends(s.submit(jobs.Spec{Kind: "none"}), jobs.Done) // the assigner has seen it wait
 		k = works()
 		if r := g.next(); r.ID != older {
 			s.Errorf("after worker %d of the older job has left, the younger one goes first", i+1)
@@ -111,7 +111,7 @@ func keepsItsPlace(s *stage) {
 	s.ends(older, jobs.Done)
 }
 
-// bothAreGone is about a worker that the one who assigns next has never assigned anything to.
+// bothAreGone is about a worker that the assigner next has never assigned anything to.
 func bothAreGone(s *stage) {
 	first := s.assigner("first")
 	g := s.gate()
@@ -135,14 +135,14 @@ func lostTooOften(s *stage) {
 	g := s.gate()
 	fragile := s.works(jobs.Worker{Name: "fragile", Handlers: kinds(g.handler)})
 	id := s.submit(jobs.Spec{Keep: twoDays})
-	for lost := 0; lost <= jobs.LostMost; {
+	for lost := 0; lost <= jobs.MaxLost; {
 		if r := g.next(); r.Attempt > lost { // otherwise it leads again before the job is taken back
 			lost = r.Attempt
 			s.f.Expire(s, fragile.at)
 		}
 	}
 	end := s.ends(id, jobs.Failed)
-	if end.Lost != jobs.LostMost+1 || !strings.Contains(end.Error, "gone") {
+	if end.Lost != jobs.MaxLost+1 || !strings.Contains(end.Error, "gone") {
 		s.Errorf("%+v", end)
 	}
 	s.kept(end)
@@ -274,7 +274,7 @@ func manyKinds(s *stage) {
 	const many = 60
 	handlers, kind := map[string]jobs.Handler{}, ""
 	for i := range many {
-		kind = fmt.Sprintf("%0*d", jobs.KindMost, i)
+		kind = fmt.Sprintf("%0*d", jobs.MaxKind, i)
 		handlers[kind] = echo
 	}
 	first := s.works(jobs.Worker{Name: "first", Handlers: handlers})
@@ -283,8 +283,8 @@ func manyKinds(s *stage) {
 		s.ends(s.submit(jobs.Spec{Kind: kind}), jobs.Done)
 		first.stop() // the other one assigns now
 	}
-	o, err := s.queue.Survey(1).Read(s.ctx)
-	if err != nil || len(o.Workers) != 1 || len(o.Workers[0].Kinds) != many || !o.Workers[0].Suits(kind, nil) {
+	o, err := s.queue.Overview(s.ctx, 1)
+	if err != nil || len(o.Workers) != 1 || len(o.Workers[0].Kinds) != many || !o.Workers[0].Accepts(kind, nil) {
 		s.Errorf("%+v, %v", o.Workers, err)
 	}
 	second.stop()

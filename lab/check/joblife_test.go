@@ -29,7 +29,7 @@ func (b *jobRuns) doneBy(worker, job string, attempt int, t fence.Token) {
 	b.left(job, history.JobDone, attempt)
 }
 
-// takesBack is a step that the one who assigns makes under its term.
+// takesBack is a step that the assigner makes under its term.
 func (b *jobRuns) takesBack(job string, attempt int, s history.State) {
 	b.operation(history.Event{
 		Process: "worker-4/jobs", Do: history.Change, Key: job, Attempt: attempt, State: s,
@@ -81,7 +81,7 @@ func TestWhatClientsMayAskFor(t *testing.T) {
 			b.moves("worker-3", "c", 1, history.JobDone)
 			b.left("c", history.JobDone, 1)
 		},
-		"cancelled, and its worker, which was thought gone, writes": func(b *jobRuns) {
+		"cancelled, and its worker, which was only paused, writes": func(b *jobRuns) {
 			b.submit("c")
 			b.runs("worker-3", "c", 1, 30, 1)
 			b.cancel("c", nil)

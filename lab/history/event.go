@@ -45,7 +45,7 @@ const (
 	Retry  Do = "retry"
 	// Change is a step of a job's life: Key, Attempt, Round, State (the new one), Version (that of the
 	// status that it replaces; 0: it creates the job), Resource and Token (of the term that it names: of the
-	// job's resource, or of the one who assigns), Text: the worker that has the job then. An acknowledged
+	// job's resource, or of the assigner), Text: the worker that has the job then. An acknowledged
 	// one has Made.
 	Change Do = "change"
 )
@@ -128,7 +128,7 @@ type Event struct {
 	// those of the issuer that was adopted later are newer.
 	Issuer fence.Issuer `json:"issuer,omitempty"`
 
-	// Resource is that of Token, if it is not the one resource of the run: a job's, or that of the one who assigns.
+	// Resource is that of Token, if it is not the one resource of the run: a job's, or that of the assigner.
 	Resource fence.Resource `json:"resource,omitempty"`
 	// Attempt is that of a job, and Unique its key. Made is the version of its status after a step.
 	Attempt int    `json:"attempt,omitempty"`

@@ -60,7 +60,7 @@ func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
 	}.Run(ctx)
 }
 
-// jobCoordinator is the coordinator of the jobs. It records the terms of the one who assigns, and
+// jobCoordinator is the coordinator of the jobs. It records the terms of the assigner, and
 // the steps of jobs.
 type jobCoordinator struct {
 	documents.Coordinator
@@ -87,7 +87,7 @@ func (c jobCoordinator) Campaign(
 	return term, err
 }
 
-// term records a state of a term: of a job, or of the one who assigns.
+// term records a state of a term: of a job, or of the assigner.
 func (b *jobWorker) term(s history.State, c fence.Claim, job jobs.ID, text string) {
 	b.w.emit(history.Event{
 		Kind: history.Term, Process: b.w.c.Name, State: s, Token: c.Token, Issuer: c.Issuer,

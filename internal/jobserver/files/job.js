@@ -121,7 +121,7 @@ function texts(s, spec) {
   else if (payload !== undefined) more('Payload', JSON.stringify(payload, null, 2));
   if (s.error) more(finished(s) || s.state === 'waiting' ? 'Error' : 'Error before', s.error);
   const r = s.result;
-  if (['command', 'task'].includes(s.kind) && r) {
+  if (Number.isInteger(r?.code) && Object.keys(r).every((k) => ['code', 'stdout', 'stderr'].includes(k))) {
     more('Standard output', r.stdout);
     more('Standard error', r.stderr);
   } else if (r !== undefined) more('Result', JSON.stringify(r, null, 2));

@@ -15,7 +15,7 @@ func TestOnlyAJobThatHasHadAResourceIsCleanedUpAfter(t *testing.T) {
 	for resource, want := range map[fence.Resource]bool{"": false, "job_g_q7f3m2ab_1": true} {
 		r := record{Status: Status{ID: newID(time.Now()), Resource: resource, State: Cancelled, CleanUp: "sweep"}}
 		submitted := false
-		for _, w := range layoutOf("g").forget(r, time.Now()) {
+		for _, w := range (changes{pathsOf("g")}).forget(r, time.Now()) {
 			submitted = submitted || w.Kind == documents.KindPut && strings.Contains(w.Path, "/waiting/")
 		}
 		if submitted != want {
@@ -25,11 +25,11 @@ func TestOnlyAJobThatHasHadAResourceIsCleanedUpAfter(t *testing.T) {
 }
 
 // Neither failures, nor workers that are lost or cannot begin, move the rounds of a job. Nor does a
-// worker whose clock is behind that of the one who assigns.
+// worker whose clock is behind that of the assigner.
 func TestAJobThatRepeatsKeepsItsPeriod(t *testing.T) {
 	submitted := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	due, next := submitted.Add(time.Hour), submitted.Add(2*time.Hour)
-	l := layoutOf("g")
+	c := changes{pathsOf("g")}
 	for _, every := range []string{"1h", "0 * * * *"} {
 		spec := Spec{Kind: "a", Every: every, Retries: 1, Backoff: Duration(time.Minute)}
 		running := record{Status: Status{
@@ -37,16 +37,16 @@ func TestAJobThatRepeatsKeepsItsPeriod(t *testing.T) {
 		}}
 		r := running
 		for _, step := range []func(now time.Time) []documents.Write{
-			func(now time.Time) []documents.Write { return l.takeBack(r, now) },
-			func(now time.Time) []documents.Write { return l.giveBack(r, errors.New("no store"), now) },
-			func(now time.Time) []documents.Write { return l.finish(r, spec, outcome{err: ErrTimeout}, now) },
+			func(now time.Time) []documents.Write { return c.takeBack(r, now) },
+			func(now time.Time) []documents.Write { return c.giveBack(r, errors.New("no store"), now) },
+			func(now time.Time) []documents.Write { return c.finish(r, spec, outcome{err: ErrTimeout}, now) },
 		} {
 			r = after(t, step(r.Due.Add(time.Minute)))
 			r.State = Running
 		}
 		for _, end := range [][]documents.Write{
-			l.finish(r, spec, outcome{}, r.Due.Add(time.Minute)),
-			l.finish(running, spec, outcome{}, due.Add(-time.Millisecond)),
+			c.finish(r, spec, outcome{}, r.Due.Add(time.Minute)),
+			c.finish(running, spec, outcome{}, due.Add(-time.Millisecond)),
 		} {
 			if got := after(t, end).Due; !got.Equal(next) {
 				t.Errorf("every %s: the next round is due at %v, want %v", every, got, next)

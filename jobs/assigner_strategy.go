@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Place is a worker that has room for a job, as a Strategy sees it.
-type Place struct {
+// WorkerLoad is a worker that has room for a job, as a Strategy sees it.
+type WorkerLoad struct {
 	ID    fence.Token
 	Name  string
 	Jobs  int // that it has now
@@ -22,7 +22,7 @@ type Place struct {
 type Strategy interface {
 	// Choose returns the index of one of these places, of which there is at least one. They are in
 	// order of ID.
-	Choose(Status, []Place) int
+	Choose(Status, []WorkerLoad) int
 }
 
 // strategies are those that have a name.
@@ -47,20 +47,20 @@ func NewStrategy(name string) (Strategy, error) {
 
 type random struct{}
 
-func (random) Choose(_ Status, all []Place) int { return rand.IntN(len(all)) }
+func (random) Choose(_ Status, all []WorkerLoad) int { return rand.IntN(len(all)) }
 
 // roundRobin takes the next worker after the last one that it took.
 type roundRobin struct{ last fence.Token }
 
-func (r *roundRobin) Choose(_ Status, all []Place) int {
-	i := max(0, slices.IndexFunc(all, func(p Place) bool { return p.ID > r.last }))
+func (r *roundRobin) Choose(_ Status, all []WorkerLoad) int {
+	i := max(0, slices.IndexFunc(all, func(p WorkerLoad) bool { return p.ID > r.last }))
 	r.last = all[i].ID
 	return i
 }
 
 type leastLoaded struct{}
 
-func (leastLoaded) Choose(_ Status, all []Place) int {
+func (leastLoaded) Choose(_ Status, all []WorkerLoad) int {
 	least := 0
 	for i, p := range all {
 		if p.Jobs*all[least].Limit < all[least].Jobs*p.Limit {

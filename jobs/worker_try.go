@@ -12,31 +12,43 @@ import (
 )
 
 const (
-	// publishMost bounds how long a worker tries to publish what a try has brought, while its term lasts.
-	publishMost = time.Minute
-	// beginMost is how long a worker that is elected tries to begin. Then another one may try.
-	beginMost = 15 * time.Second
+	// publishTimeout bounds how long a worker tries to publish what a try has brought, while its term lasts.
+	publishTimeout = time.Minute
+	// beginTimeout is how long a worker that is elected tries to begin. Then another one may try.
+	beginTimeout = 15 * time.Second
 )
 
 // errNotMine: the job is not, or no longer, this try's.
 var errNotMine = errors.New("the job is not this worker's")
+
+// try is a job that is assigned to this worker.
+type try struct {
+	runner  *runner
+	id      ID
+	attempt int
+	worker  fence.Token // the member to which it is assigned
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	begun   bool // its handler was called; guarded by the runner's mutex. Only run's goroutine writes it
+	ended   bool // what it has brought is published; of run's goroutine
+}
 
 // run runs the job until it has ended, or is another's.
 func (t *try) run() {
 	defer t.cancel(nil)
 	defer t.sayIfLost()
 	select {
-	case t.s.slots <- struct{}{}:
-		defer func() { <-t.s.slots }()
+	case t.runner.slots <- struct{}{}:
+		defer func() { <-t.runner.slots }()
 		t.lead()
 	case <-t.ctx.Done():
 	}
-	q := t.s.Queue
+	q := t.runner.Queue
 	switch why := context.Cause(t.ctx); {
 	case errors.Is(why, ErrStopping):
 		t.giveBack(nil)
 	case errors.Is(why, ErrCancelled):
-		for !t.settle("cancelled", q.cancelled) && !t.s.stops() {
+		for !t.settle("cancelled", q.cancelled) && !t.runner.stops() {
 		}
 	}
 }
@@ -45,7 +57,7 @@ func (t *try) run() {
 // until the job has ended or is another's. If it cannot begin for a while, such as when a store does
 // not answer, it gives the job back.
 func (t *try) lead() {
-	s := t.s
+	s := t.runner
 	var failing time.Time // since then the job could not begin
 	for failures := 1; t.ctx.Err() == nil; failures++ {
 		began := false
@@ -71,7 +83,7 @@ func (t *try) lead() {
 			failing = time.Time{}
 		case failing.IsZero():
 			failing = time.Now()
-		case time.Since(failing) >= beginMost:
+		case time.Since(failing) >= beginTimeout:
 			s.Log.Warn("a job cannot begin here; it is given back", "job", string(t.id), "error", err)
 			if t.giveBack(err) {
 				return
@@ -94,7 +106,7 @@ type boundedRaiser struct{ store fence.Raiser }
 
 // Raise implements fence.Raiser.
 func (r boundedRaiser) Raise(ctx context.Context, c fence.Claim) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, beginMost, errors.New("the store has not answered"))
+	ctx, cancel := context.WithTimeoutCause(ctx, beginTimeout, errors.New("the store has not answered"))
 	defer cancel()
 	return r.store.Raise(ctx, c)
 }
@@ -110,7 +122,7 @@ func (t *try) step(
 	ctx context.Context, term *fence.Term, from record,
 	next func(context.Context, record) ([]documents.Write, error),
 ) (record, error) {
-	return t.s.Queue.stepFrom(ctx, from, t.id, func(r record) ([]documents.Write, error) {
+	return t.runner.Queue.step(ctx, t.id, from, func(r record) ([]documents.Write, error) {
 		if !t.mine(r.Status) {
 			return nil, errNotMine
 		}
@@ -121,15 +133,15 @@ func (t *try) step(
 // work runs the job in a term, and publishes what it has brought. first was read before the term began,
 // so a change of it since then is a conflict.
 func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spec) error {
-	q := t.s.Queue
-	if err := t.s.begin(t); err != nil {
+	q := t.runner.Queue
+	if err := t.runner.begin(t); err != nil {
 		return err
 	}
 	run := &Run{ID: t.id, Spec: spec, Term: term}
 	run.Spec.Resource = first.Resource // the one it was given, if it names none
 	started, err := t.step(ctx, term, first, func(_ context.Context, r record) ([]documents.Write, error) {
 		run.Attempt, run.Failure = r.Attempt, r.Failures
-		return q.start(r, term.Token(), q.now()), nil
+		return q.changes.start(r, term.Token(), q.now()), nil
 	})
 	if err != nil {
 		return err
@@ -138,7 +150,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	if errors.Is(why, ErrTakenBack) || errors.Is(why, fence.ErrLost) {
 		return why // whatever it has brought, it is not published
 	}
-	publishing, cancel := context.WithTimeout(term.Context(), publishMost)
+	publishing, cancel := context.WithTimeout(term.Context(), publishTimeout)
 	defer cancel()
 	_, err = t.step(publishing, term, started, func(ctx context.Context, r record) ([]documents.Write, error) {
 		switch {
@@ -147,7 +159,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 		case o.err != nil && errors.Is(why, ErrStopping):
 			return q.returned(r), nil
 		}
-		return q.finish(r, spec, o, q.now()), nil
+		return q.changes.finish(r, spec, o, q.now()), nil
 	})
 	t.ended = err == nil
 	return err
@@ -155,7 +167,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 
 // call calls the handler, and returns why its context has ended, nil if it has not.
 func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
-	h := t.s.Handlers[run.Spec.Kind]
+	h := t.runner.Handlers[run.Spec.Kind]
 	if h == nil { // it was assigned before this worker had another program
 		return outcome{err: fmt.Errorf("this worker knows no job of kind %q", run.Spec.Kind)}, nil
 	}
@@ -174,27 +186,45 @@ func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
 
 // giveBack gives the job back. why is nil if the worker stops.
 func (t *try) giveBack(why error) bool {
-	q := t.s.Queue
+	q := t.runner.Queue
 	return t.settle("given back", func(_ context.Context, r record) ([]documents.Write, error) {
-		return q.giveBack(r, why, q.now()), nil
+		return q.changes.giveBack(r, why, q.now()), nil
 	})
 }
 
 // settle makes a step of the job without a term, if it is still this try's: no handler of this worker
 // runs it any more. It returns false if it may be tried again.
 func (t *try) settle(what string, next func(context.Context, record) ([]documents.Write, error)) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
+	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 	defer cancel()
-	err := t.s.Queue.step(ctx, t.id, func(r record) ([]documents.Write, error) {
+	_, err := t.runner.Queue.step(ctx, t.id, record{}, func(r record) ([]documents.Write, error) {
 		if !t.mine(r.Status) {
 			return nil, nil
 		}
 		return next(ctx, r)
 	})
 	if err != nil && !errors.Is(err, errNoJob) {
-		t.s.Log.Warn("a job could not be "+what+"; it is taken back when this worker has left",
+		t.runner.Log.Warn("a job could not be "+what+"; it is taken back when this worker has left",
 			"job", string(t.id), "error", err)
 		return !again(err) && !errors.Is(err, context.DeadlineExceeded)
 	}
 	return true
+}
+
+// sayIfLost says that a handler was called whose result counts for nothing.
+func (t *try) sayIfLost() {
+	why := context.Cause(t.ctx)
+	if !t.begun || t.ended || errors.Is(why, ErrStopping) || errors.Is(why, ErrCancelled) {
+		return
+	}
+	t.runner.Log.Warn("a job is not this worker's any more; its result is discarded",
+		"job", string(t.id), "attempt", t.attempt)
+}
+
+// late is the error of a try that has run into its timeout.
+func late(err error, after time.Duration) error {
+	if err == ErrTimeout { // the handler says no more
+		return fmt.Errorf("%w: %s", ErrTimeout, after.Round(time.Millisecond))
+	}
+	return fmt.Errorf("%w (%s): %w", ErrTimeout, after.Round(time.Millisecond), err)
 }

@@ -19,7 +19,7 @@ func (a *assigner) cancelAsked() error {
 		if err != nil {
 			continue
 		}
-		docs, err := a.q.docs.Get(a.ctx, documents.At(a.q.cancelOf(id), a.q.status(id)))
+		docs, err := a.q.docs.Get(a.ctx, documents.At(a.q.paths.cancellation(id), a.q.paths.status(id)))
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func (a *assigner) cancelAsked() error {
 		}
 		writes := []documents.Write{documents.Delete(docs[0])}
 		if err == nil && r.State == Waiting {
-			writes = append(writes, a.q.cancelNow(r, a.q.now())...)
+			writes = append(writes, a.q.changes.cancelNow(r, a.q.now())...)
 		}
 		_, err = a.q.change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})
 		if err != nil && !errors.Is(err, documents.ErrConflict) {

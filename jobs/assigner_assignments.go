@@ -46,7 +46,7 @@ func (a *assigner) track(id fence.Token) {
 	a.workers[id] = w
 	a.mu.Unlock()
 	a.group.Go(func() error {
-		err := a.q.docs.WatchNames(ctx, a.q.layout.assigned(id), func(names []string) error {
+		err := a.q.docs.WatchNames(ctx, a.q.paths.assigned(id), func(names []string) error {
 			a.update(func() { w.show(names) })
 			return nil
 		})
@@ -78,36 +78,28 @@ func (w *worker) forgetResources() {
 
 // lookUp finds out which resources the jobs have that a predecessor has assigned.
 func (a *assigner) lookUp() error {
-	type place struct {
-		w    *worker
-		name string
-		id   ID
-	}
-	var unknown []place
+	unknown := map[ID]*worker{}
+	names := map[ID]string{} // of the assignments
 	a.mu.Lock()
 	for _, w := range a.workers {
 		for name := range w.listed {
 			_, known := w.resources[name]
 			if id, _, ok := parseAssignment(name); ok && !known {
-				unknown = append(unknown, place{w, name, id})
+				unknown[id], names[id] = w, name
 			}
 		}
 	}
 	a.mu.Unlock()
-	for some := range slices.Chunk(unknown, listPage) {
-		var paths []string
-		for _, p := range some {
-			paths = append(paths, a.q.status(p.id))
-		}
-		docs, err := a.q.docs.Get(a.ctx, documents.At(paths...))
+	for some := range slices.Chunk(slices.Collect(maps.Keys(unknown)), listPage) {
+		docs, err := a.q.statuses(a.ctx, some)
 		if err != nil {
 			return err
 		}
 		a.mu.Lock()
-		for i, p := range some {
+		for i, id := range some {
 			r, _ := parse(docs[i]) // one that is gone has none
-			p.w.resources[p.name] = r.Resource
-			p.w.forgetResources() // it may have ended meanwhile
+			unknown[id].resources[names[id]] = r.Resource
+			unknown[id].forgetResources() // it may have ended meanwhile
 		}
 		a.mu.Unlock()
 	}
@@ -127,7 +119,7 @@ func (a *assigner) enlist() error {
 	for _, id := range fresh {
 		_, err := a.q.docs.Change(a.ctx, documents.Change{
 			While:  []fence.Claim{a.claim},
-			Writes: []documents.Write{documents.Create(a.q.worker(id), nil)},
+			Writes: []documents.Write{documents.Create(a.q.paths.worker(id), nil)},
 		})
 		if err != nil && !errors.Is(err, documents.ErrConflict) { // it is there: an answer was lost
 			return err
@@ -157,7 +149,7 @@ func (a *assigner) refresh() error {
 	}
 	a.mu.Unlock()
 	for _, id := range late {
-		names, err := a.q.docs.Names(a.ctx, a.q.layout.assigned(id))
+		names, err := a.q.docs.Names(a.ctx, a.q.paths.assigned(id))
 		if err != nil {
 			return err
 		}

@@ -8,10 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // offer is what a worker says about itself as a member of its group.
@@ -33,7 +31,7 @@ func parseOffer(m group.Member) offer {
 }
 
 // suits reports whether a worker that has room could run a job.
-func (o offer) suits(kind string, labels []string) bool {
+func (o offer) accepts(kind string, labels []string) bool {
 	if !slices.Contains(o.Kinds, kind) {
 		return false
 	}
@@ -56,23 +54,10 @@ func (q *Queue) join(ctx context.Context, name string, o offer) (*group.Membersh
 	}
 	sum := sha256.Sum256(value)
 	at := digits.EncodeToString(sum[:])
-	if err := q.publishOffer(ctx, documents.Create(q.offer(at), value)); err != nil {
+	if err := q.create(ctx, q.paths.offer(at), value); err != nil {
 		return nil, err
 	}
 	return q.group.Join(name, encode(offer{At: at}))
-}
-
-func (q *Queue) publishOffer(ctx context.Context, w documents.Write) error {
-	for failures := 1; ; failures++ {
-		_, err := q.docs.Change(ctx, documents.Change{Writes: []documents.Write{w}})
-		switch {
-		case err == nil || errors.Is(err, documents.ErrConflict): // it is there
-			return nil
-		case ctx.Err() != nil || !again(err):
-			return err
-		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
-	}
 }
 
 // offered puts offers that are documents in the place of what the members say. known keeps those that
@@ -84,11 +69,11 @@ func (q *Queue) offered(ctx context.Context, all []group.Member, known map[strin
 			continue
 		}
 		if known[at] == nil {
-			docs, err := q.docs.Get(ctx, documents.At(q.offer(at)))
+			d, err := q.document(ctx, q.paths.offer(at))
 			if err != nil {
 				return err
 			}
-			known[at] = docs[0].Data
+			known[at] = d.Data
 		}
 		all[i].Value = known[at]
 	}

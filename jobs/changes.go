@@ -46,8 +46,11 @@ func encode(v any) []byte {
 	return b
 }
 
+// changes makes the writes of each step.
+type changes struct{ paths paths }
+
 // submit is the first step.
-func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
+func (c changes) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	submitted := encode(spec)
 	s := Status{
 		ID: id, Kind: spec.Kind, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
@@ -55,52 +58,52 @@ func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
 		Every: spec.Every, Submitted: now, Due: spec.first(now),
 	}
 	writes := []documents.Write{
-		documents.Create(l.status(id), encode(s)),
-		documents.Create(l.spec(id), submitted),
-		documents.Create(l.entry(s), nil),
+		documents.Create(c.paths.status(id), encode(s)),
+		documents.Create(c.paths.spec(id), submitted),
+		documents.Create(c.paths.entry(s), nil),
 	}
 	if spec.Unique != "" {
-		writes = append(writes, documents.Create(l.unique(spec.Unique), []byte(id)))
+		writes = append(writes, documents.Create(c.paths.unique(spec.Unique), []byte(id)))
 	}
 	return writes
 }
 
 // assign hands a waiting job to a worker, as s, which may have a numbered resource that the job had not.
-func (l layout) assign(
+func (c changes) assign(
 	r record, s Status, worker fence.Token, name string,
 ) (assigned Status, writes []documents.Write) {
 	s.State, s.Worker, s.WorkerName = Assigned, worker, name
 	s.Attempt++
 	writes = []documents.Write{
-		r.become(s), documents.DeleteAny(l.entry(r.Status)), documents.Create(l.assignment(s), nil),
+		r.become(s), documents.DeleteAny(c.paths.entry(r.Status)), documents.Create(c.paths.assignment(s), nil),
 	}
 	if s.Number != r.Number {
-		writes = append(writes, documents.Create(l.resource(s.Number), []byte(s.ID)))
+		writes = append(writes, documents.Create(c.paths.resource(s.Number), []byte(s.ID)))
 	}
 	return s, writes
 }
 
 // start says that a worker leads the job's resource.
-func (l layout) start(r record, token fence.Token, now time.Time) []documents.Write {
+func (c changes) start(r record, token fence.Token, now time.Time) []documents.Write {
 	s := r.Status
 	s.State, s.Token, s.Started = Running, token, now
 	return []documents.Write{r.become(s)}
 }
 
 // takeBack makes a job wait again whose worker is gone. It keeps its place among those that wait.
-func (l layout) takeBack(r record, now time.Time) []documents.Write {
+func (c changes) takeBack(r record, now time.Time) []documents.Write {
 	s := r.Status
 	s.Lost++
 	s.Error = fmt.Sprintf("worker %s (%s) was gone before it had finished", r.Worker, r.WorkerName)
-	if s.Lost > LostMost {
-		return l.end(r, s, Failed, now)
+	if s.Lost > MaxLost {
+		return c.end(r, s, Failed, now)
 	}
-	return l.wait(r, s, r.Due)
+	return c.wait(r, s, r.Due)
 }
 
 // giveBack makes a job wait again that its worker does not run to its end. It keeps its place among
 // those that wait, unless it could not begin, as why says: then it may hold up others.
-func (l layout) giveBack(r record, why error, now time.Time) []documents.Write {
+func (c changes) giveBack(r record, why error, now time.Time) []documents.Write {
 	s := r.Status
 	s.ReturnedBy, s.Returned = r.Worker, now
 	due := r.Due
@@ -108,14 +111,14 @@ func (l layout) giveBack(r record, why error, now time.Time) []documents.Write {
 		due = now
 		s.Error = shorten(fmt.Sprintf("worker %s (%s) could not begin: %v", r.Worker, r.WorkerName, why))
 	}
-	return l.wait(r, s, due)
+	return c.wait(r, s, due)
 }
 
 // wait makes an assigned job wait, as s, until a time.
-func (l layout) wait(r record, s Status, due time.Time) []documents.Write {
+func (c changes) wait(r record, s Status, due time.Time) []documents.Write {
 	s.State, s.Worker, s.WorkerName, s.Due = Waiting, 0, "", due
 	return []documents.Write{
-		r.become(s), documents.DeleteAny(l.assignment(r.Status)), documents.Create(l.entry(s), nil),
+		r.become(s), documents.DeleteAny(c.paths.assignment(r.Status)), documents.Create(c.paths.entry(s), nil),
 	}
 }
 
@@ -129,7 +132,7 @@ type outcome struct {
 
 // finish ends a try of an assigned job: the job is done, waits for another try or for its next
 // round, or has failed.
-func (l layout) finish(r record, spec Spec, o outcome, now time.Time) []documents.Write {
+func (c changes) finish(r record, spec Spec, o outcome, now time.Time) []documents.Write {
 	s := r.Status
 	state := Done
 	s.Error, s.Result = o.note, o.result
@@ -138,75 +141,75 @@ func (l layout) finish(r record, spec Spec, o outcome, now time.Time) []document
 		s.Failures++
 		s.Error = alsoSay(shorten(o.err.Error()), o.note)
 		if s.Failures <= spec.Retries && !o.final {
-			return l.wait(r, s, now.Add(spec.backoff(s.Failures)))
+			return c.wait(r, s, now.Add(spec.backoff(s.Failures)))
 		}
 	}
 	again, _ := parseEvery(spec.Every) // it was checked when it came in
 	over := now
-	if over.Before(r.Due) { // the clock of the one who assigns is ahead
+	if over.Before(r.Due) { // the clock of the assigner is ahead
 		over = r.Due
 	}
 	if due, repeats := again.next(spec.first(r.Submitted), over); repeats {
 		s.Rounds++
 		s.Failures, s.Lost, s.Ended = 0, 0, now
-		return l.wait(r, s, due)
+		return c.wait(r, s, due)
 	}
-	return l.end(r, s, state, now)
+	return c.end(r, s, state, now)
 }
 
 // cancelNow ends a job because somebody has cancelled it.
-func (l layout) cancelNow(r record, now time.Time) []documents.Write {
-	return l.end(r, r.Status, Cancelled, now)
+func (c changes) cancelNow(r record, now time.Time) []documents.Write {
+	return c.end(r, r.Status, Cancelled, now)
 }
 
 // end ends a job as s, in this state.
-func (l layout) end(r record, s Status, state State, now time.Time) []documents.Write {
+func (c changes) end(r record, s Status, state State, now time.Time) []documents.Write {
 	s.State, s.Ended, s.Expires = state, now, now.Add(s.keep())
 	s.Kept = s.Bytes + len(s.Result)
 	if state == Done { // any other may be tried again by hand, and keeps its resource
 		s.Number = 0
 	}
-	writes := []documents.Write{r.become(s), documents.Create(l.expiry(s), nil)}
+	writes := []documents.Write{r.become(s), documents.Create(c.paths.expiry(s), nil)}
 	if s.Number != r.Number {
-		writes = append(writes, documents.DeleteAny(l.resource(r.Number)))
+		writes = append(writes, documents.DeleteAny(c.paths.resource(r.Number)))
 	}
 	switch r.State {
 	case Waiting:
-		writes = append(writes, documents.DeleteAny(l.entry(r.Status)))
+		writes = append(writes, documents.DeleteAny(c.paths.entry(r.Status)))
 	case Assigned, Running:
-		writes = append(writes, documents.DeleteAny(l.assignment(r.Status)))
+		writes = append(writes, documents.DeleteAny(c.paths.assignment(r.Status)))
 	}
 	if r.Unique != "" {
-		writes = append(writes, documents.DeleteAny(l.unique(r.Unique)))
+		writes = append(writes, documents.DeleteAny(c.paths.unique(r.Unique)))
 	}
 	return writes
 }
 
 // retry makes a job that has failed or was cancelled wait again.
-func (l layout) retry(r record, now time.Time) []documents.Write {
+func (c changes) retry(r record, now time.Time) []documents.Write {
 	s := r.Status
 	s.State, s.Worker, s.WorkerName, s.Due = Waiting, 0, "", now
 	s.Failures, s.Lost, s.Expires = 0, 0, time.Time{}
 	writes := []documents.Write{
-		r.become(s), documents.DeleteAny(l.expiry(r.Status)), documents.Create(l.entry(s), nil),
+		r.become(s), documents.DeleteAny(c.paths.expiry(r.Status)), documents.Create(c.paths.entry(s), nil),
 	}
 	if r.Unique != "" {
-		writes = append(writes, documents.Create(l.unique(r.Unique), []byte(r.ID)))
+		writes = append(writes, documents.Create(c.paths.unique(r.Unique), []byte(r.ID)))
 	}
 	return writes
 }
 
 // forget deletes what is left of a finished job. If it has led a resource and wants a clean-up, that is
 // submitted in the same change: from then on nobody can try the job again.
-func (l layout) forget(r record, now time.Time) []documents.Write {
+func (c changes) forget(r record, now time.Time) []documents.Write {
 	writes := []documents.Write{
-		documents.Delete(r.doc), documents.DeleteAny(l.spec(r.ID)), documents.DeleteAny(l.expiry(r.Status)),
+		documents.Delete(r.doc), documents.DeleteAny(c.paths.spec(r.ID)), documents.DeleteAny(c.paths.expiry(r.Status)),
 	}
 	if r.Number != 0 {
-		writes = append(writes, documents.DeleteAny(l.resource(r.Number)))
+		writes = append(writes, documents.DeleteAny(c.paths.resource(r.Number)))
 	}
 	if r.CleanUp != "" && r.Resource != "" {
-		writes = append(writes, l.submit(newID(now), cleanUp(r.Status), now)...)
+		writes = append(writes, c.submit(newID(now), cleanUp(r.Status), now)...)
 	}
 	return writes
 }
@@ -215,12 +218,12 @@ func (l layout) forget(r record, now time.Time) []documents.Write {
 func cleanUp(s Status) Spec {
 	s.Result = nil // may be too large
 	return Spec{
-		Kind: s.CleanUp, Payload: encode(s), Resource: s.Resource, Labels: s.Labels, Retries: RetriesMost,
+		Kind: s.CleanUp, Payload: encode(s), Resource: s.Resource, Labels: s.Labels, Retries: MaxRetries,
 	}
 }
 
 // shorten cuts a text that is too long for a status.
-func shorten(text string) string { return shortenTo(text, ErrorMost) }
+func shorten(text string) string { return shortenTo(text, MaxError) }
 
 func shortenTo(text string, most int) string {
 	if len(text) <= most {

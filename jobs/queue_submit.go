@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // Submit hands a job in, and returns its ID once it is durable. If an unfinished job has the same
@@ -65,7 +64,7 @@ func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
 func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, error) {
 	var writes []documents.Write
 	for i, id := range ids {
-		writes = append(writes, q.submit(id, specs[i], q.now())...)
+		writes = append(writes, q.changes.submit(id, specs[i], q.now())...)
 	}
 	if q.room(ctx, specs...) == nil {
 		if _, err := q.docs.Change(ctx, documents.Change{Writes: writes}); err == nil {
@@ -94,7 +93,7 @@ func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
 	if err != nil {
 		return "", err
 	}
-	change := documents.Change{Writes: q.submit(id, spec, q.now())}
+	change := documents.Change{Writes: q.changes.submit(id, spec, q.now())}
 	err = q.persist(ctx, func() error {
 		_, err := q.docs.Change(ctx, change)
 		if errors.Is(err, documents.ErrConflict) {
@@ -111,20 +110,12 @@ func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
 	return there, nil
 }
 
-// persist tries a part of a submission until ctx ends or an error cannot be mended by that.
+// persist tries a part of a submission until ctx ends or an error cannot be fixed by that.
 func (q *Queue) persist(ctx context.Context, try func() error) error {
-	for failures := 1; ; failures++ {
-		err := try()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("submit a job to %s: %w (last: %w)", q.group.Name(), context.Cause(ctx), err)
-		case !again(err):
-			return fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
-		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
+	if err := retry(ctx, try); err != nil {
+		return fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
 	}
+	return nil
 }
 
 // taken returns the job that is there already: this one, if an answer was lost, or the one with the

@@ -11,7 +11,7 @@ func TestNamesOfEntries(t *testing.T) {
 	s := Status{ID: id, Priority: 4, Due: due, Expires: due}
 	s.Bytes, s.Kept = 77, 77
 	for name, read := range map[string]func(string) (ID, int, time.Time, bool){
-		entryName(s): parseEntry, layout{}.expiry(s)[len("/finished/"):]: parseExpiry,
+		entryName(s): parseEntry, paths{}.expiry(s)[len("/finished/"):]: parseExpiry,
 	} {
 		if got, bytes, at, ok := read(name); !ok || got != id || bytes != 77 || !at.Equal(due) {
 			t.Errorf("%s: got %s, %d, %v, %v", name, got, bytes, at, ok)

@@ -26,7 +26,7 @@ func (a *assigner) assignDue() (next time.Duration, err error) {
 			return 0, err
 		}
 		err = a.steps(ids, chunk,
-			func(r record) []documents.Write { return a.place(plan, r) },
+			func(r record) []documents.Write { return a.choose(plan, r) },
 			func(moved []ID, made bool) { a.note(plan, moved, made) })
 		next = min(next, settle)
 	}
@@ -54,7 +54,7 @@ func (a *assigner) due(p *plan) (ids []ID, next time.Duration) {
 			continue
 		}
 		t := a.known(id)
-		if t != nil && !p.suits(t) {
+		if t != nil && !p.accepts(t) {
 			continue
 		}
 		ids = append(ids, id)
@@ -68,7 +68,7 @@ func (a *assigner) due(p *plan) (ids []ID, next time.Duration) {
 // plan is one round's view of the workers.
 type plan struct {
 	waiting []string
-	places  []Place // of members that take jobs, in order of ID
+	loads   []WorkerLoad // of members that take jobs, in order of ID
 	offers  map[fence.Token]offer
 	busy    map[fence.Resource]bool // a job that leads it, or will, is assigned
 	room    int
@@ -78,7 +78,7 @@ type plan struct {
 	chosen  map[ID]choice
 }
 
-// choice is where a job is put.
+// choice is the worker that was chosen for a job.
 type choice struct {
 	worker     fence.Token
 	entry      string // that it has left
@@ -100,18 +100,18 @@ func (a *assigner) plan() *plan {
 	draining := asSet(a.view.draining)
 	for id, m := range a.view.members {
 		o := parseOffer(m)
-		place := Place{ID: id, Name: m.Name, Limit: o.Capacity}
+		load := WorkerLoad{ID: id, Name: m.Name, Limit: o.Capacity}
 		w := a.workers[id]
 		if w == nil || !w.known || draining[id.String()] {
 			continue
 		}
-		place.Jobs = w.load()
+		load.Jobs = w.load()
 		p.pending = p.pending || len(w.pending) > 0
 		p.offers[id] = o
-		p.room += max(0, place.Limit-place.Jobs)
-		p.places = append(p.places, place)
+		p.room += max(0, load.Limit-load.Jobs)
+		p.loads = append(p.loads, load)
 	}
-	slices.SortFunc(p.places, func(x, y Place) int { return x.ID.Compare(y.ID) })
+	slices.SortFunc(p.loads, func(x, y WorkerLoad) int { return x.ID.Compare(y.ID) })
 	for _, name := range a.view.waiting {
 		if _, just := a.assigned[name]; !just {
 			p.waiting = append(p.waiting, name)
@@ -131,18 +131,18 @@ func (a *assigner) known(id ID) *traits {
 }
 
 // suits reports whether a job of these traits could be assigned now.
-func (p *plan) suits(t *traits) bool {
+func (p *plan) accepts(t *traits) bool {
 	if p.busy[t.resource] {
 		p.blocked = true
 		return false
 	}
-	return slices.ContainsFunc(p.places, func(w Place) bool {
-		return w.Jobs < w.Limit && p.offers[w.ID].suits(t.kind, t.labels)
+	return slices.ContainsFunc(p.loads, func(w WorkerLoad) bool {
+		return w.Jobs < w.Limit && p.offers[w.ID].accepts(t.kind, t.labels)
 	})
 }
 
-// place chooses a worker for a job, and returns the step that assigns it.
-func (a *assigner) place(p *plan, r record) []documents.Write {
+// choose chooses a worker for a job, and returns the step that assigns it.
+func (a *assigner) choose(p *plan, r record) []documents.Write {
 	a.mu.Lock()
 	if len(a.traits) > 100_000 {
 		clear(a.traits)
@@ -169,22 +169,22 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	}
 	chosen := fit[a.strategy.Choose(r.Status, fit)]
 	if !again {
-		i := slices.IndexFunc(p.places, func(w Place) bool { return w.ID == chosen.ID })
-		p.places[i].Jobs++
+		i := slices.IndexFunc(p.loads, func(w WorkerLoad) bool { return w.ID == chosen.ID })
+		p.loads[i].Jobs++
 	}
-	s, writes := a.q.layout.assign(r, s, chosen.ID, chosen.Name)
+	s, writes := a.q.changes.assign(r, s, chosen.ID, chosen.Name)
 	p.busy[s.Resource] = true
 	p.chosen[r.ID] = choice{
-		chosen.ID, path.Base(a.q.entry(r.Status)), path.Base(a.q.assignment(s)), s.Resource,
+		chosen.ID, path.Base(a.q.paths.entry(r.Status)), path.Base(a.q.paths.assignment(s)), s.Resource,
 	}
 	return writes
 }
 
 // fit returns the workers that could take a job.
-func (p *plan) fit(s Status, now time.Time) (fit []Place) {
-	for _, w := range p.places {
+func (p *plan) fit(s Status, now time.Time) (fit []WorkerLoad) {
+	for _, w := range p.loads {
 		returned := s.ReturnedBy == w.ID && now.Sub(s.Returned) < returnedFor
-		if w.Jobs < w.Limit && !returned && p.offers[w.ID].suits(s.Kind, s.Labels) {
+		if w.Jobs < w.Limit && !returned && p.offers[w.ID].accepts(s.Kind, s.Labels) {
 			fit = append(fit, w)
 		}
 	}

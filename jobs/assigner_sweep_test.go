@@ -7,11 +7,11 @@ import (
 
 func TestFinishedJobsAreForgottenWhenTheirTimeIsOverOrThereAreTooMany(t *testing.T) {
 	now := time.Now()
-	l := layoutOf("g")
+	p := pathsOf("g")
 	var names []string
 	for i := range 6 {
 		s := Status{ID: newID(now), Kept: 10, Expires: now.Add(time.Duration(i-2) * time.Minute)} // the third one: now
-		names = append(names, l.expiry(s)[len(l.finished())+1:])
+		names = append(names, p.expiry(s)[len(p.finished())+1:])
 	}
 	type limits struct{ jobs, bytes int }
 	for most, want := range map[limits]int{

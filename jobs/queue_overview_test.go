@@ -15,9 +15,9 @@ import (
 )
 
 // summary is an overview in one line.
-func summary(t *testing.T, s *jobs.Survey) string {
+func summary(t *testing.T, q *jobs.Queue) string {
 	t.Helper()
-	o, err := s.Read(t.Context())
+	o, err := q.Overview(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +64,13 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		survey := q.Survey(2)
-		if got := summary(t, survey); got != "" {
+		if got := summary(t, q); got != "" {
 			t.Errorf("nothing: %s", got)
 		}
 		submit("a", jobs.Spec{})
 		submit("b", jobs.Spec{})
 		submit("urgent", jobs.Spec{Priority: 9})
-		if got, want := summary(t, survey), "3 waiting next urgent a"; got != want {
+		if got, want := summary(t, q), "3 waiting next urgent a"; got != want {
 			t.Errorf("before: %s, want %s", got, want)
 		}
 
@@ -93,7 +92,7 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 			}}.Run(ctx)
 		})
 		time.Sleep(time.Second)
-		if got, want := summary(t, survey), "1 waiting 2 running next b active a urgent w 2/2 [gpu] true"; got != want {
+		if got, want := summary(t, q), "1 waiting 2 running next b active a urgent w 2/2 [gpu] true"; got != want {
 			t.Errorf("while it works: %s, want %s", got, want)
 		}
 		if err := q.Cancel(t.Context(), ids["a"]); err != nil {
@@ -103,7 +102,7 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 		close(release)
 		time.Sleep(time.Second)
 		submit("later", jobs.Spec{NotBefore: time.Now().Add(time.Hour)})
-		got := summary(t, survey)
+		got := summary(t, q)
 		// b and urgent end at the same moment
 		if want := "1 waiting 1 done 1 failed 1 cancelled next later last "; !strings.HasPrefix(got, want) ||
 			!strings.Contains(got, "urgent") || !strings.HasSuffix(got, "w 0/2 [gpu] true") {
@@ -113,11 +112,11 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute) // it fails again
-		if got := summary(t, survey); !strings.Contains(got, " 1 failed 1 cancelled next later last b urgent ") {
+		if got := summary(t, q); !strings.Contains(got, " 1 failed 1 cancelled next later last b urgent ") {
 			t.Errorf("after a retry: %s", got)
 		}
 		time.Sleep(90 * time.Minute) // the others are forgotten
-		if got, want := summary(t, survey), "1 done last later w 0/2 [gpu] true"; got != want {
+		if got, want := summary(t, q), "1 done last later w 0/2 [gpu] true"; got != want {
 			t.Errorf("hours later: %s, want %s", got, want)
 		}
 		stop()

@@ -16,7 +16,7 @@ import (
 // ahead is how many numbers are free at least when the numbers are listed.
 const ahead = 16
 
-// numbers are those that the one who assigns may give. Only it gives any, and each gift creates a
+// numbers are those that the assigner may give. Only it gives any, and each gift creates a
 // document, so no two jobs have one number, whatever it believes.
 type numbers struct {
 	free []int
@@ -55,7 +55,7 @@ func (a *assigner) number(jobs int) error {
 	if len(a.numbers.free) >= jobs {
 		return nil
 	}
-	names, err := a.q.docs.Names(a.ctx, a.q.resources())
+	names, err := a.q.docs.Names(a.ctx, a.q.paths.resources())
 	if err == nil {
 		a.numbers.list(names, jobs+ahead)
 	}

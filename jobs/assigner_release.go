@@ -24,29 +24,23 @@ func (a *assigner) release() error {
 }
 
 func (a *assigner) releaseOne(worker fence.Token) error {
-	names, err := a.q.docs.Names(a.ctx, a.q.layout.assigned(worker))
+	names, err := a.q.docs.Names(a.ctx, a.q.paths.assigned(worker))
 	if err != nil {
 		return err
 	}
-	var ids []ID
-	for _, name := range names {
-		if id, _, ok := parseAssignment(name); ok {
-			ids = append(ids, id)
-		}
-	}
 	now := a.q.now()
-	err = a.steps(ids, chunk, func(r record) []documents.Write {
+	err = a.steps(assignedIn(names), chunk, func(r record) []documents.Write {
 		if r.Worker != worker || r.State != Assigned && r.State != Running {
 			return nil
 		}
-		return a.q.takeBack(r, now) // also one to be cancelled, which is done while it waits
+		return a.q.changes.takeBack(r, now) // also one to be cancelled, which is done while it waits
 	}, func(moved []ID, _ bool) {
 		a.log.Warn("a worker is gone; its jobs wait again", "worker", worker.String(), "jobs", len(moved))
 	})
 	if err != nil {
 		return err
 	}
-	left, err := a.q.docs.Names(a.ctx, a.q.layout.assigned(worker))
+	left, err := a.q.docs.Names(a.ctx, a.q.paths.assigned(worker))
 	if err != nil || len(left) > 0 {
 		return err // the next round tries again
 	}
@@ -55,7 +49,7 @@ func (a *assigner) releaseOne(worker fence.Token) error {
 
 // forgetWorker deletes what says that a worker may have assignments.
 func (a *assigner) forgetWorker(id fence.Token) error {
-	docs, err := a.q.docs.Get(a.ctx, documents.At(a.q.worker(id), a.q.draining()+"/"+id.String()))
+	docs, err := a.q.docs.Get(a.ctx, documents.At(a.q.paths.worker(id), a.q.paths.draining()+"/"+id.String()))
 	if err != nil {
 		return err
 	}

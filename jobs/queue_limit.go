@@ -13,10 +13,10 @@ var ErrFull = errors.New("too many jobs of the group wait")
 
 // Limits of what waits. A job that is tried again or repeats is not refused, nor is a clean-up.
 const (
-	WaitingMost = 15_000
-	// WaitingBytesMost is how many bytes the jobs have together, as they were submitted. A coordinator
+	MaxWaiting = 15_000
+	// MaxWaitingBytes is how many bytes the jobs have together, as they were submitted. A coordinator
 	// has all of them in its memory.
-	WaitingBytesMost = 16 << 20
+	MaxWaitingBytes = 16 << 20
 )
 
 // backlog is what waited when somebody looked, and what was submitted here since. One look serves the
@@ -37,11 +37,11 @@ func (q *Queue) room(ctx context.Context, specs ...Spec) error {
 	b := &q.backlog
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.jobs+len(specs) <= WaitingMost && b.bytes+encodedBytes(specs) <= WaitingBytesMost {
+	if b.jobs+len(specs) <= MaxWaiting && b.bytes+encodedBytes(specs) <= MaxWaitingBytes {
 		return nil
 	}
 	return fmt.Errorf("%w: %d with %d bytes, and at most %d with %d bytes may; submit it again when some have run",
-		ErrFull, b.jobs, b.bytes, WaitingMost, WaitingBytesMost)
+		ErrFull, b.jobs, b.bytes, MaxWaiting, MaxWaitingBytes)
 }
 
 // add counts jobs that were submitted.
@@ -67,7 +67,7 @@ func (q *Queue) look(ctx context.Context) error {
 	if fresh {
 		return nil
 	}
-	names, err := q.docs.Names(ctx, q.waiting())
+	names, err := q.docs.Names(ctx, q.paths.waiting())
 	if err != nil {
 		return err
 	}

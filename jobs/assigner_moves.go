@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// inFlight is how many changes the one who assigns sends before the first of them is answered.
+// inFlight is how many changes the assigner sends before the first of them is answered.
 const inFlight = 4
 
 // move is a step of many jobs.
@@ -48,11 +48,7 @@ func (a *assigner) steps(
 
 // prepare reads these jobs, and returns the writes for those that need a step.
 func (m *move) prepare(ids []ID) (moved []ID, writes []documents.Write, err error) {
-	var paths []string
-	for _, id := range ids {
-		paths = append(paths, m.a.q.status(id))
-	}
-	docs, err := m.a.q.docs.Get(m.a.ctx, documents.At(paths...))
+	docs, err := m.a.q.statuses(m.a.ctx, ids)
 	if err != nil {
 		return nil, nil, err
 	}

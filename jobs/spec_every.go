@@ -8,8 +8,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// leastEvery is the shortest period of a job that repeats.
-const leastEvery = time.Second
+// minEvery is the shortest period of a job that repeats.
+const minEvery = time.Second
 
 // every is when a job starts again.
 type every struct {
@@ -23,8 +23,8 @@ func parseEvery(s string) (every, error) {
 		return every{}, nil
 	}
 	if d, err := time.ParseDuration(s); err == nil {
-		if d < leastEvery {
-			return every{}, fmt.Errorf("a job cannot start again every %s: at least %s", d, leastEvery)
+		if d < minEvery {
+			return every{}, fmt.Errorf("a job cannot start again every %s: at least %s", d, minEvery)
 		}
 		return every{period: d}, nil
 	}

@@ -12,11 +12,11 @@ type Selection struct {
 	State State  // only those in this state; "": in any
 	Kind  string // only those of this kind; "": of any
 	After ID     // only those that were submitted after this one; it may be forgotten
-	Most  int    // how many; 0: PageMost
+	Limit int    // how many; 0: MaxPage
 }
 
-// PageMost is how many jobs a page has at most.
-const PageMost = 1000
+// MaxPage is how many jobs a page has at most.
+const MaxPage = 1000
 
 // pageRead is how many statuses are read at a time. Each may have a result, which the page leaves out.
 const pageRead = 50
@@ -24,10 +24,10 @@ const pageRead = 50
 // Page returns the selected jobs, the oldest first and without results, and whether there are more after
 // the last one. A status that cannot be read is left out and part of the error.
 func (q *Queue) Page(ctx context.Context, s Selection) (page []Status, more bool, err error) {
-	if s.Most <= 0 || s.Most > PageMost {
-		s.Most = PageMost
+	if s.Limit <= 0 || s.Limit > MaxPage {
+		s.Limit = MaxPage
 	}
-	names, err := q.docs.Names(ctx, q.layout.statuses())
+	names, err := q.docs.Names(ctx, q.paths.statuses())
 	if err != nil {
 		return nil, false, err
 	}
@@ -40,7 +40,7 @@ func (q *Queue) Page(ctx context.Context, s Selection) (page []Status, more bool
 		switch {
 		case !s.selects(status):
 			return nil
-		case len(page) == s.Most:
+		case len(page) == s.Limit:
 			return full
 		}
 		status.Result = nil

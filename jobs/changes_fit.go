@@ -16,17 +16,17 @@ const notKept = "the result is not kept: with it the status is too large for the
 // result: the job goes on, and holds up nobody. What is left is about as large as what was submitted.
 func (q *Queue) change(ctx context.Context, c documents.Change) ([]int64, error) {
 	versions, err := q.docs.Change(ctx, c)
-	if errors.Is(err, documents.ErrTooLarge) && q.dropResult(c.Writes) {
+	if errors.Is(err, documents.ErrTooLarge) && q.changes.dropResult(c.Writes) {
 		return q.docs.Change(ctx, c)
 	}
 	return versions, err
 }
 
 // dropResult drops the result of the status that these writes replace. It is false if there is none.
-func (l layout) dropResult(writes []documents.Write) bool {
+func (c changes) dropResult(writes []documents.Write) bool {
 	for i, w := range writes {
 		var s Status
-		if w.Kind != documents.KindPut || path.Dir(w.Path) != l.statuses() ||
+		if w.Kind != documents.KindPut || path.Dir(w.Path) != c.paths.statuses() ||
 			json.Unmarshal(w.Data, &s) != nil || len(s.Result) == 0 {
 			continue
 		}
@@ -42,5 +42,5 @@ func alsoSay(text, note string) string {
 	if text == "" || note == "" {
 		return text + note
 	}
-	return shortenTo(text, ErrorMost-len("; "+note)) + "; " + note
+	return shortenTo(text, MaxError-len("; "+note)) + "; " + note
 }

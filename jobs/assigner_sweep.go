@@ -42,7 +42,7 @@ func (a *assigner) sweepDraining() error {
 		id, err := fence.ParseToken(name)
 		_, member := a.view.members[id]
 		if err == nil && !member && a.workers[id] == nil && len(writes) < documents.MaxWrites {
-			writes = append(writes, documents.DeleteAny(a.q.draining()+"/"+name))
+			writes = append(writes, documents.DeleteAny(a.q.paths.draining()+"/"+name))
 		}
 	}
 	a.mu.Unlock()
@@ -58,35 +58,35 @@ func (a *assigner) sweepDraining() error {
 
 // sweepFinished forgets finished jobs whose time is over, or of which there are too many.
 func (a *assigner) sweepFinished() error {
-	names, err := a.q.docs.Names(a.ctx, a.q.finished())
+	names, err := a.q.docs.Names(a.ctx, a.q.paths.finished())
 	if err != nil {
 		return err
 	}
-	ids, entries := expired(names, FinishedMost, FinishedBytesMost, a.q.now())
+	ids, entries := expired(names, MaxFinished, MaxFinishedBytes, a.q.now())
 	return a.steps(ids, forgetChunk, func(r record) []documents.Write {
-		if !r.State.Finished() || path.Base(a.q.expiry(r.Status)) != entries[r.ID] {
+		if !r.State.Finished() || path.Base(a.q.paths.expiry(r.Status)) != entries[r.ID] {
 			return nil // it was tried again meanwhile
 		}
-		return a.q.forget(r, a.q.now())
+		return a.q.changes.forget(r, a.q.now())
 	}, func(moved []ID, _ bool) { a.log.Debug("finished jobs are forgotten", "jobs", len(moved)) })
 }
 
 // expired returns the jobs whose entries, sorted by time, are before now, and the first ones of those
 // that are more than most, or have more bytes together.
-func expired(names []string, most, bytesMost int, now time.Time) (ids []ID, entries map[ID]string) {
+func expired(names []string, most, maxBytes int, now time.Time) (ids []ID, entries map[ID]string) {
 	entries = map[ID]string{}
 	for _, name := range names {
 		_, bytes, _, _ := parseExpiry(name)
-		bytesMost -= bytes
+		maxBytes -= bytes
 	}
 	for i, name := range names {
 		id, bytes, expires, ok := parseExpiry(name)
-		if ok && expires.After(now) && i >= len(names)-most && bytesMost >= 0 {
+		if ok && expires.After(now) && i >= len(names)-most && maxBytes >= 0 {
 			break
 		}
 		if ok {
 			ids, entries[id] = append(ids, id), name
-			bytesMost += bytes
+			maxBytes += bytes
 		}
 	}
 	return ids, entries

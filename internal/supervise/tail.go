@@ -1,0 +1,40 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Tail keeps the last Max bytes that a command writes.
+type Tail struct {
+	Max  int
+	text []byte
+}
+
+// Write implements io.Writer.
+func (t *Tail) Write(b []byte) (int, error) {
+	t.text = append(t.text, b...)
+	if len(t.text) > 2*t.Max {
+		t.text = append([]byte(nil), t.text[len(t.text)-t.Max:]...)
+	}
+	return len(b), nil
+}
+
+// String returns what was kept, as valid UTF-8.
+func (t *Tail) String() string {
+	return strings.ToValidUTF8(string(t.text[max(0, len(t.text)-t.Max):]), "?")
+}
+
+// Failure is the error of a command that has ended with this code, with the end of what it has written
+// to stderr.
+func Failure(code int, stderr string) error {
+	text := fmt.Sprintf("exit code %d", code)
+	if code > 128 {
+		text += fmt.Sprintf(" (signal %d)", code-128)
+	}
+	if end := strings.TrimSpace(stderr); end != "" {
+		text += ": " + strings.ToValidUTF8(end[max(0, len(end)-1000):], "?")
+	}
+	return errors.New(text)
+}
