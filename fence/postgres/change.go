@@ -145,7 +145,7 @@ func refusal(c fence.Claim, a standing) error {
 	}
 	switch a.outcome {
 	case "gone":
-		r.Reason = fence.ReasonStale
+		r.Reason = fence.ErrStale
 		if a.leader != nil {
 			r.Mark = fence.Token(*a.leader)
 		}
@@ -155,14 +155,14 @@ func refusal(c fence.Claim, a standing) error {
 		r.Hint = "this process no longer leads: stop, or campaign for a new token; " +
 			"this one will never be taken again"
 	case "other issuer":
-		r.Reason = fence.ReasonOtherIssuer
+		r.Reason = fence.ErrOtherIssuer
 		r.Message = fmt.Sprintf("token %s of %q comes from another issuer than this Postgres",
 			c.Token, c.Resource)
 		r.Detail = "their numbers cannot be compared; nothing was changed"
 		r.Hint = "campaign at the same database as this program; " +
 			"if it was rebuilt, the token is worth nothing any more"
 	default:
-		r.Reason = fence.ReasonNotLeader
+		r.Reason = fence.ErrNotLeader
 		r.Message = fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource)
 		r.Detail = leader + "; nothing was changed"
 		r.Hint = "present the token of a term that was won"

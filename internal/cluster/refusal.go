@@ -11,7 +11,7 @@ import (
 // stale is the refusal of a claim whose candidate is gone. Its token is never issued again.
 func stale(c fence.Claim, leader *mvccpb.KeyValue) error {
 	r := &fence.Refusal{
-		Reason: fence.ReasonStale, Claim: c,
+		Reason: fence.ErrStale, Claim: c,
 		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
 		Detail: "its lease has run out, or it was deposed or has resigned; " +
 			leaderOf(c.Resource, leader) + "; nothing was changed",
@@ -27,7 +27,7 @@ func stale(c fence.Claim, leader *mvccpb.KeyValue) error {
 // notLeader is the refusal of a claim that has not led yet.
 func notLeader(c fence.Claim, leader *mvccpb.KeyValue, why string) error {
 	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c,
+		Reason: fence.ErrNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
 		Detail:  why + "; " + leaderOf(c.Resource, leader) + "; nothing was changed",
 		Hint:    "present the token of a term that was won",
@@ -38,7 +38,7 @@ func notLeader(c fence.Claim, leader *mvccpb.KeyValue, why string) error {
 // rebuilt.
 func (c *Client) otherIssuer(claim fence.Claim, issuer fence.Issuer) error {
 	return &fence.Refusal{
-		Reason: fence.ReasonOtherIssuer, Claim: claim,
+		Reason: fence.ErrOtherIssuer, Claim: claim,
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than this etcd",
 			claim.Token, claim.Resource),
 		Detail: fmt.Sprintf("%s at %s is %s, the token comes from %s: "+

@@ -296,9 +296,9 @@ func (a *Admission) explained(ctx context.Context, err error) error {
 	switch {
 	case !errors.As(err, &r):
 		return err
-	case r.Reason == fence.ReasonStale:
+	case r.Reason == fence.ErrStale:
 		return a.rolledBack(ctx, r)
-	case r.Reason == fence.ReasonNotLeader && r.Claim.Resource != "":
+	case r.Reason == fence.ErrNotLeader && r.Claim.Resource != "":
 		return a.deposed(ctx, []fence.Claim{r.Claim}, r)
 	}
 	return err

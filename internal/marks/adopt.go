@@ -18,7 +18,7 @@ func EndOlder(ctx context.Context, s Store, adopted fence.Claim) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &stale) && stale.Reason == fence.ReasonStale && stale.Mark > c.Token:
+		case errors.As(err, &stale) && stale.Reason == fence.ErrStale && stale.Mark > c.Token:
 			c.Token = stale.Mark
 		default:
 			return fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w",

@@ -138,7 +138,7 @@ func (of *verdictsOf) shrink() {
 // learn remembers a refusal as stale.
 func (v *verdicts) learn(err error) {
 	var r *fence.Refusal
-	if !errors.As(err, &r) || r.Reason != fence.ReasonStale || r.Claim.Resource == "" {
+	if !errors.As(err, &r) || r.Reason != fence.ErrStale || r.Claim.Resource == "" {
 		return
 	}
 	v.mu.Lock()

@@ -121,7 +121,7 @@ func (p termPool) onPgError(c *pgconn.PgConn, e *pgconn.PgError) bool {
 func (p termPool) refused(err error) {
 	var r *fence.Refusal
 	own := p.term.Claim()
-	if errors.As(err, &r) && r.Reason == fence.ReasonStale &&
+	if errors.As(err, &r) && r.Reason == fence.ErrStale &&
 		r.Claim.Resource == own.Resource && r.Claim.Token == own.Token {
 		r.Claim = own
 		p.term.Supersede(r)

@@ -75,7 +75,7 @@ func (b *termBinding) explain(err error) error {
 // of the answer to whatever was under way, which may have been run just before. When it comes while
 // a connection is opened, the driver continues to open it, and finds the term lost.
 func (b *termBinding) refused(r *fence.Refusal) error {
-	if r.Reason != fence.ReasonStale {
+	if r.Reason != fence.ErrStale {
 		return r
 	}
 	b.term.Supersede(r)

@@ -10,7 +10,7 @@ import (
 // stale is the refusal of a claim whose candidate is gone. Its token is never issued again.
 func stale(c fence.Claim, queue []Entry) error {
 	r := &fence.Refusal{
-		Reason: fence.ReasonStale, Claim: c,
+		Reason: fence.ErrStale, Claim: c,
 		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
 		Detail: "its session has expired, or it was deposed or has resigned; " +
 			leaderOf(c.Resource, queue) + "; nothing was changed",
@@ -31,7 +31,7 @@ func notLeader(c fence.Claim, queue []Entry, i int) error {
 		place = fmt.Sprintf("%s waits in place %d of the queue", queue[i].Holder, i+1)
 	}
 	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c,
+		Reason: fence.ErrNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
 		Detail:  place + "; " + leaderOf(c.Resource, queue) + "; nothing was changed",
 		Hint:    "present the token of a term that was won",
@@ -42,7 +42,7 @@ func notLeader(c fence.Claim, queue []Entry, i int) error {
 // rebuilt.
 func otherIssuer(client *ensemble.Client, claim fence.Claim, issuer fence.Issuer) error {
 	return &fence.Refusal{
-		Reason: fence.ReasonOtherIssuer, Claim: claim,
+		Reason: fence.ErrOtherIssuer, Claim: claim,
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than this ZooKeeper",
 			claim.Token, claim.Resource),
 		Detail: fmt.Sprintf("%s at %s is %s, the token comes from %s: "+

@@ -50,7 +50,7 @@ func isBusy(answer serverError) bool {
 // timedOut reports whether an admission has failed because it ran out of time.
 func timedOut(admission context.Context, err error) bool {
 	var r *fence.Refusal
-	if errors.Is(err, guard.Full) || errors.As(err, &r) && r.Reason != fence.ReasonUnrevoked {
+	if errors.Is(err, guard.Full) || errors.As(err, &r) && r.Reason != fence.ErrUnrevoked {
 		return false
 	}
 	return admission.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)

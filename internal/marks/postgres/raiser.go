@@ -85,7 +85,7 @@ func Refused(err error, c fence.Claim) error {
 		return err
 	}
 	reason := refusal.OfSQLState(pg.Code)
-	if reason == 0 {
+	if reason == "" {
 		return err
 	}
 	r := &fence.Refusal{

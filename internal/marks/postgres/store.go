@@ -342,7 +342,7 @@ func (s *Store) retry(ctx context.Context, call func() error) error {
 	}
 	err = explain(err)
 	var r *fence.Refusal
-	if errors.As(err, &r) && r.Reason == fence.ReasonNotInstalled {
+	if errors.As(err, &r) && r.Reason == fence.ErrNotInstalled {
 		return refusal.NotInstalledIn(s.cfg.Database, r)
 	}
 	return err

@@ -26,7 +26,7 @@ func RefusalIn(err error, c fence.Claim) *fence.Refusal {
 	}
 	code, text, _ := strings.Cut(answered.Error(), " ")
 	reason := refusal.OfWord(code)
-	if reason == 0 {
+	if reason == "" {
 		return nil
 	}
 	return &fence.Refusal{Reason: reason, Claim: c, Message: text, Cause: err}

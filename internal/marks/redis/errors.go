@@ -59,7 +59,7 @@ func refusedIn(err error, c fence.Claim) error {
 	switch {
 	case refused == nil:
 		return Explain(err)
-	case refused.Reason == fence.ReasonStale:
+	case refused.Reason == fence.ErrStale:
 		return fmt.Errorf("%w: %w", ErrUnknown, refused)
 	}
 	return refused
