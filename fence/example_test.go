@@ -51,13 +51,13 @@ func ExampleLead() {
 
 // After a restart of the database the mark has to be raised again. Raising does that and repeats
 // the call.
-func ExampleRaising() {
+func ExampleRetryRaised() {
 	ctx := context.Background()
 	claim := fence.Claim{Resource: "orders", Token: 7, Issuer: "zk:1", Holder: "billing-1"}
 	account := new(account) // as after a restart: no mark
 
 	fmt.Println(account.add(claim, 10))
-	err := fence.Raising(ctx, account, claim, func(context.Context) error {
+	err := fence.RetryRaised(ctx, account, claim, func(context.Context) error {
 		return account.add(claim, 10)
 	})
 	fmt.Println(err, account.balance)

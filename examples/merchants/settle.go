@@ -24,7 +24,7 @@ func work(ctx context.Context, queue *jobs.Queue, database string) error {
 	}
 	config.MaxConns = 1 // of each job: its steps run one after the other
 	host, _ := os.Hostname()
-	raiser := postgres.NewRaiser(database)
+	raiser := postgres.NewRaiser(database, nil)
 	defer raiser.Close()
 	return jobs.Worker{
 		Queue: queue, Name: fmt.Sprintf("%s:%d", host, os.Getpid()), Capacity: 4, Log: slog.Default(),
@@ -50,7 +50,7 @@ func (w settler) settle(ctx context.Context, run *jobs.Run) (any, error) {
 	if err := run.Decode(&s); err != nil {
 		return nil, err
 	}
-	pool, err := postgres.Pool(ctx, run.Term, w.config)
+	pool, err := postgres.NewPool(ctx, run.Term, w.config)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,11 @@ func (s redisStep) once(ctx context.Context, c fence.Claim) error {
 	if err != nil {
 		return err
 	}
-	replies, err := redis.Run(ctx, db, c, s.commands...)
+	var tx redis.Tx
+	for _, command := range s.commands {
+		tx.Do(command...)
+	}
+	replies, err := tx.Exec(ctx, db, c)
 	if err != nil {
 		return err
 	}

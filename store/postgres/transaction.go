@@ -23,7 +23,7 @@ type Beginner interface {
 // been written then.
 //
 // It refuses with ErrStale, with ErrOtherIssuer, with ErrNotInstalled, and with ErrNotLeader when
-// the mark is not raised to the claim or may have been lost (fence.Raising raises it and begins
+// the mark is not raised to the claim or may have been lost (fence.RetryRaised raises it and begins
 // again). It fails with SQLSTATE 40001 at a level above READ COMMITTED: begin again. After an error
 // there is no transaction, and nothing has been written.
 //
@@ -47,6 +47,6 @@ func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error { return marks.E
 // operator has to do. It returns other errors unchanged.
 func Explain(err error, c fence.Claim) error { return marks.Explain(err, c) }
 
-// Option adds a claim to the value of the startup parameter "options" (and so of PGOPTIONS). Use it
-// to carry a token to a guard with drivers other than Pool's.
-func Option(options string, c fence.Claim) string { return refusal.StartupOption(options, c) }
+// AppendOptions adds a claim to the value of the startup parameter "options" (and so of PGOPTIONS).
+// Use it to carry a token to a guard without NewPool.
+func AppendOptions(options string, c fence.Claim) string { return refusal.StartupOption(options, c) }

@@ -314,12 +314,12 @@ func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
 		return tx.Commit(ctx)
 	}
 	deposed := Raiser{URL: r.url(guardRole), Authority: leader(7)}
-	err := fence.Raising(t.Context(), deposed, claimed(5), begin)
+	err := fence.RetryRaised(t.Context(), deposed, claimed(5), begin)
 	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Errorf("a deposed leader: %v", err)
 	}
 	leads := Raiser{URL: r.url(guardRole), Authority: leader(5)}
-	if err := fence.Raising(t.Context(), leads, claimed(5), begin); err != nil {
+	if err := fence.RetryRaised(t.Context(), leads, claimed(5), begin); err != nil {
 		t.Error(err)
 	}
 }
