@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Change implements documents.Store. It is one transaction, which keeps the candidates' rows from
@@ -39,7 +40,7 @@ func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error)
 	case err != nil:
 		return nil, err
 	case answer.outcome != "done":
-		return nil, refusal(c.While[answer.place-1], answer.standing)
+		return nil, doesNotLead(c.While[answer.place-1], answer.standing)
 	}
 	return answer.versions, nil
 }
@@ -136,36 +137,19 @@ func unanswered(err error) error {
 	return fmt.Errorf("%w: %w", documents.ErrUnknown, err)
 }
 
-// refusal says why a claim does not lead.
-func refusal(c fence.Claim, a standing) error {
-	r := &fence.Refusal{Claim: c}
-	leader := fmt.Sprintf("nobody leads %q now", c.Resource)
+// doesNotLead says why a claim does not lead.
+func doesNotLead(c fence.Claim, a standing) error {
+	var leader fence.Candidate
 	if a.leader != nil && a.holder != nil {
-		leader = fmt.Sprintf("the leader of %q is %s with token %d", c.Resource, *a.holder, *a.leader)
+		leader = fence.Candidate{Token: fence.Token(*a.leader), Holder: *a.holder}
 	}
 	switch a.outcome {
 	case "gone":
-		r.Reason = fence.ErrStale
-		if a.leader != nil {
-			r.Mark = fence.Token(*a.leader)
-		}
-		r.Message = fmt.Sprintf("stale token: the candidate of %s is gone from its election", c)
-		r.Detail = "its session has expired, or it was deposed or has resigned; " + leader +
-			"; nothing was changed"
-		r.Hint = "this process no longer leads: stop, or campaign for a new token; " +
-			"this one will never be taken again"
+		return refusal.Gone(c, leader, "session has expired")
 	case "other issuer":
-		r.Reason = fence.ErrOtherIssuer
-		r.Message = fmt.Sprintf("token %s of %q comes from another issuer than this Postgres",
-			c.Token, c.Resource)
-		r.Detail = "their numbers cannot be compared; nothing was changed"
-		r.Hint = "campaign at the same database as this program; " +
-			"if it was rebuilt, the token is worth nothing any more"
-	default:
-		r.Reason = fence.ErrNotLeader
-		r.Message = fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource)
-		r.Detail = leader + "; nothing was changed"
-		r.Hint = "present the token of a term that was won"
+		return refusal.OtherCoordinator(c, "Postgres", "database", "")
+	case "waits":
+		return refusal.NotElected(c, leader, "it waits in the queue")
 	}
-	return r
+	return refusal.NotElected(c, leader, "this token has not been issued yet")
 }

@@ -72,7 +72,7 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 		return all, err
 	})
 	if err == nil && is.outcome != "" && is.outcome != "done" {
-		return nil, refusal(r.While[is.place-1], is)
+		return nil, doesNotLead(r.While[is.place-1], is)
 	}
 	return all, documentError(err)
 }

@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 		"internal/ensemble/election", zk, "golang.org/x/sync/errgroup"},
 	"fence/etcd": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/cluster",
 		etcd, grpc},
-	"fence/postgres": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/pgcause", pgx},
+	"fence/postgres": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/pgcause", "internal/refusal", pgx},
 	"store/postgres": {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":    {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
 
@@ -83,11 +83,11 @@ var allowed = map[string][]string{
 
 	// ZooKeeper.
 	"internal/ensemble":              {"internal/backoff", "internal/hostlist", "internal/tlsconfig", zk},
-	"internal/ensemble/election":     {"fence", "internal/claims", "internal/ensemble", zk},
+	"internal/ensemble/election":     {"fence", "internal/claims", "internal/ensemble", "internal/refusal", zk},
 	"internal/ensemble/ensembletest": {"fence", zk},
 
 	// etcd.
-	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", "internal/claims", etcd, grpc,
+	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", "internal/claims", "internal/refusal", etcd, grpc,
 		"go.uber.org/zap"},
 	"internal/cluster/clustertest": {
 		"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},

@@ -22,10 +22,13 @@ func Stale(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fe
 		Detail: fmt.Sprintf("%s has led %q since %s; "+
 			"nothing that this session had not committed before then is written",
 			holder, c.Resource, raised.UTC().Format(time.RFC3339)),
-		Hint: "this process no longer leads: stop, or campaign for a new token; " +
-			"this one will never be taken again",
+		Hint: noLongerLeads,
 	}
 }
+
+// noLongerLeads is the hint to a deposed leader.
+const noLongerLeads = "this process no longer leads: stop, or campaign for a new token; " +
+	"this one will never be taken again"
 
 // Lost is Stale for a mark that the guard has seen and the store has lost.
 func Lost(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fence.Refusal {
