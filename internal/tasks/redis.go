@@ -114,7 +114,7 @@ var redisBackoff = checkpoint.Exponential(20*time.Millisecond, time.Second)
 // transient reports errors that the commands have not caused. If a reply was lost, the commands run
 // again, like any asynchronous step.
 func transient(err error) bool {
-	return errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) ||
+	return errors.Is(err, fence.ErrNotDone) || errors.Is(err, fence.ErrUnknown) ||
 		errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrUnrevoked)
 }
 

@@ -120,9 +120,9 @@ func underClaim(err error) result {
 	switch {
 	case err == nil:
 		return acknowledged
-	case errors.Is(err, redisstore.ErrUnknown):
+	case errors.Is(err, fence.ErrUnknown):
 		return result{outcome: history.Unknown, err: err}
-	case errors.Is(err, redisstore.ErrNotRun), errors.As(err, &r):
+	case errors.Is(err, fence.ErrNotDone), errors.As(err, &r):
 		return unsent(err, refusal.Word)
 	}
 	// An error in the script itself: what it wrote before stays.
@@ -135,10 +135,10 @@ func published(err error) result {
 	switch {
 	case err == nil:
 		return acknowledged
-	case errors.Is(err, checkpoint.ErrUnknown):
+	case errors.Is(err, fence.ErrUnknown):
 		return result{outcome: history.Unknown, err: err}
 	case errors.As(err, &r), errors.Is(err, checkpoint.ErrConflict),
-		errors.Is(err, checkpoint.ErrTransient), errors.Is(err, checkpoint.ErrUncommitted):
+		errors.Is(err, fence.ErrNotDone), errors.Is(err, checkpoint.ErrUncommitted):
 		return unsent(err, refusal.SQLState)
 	}
 	return result{outcome: history.Unknown, err: err}

@@ -12,10 +12,11 @@ import (
 // The errors of a call under a claim that Redis did not answer.
 var (
 	// ErrNotRun: Redis was out of reach, or busy until ctx ended. Nothing was run, so the call may
-	// be repeated.
+	// be repeated. It matches fence.ErrNotDone.
 	ErrNotRun = marks.ErrNotRun
 	// ErrUnknown: the answer was lost. All of the call was run, or none of it, or it is still on
-	// its way. If it arrives late, the fence decides whether it counts. Check before you repeat it.
+	// its way. If it arrives late, the fence decides whether it counts. Check before you repeat it. It
+	// matches fence.ErrUnknown.
 	ErrUnknown = marks.ErrUnknown
 )
 
