@@ -184,7 +184,7 @@ func Unraised(c fence.Claim, mark fence.Token, detail string) *fence.Refusal {
 		Reason: fence.ErrNotLeader, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("the mark of %q is not raised to token %s", c.Resource, c.Token),
 		Detail:  detail,
-		Hint:    "raise the mark (Raiser), then try again",
+		Hint:    "raise the mark with this token, then try again",
 	}
 }
 
