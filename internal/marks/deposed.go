@@ -54,9 +54,8 @@ func (a *Admission) marksOfAll(
 // explained returns the error of a step with its reason, for which it may ask authority and store.
 func (a *Admission) explained(ctx context.Context, err error) error {
 	err = a.asked(err)
-	var r *fence.Refusal
-	switch {
-	case !errors.As(err, &r):
+	switch r, refused := errors.AsType[*fence.Refusal](err); {
+	case !refused:
 		return err
 	case r.Reason == fence.ErrStale:
 		return a.rolledBack(ctx, r)
@@ -68,8 +67,7 @@ func (a *Admission) explained(ctx context.Context, err error) error {
 
 // asked makes sure that every error says what was admitted and what to do.
 func (a *Admission) asked(err error) error {
-	var r *fence.Refusal
-	if err == nil || errors.As(err, &r) {
+	if _, refused := errors.AsType[*fence.Refusal](err); err == nil || refused {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -101,8 +99,7 @@ func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused e
 
 // met adds the mark to the refusal of a claim.
 func met(err error, m Mark) error {
-	var r *fence.Refusal
-	if errors.As(err, &r) && r.Claim.Resource == m.Resource && r.Mark == 0 {
+	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Claim.Resource == m.Resource && r.Mark == 0 {
 		r.Mark = m.Token
 	}
 	return err

@@ -42,8 +42,7 @@ const (
 // Report tells Notify of a claim of a holder that was refused before it came to Admit. Other errors
 // are not reported.
 func (a *Admission) Report(ctx context.Context, err error, holder string) {
-	var r *fence.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*fence.Refusal](err); ok {
 		c := r.Claim
 		c.Holder = cmp.Or(holder, c.Holder) // the refusal may be one that another client got
 		a.notify(ctx, Event{Kind: Refused, Claim: c, Err: err})

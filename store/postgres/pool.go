@@ -119,9 +119,8 @@ func (p termPool) onPgError(c *pgconn.PgConn, e *pgconn.PgError) bool {
 // refused ends the term if its own token is stale. An error that names no resource, such as one of
 // an older guard, ends only the connection.
 func (p termPool) refused(err error) {
-	var r *fence.Refusal
 	own := p.term.Claim()
-	if errors.As(err, &r) && r.Reason == fence.ErrStale &&
+	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Reason == fence.ErrStale &&
 		r.Claim.Resource == own.Resource && r.Claim.Token == own.Token {
 		r.Claim = own
 		p.term.Supersede(r)

@@ -57,8 +57,8 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: db, o: o}
-	var setup *fence.SetupError
-	if err := s.probeRights(ctx); errors.As(err, &setup) {
+	err = s.probeRights(ctx)
+	if _, setup := errors.AsType[*fence.SetupError](err); setup {
 		s.Close()
 		return nil, err
 	}
