@@ -38,7 +38,7 @@ func (s *stage) open(ctx context.Context, c conditions, url string) (contender, 
 	if err != nil {
 		return nil, err
 	}
-	pool, err := store.Pool(ctx, s.term, cfg)
+	pool, err := store.NewPool(ctx, s.term, cfg)
 	if err != nil {
 		return nil, err
 	}

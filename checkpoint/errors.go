@@ -4,16 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/ringfence/ringfence/fence"
 )
 
 // Errors of a journal, in addition to fence's refusals.
 var (
 	// ErrTransient: the journal was out of reach or busy, or it aborted the transaction in favour
-	// of another one. Nothing has landed. Try again; this uses up none of a step's attempts.
-	ErrTransient = errors.New("the journal could not do it now; nothing has landed")
+	// of another one. Nothing has landed. Try again; this uses up none of a step's attempts. It matches
+	// fence.ErrNotDone.
+	ErrTransient = fmt.Errorf("the journal could not do it now; %w", fence.ErrNotDone)
 	// ErrUnknown: the connection broke before the answer came. The publish may have landed; call
-	// Take to find out. A call of Forget can be repeated instead.
-	ErrUnknown = errors.New("the journal's answer was lost; the checkpoint may have landed")
+	// Take to find out. A call of Forget can be repeated instead. It matches fence.ErrUnknown.
+	ErrUnknown = fmt.Errorf("%w; the checkpoint may have landed", fence.ErrUnknown)
 	// ErrConflict: the stored version is not the one before the published one. Nothing was changed.
 	ErrConflict = errors.New("the checkpoint has another version")
 	// ErrUncommitted: the database refused to commit a synchronous step: a deferred constraint

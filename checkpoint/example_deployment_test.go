@@ -97,7 +97,7 @@ func run[S any](
 		return checkpoint.Checkpoint{}, err
 	}
 	defer pool.Close()
-	raiser := postgres.NewRaiser(d.database)
+	raiser := postgres.NewRaiser(d.database, nil)
 	defer raiser.Close()
 	j := journal.New(pool, journal.Options{Raiser: raiser})
 	defer j.Close()

@@ -30,7 +30,7 @@ func resume(
 		return err
 	}
 	defer pool.Close()
-	raiser := postgres.NewRaiser(d.database)
+	raiser := postgres.NewRaiser(d.database, nil)
 	defer raiser.Close()
 	j := journal.New(pool, journal.Options{Raiser: raiser})
 	defer j.Close()

@@ -41,7 +41,7 @@ func ExampleRunner() {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-	raiser := postgres.NewRaiser(d.database)
+	raiser := postgres.NewRaiser(d.database, nil)
 	defer raiser.Close()
 	j := journal.New(pool, journal.Options{Raiser: raiser})
 	defer j.Close()

@@ -147,7 +147,7 @@ func TestAStaleTokenIsNeverRetried(t *testing.T) {
 func TestAStepThatReturnsStaleEndsTheTerm(t *testing.T) {
 	s := newStage(t)
 	term := s.term()
-	stale := &fence.Refusal{Reason: fence.ReasonStale, Message: "token 33 is stale"}
+	stale := &fence.Refusal{Reason: fence.ErrStale, Message: "token 33 is stale"}
 	task := tasked(s.noting("fails", fmt.Errorf("insert: %w", stale)))
 	task.Retry = every(100)
 	_, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})

@@ -1,16 +1,22 @@
 package documents
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/fence"
+)
 
 var (
 	// ErrConflict: a document has another version than the change names. Nothing has changed. Read it
 	// again and decide again.
 	ErrConflict = errors.New("a document has another version")
 	// ErrUnknown: the answer was lost. The change may have been made, or may be made later. Read the
-	// documents.
-	ErrUnknown = errors.New("the answer was lost; the change may have been made")
-	// ErrUnreachable: the coordinator has not answered in time. Nothing has changed.
-	ErrUnreachable = errors.New("the coordinator did not answer in time")
+	// documents. It matches fence.ErrUnknown.
+	ErrUnknown = fmt.Errorf("%w; the change may have been made", fence.ErrUnknown)
+	// ErrUnreachable: the coordinator has not answered in time. Nothing has changed. It matches
+	// fence.ErrNotDone.
+	ErrUnreachable = fmt.Errorf("the coordinator did not answer in time; %w", fence.ErrNotDone)
 	// ErrTooLarge: the coordinator does not take so much data. Nothing has changed.
 	ErrTooLarge = errors.New("too large for the coordinator")
 	// ErrBadPath: the text is not a path. Nothing was sent.

@@ -44,7 +44,7 @@ func ExampleLead() {
 	// billing-1 adds 10: <nil>
 	// billing-1 was deposed: true
 	// billing-2 adds 50: <nil>
-	// billing-1 adds 10: stale token
+	// billing-1 adds 10: stale
 	// billing-2 has ended: <nil>
 	// the balance is 60
 }
@@ -62,7 +62,7 @@ func ExampleRetryRaised() {
 	})
 	fmt.Println(err, account.balance)
 	// Output:
-	// not the current leader's token
+	// not leader
 	// <nil> 10
 }
 
@@ -74,7 +74,7 @@ type account struct {
 
 func (a *account) Raise(_ context.Context, c fence.Claim) error {
 	if c.Token < a.mark {
-		return &fence.Refusal{Reason: fence.ReasonStale, Claim: c, Mark: a.mark}
+		return &fence.Refusal{Reason: fence.ErrStale, Claim: c, Mark: a.mark}
 	}
 	a.mark = c.Token
 	return nil

@@ -122,7 +122,7 @@ func TestAPartialRaiseIsNotLeading(t *testing.T) {
 
 func TestAStaleRaiseSupersedes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{raise: map[string]error{"pg": &fence.Refusal{Reason: fence.ReasonStale, Mark: 34}}}
+		s := &stage{raise: map[string]error{"pg": &fence.Refusal{Reason: fence.ErrStale, Mark: 34}}}
 		err := s.lead().Run(t.Context(), s.work)
 		if !errors.Is(err, fence.ErrSuperseded) || !errors.Is(err, fence.ErrStale) {
 			t.Errorf("Run = %v; want ErrSuperseded", err)

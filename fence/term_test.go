@@ -305,7 +305,7 @@ func TestResignOfALostTermStillReleasesIt(t *testing.T) {
 func TestSupersedeWrapsTheStoresAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, _, _ := wonNow()
-		why := &fence.Refusal{Reason: fence.ReasonStale, Mark: 34, Message: "token 33 is stale"}
+		why := &fence.Refusal{Reason: fence.ErrStale, Mark: 34, Message: "token 33 is stale"}
 		term.Supersede(fmt.Errorf("store 2: %w", why))
 		wantLost(t, term, fence.ErrSuperseded)
 		cause := context.Cause(term.Context())

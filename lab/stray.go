@@ -72,15 +72,15 @@ func outcome(err error) history.Outcome {
 	switch {
 	case err == nil:
 		return history.OK
-	case isRefusal && refused.Reason == fence.ReasonStale:
+	case isRefusal && refused.Reason == fence.ErrStale:
 		return history.Stale
 	case isRefusal:
 		return history.Refused
-	case fromPostgres && pg.Code == refusal.SQLState(fence.ReasonStale):
+	case fromPostgres && pg.Code == refusal.SQLState(fence.ErrStale):
 		return history.Stale
 	case fromPostgres:
 		return history.Refused
-	case fromRedis && strings.HasPrefix(err.Error(), refusal.Word(fence.ReasonStale)+" "):
+	case fromRedis && strings.HasPrefix(err.Error(), refusal.Word(fence.ErrStale)+" "):
 		return history.Stale
 	case fromRedis:
 		return history.Refused

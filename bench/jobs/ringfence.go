@@ -141,7 +141,7 @@ func ringfenceWorker(ctx context.Context, d duty, h *handler) error {
 		}},
 	}
 	if d.Store != "" {
-		raiser := store.NewRaiser(d.Store)
+		raiser := store.NewRaiser(d.Store, nil)
 		defer raiser.Close()
 		w.Stores = []fence.Raiser{raiser}
 	}

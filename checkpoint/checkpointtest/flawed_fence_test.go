@@ -84,7 +84,7 @@ var fenceFlaws = []flaw{
 	{"lets a leader raise once", "may raise again", func(f *flawed) {
 		f.raise = func(ctx context.Context, c fence.Claim) error {
 			if f.mark(c) == c {
-				return refuse(fence.ReasonStale, c, c, "stop")
+				return refuse(fence.ErrStale, c, c, "stop")
 			}
 			return f.Memory.Raise(ctx, c)
 		}
@@ -93,7 +93,7 @@ var fenceFlaws = []flaw{
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			for _, r := range []fence.Resource{orders, stock} {
 				if mark := f.mark(fence.Claim{Resource: r}); mark.Token > c.Token {
-					return refuse(fence.ReasonStale, c, mark, "stop")
+					return refuse(fence.ErrStale, c, mark, "stop")
 				}
 			}
 			return f.Memory.Publish(ctx, c, cp)

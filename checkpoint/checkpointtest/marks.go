@@ -11,12 +11,12 @@ func (m *Memory) admit(c fence.Claim) error {
 	mark, raised := m.marks[c.Resource]
 	switch {
 	case raised && mark.Issuer != c.Issuer:
-		return refuse(fence.ReasonOtherIssuer, c, mark,
+		return refuse(fence.ErrOtherIssuer, c, mark,
 			"ask an operator which coordinator counts for this journal")
 	case raised && c.Token < mark.Token:
-		return refuse(fence.ReasonStale, c, mark, "stop: a newer leader is at work")
+		return refuse(fence.ErrStale, c, mark, "stop: a newer leader is at work")
 	case !raised || c.Token > mark.Token:
-		return refuse(fence.ReasonNotLeader, c, mark, "raise the mark to this claim, then try again")
+		return refuse(fence.ErrNotLeader, c, mark, "raise the mark to this claim, then try again")
 	}
 	return nil
 }

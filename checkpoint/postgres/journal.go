@@ -3,7 +3,7 @@
 // state and the next step.
 //
 //	journal := postgres.New(pool, postgres.Options{
-//		Raiser: leader.NewRaiser("postgres://app@guard:6432/shop"), // store/postgres
+//		Raiser: leader.NewRaiser("postgres://app@guard:6432/shop", nil), // store/postgres
 //	})
 //	defer journal.Close()
 //	book := postgres.Step("book", func(ctx context.Context, tx pgx.Tx, s Totals) (Totals, error) {

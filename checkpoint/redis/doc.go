@@ -3,7 +3,7 @@
 // its checkpoint could share.
 //
 //	journal, err := redis.Open(ctx, "redis://app:password@cache.internal:6379/0", redis.Options{
-//		Raiser: leader.NewRaiser("redis://guard:7379"), // store/redis
+//		Raiser: leader.NewRaiser("redis://guard:7379", nil), // store/redis
 //	})
 //	if err != nil {
 //		return err

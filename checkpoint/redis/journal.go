@@ -57,7 +57,7 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	}
 	closeRaiser := func() {}
 	if o.Raiser == nil {
-		own := &leader.Raiser{URL: url, Coordinator: o.Coordinator}
+		own := leader.NewRaiser(url, o.Coordinator)
 		o.Raiser, closeRaiser = own, own.Close
 	}
 	j := &Journal{db: db, o: o, closeRaiser: closeRaiser}

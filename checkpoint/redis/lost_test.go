@@ -77,7 +77,7 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 			t.Fatalf("take: same is %v, %v", same, err)
 		}
 	}
-	raiser := leader.NewRaiser(b.URL())
+	raiser := leader.NewRaiser(b.URL(), nil)
 	t.Cleanup(raiser.Close)
 	alone := b.journal(t, redis.Options{Raiser: raiser})
 	if err := alone.Raise(t.Context(), c); !errors.Is(err, fence.ErrNotInstalled) {

@@ -99,14 +99,14 @@ func TestAgainEndsWithTheCommandsOwnEnd(t *testing.T) {
 func TestAgainEndsAtPermanentErrorsOnly(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []fence.Reason{
-		fence.ReasonOtherIssuer, fence.ReasonNotInstalled, fence.ReasonMalformed,
+		fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrMalformed,
 	} {
 		l := shellAgain(t, (&fakeStore{answer: func(int) error { return refusal(reason) }}).with(), "echo never")
 		l.exits(cli.Error)
 	}
 	l := shellAgain(t, (&fakeStore{answer: func(n int) error {
 		if n == 1 {
-			return refusal(fence.ReasonStale)
+			return refusal(fence.ErrStale)
 		}
 		return nil
 	}}).with(), "exit 5")

@@ -257,7 +257,7 @@ func TestCommandStartsAfterEveryMarkIsRaisedAndTheTermAcknowledged(t *testing.T)
 func TestTransientRefusalIsRetriedWithANewTerm(t *testing.T) {
 	t.Parallel()
 	passing := []error{
-		errors.New("connection refused"), refusal(fence.ReasonUnrevoked), refusal(fence.ReasonNotLeader),
+		errors.New("connection refused"), refusal(fence.ErrUnrevoked), refusal(fence.ErrNotLeader),
 	}
 	f := &fakeStore{answer: func(n int) error {
 		if n <= len(passing) {
@@ -278,11 +278,11 @@ func TestTransientRefusalIsRetriedWithANewTerm(t *testing.T) {
 func TestPermanentRefusalEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[fence.Reason]int{
-		fence.ReasonStale: cli.Lost, fence.ReasonOtherIssuer: cli.Error,
-		fence.ReasonNotInstalled: cli.Error, fence.ReasonMalformed: cli.Error,
-		fence.ReasonNotAuthorized: cli.Error,
+		fence.ErrStale: cli.Lost, fence.ErrOtherIssuer: cli.Error,
+		fence.ErrNotInstalled: cli.Error, fence.ErrMalformed: cli.Error,
+		fence.ErrNotAuthorized: cli.Error,
 	} {
-		t.Run(reason.String(), func(t *testing.T) {
+		t.Run(string(reason), func(t *testing.T) {
 			t.Parallel()
 			l := shell(t, (&fakeStore{answer: func(int) error {
 				return refusal(reason)

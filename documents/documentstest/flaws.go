@@ -84,7 +84,7 @@ var flawsOfTerms = []flaw{
 		name: "refuses leaders", clause: "a leader's change is made", says: "no longer",
 		change: func(f *flawed, ctx context.Context, c documents.Change) ([]int64, error) {
 			if len(c.While) > 0 {
-				return nil, &fence.Refusal{Reason: fence.ReasonStale, Claim: c.While[0], Message: "no longer"}
+				return nil, &fence.Refusal{Reason: fence.ErrStale, Claim: c.While[0], Message: "no longer"}
 			}
 			return f.Store.Change(ctx, c)
 		},

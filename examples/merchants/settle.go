@@ -25,7 +25,7 @@ func work(ctx context.Context, queue *jobs.Queue, database string) error {
 	}
 	config.MaxConns = 1 // of each job: its steps run one after the other
 	host, _ := os.Hostname()
-	raiser := postgres.NewRaiser(database)
+	raiser := postgres.NewRaiser(database, nil)
 	defer raiser.Close()
 	worker := jobs.Worker{
 		Queue: queue, Name: fmt.Sprintf("%s:%d", host, os.Getpid()), Capacity: 4, Log: slog.Default(),
@@ -48,7 +48,7 @@ type settled struct {
 // job's token. So a worker that was only paused writes nothing once the next one has begun, and the
 // next one goes on after the last step that was committed.
 func (w settler) settle(ctx context.Context, run *jobs.Run, s settlement) (sum settled, err error) {
-	pool, err := postgres.Pool(ctx, run.Term, w.config)
+	pool, err := postgres.NewPool(ctx, run.Term, w.config)
 	if err != nil {
 		return sum, err
 	}

@@ -148,7 +148,7 @@ func start(
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = coordinator.Close() })
-	raiser := &postgres.Raiser{URL: url, Coordinator: coordinator}
+	raiser := postgres.NewRaiser(url, coordinator)
 	t.Cleanup(raiser.Close)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, b)

@@ -52,13 +52,13 @@ func (m *Memory) leads(c fence.Claim) error {
 	at := slices.IndexFunc(queue, func(e *entry) bool { return e.Token == c.Token })
 	switch {
 	case c.Issuer != m.issuer:
-		return refuse(fence.ReasonOtherIssuer)
+		return refuse(fence.ErrOtherIssuer)
 	case at == 0:
 		return nil
 	case at > 0, c.Token > m.counter:
-		return refuse(fence.ReasonNotLeader)
+		return refuse(fence.ErrNotLeader)
 	default:
-		return refuse(fence.ReasonStale)
+		return refuse(fence.ErrStale)
 	}
 }
 

@@ -37,7 +37,7 @@ func Example() {
 	}
 	defer pool.Close()
 
-	raiser := &postgres.Raiser{URL: database, Coordinator: coordinator}
+	raiser := postgres.NewRaiser(database, coordinator)
 	defer raiser.Close()
 	lead := fence.Lead{
 		Elector:  coordinator,

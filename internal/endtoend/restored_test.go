@@ -186,15 +186,15 @@ func (s *stack) refusesAll(g *guard, co fence.Observer, c fence.Claim, note stri
 		{"a session in Redis", func() error {
 			return redis.Explain(g.redisClient(c.Token).RPush(s.ctx, "ledger", note).Err(), c)
 		}},
-		{"a raise by Postgres's guard", func() error { return postgres.NewRaiser(pg).Raise(s.ctx, c) }},
-		{"a raise by Redis's guard", func() error { return redis.NewRaiser(db).Raise(s.ctx, c) }},
+		{"a raise by Postgres's guard", func() error { return postgres.NewRaiser(pg, nil).Raise(s.ctx, c) }},
+		{"a raise by Redis's guard", func() error { return redis.NewRaiser(db, nil).Raise(s.ctx, c) }},
 		{"a raise in Postgres", func() error {
-			r := &postgres.Raiser{URL: s.pg.URL("postgres", "postgres"), Coordinator: co}
+			r := postgres.NewRaiser(s.pg.URL("postgres", "postgres"), co)
 			defer r.Close()
 			return r.Raise(s.ctx, c)
 		}},
 		{"a raise in Redis", func() error {
-			r := &redis.Raiser{URL: s.redis.URL(), Coordinator: co}
+			r := redis.NewRaiser(s.redis.URL(), co)
 			defer r.Close()
 			return r.Raise(s.ctx, c)
 		}},
@@ -217,7 +217,7 @@ func (s *stack) lead(g *guard, co fence.Elector) (token fence.Token, err error) 
 	err = fence.Lead{
 		Elector: co, Resource: "orders", Holder: "loop",
 		Stores: []fence.Raiser{
-			postgres.NewRaiser(g.address("postgres")), redis.NewRaiser(g.address("redis")),
+			postgres.NewRaiser(g.address("postgres"), nil), redis.NewRaiser(g.address("redis"), nil),
 		},
 	}.Run(s.ctx, func(_ context.Context, term *fence.Term) error {
 		token = term.Token()
@@ -274,7 +274,7 @@ func (s *stack) unguarded() map[string]func(c fence.Claim, note string) error {
 			return journal.Forget(s.ctx, c, "nightly")
 		},
 		"a script in Redis": func(c fence.Claim, note string) error {
-			_, err := redis.Run(s.ctx, db, c, []any{"RPUSH", "ledger", note})
+			_, err := new(redis.Tx).Do("RPUSH", "ledger", note).Exec(s.ctx, db, c)
 			return err
 		},
 	}

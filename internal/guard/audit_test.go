@@ -283,7 +283,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 				Token: fence.Token(i + 1), Holder: fmt.Sprint(i)}
 			tell(marks.Event{
 				Kind: marks.Refused, Claim: c, Session: marks.Session{ID: int64(i)},
-				Err: &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c},
+				Err: &fence.Refusal{Reason: fence.ErrNotLeader, Claim: c},
 			})
 			tell(marks.Event{Kind: marks.Refused, Claim: c, Err: errors.New("a broken connection")})
 		}

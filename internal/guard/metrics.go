@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Metrics counts what a guard does. No label is a token, a holder, a session or an address: there
@@ -128,8 +128,8 @@ func (m *Metrics) begin(protocol string) {
 	for _, e := range []Ended{Evicted, TooSlow, Idle, Unused, Stuck, Crowded, Full} {
 		m.ends.WithLabelValues(protocol, string(e))
 	}
-	for r := fence.ReasonStale; r.String() != ""; r++ {
-		m.refusals.WithLabelValues(protocol, r.String())
+	for r := range refusal.Reasons {
+		m.refusals.WithLabelValues(protocol, string(r))
 	}
 	m.refusals.WithLabelValues(protocol, noReason)
 }
@@ -232,4 +232,4 @@ func result(err error) string {
 const noReason = "error"
 
 // reason is why an admission was refused, in one word.
-func reason(err error) string { return cmp.Or(refusalIn(err).Reason.String(), noReason) }
+func reason(err error) string { return cmp.Or(string(refusalIn(err).Reason), noReason) }

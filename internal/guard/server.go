@@ -161,7 +161,7 @@ func (s *Server) handle(ctx context.Context, client *Client, turn *turn) {
 	switch {
 	case errors.As(err, &ended):
 		s.count(ended, client)
-	case err != nil && refusalIn(err).Reason == 0:
+	case err != nil && refusalIn(err).Reason == "":
 		s.Log.Warn("connection ended", "protocol", s.Protocol.Name(), "client", Peer(client), "err", err)
 	}
 }

@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 	"internal/keepalive":  {"golang.org/x/sys"},
 	"internal/systemd":    {"internal/settings", "golang.org/x/sys"},
 	"internal/clienthost": {},
-	"internal/guard": {"fence", "internal/clienthost", "internal/keepalive", "internal/marks", "internal/relay",
+	"internal/guard": {"fence", "internal/clienthost", "internal/keepalive", "internal/marks", "internal/refusal", "internal/relay",
 		"internal/settings", "internal/tlsconfig", prom, "github.com/pires/go-proxyproto"},
 	"internal/guard/page":      {"fence", "internal/marks", "internal/guard", "internal/webpage"},
 	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", "internal/relay", prom},

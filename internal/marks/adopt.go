@@ -14,12 +14,11 @@ import (
 func EndOlder(ctx context.Context, s Store, adopted fence.Claim) error {
 	for c := adopted; ; {
 		_, err := s.Revoke(ctx, Session{}, c)
-		var stale *fence.Refusal
-		switch {
+		switch r, refused := errors.AsType[*fence.Refusal](err); {
 		case err == nil:
 			return nil
-		case errors.As(err, &stale) && stale.Reason == fence.ReasonStale && stale.Mark > c.Token:
-			c.Token = stale.Mark
+		case refused && r.Reason == fence.ErrStale && r.Mark > c.Token:
+			c.Token = r.Mark
 		default:
 			return fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w",
 				c.Resource, err)

@@ -20,7 +20,7 @@ func (r *raised) Revoke(_ context.Context, _ Session, c fence.Claim) (int, error
 	mark := r.marks[0]
 	r.marks = r.marks[1:]
 	if c.Token < mark {
-		return 0, &fence.Refusal{Reason: fence.ReasonStale, Claim: c, Mark: mark}
+		return 0, &fence.Refusal{Reason: fence.ErrStale, Claim: c, Mark: mark}
 	}
 	r.revoked = append(r.revoked, c.Token)
 	return 1, nil

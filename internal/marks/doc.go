@@ -28,30 +28,15 @@
 //
 // # Why it is safe
 //
-// A session is recorded only while the mark is locked, equals its token, and no session under
-// another token is recorded. A record is removed only when the database says that the session is
-// gone, or shows the proof that nothing of its client is left to be executed (Proof). So no
-// two sessions of one resource can write under different tokens, and once a session under token t is
-// ready, no effect of an older one can start. This does not depend on any order between guards:
-// however they interleave and wherever they stop, the record decides. Nothing is checked per write,
-// so there is no gap between a check and a write: an older session can no longer write.
+// ARCHITECTURE.md has the argument: invariants 2, 3 and 5. It does not depend on any order between
+// guards: however they interleave and wherever they stop, the record decides. A guard that stops after
+// Raise leaves a raised mark, and older sessions that live on until the next Register asks for their
+// Revoke. The newer leader is not ready before that. A guard that stops after Revoke leaves nothing to
+// repair.
 //
-// A guard that stops after Raise leaves a raised mark, and older sessions that live on until the
-// next Register asks for their Revoke. The newer leader is not ready before that. A guard that
-// stops after Revoke leaves nothing to repair.
-//
-// # When the store is rolled back
-//
-// Marks and records are data, which can be lost, copied and restored. Two independent barriers
-// still keep a deposed leader out:
-//
-//   - Every admission asks the Authority. With a coordinator, a token that does not lead now is refused
-//     whatever the mark says.
-//   - A mark counts only on the run of the server on which it was raised, and only as it was written
-//     there. The list of sessions counts only on one run, and one creation of the tables. Where the list
-//     may be incomplete, every session that it may have held is ended before the first newcomer.
-//
-// Transactions and scripts under a token (Enter, Run) cannot ask the coordinator each time, so they
-// have only the second barrier. Without a coordinator there is only the mark: see Unverified for
-// what it cannot see.
+// Marks and records are data, which can be lost, copied and restored. Two independent barriers still keep
+// a deposed leader out (invariants 6, 7 and 13): the Authority, and the mark, which counts only on the run
+// of the server on which it was raised and only as it was written there. Transactions and scripts under
+// a token (Enter, Run) have only the second one. Without a coordinator there is only the mark: see
+// Unverified for what it cannot see.
 package marks

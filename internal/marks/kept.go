@@ -42,24 +42,34 @@ type lent struct {
 	users  int
 }
 
-// Raise raises the mark at the store that is kept. done is false if there is none, or if the raise has
-// failed while ctx lasts: then the caller looks again whether a guard is there, and raises again.
-func (k *Kept) Raise(ctx context.Context, by Authority, c fence.Claim) (done bool, err error) {
-	l := k.take()
-	if l == nil {
-		return false, nil
+// Raise raises the mark at the store that is kept, if that works. Otherwise present opens a session under
+// the claim, so that a guard, if there is one, raises the mark. Without a guard, Raise opens the store,
+// raises the mark there, and keeps the store, unless another one is kept by now. by may be nil.
+func (k *Kept) Raise(
+	ctx context.Context, by Authority, c fence.Claim,
+	present func(context.Context, fence.Claim) (guarded bool, err error), open func() (Reached, error),
+) error {
+	if by == nil {
+		by = Unverified{}
 	}
-	if err = alive(ctx, l); err == nil {
-		err = raiseAt(ctx, l, by, c)
+	if l := k.take(); l != nil {
+		err := alive(ctx, l)
+		if err == nil {
+			err = raiseAt(ctx, l, by, c)
+		}
+		k.giveBack(l, err == nil)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
 	}
-	k.giveBack(l, err == nil)
-	return err == nil || ctx.Err() != nil, err
-}
-
-// RaiseAt raises the mark at a store that was just opened, and keeps it if that succeeds, unless another
-// one is kept by now. It closes a store that is not kept.
-func (k *Kept) RaiseAt(ctx context.Context, s Reached, by Authority, c fence.Claim) error {
-	err := raiseAt(ctx, s, by, c)
+	if guarded, err := present(ctx, c); guarded || err != nil {
+		return err
+	}
+	s, err := open()
+	if err != nil {
+		return err
+	}
+	err = raiseAt(ctx, s, by, c)
 	if err != nil || !k.keep(s) {
 		s.Close()
 	}

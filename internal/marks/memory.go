@@ -1,6 +1,7 @@
 package marks
 
 import (
+	"context"
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
@@ -77,4 +78,17 @@ func (m *memory) learn(mark Mark) (before Mark, adopted bool) {
 	}
 	m.marks[mark.Resource] = mark
 	return old, ok && mark.Adoption != "" && mark.Adoption != old.Adoption
+}
+
+// Forget forgets what this process knows of the store's marks, because another store has taken its
+// place. It decides nothing: whoever is admitted is admitted by the store.
+func (a *Admission) Forget() { a.seen.forget() }
+
+// learn remembers a mark, and reports an adoption. Its client is not named: it adopted nothing.
+func (a *Admission) learn(m Mark) {
+	before, adopted := a.seen.learn(m)
+	if adopted {
+		c := fence.Claim{Resource: m.Resource, Token: m.Token, Issuer: m.Issuer, Holder: m.Holder}
+		a.notify(context.Background(), Event{Kind: Adopted, Claim: c, Before: before})
+	}
 }

@@ -2,7 +2,6 @@ package marks
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +35,7 @@ type openSession struct {
 	proof    Proof
 }
 
+// add remembers an admitted session until remove.
 func (all *sessions) add(s Session, claims []Presented, client *Client) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -170,9 +170,4 @@ func (a *Admission) Sessions() []OpenSession {
 			cmp.Compare(a.Session.ID, b.Session.ID))
 	})
 	return all
-}
-
-// admitted remembers a session until it is released.
-func (a *Admission) admitted(ctx context.Context, s Session, claims []Presented) {
-	a.sessions.add(s, claims, clientOf(ctx))
 }

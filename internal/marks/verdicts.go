@@ -137,8 +137,8 @@ func (of *verdictsOf) shrink() {
 
 // learn remembers a refusal as stale.
 func (v *verdicts) learn(err error) {
-	var r *fence.Refusal
-	if !errors.As(err, &r) || r.Reason != fence.ReasonStale || r.Claim.Resource == "" {
+	r, ok := errors.AsType[*fence.Refusal](err)
+	if !ok || r.Reason != fence.ErrStale || r.Claim.Resource == "" {
 		return
 	}
 	v.mu.Lock()

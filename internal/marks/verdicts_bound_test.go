@@ -13,7 +13,7 @@ func TestOnlySoManyStaleTokensAreRemembered(t *testing.T) {
 	var v verdicts
 	for token := range fence.Token(1000) {
 		stale := &fence.Refusal{
-			Reason: fence.ReasonStale, Claim: fence.Claim{Resource: "orders", Token: token + 1},
+			Reason: fence.ErrStale, Claim: fence.Claim{Resource: "orders", Token: token + 1},
 		}
 		c := Presented{Resource: "orders", Token: token + 1}
 		if token%2 == 0 {

@@ -9,7 +9,7 @@ import (
 // Gone refuses a claim whose candidate is gone from its election. leader leads now; zero: nobody.
 func Gone(c fence.Claim, leader fence.Candidate) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonStale, Claim: c, Mark: leader.Token,
+		Reason: fence.ErrStale, Claim: c, Mark: leader.Token,
 		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
 		Detail: "its session has ended, or it was deposed or has resigned; " +
 			leads(c.Resource, leader) + "; nothing was changed",
@@ -24,7 +24,7 @@ func NotFirst(c fence.Claim, leader fence.Candidate, why string) *fence.Refusal 
 		why += "; "
 	}
 	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c,
+		Reason: fence.ErrNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
 		Detail:  why + leads(c.Resource, leader) + "; nothing was changed",
 		Hint:    "present the token of a term that was won",
@@ -38,7 +38,7 @@ func OtherCoordinator(c fence.Claim, kind, where string) *fence.Refusal {
 		where = fmt.Sprintf("%s, the token comes from %s: ", where, c.Issuer)
 	}
 	return &fence.Refusal{
-		Reason: fence.ReasonOtherIssuer, Claim: c,
+		Reason: fence.ErrOtherIssuer, Claim: c,
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than this %s", c.Token, c.Resource, kind),
 		Detail:  where + "their numbers cannot be compared; nothing was changed",
 		Hint: "campaign at the same " + kind + ", and the same place in it, as this program; " +

@@ -3,7 +3,7 @@
 // its claims. Guards format and parse with it, and so do the clients of leader programs.
 //
 //	reason          Postgres   Redis
-//	ReasonStale     RF001      STALETOKEN
+//	ErrStale        RF001      STALETOKEN
 //	…               table.go has them all
 //
 //	carrier         form                          read by

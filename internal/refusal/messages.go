@@ -16,16 +16,19 @@ func Stale(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fe
 		holder = "a newer leader"
 	}
 	return &fence.Refusal{
-		Reason: fence.ReasonStale, Claim: c, Mark: mark,
+		Reason: fence.ErrStale, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("stale token: %s is older than the mark %s of %q",
 			c.Token, mark, c.Resource),
 		Detail: fmt.Sprintf("%s has led %q since %s; "+
 			"nothing that this session had not committed before then is written",
 			holder, c.Resource, raised.UTC().Format(time.RFC3339)),
-		Hint: "this process no longer leads: stop, or campaign for a new token; " +
-			"this one will never be taken again",
+		Hint: noLongerLeads,
 	}
 }
+
+// noLongerLeads is the hint to a deposed leader.
+const noLongerLeads = "this process no longer leads: stop, or campaign for a new token; " +
+	"this one will never be taken again"
 
 // Lost is Stale for a mark that the guard has seen and the store has lost.
 func Lost(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fence.Refusal {
@@ -43,7 +46,7 @@ func Lost(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fen
 // OtherIssuer refuses a claim whose issuer is not the mark's.
 func OtherIssuer(c fence.Claim, mark fence.Token, issuer fence.Issuer) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonOtherIssuer, Claim: c, Mark: mark,
+		Reason: fence.ErrOtherIssuer, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than the mark %s",
 			c.Token, c.Resource, mark),
 		Detail: fmt.Sprintf("the mark was raised under %s, the token comes from %s: "+
@@ -57,7 +60,7 @@ func OtherIssuer(c fence.Claim, mark fence.Token, issuer fence.Issuer) *fence.Re
 // another candidate: the coordinator gives out again what it has given out before.
 func RolledBack(c fence.Claim, mark fence.Token) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonOtherIssuer, Claim: c, Mark: mark,
+		Reason: fence.ErrOtherIssuer, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("the coordinator went back: it gives out tokens of %q a second time", c.Resource),
 		Detail: fmt.Sprintf("a leader has had a token that is not above the mark %s, "+
 			"as after a restore from a backup; nothing of issuer %s is admitted any more", mark, c.Issuer),
@@ -70,7 +73,7 @@ func RolledBack(c fence.Claim, mark fence.Token) *fence.Refusal {
 // use.
 func NotInstalled(detail string, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonNotInstalled, Cause: cause,
+		Reason: fence.ErrNotInstalled, Cause: cause,
 		Message: "ringfence is not installed in this store",
 		Detail:  detail,
 		Hint:    "an operator runs: guard install",
@@ -109,7 +112,7 @@ func argument(name string) string {
 // Unrevoked refuses a newcomer because older sessions could not be ended.
 func Unrevoked(c fence.Claim, detail string, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
+		Reason: fence.ErrUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
 		Message: fmt.Sprintf("older sessions of %q could not be ended in time", c.Resource),
 		Detail:  detail,
 		Hint: "the mark stays raised and nobody is admitted: end those sessions in the database, " +
@@ -120,7 +123,7 @@ func Unrevoked(c fence.Claim, detail string, cause error) *fence.Refusal {
 // TimedOut refuses because an admission has run out of time.
 func TimedOut(cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonUnrevoked, Cause: cause,
+		Reason: fence.ErrUnrevoked, Cause: cause,
 		Message: "admission did not finish in time",
 		Detail:  cause.Error(),
 		Hint:    "nothing was admitted; the mark may be raised; try again with the same token",
@@ -131,7 +134,7 @@ func TimedOut(cause error) *fence.Refusal {
 // The role is empty if its session has ended.
 func NotAuthorized(c fence.Claim, role string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonNotAuthorized, Claim: c,
+		Reason: fence.ErrNotAuthorized, Claim: c,
 		Message: fmt.Sprintf("role %q may not claim %q", role, c.Resource),
 		Detail: "authorization is on in this store, and nobody has allowed it; " +
 			"nothing was admitted, and the mark is as before",
@@ -143,7 +146,7 @@ func NotAuthorized(c fence.Claim, role string) *fence.Refusal {
 // NotLeader refuses a token that does not lead now; detail says who does.
 func NotLeader(c fence.Claim, detail string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c,
+		Reason: fence.ErrNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
 		Detail:  detail,
 		Hint:    "present the token of a term that was won: a token is admitted only while its holder leads",
@@ -153,7 +156,7 @@ func NotLeader(c fence.Claim, detail string) *fence.Refusal {
 // Unverified refuses because the coordinator did not answer. Nobody is admitted on trust.
 func Unverified(c fence.Claim, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonNoCoordinator, Claim: c, Cause: cause,
+		Reason: fence.ErrNoCoordinator, Claim: c, Cause: cause,
 		Message: "the coordinator could not be asked whose token this is",
 		Detail:  cause.Error(),
 		Hint: "nothing was written; open sessions under the present mark go on; " +
@@ -165,7 +168,7 @@ func Unverified(c fence.Claim, cause error) *fence.Refusal {
 // ask.
 func MarkInDoubt(c fence.Claim, mark fence.Token) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c, Mark: mark,
+		Reason: fence.ErrNotLeader, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("the mark of %q may have been lost, and there is no coordinator to ask",
 			c.Resource),
 		Detail: "the store was restored, copied or failed over since the mark was raised, " +
@@ -178,17 +181,17 @@ func MarkInDoubt(c fence.Claim, mark fence.Token) *fence.Refusal {
 // Unraised refuses a transaction or a script whose token is not the mark.
 func Unraised(c fence.Claim, mark fence.Token, detail string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c, Mark: mark,
+		Reason: fence.ErrNotLeader, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("the mark of %q is not raised to token %s", c.Resource, c.Token),
 		Detail:  detail,
-		Hint:    "raise the mark (Raiser), then try again",
+		Hint:    "raise the mark with this token, then try again",
 	}
 }
 
 // NoCommonName refuses a client whose certificate has to name its user or role, and names nobody.
 func NoCommonName() *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNotAllowed,
+		Reason:  fence.ErrNotAllowed,
 		Message: "the client's certificate has no common name",
 		Detail: "nothing was executed: GUARD_TLS_CLIENT_AUTH=verify-full lets a client be only whom " +
 			"its certificate names",

@@ -11,7 +11,7 @@ import (
 // BadOption refuses a claim in the startup packet that cannot be read.
 func BadOption(c fence.Claim, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonMalformed, Claim: c, Cause: cause,
+		Reason: fence.ErrMalformed, Claim: c, Cause: cause,
 		Message: cause.Error(),
 		Detail:  "the session was refused before login; nothing was sent to the database",
 		Hint:    "give one token per resource, as it was handed out: options='-c fence.<resource>=<token>'",
@@ -21,7 +21,7 @@ func BadOption(c fence.Claim, cause error) *fence.Refusal {
 // NoOption refuses a session whose startup packet claims nothing.
 func NoOption() *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNoToken,
+		Reason:  fence.ErrNoToken,
 		Message: "no token: this database takes only sessions of a leader",
 		Detail:  "the startup packet names no fence.<resource>",
 		Hint:    "connect with options='-c fence.<resource>=<token>' (PGOPTIONS works; leader run sets it)",
@@ -31,7 +31,7 @@ func NoOption() *fence.Refusal {
 // ReadOnly refuses a statement of a session without a token.
 func ReadOnly(why string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNoToken,
+		Reason:  fence.ErrNoToken,
 		Message: "no token: this session may only read",
 		Detail:  why + "; nothing of this statement was executed",
 		Hint:    "for anything else connect with options='-c fence.<resource>=<token>'",
@@ -41,7 +41,7 @@ func ReadOnly(why string) *fence.Refusal {
 // NoLongerReadOnly ends a session without a token whose next transaction could write.
 func NoLongerReadOnly(setting, value string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNoToken,
+		Reason:  fence.ErrNoToken,
 		Message: "no token: this session may only read, and it has changed a setting that ensures that",
 		Detail: fmt.Sprintf("%s is %q now; what the session did before was in read-only transactions",
 			setting, value),
@@ -52,7 +52,7 @@ func NoLongerReadOnly(setting, value string) *fence.Refusal {
 // NoReadOnly refuses a session without a token that cannot be kept from writing.
 func NoReadOnly(why string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNoToken,
+		Reason:  fence.ErrNoToken,
 		Message: "no token: this session cannot be kept from writing",
 		Detail:  why,
 		Hint:    "connect with options='-c fence.<resource>=<token>'",
@@ -62,7 +62,7 @@ func NoReadOnly(why string) *fence.Refusal {
 // UnknownResource refuses a resource that this guard does not serve.
 func UnknownResource(c fence.Claim, served []fence.Resource) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonMalformed, Claim: c,
+		Reason: fence.ErrMalformed, Claim: c,
 		Message: fmt.Sprintf("unknown resource %q", c.Resource),
 		Detail:  fmt.Sprintf("this guard serves %v (GUARD_RESOURCES)", served),
 		Hint:    "use one of these, or let the guard's operator add yours",
@@ -72,7 +72,7 @@ func UnknownResource(c fence.Claim, served []fence.Resource) *fence.Refusal {
 // Superuser refuses a role whose sessions the guard could not end.
 func Superuser(role string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonUnrevoked,
+		Reason:  fence.ErrUnrevoked,
 		Message: fmt.Sprintf("role %q is a superuser, whose sessions the guard could not end", role),
 		Detail:  "only a superuser ends a superuser's session, and the guard's role is none",
 		Hint:    "let leaders log in as an ordinary role",

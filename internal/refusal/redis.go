@@ -18,7 +18,7 @@ func Line(r *fence.Refusal) string {
 // NotAllowed refuses a command that the guard lets nobody run.
 func NotAllowed(command, why string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNotAllowed,
+		Reason:  fence.ErrNotAllowed,
 		Message: fmt.Sprintf("%s is not allowed through the guard", command),
 		Detail:  why,
 		Hint: "it was not executed; an operator can run it at Redis itself, " +
@@ -29,7 +29,7 @@ func NotAllowed(command, why string) *fence.Refusal {
 // NeedsToken refuses a command of a session that has claimed nothing.
 func NeedsToken(command string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNoToken,
+		Reason:  fence.ErrNoToken,
 		Message: fmt.Sprintf("%s needs a token", command),
 		Detail: "this session has not claimed any; it may log in and read, " +
 			"and what the guard does not know counts as a write",
@@ -40,7 +40,7 @@ func NeedsToken(command string) *fence.Refusal {
 // LongWithoutToken refuses a read of a session that has claimed nothing.
 func LongWithoutToken(command, why string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNoToken,
+		Reason:  fence.ErrNoToken,
 		Message: fmt.Sprintf("%s needs a token", command),
 		Detail:  why,
 		Hint: "it was not executed; split it, use a connection of its own, " +
@@ -51,7 +51,7 @@ func LongWithoutToken(command, why string) *fence.Refusal {
 // OtherUser refuses what only another user may do than the one that the client's certificate names.
 func OtherUser(only, why string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ReasonNotAllowed,
+		Reason:  fence.ErrNotAllowed,
 		Message: fmt.Sprintf("the client's certificate allows only user %q", only),
 		Detail:  why,
 		Hint: "log in as that user first (AUTH, or HELLO with AUTH), " +
@@ -62,7 +62,7 @@ func OtherUser(only, why string) *fence.Refusal {
 // BadClaim refuses a claim that is malformed, or that differs from the session's own.
 func BadClaim(message, detail string, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonMalformed, Message: message, Detail: detail, Cause: cause,
+		Reason: fence.ErrMalformed, Message: message, Detail: detail, Cause: cause,
 		Hint: "claim with FENCE <resource> <token> [<resource> <token> …]; " +
 			"a resource is a-z, 0-9 and _, a token 1 to 9223372036854775807",
 	}
@@ -70,7 +70,7 @@ func BadClaim(message, detail string, cause error) *fence.Refusal {
 
 // TooManyRefused ends a session that does not read the answers to its refused commands.
 var TooManyRefused = &fence.Refusal{
-	Reason:  fence.ReasonNotAllowed,
+	Reason:  fence.ErrNotAllowed,
 	Message: "this session has too many refused commands",
 	Detail:  "none of their answers has been sent yet, because replies are turned off or not read",
 	Hint: "the session is ended, and no command after them was executed; " +
@@ -95,7 +95,7 @@ func RedisSlow(c fence.Claim, detail string, cause error) *fence.Refusal {
 // RedisEnded refuses a newcomer whose connection Redis has closed during its admission.
 func RedisEnded(c fence.Claim, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
+		Reason: fence.ErrUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
 		Message: fmt.Sprintf("the connection to Redis was closed while this session of %q was admitted", c.Resource),
 		Detail: "somebody ended it, or a guard ended all connections because Redis had lost the list of " +
 			"sessions: " + cause.Error(),
@@ -105,7 +105,7 @@ func RedisEnded(c fence.Claim, cause error) *fence.Refusal {
 
 func redisBusy(c fence.Claim, what, detail string, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ReasonUnrevoked, Claim: c, Cause: cause,
+		Reason: fence.ErrUnrevoked, Claim: c, Cause: cause,
 		Message: fmt.Sprintf("%s, so no session of %q can be admitted", what, c.Resource),
 		Detail:  detail,
 		Hint: "wait, then try again with the same token; " +

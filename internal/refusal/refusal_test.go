@@ -10,10 +10,10 @@ import (
 
 // Reasons travel as codes and come back as themselves.
 func TestEveryReasonHasItsCodes(t *testing.T) {
-	for r := fence.ReasonStale; r.String() != ""; r++ {
+	for r := range Reasons {
 		word := Word(r)
-		if r == fence.ReasonNoCoordinator { // clients cannot tell it from ReasonNotLeader
-			if OfWord(word) != fence.ReasonNotLeader || OfSQLState(SQLState(r)) != fence.ReasonNotLeader {
+		if r == fence.ErrNoCoordinator { // clients cannot tell it from ErrNotLeader
+			if OfWord(word) != fence.ErrNotLeader || OfSQLState(SQLState(r)) != fence.ErrNotLeader {
 				t.Errorf("%s: %q, %q", r, word, SQLState(r))
 			}
 			continue
@@ -22,16 +22,16 @@ func TestEveryReasonHasItsCodes(t *testing.T) {
 			t.Errorf("%s: word %q is that of %s", r, word, OfWord(word))
 		}
 		state := SQLState(r)
-		if back := OfSQLState(state); back != r && (r != fence.ReasonNotAllowed || back != fence.ReasonMalformed) {
+		if back := OfSQLState(state); back != r && (r != fence.ErrNotAllowed || back != fence.ErrMalformed) {
 			t.Errorf("%s: SQLSTATE %q is that of %s", r, state, back)
 		}
 	}
 	for _, code := range []string{"", "RF000", CheckpointConflict, "42501"} {
-		if r := OfSQLState(code); r != 0 {
+		if r := OfSQLState(code); r != "" {
 			t.Errorf("%q is taken for %s", code, r)
 		}
 	}
-	if OfWord("ERR") != 0 || OfWord("") != 0 {
+	if OfWord("ERR") != "" || OfWord("") != "" {
 		t.Error("a word of Redis itself is taken for a refusal")
 	}
 }
@@ -65,7 +65,7 @@ func TestAClaimComesOutOfEachCarrierAsItWentIn(t *testing.T) {
 }
 
 func TestARefusalIsOneLineInRedis(t *testing.T) {
-	for reason := fence.ReasonStale; reason.String() != ""; reason++ {
+	for reason := range Reasons {
 		r := &fence.Refusal{
 			Reason: reason, Message: "what\r\n-ERR forged", Detail: "why", Hint: "what to do",
 		}

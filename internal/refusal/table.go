@@ -14,16 +14,25 @@ var table = []struct {
 	sqlState string
 	word     string
 }{
-	{fence.ReasonStale, "RF001", "STALETOKEN"},
-	{fence.ReasonNoToken, "RF002", "NOTOKEN"},
-	{fence.ReasonMalformed, "RF003", "BADTOKEN"},
-	{fence.ReasonOtherIssuer, "RF004", "ISSUER"},
-	{fence.ReasonNotInstalled, "RF005", "NOTINSTALLED"},
-	{fence.ReasonUnrevoked, "RF006", "REVOKE"},
-	{fence.ReasonNotLeader, "RF007", "NOTLEADER"},
-	{fence.ReasonNotAllowed, "", "NOTALLOWED"},
-	{fence.ReasonNotAuthorized, "RF010", "NOTAUTHORIZED"},
-	{fence.ReasonNoCoordinator, "RF007", "NOTLEADER"}, // clients try again, as after ReasonNotLeader
+	{fence.ErrStale, "RF001", "STALETOKEN"},
+	{fence.ErrNoToken, "RF002", "NOTOKEN"},
+	{fence.ErrMalformed, "RF003", "BADTOKEN"},
+	{fence.ErrOtherIssuer, "RF004", "ISSUER"},
+	{fence.ErrNotInstalled, "RF005", "NOTINSTALLED"},
+	{fence.ErrUnrevoked, "RF006", "REVOKE"},
+	{fence.ErrNotLeader, "RF007", "NOTLEADER"},
+	{fence.ErrNotAllowed, "", "NOTALLOWED"},
+	{fence.ErrNotAuthorized, "RF010", "NOTAUTHORIZED"},
+	{fence.ErrNoCoordinator, "RF007", "NOTLEADER"}, // clients try again, as after ErrNotLeader
+}
+
+// Reasons yields every reason.
+func Reasons(yield func(fence.Reason) bool) {
+	for _, row := range table {
+		if !yield(row.reason) {
+			return
+		}
+	}
 }
 
 // SQLState is the code of a reason in Postgres: a SQLSTATE of class RF.
@@ -33,17 +42,17 @@ func SQLState(r fence.Reason) string {
 			return row.sqlState
 		}
 	}
-	return SQLState(fence.ReasonMalformed)
+	return SQLState(fence.ErrMalformed)
 }
 
-// OfSQLState is the reason with this code; 0 when it is no code of a refusal.
+// OfSQLState is the reason with this code; empty when it is no code of a refusal.
 func OfSQLState(code string) fence.Reason {
 	for _, row := range table {
 		if code != "" && row.sqlState == code {
 			return row.reason
 		}
 	}
-	return 0
+	return ""
 }
 
 // Word is the code of a reason in Redis: the first word of the error.
@@ -56,12 +65,12 @@ func Word(r fence.Reason) string {
 	return ""
 }
 
-// OfWord is the reason with this word; 0 when it is no word of a refusal.
+// OfWord is the reason with this word; empty when it is no word of a refusal.
 func OfWord(word string) fence.Reason {
 	for _, row := range table {
 		if row.word == word {
 			return row.reason
 		}
 	}
-	return 0
+	return ""
 }

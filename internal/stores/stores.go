@@ -36,11 +36,11 @@ var All = Table{
 }
 
 func openPostgres(url string, c fence.Observer) fence.Raiser {
-	return &postgres.Raiser{URL: url, Coordinator: c}
+	return postgres.NewRaiser(url, c)
 }
 
 func openRedis(url string, c fence.Observer) fence.Raiser {
-	return &redis.Raiser{URL: url, Coordinator: c}
+	return redis.NewRaiser(url, c)
 }
 
 // Schemes returns the known schemes, sorted.

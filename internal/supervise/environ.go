@@ -16,7 +16,7 @@ func Claimed(environ []string, c fence.Claim) []string {
 		{"RINGFENCE_RESOURCE", string(c.Resource)},
 		{"RINGFENCE_TOKEN", c.Token.String()},
 		{"RINGFENCE_HOLDER", c.Holder},
-		{"PGOPTIONS", postgres.Option(settings.Lookup(environ, "PGOPTIONS"), c)},
+		{"PGOPTIONS", postgres.AppendOptions(settings.Lookup(environ, "PGOPTIONS"), c)},
 	})
 }
 

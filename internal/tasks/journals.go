@@ -83,7 +83,7 @@ type unraised struct{}
 // Raise implements fence.Raiser.
 func (unraised) Raise(_ context.Context, c fence.Claim) error {
 	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c,
+		Reason: fence.ErrNotLeader, Claim: c,
 		Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource,
 			c.Token),
 	}

@@ -74,7 +74,7 @@ func openPostgresJournal(
 // no effect.
 func (j *tokenJournal) carry(_ context.Context, cfg *pgx.ConnConfig) error {
 	if c := j.claim.Load(); c != nil {
-		cfg.RuntimeParams["options"] = postgres.Option(cfg.RuntimeParams["options"], *c)
+		cfg.RuntimeParams["options"] = postgres.AppendOptions(cfg.RuntimeParams["options"], *c)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ var redisBackoff = checkpoint.Exponential(20*time.Millisecond, time.Second)
 // transient reports errors that the commands have not caused. If a reply was lost, the commands run
 // again, like any asynchronous step.
 func transient(err error) bool {
-	return errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) ||
+	return errors.Is(err, fence.ErrNotDone) || errors.Is(err, fence.ErrUnknown) ||
 		errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrUnrevoked)
 }
 
@@ -124,7 +124,11 @@ func (s redisStep) once(ctx context.Context, c fence.Claim) error {
 	if err != nil {
 		return err
 	}
-	replies, err := redis.Run(ctx, db, c, s.commands...)
+	var tx redis.Tx
+	for _, command := range s.commands {
+		tx.Do(command...)
+	}
+	replies, err := tx.Exec(ctx, db, c)
 	if err != nil {
 		return err
 	}

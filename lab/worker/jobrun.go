@@ -90,7 +90,7 @@ func (j *jobRun) open(open context.Context) error {
 	cfg.MaxConns = 1
 	if j.b.w.c.Route == lab.Guarded {
 		params := cfg.ConnConfig.RuntimeParams
-		params["options"] = pgstore.Option(params["options"], j.Term.Claim())
+		params["options"] = pgstore.AppendOptions(params["options"], j.Term.Claim())
 	}
 	j.pool, err = pgxpool.NewWithConfig(context.Background(), cfg)
 	return err

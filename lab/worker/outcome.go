@@ -45,7 +45,7 @@ func unsent(err error, code func(fence.Reason) string) result {
 	switch {
 	case !errors.As(err, &r):
 		return result{outcome: history.Failed, err: err}
-	case r.Reason == fence.ReasonStale:
+	case r.Reason == fence.ErrStale:
 		return result{outcome: history.Stale, err: err, code: code(r.Reason)}
 	}
 	return result{outcome: history.Refused, err: err, code: code(r.Reason)}
@@ -90,7 +90,7 @@ func ran(err error, c fence.Claim) result {
 	switch {
 	case err == nil:
 		return acknowledged
-	case refused && r.Reason != fence.ReasonStale:
+	case refused && r.Reason != fence.ErrStale:
 		return result{outcome: history.Refused, err: err, code: refusal.Word(r.Reason)}
 	case refused:
 		return result{outcome: history.Unknown, err: err, code: refusal.Word(r.Reason)}
@@ -120,9 +120,9 @@ func underClaim(err error) result {
 	switch {
 	case err == nil:
 		return acknowledged
-	case errors.Is(err, redisstore.ErrUnknown):
+	case errors.Is(err, fence.ErrUnknown):
 		return result{outcome: history.Unknown, err: err}
-	case errors.Is(err, redisstore.ErrNotRun), errors.As(err, &r):
+	case errors.Is(err, fence.ErrNotDone), errors.As(err, &r):
 		return unsent(err, refusal.Word)
 	}
 	// An error in the script itself: what it wrote before stays.
@@ -135,10 +135,10 @@ func published(err error) result {
 	switch {
 	case err == nil:
 		return acknowledged
-	case errors.Is(err, checkpoint.ErrUnknown):
+	case errors.Is(err, fence.ErrUnknown):
 		return result{outcome: history.Unknown, err: err}
 	case errors.As(err, &r), errors.Is(err, checkpoint.ErrConflict),
-		errors.Is(err, checkpoint.ErrTransient), errors.Is(err, checkpoint.ErrUncommitted):
+		errors.Is(err, fence.ErrNotDone), errors.Is(err, checkpoint.ErrUncommitted):
 		return unsent(err, refusal.SQLState)
 	}
 	return result{outcome: history.Unknown, err: err}
@@ -158,8 +158,8 @@ func raised(err error, code func(fence.Reason) string) result {
 		return result{outcome: history.Unknown, err: err}
 	}
 	switch r.Reason {
-	case fence.ReasonOtherIssuer, fence.ReasonNotInstalled, fence.ReasonNoToken,
-		fence.ReasonMalformed:
+	case fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrNoToken,
+		fence.ErrMalformed:
 		return unsent(err, code)
 	}
 	return result{outcome: history.Unknown, err: err, code: code(r.Reason)}

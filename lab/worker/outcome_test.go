@@ -44,7 +44,7 @@ func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 		return unsent(redisstore.Refused(err, claim), refusal.Word)
 	}
 	oom := answer("OOM command not allowed script: 1, on @user_script:1.")
-	lostAnswer := fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusalFor(fence.ReasonStale))
+	lostAnswer := fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusalFor(fence.ErrStale))
 	const (
 		ok, stale       = history.OK, history.Stale
 		refused, failed = history.Refused, history.Failed
@@ -77,15 +77,15 @@ func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 		"script, connection broken":   {ran(io.EOF, claim), unknown, ""},
 		"script, loading":             {ran(answer("LOADING Redis is loading"), claim), failed, ""},
 		"script, error in the middle": {ran(oom, claim), unknown, ""},
-		"claim, stale":                {underClaim(refusalFor(fence.ReasonStale)), stale, "STALETOKEN"},
-		"claim, not raised":           {underClaim(refusalFor(fence.ReasonNotLeader)), refused, "NOTLEADER"},
+		"claim, stale":                {underClaim(refusalFor(fence.ErrStale)), stale, "STALETOKEN"},
+		"claim, not raised":           {underClaim(refusalFor(fence.ErrNotLeader)), refused, "NOTLEADER"},
 		"claim, answer lost":          {underClaim(lostAnswer), unknown, ""},
 		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), failed, ""},
 		"claim, the script's own":     {underClaim(answer("ERR wrong type")), unknown, ""},
 		"raise":                       {raised(nil, refusal.SQLState), ok, ""},
-		"raise, stale":                {raised(refusalFor(fence.ReasonStale), refusal.SQLState), unknown, "RF001"},
-		"raise, not revoked":          {raised(refusalFor(fence.ReasonUnrevoked), refusal.SQLState), unknown, "RF006"},
-		"raise, other issuer":         {raised(refusalFor(fence.ReasonOtherIssuer), refusal.SQLState), refused, "RF004"},
+		"raise, stale":                {raised(refusalFor(fence.ErrStale), refusal.SQLState), unknown, "RF001"},
+		"raise, not revoked":          {raised(refusalFor(fence.ErrUnrevoked), refusal.SQLState), unknown, "RF006"},
+		"raise, other issuer":         {raised(refusalFor(fence.ErrOtherIssuer), refusal.SQLState), refused, "RF004"},
 		"raise, out of reach":         {raised(errUnreachable, refusal.SQLState), failed, ""},
 		"raise, connection broken":    {raised(io.EOF, refusal.SQLState), unknown, ""},
 	} {

@@ -31,7 +31,7 @@ func (w *worker) postgres(claim fence.Claim, term *fence.Term) (*ledgerPG, error
 		if err != nil {
 			return nil, err
 		}
-		pool, err := pgstore.Pool(context.Background(), term, cfg)
+		pool, err := pgstore.NewPool(context.Background(), term, cfg)
 		return w.ledgerPG(pool, claim, func() {}), err
 	}
 	return w.postgresUnder(w.carried(claim))
@@ -47,7 +47,7 @@ func (w *worker) postgresUnder(c fence.Claim) (*ledgerPG, error) {
 	}
 	if w.c.Route == lab.Guarded {
 		params := cfg.ConnConfig.RuntimeParams
-		params["options"] = pgstore.Option(params["options"], c)
+		params["options"] = pgstore.AppendOptions(params["options"], c)
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {

@@ -94,7 +94,7 @@ func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 	return []fence.Raiser{
 		w.raiserPG(coordinator),
 		&recordedRaiser{
-			&redisstore.Raiser{URL: w.c.Redis, Coordinator: coordinator}, w, "redis", address,
+			redisstore.NewRaiser(w.c.Redis, coordinator), w, "redis", address,
 			refusal.Word,
 		},
 	}
@@ -111,7 +111,7 @@ func (w *worker) raiserPG(coordinator fence.Observer) fence.Raiser {
 		return network, address, nil
 	}
 	return &recordedRaiser{
-		&pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address,
+		pgstore.NewRaiser(url, coordinator), w, "postgres", address,
 		refusal.SQLState,
 	}
 }

@@ -2,7 +2,7 @@
 //
 // Through a guard, every connection of a pool carries the token of one term:
 //
-//	pool, err := postgres.Pool(ctx, term, config) // a pgxpool.Config with the guard's address
+//	pool, err := postgres.NewPool(ctx, term, config) // a pgxpool.Config with the guard's address
 //
 // Without a guard, every transaction carries it:
 //

@@ -57,7 +57,7 @@ func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
 
 // raise does what fence.Lead does with its Stores before work starts.
 func raise(ctx context.Context, url string, c fence.Claim) {
-	r := postgres.NewRaiser(url)
+	r := postgres.NewRaiser(url, nil)
 	defer r.Close()
 	if err := r.Raise(ctx, c); err != nil {
 		log.Fatal(err)

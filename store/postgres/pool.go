@@ -14,7 +14,7 @@ import (
 	marks "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// Pool opens a pool for one term, through a guard. Every connection carries the term's token, and
+// NewPool opens a pool for one term, through a guard. Every connection carries the term's token, and
 // is closed when the term is lost; from then on the pool opens none, and its errors give the cause.
 // When the guard answers that the token is stale, the term is superseded. At a database without a
 // guard the token has no effect; use Begin there.
@@ -23,7 +23,7 @@ import (
 // take 15 s when the guard does not answer, because pgx waits that long to cancel what was running.
 // A program that gives up its term for that reason resigns first (Term.Resign), so that the next
 // leader need not wait. The fence makes that safe.
-func Pool(ctx context.Context, term *fence.Term, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
+func NewPool(ctx context.Context, term *fence.Term, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
 	cfg = cfg.Copy()
 	p := termPool{term: term, config: *cfg, onError: cfg.ConnConfig.OnPgError}
 	//lint:ignore SA1019 the pool would call it itself if there were no PrepareConn
@@ -34,7 +34,7 @@ func Pool(ctx context.Context, term *fence.Term, cfg *pgxpool.Config) (*pgxpool.
 	cfg.PrepareConn = p.prepare
 	cfg.ConnConfig.OnPgError = p.onPgError
 	options := cfg.ConnConfig.RuntimeParams["options"]
-	cfg.ConnConfig.RuntimeParams["options"] = Option(options, term.Claim())
+	cfg.ConnConfig.RuntimeParams["options"] = AppendOptions(options, term.Claim())
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
@@ -119,9 +119,8 @@ func (p termPool) onPgError(c *pgconn.PgConn, e *pgconn.PgError) bool {
 // refused ends the term if its own token is stale. An error that names no resource, such as one of
 // an older guard, ends only the connection.
 func (p termPool) refused(err error) {
-	var r *fence.Refusal
 	own := p.term.Claim()
-	if errors.As(err, &r) && r.Reason == fence.ReasonStale &&
+	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Reason == fence.ErrStale &&
 		r.Claim.Resource == own.Resource && r.Claim.Token == own.Token {
 		r.Claim = own
 		p.term.Supersede(r)

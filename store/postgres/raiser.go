@@ -12,26 +12,26 @@ import (
 // Where there is no guard, it keeps its connection for further raises, so use one Raiser for all terms and
 // jobs, and Close it. Raise may be called from any goroutine; calls share the connection.
 type Raiser struct {
-	URL string
-	// Coordinator confirms the claim before Raise raises a mark without a guard. Set it to the one
-	// at which the term was won. When it is nil, the claim is believed, unless the mark may have
-	// been lost.
-	Coordinator fence.Observer
-
-	kept marks.Kept
+	url         string
+	coordinator fence.Observer
+	kept        marks.Kept
 }
 
-// NewRaiser returns a Raiser for the guard or database at url.
-func NewRaiser(url string) *Raiser { return &Raiser{URL: url} }
+// NewRaiser returns a Raiser for the guard or database at url. The coordinator confirms the claim before Raise
+// raises a mark without a guard: give the one at which the term was won. When it is nil, the claim is
+// believed, unless the mark may have been lost.
+func NewRaiser(url string, coordinator fence.Observer) *Raiser {
+	return &Raiser{url: url, coordinator: coordinator}
+}
 
 // Raise implements fence.Raiser. It opens a session under the claim. Through a guard nothing more
 // is needed: the guard admits nobody before the mark is raised and older sessions are gone. If the
 // session is not a guard's, the database was reached directly, and Raise does the guard's work
 // itself, which needs the guard's privileges.
 func (r *Raiser) Raise(ctx context.Context, c fence.Claim) error {
-	inner := pgmarks.Raiser{URL: r.URL, Kept: &r.kept}
-	if r.Coordinator != nil {
-		inner.Authority = marks.Elected{Observer: r.Coordinator}
+	inner := pgmarks.Raiser{URL: r.url, Kept: &r.kept}
+	if r.coordinator != nil {
+		inner.Authority = marks.Elected{Observer: r.coordinator}
 	}
 	return inner.Raise(ctx, c)
 }

@@ -47,6 +47,6 @@ func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error { return marks.E
 // operator has to do. It returns other errors unchanged.
 func Explain(err error, c fence.Claim) error { return marks.Explain(err, c) }
 
-// Option adds a claim to the value of the startup parameter "options" (and so of PGOPTIONS). Use it
-// to carry a token to a guard with drivers other than Pool's.
-func Option(options string, c fence.Claim) string { return refusal.StartupOption(options, c) }
+// AppendOptions adds a claim to the value of the startup parameter "options" (and so of PGOPTIONS).
+// Use it to carry a token to a guard without NewPool.
+func AppendOptions(options string, c fence.Claim) string { return refusal.StartupOption(options, c) }

@@ -20,7 +20,7 @@ import (
 // (fence.<resource>.<token>), and the driver does not retry (MaxRetries). A retry after a lost
 // answer could apply a command twice, and within a term the fence does not prevent that. An address
 // where no guard answers is refused (*fence.SetupError), because there a client name fences
-// nothing. Use Run there.
+// nothing. Use a Tx there.
 //
 // Once the term is lost, its connections are closed, none is opened and no command is sent. Errors
 // then match fence.ErrLost. A guard's stale error supersedes the term and matches fence.ErrStale.
@@ -97,7 +97,7 @@ func (b *termBinding) connected(ctx context.Context, conn *driver.Conn) error {
 	if err != nil && marks.NoGuard(err) {
 		err = &fence.SetupError{
 			What:  "no guard answers at this address, so a session there is not fenced",
-			Hint:  "give the guard's address, or run commands under the token with Run",
+			Hint:  "give the guard's address, or run commands under the token in a Tx",
 			Cause: err,
 		}
 	}

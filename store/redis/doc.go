@@ -8,7 +8,9 @@
 //
 // Straight to Redis, commands carry the token themselves, in one script, over any client:
 //
-//	replies, err := redis.Run(ctx, db, term.Claim(), []any{"INCRBY", "balance", -5})
+//	var tx redis.Tx
+//	tx.Do("INCRBY", "balance", -5)
+//	replies, err := tx.Exec(ctx, db, term.Claim())
 //
 // Script does the same for your own Lua.
 //
@@ -22,7 +24,7 @@
 //
 // # Commands under a token
 //
-// Run and Script need no session and no guard. One script checks the mark and runs the commands:
+// A Tx and a Script need no session and no guard. One script checks the mark and runs the commands:
 //
 //	the mark is above the token          ErrStale
 //	it is of another issuer              ErrOtherIssuer

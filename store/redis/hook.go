@@ -52,16 +52,14 @@ func (b *termBinding) ProcessPipelineHook(
 // all others too while the term lasts. The hooks also run for the commands that open a connection,
 // so an error may have been explained already.
 func (b *termBinding) explain(err error) error {
-	var explained *fence.Refusal
-	if err == nil || errors.As(err, &explained) ||
-		errors.Is(err, ErrNotRun) || errors.Is(err, ErrUnknown) {
+	_, explained := errors.AsType[*fence.Refusal](err)
+	if err == nil || explained || errors.Is(err, ErrNotRun) || errors.Is(err, ErrUnknown) {
 		return err
 	}
 	if refused := marks.RefusalIn(err, b.term.Claim()); refused != nil {
 		return b.refused(refused)
 	}
-	var answer driver.Error
-	if errors.As(err, &answer) || b.lostError() == nil {
+	if _, answered := errors.AsType[driver.Error](err); answered || b.lostError() == nil {
 		return err
 	}
 	what := ErrUnknown
@@ -75,7 +73,7 @@ func (b *termBinding) explain(err error) error {
 // of the answer to whatever was under way, which may have been run just before. When it comes while
 // a connection is opened, the driver continues to open it, and finds the term lost.
 func (b *termBinding) refused(r *fence.Refusal) error {
-	if r.Reason != fence.ReasonStale {
+	if r.Reason != fence.ErrStale {
 		return r
 	}
 	b.term.Supersede(r)

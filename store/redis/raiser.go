@@ -13,25 +13,26 @@ import (
 // Where there is no guard, it keeps its connection for further raises, so use one Raiser for all terms and
 // jobs, and Close it. Raise may be called from any goroutine; calls share the connection.
 type Raiser struct {
-	URL string
-	// Coordinator confirms a raise where no guard does. Set the coordinator that the term was won
-	// at. Without it Raise trusts the claim, unless the mark may have been lost.
-	Coordinator fence.Observer
-
-	kept marks.Kept
+	url         string
+	coordinator fence.Observer
+	kept        marks.Kept
 }
 
-// NewRaiser makes a Raiser for the guard or Redis at url.
-func NewRaiser(url string) *Raiser { return &Raiser{URL: url} }
+// NewRaiser returns a Raiser for the guard or Redis at url. The coordinator confirms the claim before Raise
+// raises a mark without a guard: give the one at which the term was won. When it is nil, the claim is
+// believed, unless the mark may have been lost.
+func NewRaiser(url string, coordinator fence.Observer) *Raiser {
+	return &Raiser{url: url, coordinator: coordinator}
+}
 
 // Raise implements fence.Raiser. It opens a session under the claim. A guard then raises the mark
 // and ends older sessions before it admits the session. Redis itself does not know the command:
-// there Raise does the guard's work, which needs the guard's rights. Without a Coordinator, a Redis
+// there Raise does the guard's work, which needs the guard's rights. Without a coordinator, a Redis
 // that has lost its marker counts as not installed.
 func (r *Raiser) Raise(ctx context.Context, c fence.Claim) error {
-	inner := redismarks.Raiser{URL: r.URL, Kept: &r.kept}
-	if r.Coordinator != nil {
-		inner.Authority = marks.Elected{Observer: r.Coordinator}
+	inner := redismarks.Raiser{URL: r.url, Kept: &r.kept}
+	if r.coordinator != nil {
+		inner.Authority = marks.Elected{Observer: r.coordinator}
 	}
 	return inner.Raise(ctx, c)
 }

@@ -72,7 +72,7 @@ func (b *bench) written(t *testing.T) []string {
 }
 
 func put(t *testing.T, db *driver.Client, c fence.Claim, value string) error {
-	_, err := redis.Run(t.Context(), db, c, []any{"RPUSH", "written", value})
+	_, err := new(redis.Tx).Do("RPUSH", "written", value).Exec(t.Context(), db, c)
 	return err
 }
 

@@ -44,7 +44,7 @@ func (g *guarded) pool(term *fence.Term, change func(*pgxpool.Config)) *pgxpool.
 	if change != nil {
 		change(cfg)
 	}
-	p, err := leader.Pool(g.t.Context(), term, cfg)
+	p, err := leader.NewPool(g.t.Context(), term, cfg)
 	if err != nil {
 		g.t.Fatal(err)
 	}

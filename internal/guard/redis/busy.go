@@ -25,9 +25,8 @@ func (c *conn) retryWhileBusy(
 	var busy serverError
 	for {
 		err := call()
-		var answered serverError
-		switch {
-		case errors.As(err, &answered) && isBusy(answered):
+		switch answered, ok := errors.AsType[serverError](err); {
+		case ok && isBusy(answered):
 			busy = answered
 		case busy != nil && timedOut(admission, err):
 			return c.slowRefusal(claims, busy, err)
@@ -49,8 +48,8 @@ func isBusy(answer serverError) bool {
 
 // timedOut reports whether an admission has failed because it ran out of time.
 func timedOut(admission context.Context, err error) bool {
-	var r *fence.Refusal
-	if errors.Is(err, guard.Full) || errors.As(err, &r) && r.Reason != fence.ReasonUnrevoked {
+	r, refused := errors.AsType[*fence.Refusal](err)
+	if errors.Is(err, guard.Full) || refused && r.Reason != fence.ErrUnrevoked {
 		return false
 	}
 	return admission.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)
@@ -59,8 +58,7 @@ func timedOut(admission context.Context, err error) bool {
 // timeoutRefusal refuses an admission that ran out of time. It keeps an error that already gives
 // the reason.
 func (c *conn) timeoutRefusal(claims []marks.Presented, err error) error {
-	var r *fence.Refusal
-	if errors.As(err, &r) && r.Claim.Resource != "" {
+	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Claim.Resource != "" {
 		return err
 	}
 	return c.slowRefusal(claims, err, err)
@@ -70,9 +68,8 @@ func (c *conn) timeoutRefusal(claims []marks.Presented, err error) error {
 // answer in time.
 func (c *conn) slowRefusal(claims []marks.Presented, reason, cause error) error {
 	first := claims[0].Under("")
-	var answered serverError
-	switch {
-	case errors.As(reason, &answered):
+	switch answered, ok := errors.AsType[serverError](reason); {
+	case ok:
 		return refusal.RedisSilent(first, strings.TrimPrefix(answered.Error(), "-"), cause)
 	case c.session != (marks.Session{}): // Redis has answered the commands that only read
 		return refusal.RedisSlow(first, summary(reason), cause)
@@ -82,8 +79,7 @@ func (c *conn) slowRefusal(claims []marks.Presented, reason, cause error) error 
 
 // summary is an error's text without the hint of a refusal: the refusal around it has its own hint.
 func summary(err error) string {
-	var r *fence.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*fence.Refusal](err); ok {
 		return cmp.Or(r.Detail, r.Message)
 	}
 	return err.Error()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
@@ -71,14 +70,12 @@ func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]by
 		return nil, err
 	}
 	until, _ := admission.Deadline()
-	c.upstream.setReplyDeadline(ctx, until)
-	defer c.upstream.setReplyDeadline(ctx, time.Time{})
+	defer c.upstream.answersBy(ctx, until)()
 	reply, err := c.login(admission, cmd)
 	if err == nil {
 		err = c.admit(admission, cmd.claims)
 	}
-	var answered serverError
-	if errors.As(err, &answered) && c.session == (marks.Session{}) {
+	if answered, ok := errors.AsType[serverError](err); ok && c.session == (marks.Session{}) {
 		_ = c.restoreName()
 		return answered, nil // not logged in, or without the right to run the guard's commands
 	}
@@ -144,8 +141,7 @@ func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
 	// may have ended all sessions.
 	defer marks.StepIdentify.Begin(ctx)()
 	err := c.retryWhileBusy(ctx, claims, c.restoreName)
-	var r *fence.Refusal
-	if err == nil || errors.As(err, &r) || ctx.Err() != nil {
+	if _, refused := errors.AsType[*fence.Refusal](err); err == nil || refused || ctx.Err() != nil {
 		return err
 	}
 	return refusal.RedisEnded(claims[0].Under(""), err)

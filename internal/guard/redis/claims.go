@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -59,16 +60,11 @@ func parsePairs(pairs [][]byte) ([]marks.Presented, error) {
 
 // within reports whether a session was admitted under all these claims.
 func within(claims, admitted []marks.Presented) bool {
-	for _, c := range claims {
-		found := false
-		for _, a := range admitted {
-			found = found || a.Resource == c.Resource && a.Token == c.Token
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(claims, func(c marks.Presented) bool {
+		return !slices.ContainsFunc(admitted, func(a marks.Presented) bool {
+			return a.Resource == c.Resource && a.Token == c.Token
+		})
+	})
 }
 
 // keepsToken refuses a claim that differs from the session's own.

@@ -115,7 +115,7 @@ func TestAClientEvictedWithinAReplyIsToldNothing(t *testing.T) {
 	}
 	e.Now()
 	rest, err := io.ReadAll(r.r)
-	if err != nil && !isClosed(err) {
+	if err != nil && !disconnected(err) {
 		t.Fatal(err)
 	}
 	if strings.Trim(string(rest), "x") != "" {

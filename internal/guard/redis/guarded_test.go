@@ -149,7 +149,7 @@ func (r *raw) reply() string {
 	var f frames
 	for at := 0; ; {
 		c, err := r.r.ReadByte()
-		if err != nil && isClosed(err) && len(b) == 0 {
+		if err != nil && disconnected(err) && len(b) == 0 {
 			return ""
 		}
 		if err != nil {
@@ -187,7 +187,7 @@ func (r *raw) expect(wants ...string) {
 func (r *raw) ended() {
 	r.t.Helper()
 	rest, err := io.ReadAll(r.r)
-	if len(bytes.TrimSpace(rest)) > 0 || err != nil && !isClosed(err) {
+	if len(bytes.TrimSpace(rest)) > 0 || err != nil && !disconnected(err) {
 		r.t.Fatalf("not ended: %q, %v", rest, err)
 	}
 }

@@ -22,12 +22,10 @@ type conn struct {
 	p        *Protocol
 	client   *guard.Client
 	commands *commandReader
-	upstream *upstream     // nil until the client has sent its first command
-	gotReply bool          // the server has answered without an error: LoginTimeout no longer applies
-	name     string        // the connection name that the client has chosen
-	library  string        // the name of its driver, if it has named it
-	loginAs  string        // the user that it has logged in as
-	only     guard.OneUser // whom its certificate lets it be
+	upstream *upstream // nil until the client has sent its first command
+	gotReply bool      // the server has answered without an error: LoginTimeout no longer applies
+	said
+	only guard.OneUser // whom its certificate lets it be
 
 	mu            sync.Mutex // guards deadlineFixed and the client's deadlines
 	deadlineFixed bool       // the last read deadline is set
@@ -128,21 +126,14 @@ func (w replyWriter) Write(b []byte) (int, error) {
 
 // readFailed sends the client the reason why the guard reads no more from it.
 func (c *conn) readFailed(ctx context.Context, err error) error {
-	var timeout net.Error
-	switch {
+	switch timeout, ok := errors.AsType[net.Error](err); {
 	case errors.Is(err, errProtocol):
 		return c.closeWith(err)
-	case !errors.As(err, &timeout) || !timeout.Timeout():
+	case !ok || !timeout.Timeout() || ctx.Err() != nil:
 		return err
-	case ctx.Err() != nil:
-		return err
-	}
-	select {
-	case <-c.client.Draining.Done():
+	case c.client.Draining.Err() != nil:
 		return c.closeWith(errDraining)
-	default:
-	}
-	if c.gotReply {
+	case c.gotReply:
 		_ = c.closeWith(fmt.Errorf("no command for %s, and this session has no token",
 			c.p.o.IdleTimeout))
 		return guard.Idle
@@ -216,8 +207,7 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) (*session, 
 // forward sends a command that claims nothing and passes on the server's reply. At least a part of
 // the reply must arrive within the login timeout.
 func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
-	c.upstream.setReplyDeadline(ctx, time.Now().Add(c.p.o.LoginTimeout))
-	defer c.upstream.setReplyDeadline(ctx, time.Time{})
+	defer c.upstream.answersBy(ctx, time.Now().Add(c.p.o.LoginTimeout))()
 	if _, err := c.upstream.Conn.Write(raw); err != nil {
 		return 0, err
 	}

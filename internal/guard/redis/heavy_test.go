@@ -37,7 +37,7 @@ func (g *guarded) heavy(d time.Duration) string {
 // last one with the refusal that names a newer leader.
 func (r *raw) busily(script string) {
 	for {
-		if _, err := r.conn.Write([]byte(script)); err != nil && !isClosed(err) {
+		if _, err := r.conn.Write([]byte(script)); err != nil && !disconnected(err) {
 			r.t.Error(err)
 		}
 		switch reply := r.reply(); {

@@ -1,6 +1,10 @@
 package redis
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
 
 // inlineMost is the longest inline command. So an inline command always fits into the relay's
 // buffer. Redis takes up to 64 KiB.
@@ -73,45 +77,26 @@ func inlineQuoted(word, line []byte, quote byte) (_ []byte, n int, ok bool) {
 				c = '\''
 			}
 			word = append(word, c)
-		case line[i+1] == 'x' && i+3 < len(line) && isHex(line[i+2]) && isHex(line[i+3]):
-			word = append(word, unhex(line[i+2])<<4|unhex(line[i+3]))
-			i += 3
 		default:
-			i++
-			word = append(word, unescape(line[i]))
+			escaped, n := unescape(line[i+1:])
+			word = append(word, escaped)
+			i += n
 		}
 	}
 	return word, len(line), false
 }
 
-func unescape(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'b':
-		return '\b'
-	case 'a':
-		return '\a'
+// unescape reads what follows a backslash. n is its length.
+func unescape(b []byte) (c byte, n int) {
+	if b[0] == 'x' && len(b) > 2 {
+		if c, err := strconv.ParseUint(string(b[1:3]), 16, 8); err == nil {
+			return byte(c), 3
+		}
 	}
-	return c
+	if i := strings.IndexByte("nrtba", b[0]); i >= 0 {
+		return "\n\r\t\b\a"[i], 1
+	}
+	return b[0], 1
 }
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
-
-func isHex(c byte) bool { return unhex(c) < 16 }
-
-func unhex(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 16
-}

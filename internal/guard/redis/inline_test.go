@@ -18,7 +18,7 @@ func (r *raw) until(text string) string {
 	var b strings.Builder
 	for !strings.HasSuffix(b.String(), text) {
 		c, err := r.r.ReadByte()
-		if isClosed(err) {
+		if err != nil && disconnected(err) {
 			return b.String() + "(end)"
 		}
 		if err != nil {

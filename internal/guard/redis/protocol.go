@@ -65,12 +65,8 @@ var _ guard.Protocol = (*Protocol)(nil)
 
 // New makes a Protocol.
 func New(o Options) *Protocol {
-	if o.LoginTimeout == 0 {
-		o.LoginTimeout = 30 * time.Second
-	}
-	if o.IdleTimeout == 0 {
-		o.IdleTimeout = 5 * time.Minute
-	}
+	o.LoginTimeout = cmp.Or(o.LoginTimeout, 30*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 5*time.Minute)
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
@@ -194,7 +190,7 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 	s.stopWatching()
 	s.client.Seat.Leave()
 	s.midReply = !s.down.atBoundary()
-	var refused *fence.Refusal
+	_, refused := errors.AsType[*fence.Refusal](end.Err)
 	switch {
 	case errors.Is(end.Err, errDrained):
 		return s.sendAndClose(bytes.NewBufferString(s.down.lastWord))
@@ -208,7 +204,7 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 		return guard.Unused
 	case ctx.Err() != nil, !s.down.atBoundary():
 		return end.Err
-	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refused):
+	case errors.Is(end.Err, errProtocol), refused:
 		return errors.Join(s.closeWith(end.Err), end.Err)
 	case end.Side == relay.ServerSide && !s.up.quit:
 		return s.explainEnd(ctx)
@@ -255,14 +251,9 @@ func (c *conn) close(ctx context.Context) {
 	}
 }
 
-// disconnected reports whether one side just closed its connection.
+// disconnected reports whether one side just closed or reset its connection.
 func disconnected(err error) bool {
-	return err == nil || errors.Is(err, errServerClosed) || isClosed(err)
-}
-
-// isClosed reports whether a connection was closed or reset.
-func isClosed(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) ||
+	return err == nil || errors.Is(err, errServerClosed) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -115,8 +115,7 @@ func (c *conn) follow(rule *rule, failed bool) {
 // EXEC fails as after any refused command: it gets a command that it does not know.
 func (c *conn) refuseOne(ctx context.Context, r *fence.Refusal) error {
 	if c.multi {
-		c.upstream.setReplyDeadline(ctx, time.Now().Add(c.p.o.LoginTimeout))
-		defer c.upstream.setReplyDeadline(ctx, time.Time{})
+		defer c.upstream.answersBy(ctx, time.Now().Add(c.p.o.LoginTimeout))()
 		if _, err := c.upstream.Conn.Write(command("RINGFENCE-" + rand.Text())); err != nil {
 			return err
 		}
@@ -137,8 +136,7 @@ func (c *conn) subscribe(ctx context.Context, raw []byte) (*session, error) {
 		return nil, err
 	}
 	if err := c.loggedIn(ctx); err != nil {
-		var answered serverError
-		if errors.As(err, &answered) {
+		if answered, ok := errors.AsType[serverError](err); ok {
 			_, err = c.send(answered)
 		}
 		return nil, err
@@ -152,11 +150,9 @@ func (c *conn) subscribe(ctx context.Context, raw []byte) (*session, error) {
 
 // loggedIn asks the server whether the session has logged in.
 func (c *conn) loggedIn(ctx context.Context) error {
-	c.upstream.setReplyDeadline(ctx, time.Now().Add(c.p.o.LoginTimeout))
-	defer c.upstream.setReplyDeadline(ctx, time.Time{})
+	defer c.upstream.answersBy(ctx, time.Now().Add(c.p.o.LoginTimeout))()
 	_, err := c.upstream.do(replyWriter{c}, []string{"PING"})
-	var answered serverError
-	if errors.As(err, &answered) && !bytes.HasPrefix(answered, []byte("-NOAUTH")) {
+	if answered, ok := errors.AsType[serverError](err); ok && !bytes.HasPrefix(answered, []byte("-NOAUTH")) {
 		return nil // a user without the right to PING
 	}
 	return err

@@ -15,12 +15,10 @@ func line(r *fence.Refusal) []byte { return []byte("-" + refusal.Line(r) + "\r\n
 // lineOf encodes any error for the wire: a refusal with its code, a protocol error as Redis does,
 // all others as errors of the guard.
 func lineOf(err error) []byte {
-	var r *fence.Refusal
-	var p protocolError
-	switch {
-	case errors.As(err, &r):
+	if r, ok := errors.AsType[*fence.Refusal](err); ok {
 		return line(r)
-	case errors.As(err, &p):
+	}
+	if p, ok := errors.AsType[protocolError](err); ok {
 		return []byte("-ERR " + p.Error() + "\r\n")
 	}
 	return errorLine("guard: " + err.Error())

@@ -165,25 +165,16 @@ func forbidden(r *rule, args [][]byte) *fence.Refusal {
 	case len(args) < 2:
 		return nil
 	}
-	if sub := upper(nil, args[1]); r.deny[string(sub)] || r.allow != nil && !r.allow[string(sub)] {
-		return refusal.NotAllowed(commandName(args), r.reason)
-	}
-	if len(args) > 2 && equalFold(args[0], "ACL") &&
-		equalFold(args[1], "LOG") && equalFold(args[2], "RESET") {
+	sub := string(upper(nil, args[1]))
+	resetsLog := len(args) > 2 && equalFold(args[0], "ACL") && sub == "LOG" && equalFold(args[2], "RESET")
+	if r.deny[sub] || r.allow != nil && !r.allow[sub] || resetsLog {
 		return refusal.NotAllowed(commandName(args), r.reason)
 	}
 	return nil
 }
 
 // namesGuardKey reports whether an argument is the name of one of our keys.
-func namesGuardKey(args [][]byte) bool {
-	for _, arg := range args[1:] {
-		if isGuardKey(arg) {
-			return true
-		}
-	}
-	return false
-}
+func namesGuardKey(args [][]byte) bool { return slices.ContainsFunc(args[1:], isGuardKey) }
 
 // keyPrefix begins the names of our keys.
 const keyPrefix = "ringfence"
@@ -196,14 +187,9 @@ func isGuardKey(arg []byte) bool {
 
 // needsToken refuses a command that needs a token. It returns nil for the others.
 func needsToken(r *rule, args [][]byte) *fence.Refusal {
-	if r == nil || !r.read {
-		return refusal.NeedsToken(commandName(args))
-	}
-	if r.beforeToken != nil && (len(args) < 2 || !r.beforeToken[string(upper(nil, args[1]))]) {
-		return refusal.NeedsToken(commandName(args))
-	}
 	switch {
-	case !endsByItself(args):
+	case r == nil, !r.read, !endsByItself(args),
+		r.beforeToken != nil && (len(args) < 2 || !r.beforeToken[string(upper(nil, args[1]))]):
 		return refusal.NeedsToken(commandName(args))
 	case growsFaster(args):
 		return refusal.LongWithoutToken(commandName(args), takesLong)

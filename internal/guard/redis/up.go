@@ -49,7 +49,7 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	default:
 	}
 	if u.draining && u.atBoundary() && !u.stopped {
-		return len(b), u.sentinel(w)
+		return len(b), u.last(w, errDraining)
 	}
 	from, at := 0, 0 // b[from:at] may pass and has not been written yet
 	flush := func() error {
@@ -63,7 +63,7 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 		if err != nil {
 			flushed := flush()
 			if flushed == nil && !within && !u.silent && errors.Is(err, errProtocol) {
-				return len(b), u.malformed(w, err)
+				return len(b), u.last(w, err)
 			}
 			return at, err
 		}
@@ -81,7 +81,7 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 			if err := flush(); err != nil {
 				return at, err
 			}
-			return len(b), u.sentinel(w)
+			return len(b), u.last(w, errDraining)
 		}
 		if step.n == 0 {
 			break
@@ -206,18 +206,11 @@ func (u *up) answerClaim(args [][]byte) (answer []byte) {
 // atBoundary reports whether no command and no transaction is under way.
 func (u *up) atBoundary() bool { return u.large == nil && !u.multi }
 
-// sentinel sends a command whose reply shows that everything before it was answered.
-func (u *up) sentinel(w io.Writer) error {
+// last sends a command whose reply shows that everything before it was answered, and takes no more. The
+// client gets why in its place. One of the answers before it may be long in coming, as that of BLPOP.
+func (u *up) last(w io.Writer, why error) error {
 	u.stopped = true
-	_, err := w.Write(u.injected.sentinel(errDraining))
-	return err
-}
-
-// malformed answers a malformed command behind all answers that the server still owes, as the server
-// would. One of them may be long in coming, as that of BLPOP.
-func (u *up) malformed(w io.Writer, malformed error) error {
-	u.stopped = true
-	_, err := w.Write(u.injected.sentinel(malformed))
+	_, err := w.Write(u.injected.sentinel(why))
 	return err
 }
 

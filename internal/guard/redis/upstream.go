@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,12 +29,16 @@ func (u *upstream) rest() []byte {
 	return rest
 }
 
-// setReplyDeadline sets the time by which the server must have answered. The zero time means none.
-func (u *upstream) setReplyDeadline(ctx context.Context, at time.Time) {
-	_ = u.SetDeadline(at)
-	if ctx.Err() != nil {
-		_ = u.SetDeadline(relay.Past) // the line above may have replaced the one that ctx set
+// answersBy sets the time by which the server must have answered, until done is called.
+func (u *upstream) answersBy(ctx context.Context, at time.Time) (done func()) {
+	set := func(at time.Time) {
+		_ = u.SetDeadline(at)
+		if ctx.Err() != nil {
+			_ = u.SetDeadline(relay.Past) // the line above may have replaced the one that ctx set
+		}
 	}
+	set(at)
+	return func() { set(time.Time{}) }
 }
 
 // copyReply copies exactly one reply to w as it arrives, and what the server pushes meanwhile to
@@ -100,13 +105,10 @@ func (u *upstream) do(pushed io.Writer, commands ...[]string) (values []string, 
 	var first error
 	for _, words := range commands {
 		value, err := u.readValue(pushed, words)
-		var answered serverError
-		if err != nil && !errors.As(err, &answered) {
+		if _, answered := errors.AsType[serverError](err); err != nil && !answered {
 			return nil, err
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 		values = append(values, value)
 	}
 	return values, first

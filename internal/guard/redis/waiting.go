@@ -1,7 +1,9 @@
 package redis
 
 import (
+	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -37,13 +39,10 @@ func (a *admissions) begin() (end func()) {
 
 // before returns the admissions that are under way. A reader waits for these and for no later ones, so
 // leaders that connect all the time do not keep it waiting for ever.
-func (a *admissions) before() (all []chan struct{}) {
+func (a *admissions) before() []chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for ended := range a.all {
-		all = append(all, ended)
-	}
-	return all
+	return slices.Collect(maps.Keys(a.all))
 }
 
 // giveWay waits, before a command of a client without a token, until the admissions that are under way
@@ -115,16 +114,9 @@ func growsFaster(args [][]byte) bool {
 	case combining[name]:
 		return len(args) > argumentsOfReader
 	case matching[name]:
-		return slices.ContainsFunc(args, func(arg []byte) bool { return stars(arg) > starsOfReader })
+		return slices.ContainsFunc(args, func(arg []byte) bool {
+			return bytes.Count(arg, []byte("*")) > starsOfReader
+		})
 	}
 	return false
-}
-
-func stars(pattern []byte) (n int) {
-	for _, c := range pattern {
-		if c == '*' {
-			n++
-		}
-	}
-	return n
 }

@@ -40,7 +40,7 @@ func TestBeginWorksOnEveryKindOfConnectionAndARefusalKeepsItUsable(t *testing.T)
 		for range 5 { // more often than the pool has connections
 			var r *fence.Refusal
 			err := try(t, db, old, pgx.ReadCommitted)
-			if !errors.As(err, &r) || r.Reason != fence.ReasonStale || r.Claim != old || r.Mark != c.Token {
+			if !errors.As(err, &r) || r.Reason != fence.ErrStale || r.Claim != old || r.Mark != c.Token {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}

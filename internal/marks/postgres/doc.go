@@ -41,15 +41,10 @@
 //
 // # Restarts, failovers, restores
 //
-// A mark records the run of the server that it was raised on: system identifier, timeline, database
-// and start of the server. On another run it counts as unconfirmed, and the next session raises it
-// again. With a coordinator only the current leader's token can do that. A mark also records the
-// transaction that wrote its row. A row that was restored from a dump has another xmin, so it is
-// unconfirmed even on the run that it was raised on.
-//
-// The table of sessions is bound in the same way to the run, and to the creation of the table.
-// Where it may be incomplete, Revoke first records every session of the database that it could end,
-// under the resource *, and ends those with the others.
+// A mark and the table of sessions count only on the run of the server on which they were written, and
+// only as they were written (ARCHITECTURE.md, invariants 6 and 13). Where the table may be incomplete,
+// Revoke first records every session of the database that it could end, under the resource *, and ends
+// those with the others.
 //
 // One case remains: a restored snapshot of the whole machine, memory included, looks like the
 // server that never stopped. With a coordinator a guard admits nobody deposed even then. A deposed

@@ -161,8 +161,8 @@ func newerInstalled(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func installHint(err error, guard string) string {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
 		return ""
 	}
 	switch pg.Code {

@@ -71,12 +71,11 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 // explain turns an error of Postgres about a missing or foreign schema, or about missing
 // privileges, into one that says what to do.
 func explain(err error) error {
-	var pg *pgconn.PgError
-	var r *fence.Refusal
-	switch {
-	case err == nil || errors.As(err, &r):
+	if _, refused := errors.AsType[*fence.Refusal](err); err == nil || refused {
 		return err
-	case !errors.As(err, &pg):
+	}
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	if !answered {
 		return pgcause.Plain(err)
 	}
 	switch pg.Code {

@@ -34,18 +34,9 @@ func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 // session is not a guard's, the database was reached directly, and Raise does the guard's work
 // itself, which needs the guard's privileges.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
-	if done, err := r.Kept.Raise(ctx, r.authority(), c); done {
-		return err
-	}
-	guarded, err := r.present(ctx, c)
-	if err != nil || guarded {
-		return err
-	}
-	s, err := Open(r.URL, Options{Connections: 1, unswept: true})
-	if err != nil {
-		return err
-	}
-	return r.Kept.RaiseAt(ctx, s, r.authority(), c)
+	return r.Kept.Raise(ctx, r.Authority, c, r.present, func() (marks.Reached, error) {
+		return Open(r.URL, Options{Connections: 1, unswept: true})
+	})
 }
 
 // present opens a session under the claim, and reports whether a guard has admitted it.
@@ -69,27 +60,16 @@ func (r Raiser) present(ctx context.Context, c fence.Claim) (guarded bool, err e
 	return guarded, nil
 }
 
-func (r Raiser) authority() marks.Authority {
-	if r.Authority == nil {
-		return marks.Unverified{}
-	}
-	return r.Authority
-}
-
 // Refused turns an error of a guard or of the schema's functions back into the refusal it was, so
 // that errors.Is(err, fence.ErrStale) works. c is the claim that was presented; if the error names
 // another claim, the refusal has that one. Refused returns other errors unchanged.
 func Refused(err error, c fence.Claim) error {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return err
-	}
-	reason := refusal.OfSQLState(pg.Code)
-	if reason == 0 {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || refusal.OfSQLState(pg.Code) == "" {
 		return err
 	}
 	r := &fence.Refusal{
-		Reason: reason, Claim: c, Cause: err,
+		Reason: refusal.OfSQLState(pg.Code), Claim: c, Cause: err,
 		Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint,
 	}
 	refusal.Fields{

@@ -30,7 +30,7 @@ func (l leader) Verify(_ context.Context, claims []marks.Presented) ([]fence.Cla
 	all := marks.Under("zk:a", claims)
 	for _, c := range all {
 		if c.Token != fence.Token(l) {
-			return all, &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c,
+			return all, &fence.Refusal{Reason: fence.ErrNotLeader, Claim: c,
 				Message: "does not lead", Detail: "-", Hint: "-"}
 		}
 	}
@@ -356,7 +356,7 @@ func TestARefusalNamesTheSessionThatDoesNotEnd(t *testing.T) {
 	defer cancel()
 	err := (&marks.Admission{Store: r.s, Authority: leader(7)}).Raise(ctx, claimed(7))
 	var refused *fence.Refusal
-	if !errors.As(err, &refused) || refused.Reason != fence.ReasonUnrevoked {
+	if !errors.As(err, &refused) || refused.Reason != fence.ErrUnrevoked {
 		t.Fatalf("got %v", err)
 	}
 	for _, says := range []string{"role app", "(billing)", "from 127.0.0.1",

@@ -341,26 +341,19 @@ func (s *Store) retry(ctx context.Context, call func() error) error {
 		err = call()
 	}
 	err = explain(err)
-	var r *fence.Refusal
-	if errors.As(err, &r) && r.Reason == fence.ReasonNotInstalled {
+	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Reason == fence.ErrNotInstalled {
 		return refusal.NotInstalledIn(s.cfg.Database, r)
 	}
 	return err
 }
 
 func connectionLost(err error) bool {
-	var pg *pgconn.PgError
-	var connect *pgconn.ConnectError
-	if errors.As(err, &connect) {
+	if _, undialed := errors.AsType[*pgconn.ConnectError](err); undialed {
 		return false // a new connection could not be made either
 	}
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(pg.Code, "57P") // the server went down during the statement
 	}
-	return !errors.Is(err, pgx.ErrNoRows) && !isRefusal(err)
-}
-
-func isRefusal(err error) bool {
-	var r *fence.Refusal
-	return errors.As(err, &r)
+	_, refused := errors.AsType[*fence.Refusal](err)
+	return !refused && !errors.Is(err, pgx.ErrNoRows)
 }

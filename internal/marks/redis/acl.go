@@ -32,7 +32,7 @@ func ACL(user, password string) string {
 		user, password, markerKey, markerKey, strings.Join(rights, " "))
 }
 
-// RunACL is the rule for an application that runs commands under a token (Run, Script): it may read
+// RunACL is the rule for an application that runs commands under a token (Tx, Script): it may read
 // marks, and write none. Add the application's own keys, channels and commands. It does not escape
 // the password. Redis 6.2 does not know read-only keys (%R~): there the rule needs ~ringfence and
 // ~ringfence:*, and allows too much.

@@ -120,13 +120,7 @@ func (s *Store) clients(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, Explain(err)
 	}
-	all := make(map[string]string)
-	for line := range strings.Lines(list) {
-		if id, _, ok := strings.Cut(strings.TrimPrefix(line, "id="), " "); ok {
-			all[id] = line
-		}
-	}
-	return all, nil
+	return byID(list), nil
 }
 
 // whoOf describes a client by its address and name.

@@ -20,13 +20,13 @@ func Refused(err error, c fence.Claim) error {
 
 // RefusalIn returns the refusal in a guard's error reply, or nil.
 func RefusalIn(err error, c fence.Claim) *fence.Refusal {
-	var answered driver.Error
-	if !errors.As(err, &answered) {
+	answer, ok := errors.AsType[driver.Error](err)
+	if !ok {
 		return nil
 	}
-	code, text, _ := strings.Cut(answered.Error(), " ")
+	code, text, _ := strings.Cut(answer.Error(), " ")
 	reason := refusal.OfWord(code)
-	if reason == 0 {
+	if reason == "" {
 		return nil
 	}
 	return &fence.Refusal{Reason: reason, Claim: c, Message: text, Cause: err}

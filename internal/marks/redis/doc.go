@@ -10,9 +10,7 @@
 //	defer store.Close()
 //	admission := &marks.Admission{Store: store, Authority: marks.Elected{Observer: coordinator}}
 //
-// Leader code runs commands under a token with Run and Script. They check the mark and run the
-// commands in one script, without a session. Package store/redis offers them, and its documentation
-// says how and why that is safe.
+// Leader code runs commands under a token with Run and Script, without a session: see store/redis.
 //
 // # What it guarantees
 //

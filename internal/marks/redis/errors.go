@@ -11,14 +11,10 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// The errors of a call under a claim that Redis did not answer.
+// The errors of a call under a claim that Redis did not answer, documented in store/redis.
 var (
-	// ErrNotRun: Redis was out of reach, or busy until ctx ended. Nothing was run, so the call may
-	// be repeated.
-	ErrNotRun = errors.New("redis did not run the commands")
-	// ErrUnknown: the answer was lost. All of the call was run, or none of it, or it is still on
-	// its way. If it arrives late, the fence decides whether it counts. Check before you repeat it.
-	ErrUnknown = errors.New("the answer of Redis was lost; the commands may have been run")
+	ErrNotRun  = fmt.Errorf("redis did not run the commands; %w", fence.ErrNotDone)
+	ErrUnknown = fmt.Errorf("%w; the commands may have been run", fence.ErrUnknown)
 )
 
 // noRetry is a command that the driver must not send twice. By default the driver sends a command
@@ -39,13 +35,12 @@ func process(ctx context.Context, db *driver.Client, args []any) (any, error) {
 // callError adds to an error what became of the call: ErrNotRun, ErrUnknown, or a refusal. A client
 // for a term (store/redis.NewClient) has added that already.
 func callError(err error, c fence.Claim) error {
-	var answer driver.Error
-	switch {
+	switch _, answered := errors.AsType[driver.Error](err); {
 	case err == nil, errors.Is(err, ErrNotRun), errors.Is(err, ErrUnknown):
 		return err
 	case Unsent(err), refusedBeforeRun(err):
 		return fmt.Errorf("%w: %w", ErrNotRun, err)
-	case !errors.As(err, &answer):
+	case !answered:
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return refusedIn(err, c)
@@ -59,7 +54,7 @@ func refusedIn(err error, c fence.Claim) error {
 	switch {
 	case refused == nil:
 		return Explain(err)
-	case refused.Reason == fence.ReasonStale:
+	case refused.Reason == fence.ErrStale:
 		return fmt.Errorf("%w: %w", ErrUnknown, refused)
 	}
 	return refused

@@ -118,8 +118,7 @@ func gateRefusal(list []any, c fence.Claim) error {
 	default:
 		err = refuse(verdict, c, m)
 	}
-	var r *fence.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*fence.Refusal](err); ok {
 		r.Message, r.Claim = "nothing was run: "+r.Message, c
 	}
 	return err

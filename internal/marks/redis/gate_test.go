@@ -91,7 +91,7 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 				t.Errorf("the refusal is incomplete: %+v", err)
 			}
 			if errors.Is(err, fence.ErrNotLeader) &&
-				!strings.Contains(r.Hint, "raise the mark (Raiser), then try again") {
+				!strings.Contains(r.Hint, "raise the mark with this token, then try again") {
 				t.Errorf("the hint is %q", r.Hint)
 			}
 		})

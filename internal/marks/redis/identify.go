@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	driver "github.com/redis/go-redis/v9"
-
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 )
@@ -17,20 +15,10 @@ import (
 // different servers, behind a load balancer or while Sentinel fails over, and the id may be another
 // client's.
 func (s *Store) Identify(ctx context.Context, id int64, nonce string) (marks.Session, error) {
-	var info *driver.StringCmd
-	var found *driver.Cmd
-	err := retry(ctx, func() error {
-		p := s.db.Pipeline()
-		info = p.Info(ctx, "server")
-		found = p.Do(ctx, "CLIENT", "LIST", "ID", id)
-		_, err := p.Exec(ctx)
-		return err
-	})
+	run, line, err := s.listed(ctx, id)
 	if err != nil {
-		return marks.Session{}, Explain(err)
+		return marks.Session{}, err
 	}
-	line, _ := found.Text()
-	run := runID(info.Val())
 	known := strings.HasPrefix(line, fmt.Sprintf("id=%d ", id)) &&
 		strings.Contains(line, " name="+nonce+" ")
 	if !known || run == "" {
@@ -38,6 +26,33 @@ func (s *Store) Identify(ctx context.Context, id int64, nonce string) (marks.Ses
 			"it is not known to the server of the guard's own connection, run "+run)
 	}
 	return marks.Session{ID: id, Run: run, User: fieldOf(line, "user")}, nil
+}
+
+// listed asks the server for its run, and for the lines of these clients in CLIENT LIST.
+func (s *Store) listed(ctx context.Context, ids ...any) (run, lines string, err error) {
+	err = retry(ctx, func() error {
+		p := s.db.Pipeline()
+		info := p.Info(ctx, "server")
+		list := p.Do(ctx, append([]any{"CLIENT", "LIST", "ID"}, ids...)...)
+		_, err := p.Exec(ctx)
+		if err == nil {
+			lines, err = list.Text()
+		}
+		run = runID(info.Val())
+		return err
+	})
+	return run, lines, Explain(err)
+}
+
+// byID returns the lines of CLIENT LIST by client id.
+func byID(list string) map[string]string {
+	all := make(map[string]string)
+	for line := range strings.Lines(list) {
+		if id, _, ok := strings.Cut(strings.TrimPrefix(line, "id="), " "); ok {
+			all[id] = line
+		}
+	}
+	return all
 }
 
 // fieldOf returns a field of a line of CLIENT LIST. Neither a client's name nor a user's has a space.

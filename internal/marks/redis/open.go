@@ -57,8 +57,8 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: db, o: o}
-	var setup *fence.SetupError
-	if err := s.probeRights(ctx); errors.As(err, &setup) {
+	err = s.probeRights(ctx)
+	if _, setup := errors.AsType[*fence.SetupError](err); setup {
 		s.Close()
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func Address(address string) string {
 // controlName is what CLIENT LIST shows of the guard's own connections.
 const controlName = "ringfence-guard"
 
-// Connect makes a client for Run, Script and reading. CLIENT LIST shows it under name. The client
+// Connect makes a client for a Tx, a Script and reading. CLIENT LIST shows it under name. The client
 // dials when it is first used, and refuses servers that cannot keep marks (*fence.SetupError):
 // replicas, members of a cluster, Sentinels. A call that is not answered within 3 s fails, so it
 // returns at most that long after its context has ended. Connect fails if the URL cannot be parsed.

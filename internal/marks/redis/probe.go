@@ -94,9 +94,8 @@ const rightsHint = "give the user what guard install --print shows"
 // Explain turns Redis' errors about missing rights and missing commands into a *fence.SetupError,
 // which says what to do. It returns any other error unchanged.
 func Explain(err error) error {
-	var setup *fence.SetupError
-	switch {
-	case err == nil, errors.As(err, &setup):
+	switch _, setup := errors.AsType[*fence.SetupError](err); {
+	case err == nil, setup:
 		return err
 	case denied(err):
 		return &fence.SetupError{

@@ -29,29 +29,14 @@ func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 // there Raise does the guard's work, which needs the guard's rights. Unless the Authority verifies
 // tokens, a Redis that has lost its marker counts as not installed.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
-	if err := r.raise(ctx, c); err != nil {
+	coordinated := r.Authority != nil && r.Authority.Verifies()
+	err := r.Kept.Raise(ctx, r.Authority, c, r.present, func() (marks.Reached, error) {
+		return Open(ctx, r.URL, Options{Connections: 1, Coordinated: coordinated})
+	})
+	if err != nil {
 		return fmt.Errorf("at %s: %w", Address(r.URL), err)
 	}
 	return nil
-}
-
-func (r Raiser) raise(ctx context.Context, c fence.Claim) error {
-	by := r.Authority
-	if by == nil {
-		by = marks.Unverified{}
-	}
-	if done, err := r.Kept.Raise(ctx, by, c); done {
-		return err
-	}
-	guarded, err := r.present(ctx, c)
-	if err != nil || guarded {
-		return err
-	}
-	s, err := Open(ctx, r.URL, Options{Connections: 1, Coordinated: by.Verifies()})
-	if err != nil {
-		return err
-	}
-	return r.Kept.RaiseAt(ctx, s, by, c)
 }
 
 // present opens a session under the claim, and reports whether a guard has admitted it.

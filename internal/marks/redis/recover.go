@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	driver "github.com/redis/go-redis/v9"
 
@@ -61,8 +59,9 @@ func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Sessio
 	// In one transaction: a client must not change from one type to the other in between.
 	p := conn.TxPipeline()
 	own, info := p.ClientID(ctx), p.Info(ctx, "server")
-	normal := p.Do(ctx, "CLIENT", "LIST", "TYPE", "normal")
-	subscribed := p.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub")
+	normal := driver.NewStringCmd(ctx, "CLIENT", "LIST", "TYPE", "normal")
+	subscribed := driver.NewStringCmd(ctx, "CLIENT", "LIST", "TYPE", "pubsub")
+	_, _ = p.Process(ctx, normal), p.Process(ctx, subscribed)
 	if _, err := p.Exec(ctx); err != nil {
 		return Explain(err)
 	}
@@ -70,30 +69,19 @@ func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Sessio
 		return fmt.Errorf("%w: behind this address are several servers, or it was just restarted",
 			errOtherRun)
 	}
-	spared := []string{strconv.FormatInt(own.Val(), 10)}
+	clients := byID(normal.Val() + subscribed.Val())
+	delete(clients, strconv.FormatInt(own.Val(), 10))
 	if newcomer.Run == e.run {
-		spared = append(spared, strconv.FormatInt(newcomer.ID, 10))
+		delete(clients, strconv.FormatInt(newcomer.ID, 10))
 	}
-	ids := without(append(listedIDs(normal), listedIDs(subscribed)...), spared)
+	var ids []any
+	for id := range clients {
+		ids = append(ids, id)
+	}
 	if len(ids) == 0 {
 		return nil
 	}
 	return kill(ctx, conn.Pipeline(), e.run, ids)
-}
-
-// listedIDs returns the ids in an answer to CLIENT LIST.
-func listedIDs(list *driver.Cmd) (ids []any) {
-	text, _ := list.Text()
-	for line := range strings.Lines(text) {
-		if id, _, ok := strings.Cut(strings.TrimPrefix(line, "id="), " "); ok {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func without(ids []any, spared []string) []any {
-	return slices.DeleteFunc(ids, func(id any) bool { return slices.Contains(spared, text(id)) })
 }
 
 // Install creates the marker in the server at url. It may be repeated: it keeps a marker that is

@@ -102,16 +102,10 @@ func kill(ctx context.Context, p driver.Pipeliner, run string, ids []any) error 
 	if runID(info.Val()) != run {
 		return errOtherRun
 	}
-	if listed(left) {
+	if text, err := left.Text(); err != nil || strings.TrimSpace(text) != "" {
 		return errAlive
 	}
 	return nil
-}
-
-// listed reports whether CLIENT LIST found any client, or failed.
-func listed(list *driver.Cmd) bool {
-	text, err := list.Text()
-	return err != nil || strings.TrimSpace(text) != ""
 }
 
 // runID reads the run id in INFO server.
@@ -142,34 +136,17 @@ func list(ids []any) string {
 
 // Alive reports whether the server's list of clients still has the session.
 func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
-	var left *driver.Cmd
-	var info *driver.StringCmd
-	err := retry(ctx, func() error {
-		p := s.db.Pipeline()
-		info = p.Info(ctx, "server")
-		left = p.Do(ctx, "CLIENT", "LIST", "ID", sess.ID)
-		_, err := p.Exec(ctx)
-		return err
-	})
-	if err != nil {
-		return false, Explain(err)
-	}
-	return runID(info.Val()) == sess.Run && listed(left), nil
+	run, line, err := s.listed(ctx, sess.ID)
+	return run == sess.Run && strings.TrimSpace(line) != "", err
 }
 
 // AtRest reports whether a session has had all its answers and waits for none: it is in no
-// transaction, in no command that blocks, and has subscribed to nothing.
+// transaction, in no command that blocks, and has subscribed to nothing. It is false if the session is
+// gone, or on another run.
 func (s *Store) AtRest(ctx context.Context, sess marks.Session) (bool, error) {
 	line, err := s.db.Do(ctx, "CLIENT", "LIST", "ID", sess.ID).Text()
-	if err != nil {
-		return false, Explain(err)
-	}
-	for field := range strings.FieldsSeq(line) {
-		if flags, ok := strings.CutPrefix(field, "flags="); ok {
-			return !strings.ContainsAny(flags, "bxPOSM"), nil
-		}
-	}
-	return false, nil // it is gone, or on another run
+	flags := fieldOf(line, "flags")
+	return flags != "" && !strings.ContainsAny(flags, "bxPOSM"), Explain(err)
 }
 
 // Release implements marks.Store. Sessions of another run are gone; the next raise removes their
@@ -191,29 +168,18 @@ const releaseMost = 500
 // release asks the server's list of clients which of these sessions are gone, and then drops their
 // records. A run never uses a client id twice, so none of these comes back in between.
 func (s *Store) release(ctx context.Context, all []marks.Departed) error {
-	ask := []any{"CLIENT", "LIST", "ID"}
+	var ids []any
 	for _, d := range all {
-		ask = append(ask, d.Session.ID)
+		ids = append(ids, d.Session.ID)
 	}
-	var left *driver.Cmd
-	var info *driver.StringCmd
-	err := retry(ctx, func() error {
-		p := s.db.Pipeline()
-		info, left = p.Info(ctx, "server"), p.Do(ctx, ask...)
-		_, err := p.Exec(ctx)
-		return err
-	})
+	run, lines, err := s.listed(ctx, ids...)
 	if err != nil {
-		return Explain(err)
+		return err
 	}
-	alive := make(map[string]bool)
-	for _, id := range listedIDs(left) {
-		alive[text(id)] = true
-	}
-	run := runID(info.Val())
+	alive := byID(lines)
 	args := []any{run}
 	for _, d := range all {
-		if d.Session.Run != run || alive[strconv.FormatInt(d.Session.ID, 10)] {
+		if _, lives := alive[strconv.FormatInt(d.Session.ID, 10)]; lives || d.Session.Run != run {
 			continue
 		}
 		for _, r := range d.Resources {

@@ -15,7 +15,7 @@ var runScript = NewScript(luaText("run"))
 // commandMost limits a command's name and arguments. A Lua call takes fewer than 8,000.
 const commandMost = 7000
 
-// Run implements store/redis.Run. db is a client of the server that has the marker. Its user needs
+// Run implements store/redis.Tx. db is a client of the server that has the marker. Its user needs
 // the rights in RunACL.
 func Run(ctx context.Context, db *driver.Client, c fence.Claim, commands ...[]any) ([]any, error) {
 	args, err := flatten(commands)

@@ -1,11 +1,11 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -191,9 +191,7 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 			found[i].Sessions = 0
 		}
 	}
-	slices.SortFunc(found, func(a, b marks.Mark) int {
-		return strings.Compare(string(a.Resource), string(b.Resource))
-	})
+	slices.SortFunc(found, func(a, b marks.Mark) int { return cmp.Compare(a.Resource, b.Resource) })
 	return found, nil
 }
 
@@ -201,36 +199,22 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 const marksMost = 500
 
 // names returns the resources that have a mark.
-func (s *Store) names(ctx context.Context) ([]fence.Resource, error) {
-	r, err := s.run(ctx, marksScript, nil)
-	if err == nil {
-		err = s.unreadable(r)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var names []fence.Resource
-	for _, name := range r.list[1:] {
+func (s *Store) names(ctx context.Context) (names []fence.Resource, err error) {
+	list, err := s.readMarks(ctx)
+	for _, name := range list {
 		names = append(names, fence.Resource(text(name)))
 	}
-	return names, nil
+	return names, err
 }
 
 // marks reads the marks of these resources.
-func (s *Store) marks(ctx context.Context, only []fence.Resource) ([]marks.Mark, error) {
+func (s *Store) marks(ctx context.Context, only []fence.Resource) (found []marks.Mark, err error) {
 	var args []any
 	for _, r := range only {
 		args = append(args, string(r))
 	}
-	r, err := s.run(ctx, marksScript, nil, args...)
-	if err == nil {
-		err = s.unreadable(r)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var found []marks.Mark
-	for _, v := range r.list[1:] {
+	list, err := s.readMarks(ctx, args...)
+	for _, v := range list {
 		fields, _ := v.([]any)
 		_, m, err := parseMark(fields)
 		if err != nil {
@@ -239,15 +223,19 @@ func (s *Store) marks(ctx context.Context, only []fence.Resource) ([]marks.Mark,
 		m.Resource = fence.Resource(text(fields[0]))
 		found = append(found, m)
 	}
-	return found, nil
+	return found, err
 }
 
-// unreadable returns why there are no marks to read, from the answer of marks.lua.
-func (s *Store) unreadable(r reply) error {
-	if r.verdict == "schema" || r.verdict == "missing" && !s.o.Coordinated {
-		return refuse(r.verdict, fence.Claim{}, marks.Mark{})
+// readMarks runs marks.lua: for the names of all marks, or for these marks.
+func (s *Store) readMarks(ctx context.Context, args ...any) ([]any, error) {
+	r, err := s.run(ctx, marksScript, nil, args...)
+	if err == nil && (r.verdict == "schema" || r.verdict == "missing" && !s.o.Coordinated) {
+		err = refuse(r.verdict, fence.Claim{}, marks.Mark{})
 	}
-	return nil
+	if err != nil {
+		return nil, err
+	}
+	return r.list[1:], nil
 }
 
 // Adopt implements marks.Admin. It runs one script, and then ends every session that the resource

@@ -111,7 +111,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
                       and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate) and g.open and not g.rolled_back and g.run = ringfence.run() and g.written = g.xmin)
 $$;
 
--- refuse fails a transaction that must not enter, with the reason.
+-- refuse fails a transaction that must not enter, with the reason, in the words of internal/refusal.
 drop function if exists ringfence.refuse(text, bigint, text, bigint, text);
 create or replace function ringfence.refuse(
     p_resource text, p_token bigint, p_issuer text, p_mark bigint, p_mark_issuer text, p_candidate text default '') returns void
@@ -123,9 +123,9 @@ begin
     if p_mark_issuer <> p_issuer then
         raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,
-            message = format('the mark of "%s" belongs to issuer %s, token %s comes from issuer %s', p_resource, p_mark_issuer, p_token, p_issuer),
-            detail = 'tokens of different coordinators cannot be compared; nothing of this transaction was written',
-            hint = format('if the coordinator was rebuilt, an operator decides: guard adopt %s', p_resource);
+            message = format('token %s of "%s" comes from another issuer than the mark %s', p_token, p_resource, coalesce(p_mark, 0)),
+            detail = format('the mark was raised under %s, the token comes from %s: their numbers cannot be compared; nothing of this transaction was written', p_mark_issuer, p_issuer),
+            hint = format('if the coordinator was rebuilt or replaced, and no older leader runs, an operator runs: guard adopt %s', p_resource);
     elsif m.rolled_back or p_mark = p_token and m.candidate <> '' and p_candidate not in ('', m.candidate) then
         raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,
@@ -135,13 +135,14 @@ begin
     elsif p_mark > p_token then
         raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,
-            message = format('stale token %s for "%s": the mark is %s', p_token, p_resource, p_mark),
-            detail = format('%s raised it at %s; nothing of this transaction was written', m.holder, m.raised_at),
-            hint = 'this process no longer leads: stop, and stand for election again';
+            message = format('stale token: %s is older than the mark %s of "%s"', p_token, p_mark, p_resource),
+            detail = format('%s has led "%s" since %s; nothing of this transaction was written', coalesce(nullif(m.holder, ''), 'a newer leader'), p_resource,
+                to_char(m.raised_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+            hint = 'this process no longer leads: stop, or campaign for a new token; this one will never be taken again';
     end if;
     raise exception using errcode = 'RF007', schema = 'ringfence', table = p_resource,
         column = p_token::text, constraint = coalesce(p_mark, 0)::text,
         message = format('the mark of "%s" is not raised to token %s', p_resource, p_token),
         detail = format('the mark is %s, or what was under it may not have ended, or the server has changed since it was raised; nothing of this transaction was written', coalesce(p_mark, 0)),
-        hint = 'raise the mark with this token, then try the transaction again';
+        hint = 'raise the mark with this token, then try again';
 end $$;

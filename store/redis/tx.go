@@ -12,18 +12,29 @@ import (
 // The errors of a call under a claim that Redis did not answer.
 var (
 	// ErrNotRun: Redis was out of reach, or busy until ctx ended. Nothing was run, so the call may
-	// be repeated.
+	// be repeated. It matches fence.ErrNotDone.
 	ErrNotRun = marks.ErrNotRun
 	// ErrUnknown: the answer was lost. All of the call was run, or none of it, or it is still on
-	// its way. If it arrives late, the fence decides whether it counts. Check before you repeat it.
+	// its way. If it arrives late, the fence decides whether it counts. Check before you repeat it. It
+	// matches fence.ErrUnknown.
 	ErrUnknown = marks.ErrUnknown
 )
 
-// Run runs commands under a claim, in one script: all of them run while the mark is the claim's,
-// and no raise comes between them. A command is its name and arguments, such as {"INCRBY",
-// "balance", -5}. The driver encodes arguments as in any other command. Run returns one reply per
-// command: nil, text, int64 or a list, or an error in the place of a command that failed. As in
-// MULTI/EXEC, the other commands still run.
+// Tx is commands that run together under a claim, in one script: all of them run while the mark is
+// the claim's, and no raise comes between them. The zero value has none. Do and Exec must not be
+// called at the same time.
+type Tx struct{ commands [][]any }
+
+// Do adds a command: its name and arguments, such as "INCRBY", "balance", -5. The driver encodes
+// arguments as in any other command. Do returns the Tx.
+func (tx *Tx) Do(command ...any) *Tx {
+	tx.commands = append(tx.commands, command)
+	return tx
+}
+
+// Exec runs the commands. It returns one reply per command: nil, text, int64 or a list, or an error
+// in the place of a command that failed. As in MULTI/EXEC, the other commands still run. Exec may be
+// called again, for instance in fence.RetryRaised.
 //
 // Replies are those of RESP2. Integers pass through Lua: one above 2^53 is rounded in the reply,
 // not in Redis. Commands that Redis does not allow in scripts, such as SUBSCRIBE and WAIT, fail.
@@ -31,8 +42,8 @@ var (
 // it short. The client's user needs the rights that guard install --print shows.
 //
 // Errors are those of Script.Run. After all but ErrUnknown nothing was written.
-func Run(ctx context.Context, db *driver.Client, c fence.Claim, commands ...[]any) ([]any, error) {
-	return marks.Run(ctx, db, c, commands...)
+func (tx *Tx) Exec(ctx context.Context, db *driver.Client, c fence.Claim) ([]any, error) {
+	return marks.Run(ctx, db, c, tx.commands...)
 }
 
 // Script is Lua that runs under a claim. The server checks the mark and runs the script atomically.

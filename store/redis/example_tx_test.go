@@ -16,7 +16,7 @@ import (
 
 // A leader without a guard sends its commands under its term's token, over any client. Here two
 // terms are made up; fence.Lead gets them from an election.
-func ExampleRun() {
+func ExampleTx() {
 	ctx := context.Background()
 	db, url := cache(ctx)
 	defer db.Close()
@@ -29,13 +29,16 @@ func ExampleRun() {
 	}
 
 	raise(ctx, url, first)
-	replies, err := redis.Run(ctx, db, first, []any{"INCRBY", "stock", 5}, []any{"GET", "stock"})
+	var delivery redis.Tx
+	delivery.Do("INCRBY", "stock", 5)
+	delivery.Do("GET", "stock")
+	replies, err := delivery.Exec(ctx, db, first)
 	fmt.Println("first leader:", replies, err)
 
 	raise(ctx, url, second) // a newer leader is elected
-	_, err = redis.Run(ctx, db, first, []any{"INCRBY", "stock", 5})
+	_, err = delivery.Exec(ctx, db, first)
 	fmt.Println("first leader is refused:", errors.Is(err, fence.ErrStale))
-	replies, err = redis.Run(ctx, db, second, []any{"INCRBY", "stock", -1})
+	replies, err = new(redis.Tx).Do("INCRBY", "stock", -1).Exec(ctx, db, second)
 	fmt.Println("second leader:", replies, err)
 	// Output:
 	// first leader: [5 5] <nil>
@@ -70,7 +73,7 @@ func ExampleScript() {
 
 // raise does what fence.Lead does with its Stores before work starts.
 func raise(ctx context.Context, url string, c fence.Claim) {
-	r := redis.NewRaiser(url)
+	r := redis.NewRaiser(url, nil)
 	defer r.Close()
 	if err := r.Raise(ctx, c); err != nil {
 		log.Fatal(err)

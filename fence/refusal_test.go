@@ -1,0 +1,25 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestARefusalIsItsReason(t *testing.T) {
+	cause := errors.New("timed out")
+	err := fmt.Errorf("insert: %w", &Refusal{Reason: ErrNoCoordinator, Cause: cause})
+	for _, match := range []error{ErrNoCoordinator, ErrNotLeader, cause} {
+		if !errors.Is(err, match) {
+			t.Errorf("it is not %q", match)
+		}
+	}
+	for _, other := range []error{ErrStale, Reason(""), ErrBadToken} {
+		if errors.Is(err, other) {
+			t.Errorf("it is also %q", other)
+		}
+	}
+	if errors.Is(&Refusal{Reason: ErrNotLeader}, ErrNoCoordinator) {
+		t.Error("who does not lead is taken for one of whom nobody knows")
+	}
+}

@@ -1,0 +1,57 @@
+package marks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Event is one thing that happened to a resource, for logs and metrics.
+type Event struct {
+	Kind    EventKind
+	Claim   fence.Claim
+	Session Session
+	Client  Client                 // who opens the session; empty if another process has caused the event
+	Before  Mark                   // Raised: the mark before. Adopted: the one that this process knew
+	Ended   int                    // Revoked: how many sessions were ended
+	Took    time.Duration          // how long this took; Opened, Refused: the whole Admit
+	Steps   map[Step]time.Duration // Finished: how long each step took
+	Err     error                  // Refused, Finished: why the session was not admitted
+}
+
+// EventKind says what happened.
+type EventKind string
+
+const (
+	Opened  EventKind = "admitted"
+	Raised  EventKind = "raised"
+	Revoked EventKind = "revoked"
+	Refused EventKind = "refused"
+	Closed  EventKind = "closed" // the connection of an admitted session is closed
+
+	// Adopted comes when this process finds that an operator has adopted the resource.
+	Adopted EventKind = "adopted"
+
+	// Finished comes at the end of everything that a guard does to admit a session.
+	Finished EventKind = "finished"
+)
+
+// Report tells Notify of a claim of a holder that was refused before it came to Admit. Other errors
+// are not reported.
+func (a *Admission) Report(ctx context.Context, err error, holder string) {
+	if r, ok := errors.AsType[*fence.Refusal](err); ok {
+		c := r.Claim
+		c.Holder = cmp.Or(holder, c.Holder) // the refusal may be one that another client got
+		a.notify(ctx, Event{Kind: Refused, Claim: c, Err: err})
+	}
+}
+
+func (a *Admission) notify(ctx context.Context, e Event) {
+	e.Client = *clientOf(ctx)
+	if a.Notify != nil {
+		a.Notify(e)
+	}
+}
