@@ -27,7 +27,7 @@ func TestJobsKeepTheirContract(t *testing.T) { jobstest.Run(t, jobstest.On(harne
 func TestTheContractFindsFlawsOnZooKeeper(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
 
 // harness connects the contract to the shared server.
-func harness(t *testing.T) fencetest.Harness {
+func harness(t *testing.T) fencetest.Fixture {
 	t.Helper()
 	const timeout = 10 * time.Second // long enough for a busy machine
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
@@ -39,7 +39,7 @@ func harness(t *testing.T) fencetest.Harness {
 		defer mu.Unlock()
 		return relays[c]
 	}
-	return fencetest.Harness{
+	return fencetest.Fixture{
 		Open: func(t testing.TB) fence.Coordinator {
 			r := ensembletest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+"/contract", timeout)

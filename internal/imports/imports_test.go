@@ -36,7 +36,7 @@ const (
 var allowed = map[string][]string{
 	"fence": {},
 	"fence/fencetest": {"fence", "documents", "documents/documentstest", "internal/leak",
-		"internal/witness", "go.uber.org/goleak"},
+		"internal/contract", "go.uber.org/goleak"},
 	"fence/zookeeper": {"fence", "documents", "internal/campaign", "internal/ensemble",
 		"internal/ensemble/election", zk, "golang.org/x/sync/errgroup"},
 	"fence/etcd": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/cluster",
@@ -47,11 +47,11 @@ var allowed = map[string][]string{
 
 	// Work that is handed out.
 	"documents":               {"fence"},
-	"documents/documentstest": {"fence", "documents", "internal/witness"},
+	"documents/documentstest": {"fence", "documents", "internal/contract"},
 	"group":                   {"fence", "documents"},
 	"jobs": {"fence", "documents", "group", "internal/backoff", "github.com/robfig/cron/v3",
 		"golang.org/x/sync/errgroup"},
-	"jobs/jobstest":      {"fence", "fence/fencetest", "documents", "jobs"},
+	"jobs/jobstest":      {"fence", "fence/fencetest", "documents", "internal/contract", "jobs"},
 	"internal/jobserver": {"fence", "documents", "group", "jobs", "internal/webpage"},
 	"internal/work": {"fence", "documents", "jobs", "checkpoint", "internal/cli", "internal/environ",
 		"internal/logging", "internal/settings", "internal/supervise", "internal/taskfile", "internal/tasks", "golang.org/x/term"},
@@ -59,7 +59,7 @@ var allowed = map[string][]string{
 	// For guards and operators. The author of a leader program does not need these.
 	"internal/refusal":         {"fence"},
 	"internal/marks":           {"fence", "internal/backoff", "internal/refusal"},
-	"internal/marks/markstest": {"fence", "fence/fencetest", "internal/marks", "internal/refusal"},
+	"internal/marks/markstest": {"fence", "fence/fencetest", "internal/contract", "internal/marks", "internal/refusal"},
 	"internal/marks/postgres": {"internal/backoff", "internal/refusal", "fence", "internal/keepalive",
 		"internal/marks", "internal/pgcause", "internal/tlsconfig", pgx},
 	"internal/marks/redis": {"internal/backoff", "internal/refusal", "fence", "internal/keepalive",
@@ -93,7 +93,7 @@ var allowed = map[string][]string{
 		"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},
 
 	"checkpoint":                {"fence"},
-	"checkpoint/checkpointtest": {"fence", "checkpoint"},
+	"checkpoint/checkpointtest": {"fence", "checkpoint", "internal/contract"},
 	"checkpoint/postgres": {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres",
 		pgx},
 	"checkpoint/redis":       {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
@@ -126,14 +126,14 @@ var allowed = map[string][]string{
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", "golang.org/x/sys", pgx},
 	"internal/journaltest": {"fence", "documents", "documents/documentstest", "checkpoint",
-		"checkpoint/checkpointtest", "checkpoint/coordinator"},
+		"checkpoint/checkpointtest", "checkpoint/coordinator", "internal/contract"},
 	"internal/electiontest": {"fence"},
 	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise",
 		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/backoff":    {},
 	"internal/webpage":    {"internal/clienthost"},
-	"internal/witness":    {},
+	"internal/contract":   {},
 	"internal/campaign":   {"fence", "internal/backoff"},
 	"internal/claims":     {"fence"},
 	"internal/hostlist":   {},

@@ -2,22 +2,16 @@ package markstest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Harness opens stores for the contract.
-type Harness struct {
-	// Open returns a store that is installed and has no marks. It is called once for each check and
-	// cleans up with t.Cleanup. Calls may share a server if a check cannot observe anything of an
-	// earlier one.
-	Open func(t testing.TB) Instance
-}
-
-// Instance is a store under test and its database.
-type Instance struct {
+// Fixture is a store under test and its database.
+type Fixture struct {
 	Store marks.Store
 	Admin marks.Admin
 
@@ -32,7 +26,7 @@ type Instance struct {
 	Audit func(t testing.TB, r fence.Resource) []Adoption
 
 	// Restart stops the server and starts it again with its data and another identity. Store and
-	// Admin still work afterwards. It is nil when the harness cannot do that.
+	// Admin still work afterwards. It is nil where the fixture cannot do that.
 	Restart func(t testing.TB)
 }
 
@@ -58,29 +52,14 @@ type Conn interface {
 	Close()
 }
 
-// Run runs every check of the contract as a subtest.
-func Run(t *testing.T, h Harness) {
-	for _, c := range contract {
-		t.Run(c.sentence, func(t *testing.T) { c.holds(newKit(t, h.Open(t))) })
-	}
+// Run checks a store against the contract. It calls open once for each clause: for a store that is
+// installed and has no marks, and is cleaned up with t.Cleanup. Calls may share a server if a clause
+// cannot observe anything of an earlier one.
+func Run(t *testing.T, open func(t testing.TB) Fixture) {
+	contract.Run(t, clauses, func(t *testing.T) *stage { return newStage(t, open(t)) })
 }
 
-// check is one sentence of the contract. Its function takes a testing.TB instead of a *testing.T,
-// so that the package's own test can run it on a bad store and see it fail.
-type check struct {
-	sentence string
-	holds    func(k *kit)
-}
-
-var contract = flatten(
-	registerChecks, raiseChecks, issuerChecks, severalChecks, revokeChecks, releaseChecks,
-	marksChecks, restartChecks, randomChecks, admissionChecks,
+var clauses = slices.Concat(
+	registerClauses, raiseClauses, issuerClauses, severalClauses, revokeClauses, releaseClauses,
+	marksClauses, restartClauses, randomClauses, admissionClauses,
 )
-
-func flatten(groups ...[]check) []check {
-	var all []check
-	for _, g := range groups {
-		all = append(all, g...)
-	}
-	return all
-}

@@ -34,25 +34,25 @@ func claim(r fence.Resource, n int) fence.Claim {
 	}
 }
 
-// kit is what a check gets: the instance, a context with a deadline, and steps that fail the test
+// stage is what a clause works with: the fixture, a context with a deadline, and steps that fail the test
 // on an error.
-type kit struct {
+type stage struct {
 	testing.TB
-	Instance
+	Fixture
 	ctx context.Context
 }
 
-// patience is how long a check may take on a busy machine with a slow disk.
+// patience is how long a clause may take on a busy machine with a slow disk.
 const patience = 5 * time.Minute
 
-func newKit(t testing.TB, i Instance) *kit {
+func newStage(t testing.TB, f Fixture) *stage {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	return &kit{TB: t, Instance: i, ctx: ctx}
+	return &stage{TB: t, Fixture: f, ctx: ctx}
 }
 
 // connect opens a session that is closed at the end of the test.
-func (k *kit) connect() Conn {
+func (k *stage) connect() Conn {
 	k.Helper()
 	c := k.Connect(k.TB)
 	k.Cleanup(c.Close)
@@ -60,7 +60,7 @@ func (k *kit) connect() Conn {
 }
 
 // register calls Register, which must not fail.
-func (k *kit) register(c Conn, claims ...fence.Claim) marks.Registration {
+func (k *stage) register(c Conn, claims ...fence.Claim) marks.Registration {
 	k.Helper()
 	st, err := k.Store.Register(k.ctx, c.Session(), claims)
 	if err != nil {
@@ -70,7 +70,7 @@ func (k *kit) register(c Conn, claims ...fence.Claim) marks.Registration {
 }
 
 // expect calls Register, which must return this step.
-func (k *kit) expect(want marks.Next, c Conn, claims ...fence.Claim) marks.Registration {
+func (k *stage) expect(want marks.Next, c Conn, claims ...fence.Claim) marks.Registration {
 	k.Helper()
 	st := k.register(c, claims...)
 	if st.Next != want {
@@ -81,7 +81,7 @@ func (k *kit) expect(want marks.Next, c Conn, claims ...fence.Claim) marks.Regis
 }
 
 // raise calls Raise, which must succeed.
-func (k *kit) raise(c fence.Claim) marks.Mark {
+func (k *stage) raise(c fence.Claim) marks.Mark {
 	k.Helper()
 	before, err := k.Store.Raise(k.ctx, marks.Session{}, c, agreed(c))
 	if err != nil {
@@ -104,7 +104,7 @@ func leads(c fence.Claim) marks.Confirm {
 }
 
 // revoke calls Revoke, which must succeed.
-func (k *kit) revoke(c fence.Claim) int {
+func (k *stage) revoke(c fence.Claim) int {
 	k.Helper()
 	n, err := k.Store.Revoke(k.ctx, marks.Session{}, c)
 	if err != nil {
@@ -114,7 +114,7 @@ func (k *kit) revoke(c fence.Claim) int {
 }
 
 // release releases sessions, whatever they have claimed of orders and stock.
-func (k *kit) release(conns ...Conn) {
+func (k *stage) release(conns ...Conn) {
 	k.Helper()
 	if _, err := k.Store.Release(k.ctx, departed(conns...)...); err != nil {
 		k.Fatalf("release: %v", err)
@@ -131,7 +131,7 @@ func departed(conns ...Conn) (all []marks.Departed) {
 }
 
 // admit takes all steps until the session is admitted.
-func (k *kit) admit(c Conn, claims ...fence.Claim) {
+func (k *stage) admit(c Conn, claims ...fence.Claim) {
 	k.Helper()
 	for {
 		switch st := k.register(c, claims...); st.Next {
@@ -150,7 +150,7 @@ func (k *kit) admit(c Conn, claims ...fence.Claim) {
 }
 
 // admitted opens a session and admits it under these claims.
-func (k *kit) admitted(claims ...fence.Claim) Conn {
+func (k *stage) admitted(claims ...fence.Claim) Conn {
 	k.Helper()
 	c := k.connect()
 	k.admit(c, claims...)
@@ -158,7 +158,7 @@ func (k *kit) admitted(claims ...fence.Claim) Conn {
 }
 
 // mark reads one mark, and returns the zero Mark when there is none.
-func (k *kit) mark(r fence.Resource) marks.Mark {
+func (k *stage) mark(r fence.Resource) marks.Mark {
 	k.Helper()
 	found, err := k.Store.Marks(k.ctx, r)
 	if err != nil {
@@ -174,7 +174,7 @@ func (k *kit) mark(r fence.Resource) marks.Mark {
 }
 
 // recorded returns how many sessions of a resource are recorded.
-func (k *kit) recorded(r fence.Resource) int {
+func (k *stage) recorded(r fence.Resource) int {
 	k.Helper()
 	found, err := k.Store.Marks(k.ctx)
 	if err != nil {
@@ -189,7 +189,7 @@ func (k *kit) recorded(r fence.Resource) int {
 }
 
 // works fails the test unless the session can write.
-func (k *kit) works(c Conn) {
+func (k *stage) works(c Conn) {
 	k.Helper()
 	if err := c.Write(k.ctx, "works"); err != nil {
 		k.Fatalf("session %v cannot write, though nothing was to end it: %v", c.Session(), err)
@@ -197,7 +197,7 @@ func (k *kit) works(c Conn) {
 }
 
 // ended fails the test if the session can still write.
-func (k *kit) ended(c Conn) {
+func (k *stage) ended(c Conn) {
 	k.Helper()
 	const value = "after the end"
 	if err := c.Write(k.ctx, value); err == nil {
@@ -213,7 +213,7 @@ func (k *kit) ended(c Conn) {
 
 // refused fails the test unless err is a refusal with this sentinel, a message, a detail and a
 // hint.
-func (k *kit) refused(err, sentinel error) {
+func (k *stage) refused(err, sentinel error) {
 	k.Helper()
 	if !errors.Is(err, sentinel) {
 		k.Fatalf("got %v, want a refusal: %v", err, sentinel)

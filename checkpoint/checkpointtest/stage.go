@@ -20,32 +20,28 @@ const (
 	hourly  checkpoint.Name = "hourly"
 )
 
-// patience bounds a whole check: hundreds of writes, each of which may wait for a slow disk.
+// patience bounds a whole clause: hundreds of writes, each of which may wait for a slow disk.
 const patience = time.Minute
 
-// kit is what a check works with: the fixture, a context with a deadline, and helpers that fail the
-// test. Failures go to TB, so that a test of the contract can see a check fail; t is for the
-// fixture.
-type kit struct {
+// stage is what a clause works with: the fixture, a context with a deadline, and steps that fail the
+// test.
+type stage struct {
 	testing.TB
 	Fixture
-	t        *testing.T
 	ctx      context.Context
 	patience time.Duration // of ctx
 }
 
-func newKit(tb testing.TB, t *testing.T, f Fixture) *kit { return newKitWithin(tb, t, f, patience) }
-
-func newKitWithin(tb testing.TB, t *testing.T, f Fixture, patience time.Duration) *kit {
+func newStage(t testing.TB, f Fixture, patience time.Duration) *stage {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	return &kit{TB: tb, Fixture: f, t: t, ctx: ctx, patience: patience}
+	return &stage{TB: t, Fixture: f, ctx: ctx, patience: patience}
 }
 
 // lead makes a new leader.
-func (k *kit) lead(r fence.Resource) fence.Claim {
+func (k *stage) lead(r fence.Resource) fence.Claim {
 	k.Helper()
-	return k.Lead(k.t, r)
+	return k.Lead(k, r)
 }
 
 // version returns a checkpoint as the claim's leader would publish it. Two checkpoints with one
@@ -61,7 +57,7 @@ func version(n int64, c fence.Claim, task checkpoint.Name, by string) checkpoint
 }
 
 // patiently repeats a call as long as the journal returns ErrTransient.
-func (k *kit) patiently(call func() error) error {
+func (k *stage) patiently(call func() error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := call()
 		if !errors.Is(err, checkpoint.ErrTransient) {
@@ -76,12 +72,12 @@ func (k *kit) patiently(call func() error) error {
 }
 
 // try publishes.
-func (k *kit) try(j checkpoint.Journal, c fence.Claim, cp checkpoint.Checkpoint) error {
+func (k *stage) try(j checkpoint.Journal, c fence.Claim, cp checkpoint.Checkpoint) error {
 	return k.patiently(func() error { return j.Publish(k.ctx, c, cp) })
 }
 
 // publish must land.
-func (k *kit) publish(c fence.Claim, cp checkpoint.Checkpoint) checkpoint.Checkpoint {
+func (k *stage) publish(c fence.Claim, cp checkpoint.Checkpoint) checkpoint.Checkpoint {
 	k.Helper()
 	if err := k.try(k.Journal, c, cp); err != nil {
 		k.Fatalf("publish version %d of %s under %s: %v", cp.Version, cp.Task, c, err)
@@ -90,7 +86,7 @@ func (k *kit) publish(c fence.Claim, cp checkpoint.Checkpoint) checkpoint.Checkp
 }
 
 // tryTake reads under the claim.
-func (k *kit) tryTake(
+func (k *stage) tryTake(
 	j checkpoint.Journal, c fence.Claim, task checkpoint.Name, have int64,
 ) (cp checkpoint.Checkpoint, same bool, err error) {
 	err = k.patiently(func() (err error) {
@@ -101,7 +97,7 @@ func (k *kit) tryTake(
 }
 
 // take must answer with the checkpoint.
-func (k *kit) take(
+func (k *stage) take(
 	j checkpoint.Journal, c fence.Claim, task checkpoint.Name,
 ) checkpoint.Checkpoint {
 	k.Helper()
@@ -113,7 +109,7 @@ func (k *kit) take(
 }
 
 // load must answer.
-func (k *kit) load(j checkpoint.Journal, only ...checkpoint.Name) (all []checkpoint.Checkpoint) {
+func (k *stage) load(j checkpoint.Journal, only ...checkpoint.Name) (all []checkpoint.Checkpoint) {
 	k.Helper()
 	err := k.patiently(func() (err error) {
 		all, err = j.Load(k.ctx, only...)
@@ -127,7 +123,7 @@ func (k *kit) load(j checkpoint.Journal, only ...checkpoint.Name) (all []checkpo
 
 // stays fails the test unless both processes see exactly this checkpoint, or nothing if its version
 // is 0.
-func (k *kit) stays(task checkpoint.Name, want checkpoint.Checkpoint) {
+func (k *stage) stays(task checkpoint.Name, want checkpoint.Checkpoint) {
 	k.Helper()
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
 		all := k.load(j, task)

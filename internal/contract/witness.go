@@ -1,6 +1,4 @@
-// Package witness runs a check that should fail, and says how it has failed. Contracts use it to show
-// that they find flaws.
-package witness
+package contract
 
 import (
 	"context"
@@ -13,7 +11,7 @@ import (
 // FailureOf runs a check until its first failure, and returns that. Each goroutine that reports a
 // failure ends there, so a check must report none while it holds a lock. The context of the check's
 // testing.TB ends at the first failure, and later ones are left out. Without a failure, one during
-// clean-up fails t.
+// clean-up fails t. If the check skips itself, FailureOf skips t.
 func FailureOf(t testing.TB, check func(testing.TB)) (failure string, failed bool) {
 	w := &witness{TB: t}
 	w.ctx, w.stop = context.WithCancel(t.Context())
@@ -25,6 +23,9 @@ func FailureOf(t testing.TB, check func(testing.TB)) (failure string, failed boo
 		check(w)
 	}()
 	<-done
+	if w.skipped != "" {
+		t.Skip(w.skipped)
+	}
 	return w.failure()
 }
 
@@ -34,10 +35,11 @@ type witness struct {
 	ctx  context.Context // ends at the first failure, for the check's other goroutines
 	stop context.CancelFunc
 
-	mu     sync.Mutex
-	ended  bool // what follows is clean-up
-	failed bool
-	first  string
+	mu      sync.Mutex
+	ended   bool // what follows is clean-up
+	failed  bool
+	first   string
+	skipped string // why; only the check's own goroutine skips
 }
 
 func (w *witness) end() {
@@ -85,6 +87,12 @@ func (w *witness) Fatalf(format string, args ...any) {
 	w.Errorf(format, args...)
 	w.TB.FailNow()
 }
+
+// Skip implements testing.TB.
+func (w *witness) Skip(args ...any) { w.skipped = fmt.Sprint(args...); runtime.Goexit() }
+
+// Skipf implements testing.TB.
+func (w *witness) Skipf(format string, args ...any) { w.Skip(fmt.Sprintf(format, args...)) }
 
 // Failed implements testing.TB.
 func (w *witness) Failed() bool {
