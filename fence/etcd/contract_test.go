@@ -22,6 +22,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/cluster"
 	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
 )
@@ -88,7 +89,7 @@ func freshPrefix() string { return fmt.Sprintf("/test-%d", prefixes.Add(1)) }
 
 // faulty is a client whose traffic and replies a test controls.
 type faulty struct {
-	relay     *serverstest.Relay
+	relay     *servers.Relay
 	loseReply atomic.Bool
 	hold      atomic.Pointer[onItsWay]
 }

@@ -111,7 +111,7 @@ func fresh(t testing.TB) database {
 func (d database) url() string { return d.pg.URL("postgres", d.name) }
 
 // through is a URL that leads through a relay.
-func (d database) through(r *serverstest.Relay) string {
+func (d database) through(r *servers.Relay) string {
 	return "postgres://postgres@" + r.Addr() + "/" + d.name + "?sslmode=disable"
 }
 
@@ -171,7 +171,7 @@ func current(c *Coordinator) *session { return c.campaigns.Current() }
 
 // faulty is a client whose traffic and replies a test controls.
 type faulty struct {
-	relay     *serverstest.Relay
+	relay     *servers.Relay
 	loseReply atomic.Bool
 	sent      atomic.Pointer[chan struct{}] // closed when the next enrolment or change is sent
 }

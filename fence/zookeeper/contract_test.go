@@ -51,7 +51,7 @@ func harness(t *testing.T) fencetest.Fixture {
 		SessionTimeout: timeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).Hold() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).Pass() },
-		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).DropAll() },
+		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).Drop() },
 		Expire:         func(_ testing.TB, c fence.Coordinator) { of(c).ExpireSessions() },
 		LoseReply:      func(_ testing.TB, c fence.Coordinator) { of(c).LoseNextEnrolment() },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {

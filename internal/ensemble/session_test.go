@@ -127,7 +127,7 @@ func queuedCreate(
 	t.Helper()
 	at = "/second-session-" + strings.Trim(ensembletest.FreshRoot(), "/")
 	r.Hold()
-	r.DropAll()
+	r.Drop()
 	ensembletest.Eventually(t, "the library waits for a greeting", func() bool {
 		return conn.State() == zk.StateConnected
 	})

@@ -84,7 +84,7 @@ var allowed = map[string][]string{
 	// ZooKeeper.
 	"internal/ensemble":              {"internal/backoff", "internal/hostlist", "internal/tlsconfig", zk},
 	"internal/ensemble/election":     {"fence", "internal/claims", "internal/ensemble", zk},
-	"internal/ensemble/ensembletest": {"fence", zk},
+	"internal/ensemble/ensembletest": {"fence", "internal/servers", "internal/servers/serverstest", zk},
 
 	// etcd.
 	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", "internal/claims", etcd, grpc,
