@@ -1,4 +1,4 @@
-package main
+package checkpoint
 
 import (
 	"context"
@@ -117,7 +117,8 @@ func (r *report) bars() (all []bar) {
 const published = "DBOS publishes 1-2 ms per checkpoint (500-1,000 steps/s of one task) for its " +
 	"own library; not measured here."
 
-func (r *report) json(out io.Writer) error {
+// JSON implements the benchmark's result.
+func (r *report) JSON(out io.Writer) error {
 	var rows []row
 	for _, c := range r.cells {
 		rows = append(rows, r.row(c))
@@ -134,7 +135,8 @@ func (r *report) json(out io.Writer) error {
 	})
 }
 
-func (r *report) table(out io.Writer) error {
+// Table implements the benchmark's result.
+func (r *report) Table(out io.Writer) error {
 	fmt.Fprintf(out, "%s. Client, guard and server share this machine. "+
 		"Medians of %d rounds, in turns.\n", r.server, r.plan.rounds)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)

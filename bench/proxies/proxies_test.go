@@ -1,34 +1,36 @@
-package main
+package proxies
 
 import (
 	"io"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/report"
 	"github.com/ringfence/ringfence/bench/internal/ways"
 )
 
 func TestArguments(t *testing.T) {
-	suite, s, err := parse([]string{"-rows", "^copy", "-seconds", "0.5", "-copy-mb", "20", "postgres"}, io.Discard)
+	s := Postgres().(*settings)
+	err := program.Parse(s, "postgres", []string{"-rows", "^copy", "-seconds", "0.5", "-copy-mb", "20"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if suite != "postgres" || s.Duration() != 500*time.Millisecond || s.copyMegabytes != 20 {
-		t.Errorf("got %s %+v", suite, s)
+	if s.Duration() != 500*time.Millisecond || s.copyMegabytes != 20 {
+		t.Errorf("got %+v", s)
 	}
 	for _, wrong := range [][]string{
-		{}, {"mysql"}, {"postgres", "redis"}, {"-copy-mb", "0", "postgres"}, {"-o", "yaml", "redis"},
+		{"redis"}, {"-copy-mb", "0"}, {"-o", "yaml"},
 	} {
-		if _, _, err := parse(wrong, io.Discard); err == nil {
+		if err := program.Parse(Redis(), "redis", wrong, io.Discard); err == nil {
 			t.Errorf("%q is accepted", wrong)
 		}
 	}
 }
 
 func TestRowsAreChosenByName(t *testing.T) {
-	_, s, err := parse([]string{"-rows", "select prepared|p50", "postgres"}, io.Discard)
-	if err != nil {
+	s := Postgres().(*settings)
+	if err := program.Parse(s, "postgres", []string{"-rows", "select prepared|p50"}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var names []string

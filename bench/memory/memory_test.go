@@ -1,13 +1,16 @@
-package main
+package memory
 
 import (
 	"io"
 	"slices"
 	"testing"
+
+	"github.com/ringfence/ringfence/bench/internal/program"
 )
 
 func TestArguments(t *testing.T) {
-	s, err := parse([]string{"-rows", "idle", "-sessions", "10,200", "-cycles", "500"}, io.Discard)
+	s := New().(*settings)
+	err := program.Parse(s, "memory", []string{"-rows", "idle", "-sessions", "10,200", "-cycles", "500"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +20,7 @@ func TestArguments(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"-sessions", ""}, {"-sessions", "0"}, {"-sessions", "x"}, {"-cycles", "1"}, {"-marks", "0"}, {"more"},
 	} {
-		if _, err := parse(wrong, io.Discard); err == nil {
+		if err := program.Parse(New(), "memory", wrong, io.Discard); err == nil {
 			t.Errorf("%q is accepted", wrong)
 		}
 	}

@@ -1,13 +1,16 @@
-package main
+package election
 
 import (
 	"io"
 	"slices"
 	"testing"
+
+	"github.com/ringfence/ringfence/bench/internal/program"
 )
 
 func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
-	o, err := parse([]string{"-coordinators", "etcd", "-sizes", "10,100", "-terms", ""}, io.Discard)
+	o := New().(*options)
+	err := program.Parse(o, "election", []string{"-coordinators", "etcd", "-sizes", "10,100", "-terms", ""}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +22,7 @@ func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
 		{"-coordinators", "consul"}, {"-sizes", "0"}, {"-sizes", "x"}, {"-timeout", "1500ms"}, {"-o", "yaml"},
 		{"more"},
 	} {
-		if _, err := parse(wrong, io.Discard); err == nil {
+		if err := program.Parse(New(), "election", wrong, io.Discard); err == nil {
 			t.Errorf("%q is accepted", wrong)
 		}
 	}

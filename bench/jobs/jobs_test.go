@@ -1,13 +1,16 @@
-package main
+package jobs
 
 import (
 	"io"
 	"slices"
 	"testing"
+
+	"github.com/ringfence/ringfence/bench/internal/program"
 )
 
 func TestArgumentsChooseRowsAndWays(t *testing.T) {
-	s, err := parse([]string{"-ways", "river,etcd", "-rows", "^(assign|done workers=1)", "-jobs", "5"}, io.Discard)
+	s := New().(*options)
+	err := program.Parse(s, "jobs", []string{"-ways", "river,etcd", "-rows", "^(assign|done workers=1)", "-jobs", "5"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +27,7 @@ func TestArgumentsChooseRowsAndWays(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"-ways", "consul"}, {"-jobs", "0"}, {"-timeout", "1500ms"}, {"-o", "yaml"}, {"more"},
 	} {
-		if _, err := parse(wrong, io.Discard); err == nil {
+		if err := program.Parse(New(), "jobs", wrong, io.Discard); err == nil {
 			t.Errorf("%q is accepted", wrong)
 		}
 	}
