@@ -140,15 +140,22 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			[]string{"shape worker-2 guard", "heal worker-2 guard"},
 		},
 		{scenario.Fault{Do: scenario.Pause, On: "guard of leader"}, []string{"pause guard-1", "resume guard-1"}},
-		{scenario.Fault{Do: scenario.Inside, On: "leader", With: []scenario.Fault{{Do: scenario.Pause, On: "leader"}}}, []string{
+		{scenario.Fault{
+			Do: scenario.Inside, On: "leader", With: []scenario.Fault{{Do: scenario.Pause, On: "leader"}},
+		}, []string{
 			"signal worker-1 user defined signal 1", "pause worker-1", "resume worker-1",
 			"signal worker-1 user defined signal 2",
 		}},
-		{scenario.Fault{Do: scenario.Inside, On: "busy worker", With: []scenario.Fault{{Do: scenario.Pause, On: scenario.SameTarget}}}, []string{
+		{scenario.Fault{
+			Do: scenario.Inside, On: "busy worker",
+			With: []scenario.Fault{{Do: scenario.Pause, On: scenario.SameTarget}},
+		}, []string{
 			"signal worker-1 user defined signal 1", "pause worker-1", "resume worker-1",
 			"signal worker-1 user defined signal 2",
 		}},
-		{scenario.Fault{Do: scenario.Stop, On: "leader", Then: []scenario.Fault{{Do: scenario.Kill, On: "guard-1"}}}, []string{
+		{scenario.Fault{
+			Do: scenario.Stop, On: "leader", Then: []scenario.Fault{{Do: scenario.Kill, On: "guard-1"}},
+		}, []string{
 			"signal worker-1 stopped (signal)", "kill guard-1", "start guard-1",
 			"signal worker-1 continued",
 		}},
@@ -216,7 +223,8 @@ func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 	r, s := scripted()
 	done := make(chan error, 1)
 	go func() {
-		done <- r.Inject(within(t, patience), []scenario.Fault{{Do: scenario.Pause, On: "leader", Until: scenario.NextLeader}})
+		f := scenario.Fault{Do: scenario.Pause, On: "leader", Until: scenario.NextLeader}
+		done <- r.Inject(within(t, patience), []scenario.Fault{f})
 	}()
 	s.until(t, "pause worker-1")
 	r.rec.Add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})

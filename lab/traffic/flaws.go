@@ -49,8 +49,8 @@ func overwritten(d documents.Document) []documents.Write {
 	var where documents.Write
 	switch {
 	case s.State == jobs.Waiting:
-		where = documents.Remove(fmt.Sprintf("%s%d.%014d.%d.%s", JobFolder("waiting"),
-			jobs.PriorityMost-s.Priority, s.Due.UnixMilli(), s.Attempt, s.ID))
+		where = documents.Remove(fmt.Sprintf("%s%d.%014d.%d.%s.%d", JobFolder("waiting"),
+			jobs.PriorityMost-s.Priority, s.Due.UnixMilli(), s.Attempt, s.ID, s.Bytes))
 	case !s.State.Finished():
 		where = documents.Remove(fmt.Sprintf("%s%s/%s.%d", JobFolder("assigned"), s.Worker, s.ID, s.Attempt))
 	}
@@ -64,7 +64,7 @@ func overwritten(d documents.Document) []documents.Write {
 	data, _ := json.Marshal(s)
 	return []documents.Write{
 		documents.Replace(d, data), where,
-		documents.Create(fmt.Sprintf("%s%014d.%s", JobFolder("finished"), s.Expires.UnixMilli(), s.ID), nil),
+		documents.Create(fmt.Sprintf("%s%014d.%d.%s", JobFolder("finished"), s.Expires.UnixMilli(), s.Kept, s.ID), nil),
 	}
 }
 
