@@ -106,36 +106,37 @@ fuzz: ## fuzz every decoder, 30 s each
 .PHONY: bench
 bench: bench-pg bench-redis bench-takeover bench-memory bench-checkpoint bench-election bench-jobs ## all seven; about two hours
 
-# The files that a benchmark writes: BENCH_OUT=DIRECTORY gets JSON and a plot of each.
-bench_out = $(if $(BENCH_OUT),-json $(abspath $(BENCH_OUT))/$(1).json -plot $(abspath $(BENCH_OUT))/$(1).svg)
+# The files that a benchmark writes: BENCH_OUT=DIRECTORY gets JSON of each, and a plot where there is one.
+bench_json = $(if $(BENCH_OUT),-json $(abspath $(BENCH_OUT))/$(1).json)
+bench_out = $(bench_json) $(if $(BENCH_OUT),-plot $(abspath $(BENCH_OUT))/$(1).svg)
 
 .PHONY: bench-pg
 bench-pg: deps build ## Postgres: direct, guard, and the proxies of deps-bench; BENCH_ARGS="-rows select -seconds 1" for some
-	@cd bench && $(GO) run ./proxies -guard ../bin/guard $(call bench_out,postgres) $(BENCH_ARGS) postgres
+	@cd bench && $(GO) run . postgres $(call bench_out,postgres) $(BENCH_ARGS)
 
 .PHONY: bench-redis
 bench-redis: deps build ## Redis, the same
-	@cd bench && $(GO) run ./proxies -guard ../bin/guard $(call bench_out,redis) $(BENCH_ARGS) redis
+	@cd bench && $(GO) run . redis $(call bench_out,redis) $(BENCH_ARGS)
 
 .PHONY: bench-takeover
 bench-takeover: deps build ## how long a new leader waits for the end of up to 1,000 older sessions
-	@cd bench && $(GO) run ./takeover -guard ../bin/guard $(call bench_out,takeover) $(BENCH_ARGS)
+	@cd bench && $(GO) run . takeover $(call bench_out,takeover) $(BENCH_ARGS)
 
 .PHONY: bench-memory
 bench-memory: deps build ## memory of 10,000 idle sessions, growth, logins per second, 100,000 marks
-	@cd bench && $(GO) run ./memory -guard ../bin/guard $(call bench_out,memory) $(BENCH_ARGS)
+	@cd bench && $(GO) run . memory $(call bench_out,memory) $(BENCH_ARGS)
 
 .PHONY: bench-checkpoint
 bench-checkpoint: deps build ## a checkpointed step: no fence, fence, guard, by hand, River
-	@cd bench && $(GO) run . -guard ../bin/guard $(BENCH_ARGS)
+	@cd bench && $(GO) run . checkpoint $(call bench_json,checkpoint) $(BENCH_ARGS)
 
 .PHONY: bench-election
 bench-election: deps ## elections with up to 1,000 candidates, and a process with 1,000; BENCH_ARGS="-coordinators etcd -sizes 10" for some
-	@cd bench && $(GO) run ./election $(BENCH_ARGS)
+	@cd bench && $(GO) run . election $(call bench_json,election) $(BENCH_ARGS)
 
 .PHONY: bench-jobs
 bench-jobs: deps build ## jobs: submitted, assigned and done per second, latency, recovery; beside River; BENCH_ARGS="-ways etcd" for some
-	@cd bench && $(GO) run ./jobs -guard ../bin/guard $(call bench_out,jobs) $(BENCH_ARGS)
+	@cd bench && $(GO) run . jobs $(call bench_out,jobs) $(BENCH_ARGS)
 
 MODULES := . lab bench examples/river
 

@@ -1,66 +1,61 @@
-// Command bench measures the cost of a checkpointed step: fenced, not fenced, through a guard,
-// written by hand, and with River, on one Postgres in one run. `make bench-checkpoint` runs it.
+// Command bench measures what Ringfence costs. Each subcommand is one benchmark, and a make target:
 //
-// Compare numbers within a run, never between machines: client, guard and server share one machine.
+//	bench postgres -rows 'select prepared' -seconds 1
+//	make bench-pg BENCH_ARGS="-rows 'select prepared' -seconds 1"
+//
+// Compare numbers within a run, never between machines: servers, proxies and clients share one machine.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"io"
-	"time"
+	"os"
 
+	"github.com/ringfence/ringfence/bench/checkpoint"
+	"github.com/ringfence/ringfence/bench/election"
 	"github.com/ringfence/ringfence/bench/internal/program"
+	"github.com/ringfence/ringfence/bench/jobs"
+	"github.com/ringfence/ringfence/bench/memory"
+	"github.com/ringfence/ringfence/bench/proxies"
+	"github.com/ringfence/ringfence/bench/takeover"
 )
 
-func main() { program.Main(run) }
-
-// settings are the flags.
-type settings struct {
-	guard  string
-	output string
-	plan   plan
-	limit  time.Duration
+var benchmarks = []struct {
+	name, about string
+	make        func() program.Benchmark
+	child       program.ChildMain // of a benchmark that starts processes of its own
+}{
+	{"checkpoint", "a checkpointed step: no fence, fence, guard, by hand, River", checkpoint.New, nil},
+	{"postgres", "Postgres: direct, through a guard, and through the proxies that are installed", proxies.Postgres, nil},
+	{"redis", "Redis, the same", proxies.Redis, nil},
+	{"takeover", "how long a new leader waits for the end of up to 1,000 older sessions", takeover.New, nil},
+	{"memory", "memory of idle sessions, growth, logins per second, 100,000 marks", memory.New, nil},
+	{"election", "elections with up to 1,000 candidates, and a process with 1,000", election.New, election.Child},
+	{"jobs", "jobs: submitted, assigned and done per second, latency, recovery; beside River", jobs.New, jobs.Child},
 }
 
-func parse(args []string, diagnostics io.Writer) (s settings, err error) {
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(diagnostics)
-	flags.StringVar(&s.guard, "guard", "../bin/guard", "the guard `program`")
-	flags.StringVar(&s.output, "o", "table", "what to print: table or json")
-	flags.IntVar(&s.plan.rounds, "rounds", 11, "number of measurements; medians are reported")
-	flags.DurationVar(&s.plan.slice, "slice", 400*time.Millisecond,
-		"approximate time of one measurement")
-	flags.DurationVar(&s.limit, "limit", 6*time.Minute, "give up after this time")
-	if err := flags.Parse(args); err != nil {
-		return s, err
-	}
-	known := s.output == "table" || s.output == "json"
-	if !known || s.plan.rounds < 1 || s.plan.slice <= 0 || flags.NArg() > 0 {
-		return s, fmt.Errorf("bad arguments %q: see -h", args)
-	}
-	return s, nil
-}
+func main() { program.Main(func(ctx context.Context) error { return run(ctx, os.Args[1:]) }) }
 
-func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
-	s, err := parse(args, diagnostics)
-	if err != nil {
-		return err
+func run(ctx context.Context, args []string) error {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
-	defer cancel()
-	stage, err := newStage(ctx, s.guard)
-	if err != nil {
-		return err
+	for _, b := range benchmarks {
+		switch {
+		case b.name != name:
+		case program.IsChild():
+			return b.child(ctx, args[1:], os.Stdout)
+		default:
+			return program.Run(ctx, b.make(), name, args[1:], os.Stdout, os.Stderr)
+		}
 	}
-	defer stage.close()
-	r, err := measure(ctx, stage, s.plan, diagnostics)
-	if err != nil {
-		return err
+	fmt.Fprintln(os.Stderr, "usage: bench BENCHMARK [FLAGS]; -h behind a benchmark lists its flags")
+	for _, b := range benchmarks {
+		fmt.Fprintf(os.Stderr, "  %-11s %s\n", b.name, b.about)
 	}
-	if s.output == "json" {
-		return r.json(out)
+	if name == "" || name == "-h" || name == "-help" || name == "--help" {
+		return nil
 	}
-	return r.table(out)
+	return fmt.Errorf("there is no benchmark %q", name)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,34 +13,39 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/lab/evidence"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/inject"
+	"github.com/ringfence/ringfence/lab/record"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
+	"github.com/ringfence/ringfence/lab/traffic"
 )
 
 // Options say how a scenario is run.
 type Options struct {
-	Build     func(ctx context.Context, b Build) (System, error)
-	Injector  Injector
-	Programs  Programs
-	Dir       string        // of this run, for history.jsonl and the logs
-	Seed      uint64        // of random choices
-	Time      time.Duration // how long a random scenario lasts
-	Jobs      int           // the least number of jobs, in scenarios about them; 0: the scenario's
-	Session   time.Duration // session timeout at the coordinator; 0: the scenario's
-	Elections Elections     // which coordinator; ZooKeeper when empty
-	TLS       bool          // on every leg of guards and workers
-	Unguarded bool          // the workers bypass the guard, without tokens
-	Control   string        // the seeded bug, for the header
-	Command   string        // that repeats the run, for the header
-	WarmUp    time.Duration // the limit until the first writes; 40 s when zero
+	Build     func(ctx context.Context, b system.Build) (system.System, error)
+	Injector  scenario.Injector
+	Programs  system.Programs
+	Dir       string             // of this run, for history.jsonl and the logs
+	Seed      uint64             // of random choices
+	Time      time.Duration      // how long a random scenario lasts
+	Jobs      int                // the least number of jobs, in scenarios about them; 0: the scenario's
+	Session   time.Duration      // session timeout at the coordinator; 0: the scenario's
+	Elections scenario.Elections // which coordinator; ZooKeeper when empty
+	TLS       bool               // on every leg of guards and workers
+	Unguarded bool               // the workers bypass the guard, without tokens
+	Control   string             // the seeded bug, for the header
+	Command   string             // that repeats the run, for the header
+	WarmUp    time.Duration      // the limit until the first writes; 40 s when zero
 	Progress  func(text string)
 }
 
 const (
-	buildTime = 3 * time.Minute  // the images of containers exist by then
-	waitTime  = 40 * time.Second // for what a fault waits for
-	healTime  = 20 * time.Second // for a new write after all faults
-	stopTime  = 30 * time.Second // for workers to end
-	undoTime  = 60 * time.Second // to begin or end a fault, such as a server's start
+	buildTime   = 3 * time.Minute  // the images of containers exist by then
+	healTime    = 20 * time.Second // for a new write after all faults
+	stopTime    = 30 * time.Second // for workers to end
+	collectTime = time.Minute      // for all evidence
 
 	attemptTime  = 10 * time.Second        // for a stale attempt; a seeded bug may refuse none
 	recklessTime = 1500 * time.Millisecond // for a deposed leader that nobody refuses
@@ -61,56 +65,46 @@ const HistoryFile = "history.jsonl"
 
 // run is one run of a scenario.
 type run struct {
-	Scenario
+	scenario.Scenario
 	o   Options
-	rec *recorder
-	sys System
-	rnd *rand.Rand
-
-	mu     sync.Mutex
-	down   map[string]bool   // workers that a fault has killed and will start again
-	faults int               // so far
-	strays int               // attempts of the lab itself
-	held   map[Action]func() // each ends what hold began for an action
-	late   *lateWrite        // of Spoil
+	rec *record.Recorder
+	sys system.System
+	in  *inject.Injector
 }
 
 // Run runs a scenario and leaves its history in o.Dir. An error says why the run was not completed.
 // Its history then ends early and cannot be valid.
-func Run(ctx context.Context, s Scenario, o Options) (err error) {
+func Run(ctx context.Context, s scenario.Scenario, o Options) (err error) {
 	file, err := os.Create(filepath.Join(o.Dir, HistoryFile))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	s.Workload.Kind = cmp.Or(s.Workload.Kind, Ledger)
+	s.Workload.Kind = cmp.Or(s.Workload.Kind, scenario.Ledger)
 	s.Workload.Pause = cmp.Or(s.Workload.Pause, 5*time.Millisecond)
 	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
-	s.Topology.Route = cmp.Or(s.Topology.Route, Guarded)
-	s.Topology.Elections = cmp.Or(o.Elections, InZooKeeper)
+	s.Topology.Route = cmp.Or(s.Topology.Route, scenario.Guarded)
+	s.Topology.Elections = cmp.Or(o.Elections, scenario.InZooKeeper)
 	s.Topology.TLS = o.TLS
 	if o.Session > 0 {
-		s.setSession(o.Session)
+		s.SetSession(o.Session)
 	}
-	if s.Workload.Kind == Jobs {
+	if s.Workload.Kind == scenario.Jobs {
 		s.Workload.Jobs = cmp.Or(o.Jobs, s.Workload.Jobs)
 		s.Expect.Jobs = cmp.Or(s.Workload.Jobs, s.Expect.Jobs)
 	}
 	if o.Unguarded {
-		s.unguard()
+		s.Unguard()
 	}
-	r := &run{
-		Scenario: s, o: o, rec: newRecorder(history.NewWriter(file)),
-		rnd:  rand.New(rand.NewPCG(o.Seed, 1)),
-		down: map[string]bool{}, held: map[Action]func(){},
-	}
-	r.rec.add(history.Event{Kind: history.Run, Header: r.header()})
+	r := &run{Scenario: s, o: o, rec: record.New(history.NewWriter(file))}
+	r.rec.Tell = o.Progress
+	r.rec.Add(history.Event{Kind: history.Run, Header: r.header()})
 	if err := r.complete(ctx); err != nil {
-		r.note("lab", "the run was not completed: "+err.Error())
-		return errors.Join(err, r.rec.out.Err())
+		r.rec.Note("lab", "the run was not completed: "+err.Error())
+		return errors.Join(err, r.rec.Err())
 	}
-	r.rec.add(history.Event{Kind: history.End})
-	return r.rec.out.Err()
+	r.rec.Add(history.Event{Kind: history.End})
+	return r.rec.Err()
 }
 
 func (r *run) header() *history.Header {
@@ -129,13 +123,13 @@ func (r *run) complete(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			r.progress("%s", r.sys.Diagnose())
+			r.rec.Progress("%s", r.sys.Diagnose())
 		}
 		err = errors.Join(err, r.sys.Close())
 	}()
 	err = r.supervised(ctx, func() error {
-		if r.Workload.Kind == Jobs {
-			return r.withJobs(ctx, r.scene)
+		if r.Workload.Kind == scenario.Jobs {
+			return r.traffic().While(ctx, r.scene)
 		}
 		return r.scene(ctx)
 	})
@@ -154,7 +148,7 @@ func (r *run) scene(ctx context.Context) error {
 func (r *run) supervised(ctx context.Context, do func() error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var supervisor sync.WaitGroup
-	supervisor.Go(func() { r.supervise(ctx) })
+	supervisor.Go(func() { r.in.Supervise(ctx) })
 	defer supervisor.Wait()
 	defer stop()
 	return do()
@@ -162,21 +156,37 @@ func (r *run) supervised(ctx context.Context, do func() error) error {
 
 func (r *run) build(ctx context.Context) (err error) {
 	t := r.Topology
-	r.progress("building the system: %s, postgres, redis, %d guard, %d workers",
+	r.rec.Progress("building the system: %s, postgres, redis, %d guard, %d workers",
 		strings.Join(t.CoordinatorNames(), ", "), t.Guards, t.Workers)
 	bounded, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
-	r.sys, err = r.o.Build(bounded, Build{
+	r.sys, err = r.o.Build(bounded, system.Build{
 		Topology: t, Workload: r.Workload, Seed: r.o.Seed, Dir: r.o.Dir, Programs: r.o.Programs,
-		Events: r.rec.add,
+		Events: r.rec.Add,
 	})
 	if err != nil {
 		return fmt.Errorf("the system could not be built: %w", err)
 	}
-	if err := r.prepareEvidence(bounded); err != nil {
+	if err := evidence.Prepare(bounded, r.Scenario, r.sys); err != nil {
 		return errors.Join(err, r.sys.Close())
 	}
+	r.in = inject.New(r.Scenario, r.sys, r.rec, r.o.Seed)
+	r.in.Time, r.in.Unguarded = r.o.Time, r.o.Unguarded
 	return nil
+}
+
+// traffic are the jobs of the scenario.
+func (r *run) traffic() *traffic.Load { return traffic.New(r.Scenario, r.sys, r.rec, r.o.Seed) }
+
+// collect records what the databases and the coordinator hold.
+func (r *run) collect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectTime)
+	defer cancel()
+	err := evidence.Collect(ctx, r.Scenario, r.sys, r.rec)
+	if r.Workload.Kind == scenario.Jobs {
+		err = errors.Join(err, r.traffic().Collect(ctx))
+	}
+	return err
 }
 
 // warmUp starts the workers and waits for the load.
@@ -191,14 +201,14 @@ func (r *run) warmUp(ctx context.Context) error {
 	}
 	want := max(1, r.Expect.Before)
 	what := fmt.Sprintf("%d acknowledged writes before the first fault", want)
-	if err := r.rec.wait(ctx, what, func(s *seen) bool { return s.acked >= want }); err != nil {
+	if err := r.rec.Wait(ctx, what, func(s *record.Seen) bool { return s.Acked >= want }); err != nil {
 		return err
 	}
 	// leader run does not report that it stands for election, and every worker runs jobs.
-	if r.Workload.Kind == Commands || r.Workload.Kind == Jobs {
+	if r.Workload.Kind == scenario.Commands || r.Workload.Kind == scenario.Jobs {
 		return nil
 	}
-	_, err := r.waitFor(ctx, "a standby", (*seen).standby)
+	_, err := r.rec.Find(ctx, "a standby", (*record.Seen).Standby)
 	return err
 }
 
@@ -206,9 +216,9 @@ func (r *run) warmUp(ctx context.Context) error {
 func (r *run) disturb(ctx context.Context) error {
 	var err error
 	if r.Random {
-		err = r.random(ctx)
+		err = r.in.Random(ctx)
 	} else {
-		err = r.inject(ctx, r.Faults)
+		err = r.in.Inject(ctx, r.Faults)
 	}
 	if err != nil {
 		return err
@@ -223,25 +233,25 @@ func (r *run) disturb(ctx context.Context) error {
 // until others have run all that it ran.
 func (r *run) finalPhase(ctx context.Context) error {
 	var stale int
-	r.rec.look(func(s *seen) { stale = s.stale })
-	f := Fault{Do: Depose, On: "leader", Until: NextLeader}
+	r.rec.Look(func(s *record.Seen) { stale = s.Stale })
+	f := scenario.Fault{Do: scenario.Depose, On: "leader", Until: scenario.NextLeader}
 	switch r.Workload.Kind {
-	case Commands:
-		f.Do = Stop
-	case Jobs:
-		f = frozenInside
+	case scenario.Commands:
+		f.Do = scenario.Stop
+	case scenario.Jobs:
+		f = scenario.FrozenInside
 		f.With = slices.Clone(f.With)
-		f.With[0].name = history.FinalPhase + f.With[0].String()
+		f.With[0].Name = history.FinalPhase + f.With[0].String()
 	}
-	f.name = history.FinalPhase + f.String()
-	if err := r.inject(ctx, []Fault{f}); err != nil {
+	f.Name = history.FinalPhase + f.String()
+	if err := r.in.Inject(ctx, []scenario.Fault{f}); err != nil {
 		return err
 	}
 	if r.o.Unguarded { // nobody is refused
-		return sleep(ctx, recklessTime)
+		return system.Sleep(ctx, recklessTime)
 	}
-	refused := func(s *seen) bool { return s.stale > stale }
-	r.await(ctx, attemptTime, "an attempt of the deposed leader", refused)
+	refused := func(s *record.Seen) bool { return s.Stale > stale }
+	r.rec.Await(ctx, attemptTime, "an attempt of the deposed leader", refused)
 	return ctx.Err()
 }
 
@@ -249,69 +259,13 @@ func (r *run) finalPhase(ctx context.Context) error {
 func (r *run) recover(ctx context.Context) {
 	var acked int
 	var before map[string]int
-	r.rec.look(func(s *seen) { acked, before = s.acked, maps.Clone(s.ackedIn) })
+	r.rec.Look(func(s *record.Seen) { acked, before = s.Acked, maps.Clone(s.AckedIn) })
 	limit := max(healTime, 2*time.Duration(r.Expect.Recover))
-	written := func(s *seen) bool { return s.acked > acked+100 && s.writtenSince(before) }
-	r.await(ctx, limit, "writes after the last fault", written)
-	if r.Workload.Kind != Commands && r.Workload.Kind != Jobs {
-		r.await(ctx, limit, "a standby", func(s *seen) bool { return s.standby() != "" })
+	written := func(s *record.Seen) bool { return s.Acked > acked+100 && s.WrittenSince(before) }
+	r.rec.Await(ctx, limit, "writes after the last fault", written)
+	if r.Workload.Kind != scenario.Commands && r.Workload.Kind != scenario.Jobs {
+		r.rec.Await(ctx, limit, "a standby", func(s *record.Seen) bool { return s.Standby() != "" })
 	}
-}
-
-// await waits for a condition that may never hold: the checker judges that.
-func (r *run) await(
-	ctx context.Context, limit time.Duration, what string, holds func(*seen) bool,
-) {
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
-	defer cancel()
-	if err := r.rec.wait(bounded, what, holds); err != nil && ctx.Err() == nil {
-		r.note("lab", err.Error())
-		r.progress("%v", err)
-	}
-}
-
-// supervise restarts workers that have ended by themselves.
-func (r *run) supervise(ctx context.Context) {
-	handled := map[string]int{}
-	for {
-		var again []string
-		changed := r.rec.look(func(s *seen) {
-			for w, n := range s.ended {
-				if n > handled[w] {
-					again = append(again, w)
-				}
-				handled[w] = n
-			}
-		})
-		for _, w := range again {
-			if err := r.startAgain(ctx, w); err != nil && ctx.Err() == nil {
-				r.note("lab", fmt.Sprintf("%s could not be started again: %v", w, err))
-			}
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// startAgain leaves out a worker that a fault has killed: the end of the fault starts it. A fault
-// that begins meanwhile waits, and then kills the worker that was started: otherwise the fault
-// would find it running at its end, and fail.
-func (r *run) startAgain(ctx context.Context, w string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.down[w] {
-		return nil
-	}
-	return r.sys.Start(ctx, w)
-}
-
-func (r *run) setDown(w string, down bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.down[w] = down
 }
 
 // stopWorkers ends all workers at once, so that none takes over from another.
@@ -322,15 +276,5 @@ func (r *run) stopWorkers(ctx context.Context) error {
 	if r.Workload.Child == "ignore-term" {
 		end = r.sys.Kill
 	}
-	return each(r.Topology.WorkerNames(), func(w string) error { return end(ctx, w) })
-}
-
-func (r *run) note(process, text string) {
-	r.rec.add(history.Event{Kind: history.Note, Process: process, Text: text})
-}
-
-func (r *run) progress(format string, args ...any) {
-	if r.o.Progress != nil {
-		r.o.Progress(fmt.Sprintf(format, args...))
-	}
+	return system.Each(r.Topology.WorkerNames(), func(w string) error { return end(ctx, w) })
 }

@@ -1,4 +1,4 @@
-package main
+package election
 
 import (
 	"bufio"
@@ -18,10 +18,10 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// runChild is a process that stands for election, once for each number of terms that it reads from
+// Child is a process that stands for election, once for each number of terms that it reads from
 // stdin. It prints "open" once its coordinator is open, and "leads" when it has won them all. It
 // ends with its stdin.
-func runChild(ctx context.Context, args []string, out, _ io.Writer) error {
+func Child(ctx context.Context, args []string, out io.Writer) error {
 	url, resource := args[0], args[1]
 	timeout, err := time.ParseDuration(args[2])
 	if err != nil {
@@ -84,7 +84,7 @@ type child struct {
 func startChild(url, resource string, timeout time.Duration) (*child, error) {
 	c := &child{lines: make(chan string, 8)}
 	var err error
-	c.Child, err = program.StartChild(func(line string) { c.lines <- line }, url, resource, timeout.String())
+	c.Child, err = program.StartChild("election", func(line string) { c.lines <- line }, url, resource, timeout.String())
 	return c, err
 }
 

@@ -1,4 +1,4 @@
-package main
+package election
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/rounds"
+	"github.com/ringfence/ringfence/internal/servers"
 )
 
 // plan says what is measured.
@@ -243,12 +244,12 @@ func (p plan) held(ctx context.Context, e entry, s server, terms int) (row heldR
 	if err != nil {
 		return row, err
 	}
-	through, err := newRelay(s.address())
+	through, err := servers.NewRelay(s.address(), servers.RelayOptions{})
 	if err != nil {
 		return row, err
 	}
 	defer func() { err = errors.Join(err, p.settled(ctx, s, before), through.Close()) }()
-	c, err := startChild(s.url(through.Addr().String()), severalResources, heldTimeout)
+	c, err := startChild(s.url(through.Addr()), severalResources, heldTimeout)
 	if err != nil {
 		return row, err
 	}
@@ -266,7 +267,7 @@ func (p plan) held(ctx context.Context, e entry, s server, terms int) (row heldR
 	}
 	row.Won = ms(time.Since(start))
 	if row.Rest, err = p.atRest(ctx, e, s, func(during time.Duration, begin bool) {
-		row.Bytes = float64(through.bytes.Load()) - row.Bytes
+		row.Bytes = float64(through.Bytes()) - row.Bytes
 		if !begin {
 			row.Bytes /= during.Seconds()
 		}

@@ -1,4 +1,4 @@
-package main
+package election
 
 import (
 	"encoding/json"
@@ -55,7 +55,8 @@ func (r *report) bars() (all []bar) {
 	return all
 }
 
-func (r *report) json(out io.Writer) error {
+// JSON implements the benchmark's result.
+func (r *report) JSON(out io.Writer) error {
 	notes := map[string]string{}
 	for _, e := range r.plan.entries {
 		notes[e.name] = e.note
@@ -70,7 +71,8 @@ func (r *report) json(out io.Writer) error {
 	})
 }
 
-func (r *report) table(out io.Writer) error {
+// Table implements the benchmark's result.
+func (r *report) Table(out io.Writer) error {
 	fmt.Fprintf(out, "%s. Candidates and server share this machine.\n", strings.Join(r.servers, ", "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if len(r.elections) > 0 {

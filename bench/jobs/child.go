@@ -1,4 +1,4 @@
-package main
+package jobs
 
 import (
 	"bufio"
@@ -44,9 +44,9 @@ const (
 // kind is the kind of every job.
 const kind = "bench"
 
-// runChild is a worker. It prints "ready" when it has begun, and "begun JOB NANOSECONDS" where its mode
+// Child is a worker. It prints "ready" when it has begun, and "begun JOB NANOSECONDS" where its mode
 // says so. It begins gated jobs when it reads a line, and ends with its stdin.
-func runChild(ctx context.Context, args []string, out, _ io.Writer) (err error) {
+func Child(ctx context.Context, args []string, out io.Writer) (err error) {
 	var d duty
 	if err := json.Unmarshal([]byte(args[0]), &d); err != nil {
 		return err
@@ -141,7 +141,7 @@ func startChild(d duty) (*child, error) {
 		return nil, err
 	}
 	c := &child{begun: make(chan begin, 10_000), ready: make(chan struct{})}
-	c.Child, err = program.StartChild(c.read, string(argument))
+	c.Child, err = program.StartChild("jobs", c.read, string(argument))
 	return c, err
 }
 

@@ -1,4 +1,4 @@
-package main
+package jobs
 
 import (
 	"context"
@@ -60,7 +60,7 @@ const method = "submit: jobs handed in per second by 8 callers of one client. as
 	"KILL until what was lost runs elsewhere, or a new job runs, minus the session timeout."
 
 // measure measures everything that the flags choose.
-func measure(ctx context.Context, s options, progress io.Writer) (r *report.Report, err error) {
+func (s *options) measure(ctx context.Context, progress io.Writer) (r *report.Report, err error) {
 	r = report.New("jobs", s.Options)
 	r.Note(method)
 	r.Note("Workers are processes of capacity %d; session timeout %s.", s.plan.capacity, s.plan.timeout)
@@ -111,7 +111,7 @@ func measure(ctx context.Context, s options, progress io.Writer) (r *report.Repo
 }
 
 // chosen returns the cells that the flags choose, with their ways.
-func (s options) chosen() (all []cell) {
+func (s *options) chosen() (all []cell) {
 	for _, c := range cells(s.plan) {
 		c.ways = slices.DeleteFunc(slices.Clone(c.ways), func(way string) bool {
 			return !slices.Contains(s.plan.ways, way)
@@ -127,7 +127,7 @@ func (s options) chosen() (all []cell) {
 const cellMost = 5 * time.Minute
 
 // once makes one measurement with a fresh queue.
-func (s options) once(ctx context.Context, c cell, way, url string) ([]float64, error) {
+func (s *options) once(ctx context.Context, c cell, way, url string) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, cellMost)
 	defer cancel()
 	name := fmt.Sprintf("b%d", time.Now().UnixMicro())

@@ -1,10 +1,9 @@
-package main
+package jobs
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +91,12 @@ const atOnce = 200
 
 // leaves waits until an entry's job waits no more.
 func (r *ringfence) leaves(ctx context.Context, entry string, began time.Time) (took time.Duration, err error) {
-	id := jobs.ID(strings.TrimPrefix(path.Ext(entry), "."))
+	var id jobs.ID // a part of the entry's name
+	for part := range strings.SplitSeq(entry, ".") {
+		if parsed, err := jobs.ParseID(part); err == nil {
+			id = parsed
+		}
+	}
 	assigned := errors.New("the job is assigned")
 	err = r.jobs.Watch(ctx, id, func(now jobs.Status) error {
 		if now.State == jobs.Waiting {

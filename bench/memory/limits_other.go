@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package memory
 
 // allowFiles changes nothing on systems other than Linux.
 func allowFiles(n int) int { return n }

@@ -5,11 +5,12 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var concurrentChecks = []check{
-	{"Of many publishes of one version at once, exactly one lands", exactlyOneLands},
-	{"Many tasks at once do not disturb each other", manyTasks},
+var concurrentClauses = []contract.Clause[*stage]{
+	{Name: "Of many publishes of one version at once, exactly one lands", Holds: exactlyOneLands},
+	{Name: "Many tasks at once do not disturb each other", Holds: manyTasks},
 }
 
 // atOnce calls do n times concurrently and returns the answers.
@@ -23,7 +24,7 @@ func atOnce(n int, do func(i int) error) []error {
 	return answers
 }
 
-func exactlyOneLands(k *kit) {
+func exactlyOneLands(k *stage) {
 	c := k.lead(orders)
 	for n := range int64(8) {
 		of := func(i int) checkpoint.Checkpoint {
@@ -37,7 +38,7 @@ func exactlyOneLands(k *kit) {
 }
 
 // onlyWinner fails the test unless one answer is nil and all others are conflicts.
-func (k *kit) onlyWinner(answers []error) int {
+func (k *stage) onlyWinner(answers []error) int {
 	k.Helper()
 	winner := -1
 	for i, err := range answers {
@@ -56,7 +57,7 @@ func (k *kit) onlyWinner(answers []error) int {
 	return winner
 }
 
-func manyTasks(k *kit) {
+func manyTasks(k *stage) {
 	const tasks, versions = 12, 5
 	c := k.lead(orders)
 	name := func(i int) checkpoint.Name { return checkpoint.Name(fmt.Sprint("task-", i)) }

@@ -8,14 +8,15 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var contentChecks = []check{
-	{"Everything that is published comes back", everythingComesBack},
-	{"A state may be any JSON", anyState},
-	{"A failure with any text is recorded, and removed when the task continues", anyFailure},
-	{"The journal shares no memory with its callers", nothingIsShared},
-	{"A checkpoint above the limit is too large, and changes nothing", tooLargeIsRefused},
+var contentClauses = []contract.Clause[*stage]{
+	{Name: "Everything that is published comes back", Holds: everythingComesBack},
+	{Name: "A state may be any JSON", Holds: anyState},
+	{Name: "A failure with any text is recorded, and removed when the task continues", Holds: anyFailure},
+	{Name: "The journal shares no memory with its callers", Holds: nothingIsShared},
+	{Name: "A checkpoint above the limit is too large, and changes nothing", Holds: tooLargeIsRefused},
 }
 
 // full returns a checkpoint with a value in every field that a careless journal would alter.
@@ -36,7 +37,7 @@ func full(c fence.Claim, task checkpoint.Name) checkpoint.Checkpoint {
 	return cp
 }
 
-func everythingComesBack(k *kit) {
+func everythingComesBack(k *stage) {
 	c := k.lead(orders)
 	longest := checkpoint.Name("A._:-" + strings.Repeat("z", 123))
 	for _, task := range []checkpoint.Name{nightly, "x", longest, "a..b", "a:"} {
@@ -47,7 +48,7 @@ func everythingComesBack(k *kit) {
 	}
 }
 
-func anyState(k *kit) {
+func anyState(k *stage) {
 	c := k.lead(orders)
 	for i, state := range []string{
 		`null`, `true`, `0`, `-7`, `""`, `"text"`, `[]`, `{}`, `[null]`, `[1,"2",{"3":[]}]`,
@@ -60,7 +61,7 @@ func anyState(k *kit) {
 	}
 }
 
-func anyFailure(k *kit) {
+func anyFailure(k *stage) {
 	c := k.lead(orders)
 	for i, text := range []string{"", "a null byte: \x00", "no UTF-8: \xff\xfe",
 		strings.Repeat("long ", 4000)} {
@@ -73,7 +74,7 @@ func anyFailure(k *kit) {
 	}
 }
 
-func nothingIsShared(k *kit) {
+func nothingIsShared(k *stage) {
 	c := k.lead(orders)
 	cp := full(c, nightly)
 	k.publish(c, cp)
@@ -92,7 +93,7 @@ func spoil(cp checkpoint.Checkpoint) {
 	cp.Failure.Message = "spoiled"
 }
 
-func tooLargeIsRefused(k *kit) {
+func tooLargeIsRefused(k *stage) {
 	if k.Limit == 0 {
 		k.Skip("this journal has no limit of its own")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
 // Fixture is one empty journal for one test. It closes what it opens in t.Cleanup.
@@ -16,7 +17,7 @@ type Fixture struct {
 	// Lead makes a new leader of a resource, calls Journal.Raise for its claim, and returns the
 	// claim. The previous leader is deposed and does not know it. Tokens that the fixture makes up
 	// should be above 2^53.
-	Lead func(t *testing.T, r fence.Resource) fence.Claim
+	Lead func(t testing.TB, r fence.Resource) fence.Claim
 
 	// Limit is the maximum size of a checkpoint in this journal, in bytes; 0 if it has none.
 	Limit int
@@ -24,16 +25,8 @@ type Fixture struct {
 
 // Run checks a journal against the contract. It calls open once for each clause.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
-	for _, c := range contract {
-		t.Run(c.clause, func(t *testing.T) { c.holds(newKit(t, t, open(t))) })
-	}
+	contract.Run(t, clauses, func(t *testing.T) *stage { return newStage(t, open(t), patience) })
 }
 
-// check is one clause of the contract.
-type check struct {
-	clause string
-	holds  func(k *kit)
-}
-
-var contract = slices.Concat(versionChecks, contentChecks, fenceChecks, takeoverChecks, forgetChecks,
-	loadChecks, followChecks, concurrentChecks, endChecks, randomChecks)
+var clauses = slices.Concat(versionClauses, contentClauses, fenceClauses, takeoverClauses, forgetClauses,
+	loadClauses, followClauses, concurrentClauses, endClauses, randomClauses)

@@ -1,15 +1,12 @@
 package checkpointtest
 
 import (
-	"fmt"
-	"runtime"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
 // Each flaw must break the clause about it: a contract that never fails proves nothing.
@@ -17,10 +14,7 @@ func TestTheContractFindsFlaws(t *testing.T) {
 	for _, f := range flaws {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			c := find(t, contract, f.finds, func(c check) string { return c.clause })
-			if !fails(t, func(w *witness) { c.holds(newKitWithin(w, t, f.fixture(), short)) }) {
-				t.Errorf("not found by %q", c.clause)
-			}
+			contract.Flaw[*stage]{Clause: f.finds, Open: f.open(short)}.Found(t, clauses)
 		})
 	}
 }
@@ -28,21 +22,25 @@ func TestTheContractFindsFlaws(t *testing.T) {
 func TestTheContractOfTransactorsFindsFlaws(t *testing.T) {
 	for _, f := range txFlaws {
 		t.Run(f.name, func(t *testing.T) {
-			m := NewMemory()
-			fails := failsTransacting(t, f.finds, m, &flawedWork{m, f.transact})
-			if !fails {
-				t.Errorf("not found by %q", f.finds)
-			}
+			found(t, f.finds, func(m *Memory) checkpoint.Journal { return &flawedWork{m, f.transact} })
 		})
 	}
 	for _, finds := range []string{"An open transaction", "Work that panics"} {
 		t.Run("has room for one transaction", func(t *testing.T) {
-			m := NewMemory()
-			if !failsTransacting(t, finds, m, &onePlace{m, make(chan struct{}, 1)}) {
-				t.Errorf("not found by %q", finds)
-			}
+			found(t, finds, func(m *Memory) checkpoint.Journal { return &onePlace{m, make(chan struct{}, 1)} })
 		})
 	}
+}
+
+// found checks that a clause finds what is wrong with the transactions of a journal.
+func found(t *testing.T, clause string, wrong func(*Memory) checkpoint.Journal) {
+	contract.Flaw[*txStage[*Tx]]{Clause: clause, Open: func(t testing.TB) *txStage[*Tx] {
+		m := NewMemory()
+		j := wrong(m)
+		f := transactingInMemory(inMemory(m), m)
+		f.Journal, f.Second, f.Lead = j, j, leading(j)
+		return newTxStage(t, f, short)
+	}}.Found(t, transactorClauses[*Tx]())
 }
 
 // The random interleavings alone must find every flaw that breaks the promise itself.
@@ -56,77 +54,29 @@ func TestTheRandomInterleavingFindsWhatBreaksThePromise(t *testing.T) {
 		"forgets under any claim", "forgets the tasks of any resource", "forgets nothing",
 		"continues a forgotten task",
 	} {
-		f := find(t, flaws, name, func(f flaw) string { return f.name })
+		i := slices.IndexFunc(flaws, func(f flaw) bool { return f.name == name })
+		random := contract.Clause[*stage]{Holds: randomInterleaving}
 		if !slices.ContainsFunc(make([]int, 10), func(int) bool { // in ten runs at the most
-			return fails(t, func(w *witness) {
-				randomInterleaving(newKitWithin(w, t, f.fixture(), patience))
-			})
+			_, failed := random.Fails(t, flaws[i].open(patience))
+			return failed
 		}) {
 			t.Errorf("a journal that %s passes", name)
 		}
 	}
 }
 
-// short is how long a check in these tests waits for something that does not happen.
+// short is how long a clause in these tests waits for something that does not happen.
 const short = 500 * time.Millisecond
 
-// find returns the first clause that contains these words.
-func find[T any](t *testing.T, all []T, words string, of func(T) string) T {
-	t.Helper()
-	for _, one := range all {
-		if strings.Contains(of(one), words) {
-			return one
-		}
+// open makes a stage with a journal that has this flaw.
+func (f flaw) open(patience time.Duration) func(testing.TB) *stage {
+	return func(t testing.TB) *stage {
+		m := NewMemory()
+		fixture := inMemory(m)
+		bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, forget: m.Forget,
+			load: m.Load, follow: m.Follow}
+		f.in(bad)
+		fixture.Journal, fixture.Second = bad, bad
+		return newStage(t, fixture, patience)
 	}
-	t.Fatalf("there is no %q", words)
-	panic("unreachable")
 }
-
-// fixture makes a journal with this flaw.
-func (f flaw) fixture() Fixture {
-	m := NewMemory()
-	fixture := inMemory(m)
-	bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, forget: m.Forget,
-		load: m.Load, follow: m.Follow}
-	f.in(bad)
-	fixture.Journal, fixture.Second = bad, bad
-	return fixture
-}
-
-func failsTransacting(t *testing.T, finds string, m *Memory, j checkpoint.Journal) bool {
-	f := transactingInMemory(inMemory(m), m)
-	f.Journal, f.Second, f.Lead = j, j, leading(j)
-	c := find(t, transactorContract[*Tx](), finds, func(c txCheck[*Tx]) string {
-		return c.clause
-	})
-	return fails(t, func(w *witness) { c.holds(newTxKit(newKitWithin(w, t, f.Fixture, short), f)) })
-}
-
-// fails reports whether a check fails.
-func fails(t *testing.T, holds func(w *witness)) bool {
-	w := &witness{TB: t}
-	done := make(chan struct{})
-	go func() { // FailNow ends the goroutine of the check, not ours
-		defer close(done)
-		holds(w)
-	}()
-	<-done
-	return w.failed.Load()
-}
-
-// witness is a testing.TB that only records failures.
-type witness struct {
-	testing.TB
-	failed atomic.Bool
-}
-
-func (w *witness) Error(args ...any) { w.Errorf("%s", fmt.Sprint(args...)) }
-func (w *witness) Errorf(format string, args ...any) {
-	w.failed.Store(true)
-	w.TB.Logf(format, args...)
-}
-func (w *witness) Fatal(args ...any)                 { w.Fatalf("%s", fmt.Sprint(args...)) }
-func (w *witness) Fatalf(format string, args ...any) { w.Errorf(format, args...); runtime.Goexit() }
-func (w *witness) Skip(...any)                       { runtime.Goexit() }
-func (w *witness) Logf(string, ...any)               {}
-func (w *witness) Helper()                           {}

@@ -20,7 +20,7 @@ type paused struct {
 
 // pauses opens a transaction with effects before and after a pause. It returns its checkpoint even
 // if its context has ended.
-func (k *txKit[Tx]) pauses(
+func (k *txStage[Tx]) pauses(
 	c fence.Claim, cp checkpoint.Checkpoint, before, after []string,
 ) *paused {
 	woken := make(chan struct{})
@@ -28,7 +28,7 @@ func (k *txKit[Tx]) pauses(
 		close(woken)
 	}), done: make(chan struct{})}
 	var running sync.WaitGroup
-	k.t.Cleanup(func() { p.resume(); running.Wait() })
+	k.Cleanup(func() { p.resume(); running.Wait() })
 	running.Go(func() {
 		defer close(p.done)
 		once := sync.OnceFunc(func() { close(p.opened) })
@@ -43,7 +43,7 @@ func (k *txKit[Tx]) pauses(
 	return p
 }
 
-func openWhenDeposed[Tx any](k *txKit[Tx]) {
+func openWhenDeposed[Tx any](k *txStage[Tx]) {
 	var landed checkpoint.Checkpoint
 	var effects []string
 	for _, shape := range []struct{ before, after []string }{
@@ -72,7 +72,7 @@ func openWhenDeposed[Tx any](k *txKit[Tx]) {
 }
 
 // opens waits for the pause.
-func (k *kit) opens(p *paused) {
+func (k *stage) opens(p *paused) {
 	k.Helper()
 	select {
 	case <-p.opened:
@@ -84,7 +84,7 @@ func (k *kit) opens(p *paused) {
 }
 
 // doesNotLand wakes the paused leader.
-func (k *kit) doesNotLand(p *paused) {
+func (k *stage) doesNotLand(p *paused) {
 	k.Helper()
 	p.resume()
 	select {
@@ -99,7 +99,7 @@ func (k *kit) doesNotLand(p *paused) {
 
 // leadInTime makes a new leader while another one is paused, and fails the test if the new one has
 // to wait for it.
-func (k *kit) leadInTime(p *paused) fence.Claim {
+func (k *stage) leadInTime(p *paused) fence.Claim {
 	k.Helper()
 	deadline := k.patience / 2
 	watch := time.AfterFunc(deadline, p.resume)

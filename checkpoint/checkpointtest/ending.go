@@ -7,15 +7,16 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var endChecks = []check{
-	{"A call with an ended context returns an error that is right about what landed",
-		endedContext},
-	{"The error of an interrupted publish is right about what landed", cutShort},
+var endClauses = []contract.Clause[*stage]{
+	{Name: "A call with an ended context returns an error that is right about what landed",
+		Holds: endedContext},
+	{Name: "The error of an interrupted publish is right about what landed", Holds: cutShort},
 }
 
-func endedContext(k *kit) {
+func endedContext(k *stage) {
 	c := k.lead(orders)
 	k.publish(c, version(1, c, nightly, "a"))
 	ended, end := context.WithCancel(k.ctx)
@@ -37,7 +38,7 @@ func endedContext(k *kit) {
 	k.truthful(err, c, cp)
 }
 
-func cutShort(k *kit) {
+func cutShort(k *stage) {
 	rnd := k.random()
 	c := k.lead(orders)
 	usual := fastest(func(n int64) { k.publish(c, version(n, c, nightly, "whole")) })
@@ -65,7 +66,7 @@ func fastest(publish func(n int64)) time.Duration {
 
 // truthful fails the test unless err is right about whether cp landed. First it publishes something
 // else as the same version, so that cp cannot land later.
-func (k *kit) truthful(err error, c fence.Claim, cp checkpoint.Checkpoint) {
+func (k *stage) truthful(err error, c fence.Claim, cp checkpoint.Checkpoint) {
 	k.Helper()
 	instead := version(cp.Version, c, cp.Task, "instead")
 	switch other := k.try(k.Second, c, instead); {

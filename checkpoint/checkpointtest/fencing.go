@@ -3,22 +3,23 @@ package checkpointtest
 import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var fenceChecks = []check{
-	{"A deposed leader can neither publish, take nor forget, and gets ErrStale", deposedIsStale},
-	{"A deposed leader's publish is refused after a newer leader's", deposedBehindNewer},
-	{"Nothing brings a deposed leader back", deposedStaysDeposed},
-	{"A leader may raise again", raiseAgain},
-	{"A claim to which the mark is not raised is refused", unraisedIsRefused},
-	{"A claim of another issuer is refused, whether its token is lower, equal or higher",
-		otherIssuerIsRefused},
-	{"A deposed leader of one resource does not disturb another", resourcesAreApart},
-	{"A task belongs to the resource under which it was published first", otherResourceIsRefused},
+var fenceClauses = []contract.Clause[*stage]{
+	{Name: "A deposed leader can neither publish, take nor forget, and gets ErrStale", Holds: deposedIsStale},
+	{Name: "A deposed leader's publish is refused after a newer leader's", Holds: deposedBehindNewer},
+	{Name: "Nothing brings a deposed leader back", Holds: deposedStaysDeposed},
+	{Name: "A leader may raise again", Holds: raiseAgain},
+	{Name: "A claim to which the mark is not raised is refused", Holds: unraisedIsRefused},
+	{Name: "A claim of another issuer is refused, whether its token is lower, equal or higher",
+		Holds: otherIssuerIsRefused},
+	{Name: "A deposed leader of one resource does not disturb another", Holds: resourcesAreApart},
+	{Name: "A task belongs to the resource under which it was published first", Holds: otherResourceIsRefused},
 }
 
 // powerless fails the test unless the claim can neither take, publish at any version, nor forget.
-func (k *kit) powerless(c fence.Claim, sentinel error, stored checkpoint.Checkpoint) {
+func (k *stage) powerless(c fence.Claim, sentinel error, stored checkpoint.Checkpoint) {
 	k.Helper()
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
 		for _, have := range []int64{-1, 0, stored.Version} {
@@ -42,7 +43,7 @@ func (k *kit) powerless(c fence.Claim, sentinel error, stored checkpoint.Checkpo
 	}
 }
 
-func deposedIsStale(k *kit) {
+func deposedIsStale(k *stage) {
 	old := k.lead(orders)
 	k.powerful(old, checkpoint.Checkpoint{})
 	landed := k.publish(old, version(2, old, nightly, "old"))
@@ -55,7 +56,7 @@ func deposedIsStale(k *kit) {
 }
 
 // powerful fails the test unless the claim can take the stored checkpoint and publish the next one.
-func (k *kit) powerful(c fence.Claim, stored checkpoint.Checkpoint) checkpoint.Checkpoint {
+func (k *stage) powerful(c fence.Claim, stored checkpoint.Checkpoint) checkpoint.Checkpoint {
 	k.Helper()
 	if got := k.take(k.Second, c, nightly); got.Version != 0 || stored.Version != 0 {
 		k.equal(got, stored)
@@ -68,7 +69,7 @@ func (k *kit) powerful(c fence.Claim, stored checkpoint.Checkpoint) checkpoint.C
 	return next
 }
 
-func deposedBehindNewer(k *kit) {
+func deposedBehindNewer(k *stage) {
 	old := k.lead(orders)
 	k.publish(old, version(1, old, nightly, "old"))
 	fresh := k.lead(orders)
@@ -80,7 +81,7 @@ func deposedBehindNewer(k *kit) {
 	k.powerful(newest, landed)
 }
 
-func deposedStaysDeposed(k *kit) {
+func deposedStaysDeposed(k *stage) {
 	old := k.lead(orders)
 	fresh := k.lead(orders)
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
@@ -93,7 +94,7 @@ func deposedStaysDeposed(k *kit) {
 	k.powerful(fresh, checkpoint.Checkpoint{})
 }
 
-func raiseAgain(k *kit) {
+func raiseAgain(k *stage) {
 	c := k.lead(orders)
 	var stored checkpoint.Checkpoint
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second, k.Journal} {
@@ -104,7 +105,7 @@ func raiseAgain(k *kit) {
 	}
 }
 
-func unraisedIsRefused(k *kit) {
+func unraisedIsRefused(k *stage) {
 	nobody := k.lead(orders)
 	nobody.Resource = stock // nobody has ever led it
 	k.powerless(nobody, nil, checkpoint.Checkpoint{})
@@ -118,7 +119,7 @@ func unraisedIsRefused(k *kit) {
 	k.powerful(c, landed)
 }
 
-func otherIssuerIsRefused(k *kit) {
+func otherIssuerIsRefused(k *stage) {
 	c := k.lead(orders)
 	landed := k.publish(c, version(1, c, nightly, "a"))
 	for _, by := range []fence.Token{-1, 0, 1} {
@@ -129,7 +130,7 @@ func otherIssuerIsRefused(k *kit) {
 	k.powerful(c, landed)
 }
 
-func resourcesAreApart(k *kit) {
+func resourcesAreApart(k *stage) {
 	k.lead(orders)
 	bystander := k.lead(stock)
 	landed := k.powerful(bystander, checkpoint.Checkpoint{})
@@ -137,7 +138,7 @@ func resourcesAreApart(k *kit) {
 	k.powerful(bystander, landed)
 }
 
-func otherResourceIsRefused(k *kit) {
+func otherResourceIsRefused(k *stage) {
 	owner := k.lead(orders)
 	landed := k.publish(owner, version(1, owner, nightly, "owner"))
 	stranger := k.lead(stock)

@@ -6,31 +6,32 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var followChecks = []check{
-	{"Follow shows the checkpoint that is there, then newer ones of any process", followSeesNewer},
-	{"Follow waits for a task's first checkpoint", followWaitsForFirst},
-	{"Follow shows one task, under any leader", followOverTakeover},
-	{"Follow goes on when the task is forgotten", followOverForget},
-	{"Many follow at once", manyFollow},
-	{"Follow ends with what its callback returns", followEndsWithCallback},
-	{"Follow ends with its context", followEndsWithContext},
+var followClauses = []contract.Clause[*stage]{
+	{Name: "Follow shows the checkpoint that is there, then newer ones of any process", Holds: followSeesNewer},
+	{Name: "Follow waits for a task's first checkpoint", Holds: followWaitsForFirst},
+	{Name: "Follow shows one task, under any leader", Holds: followOverTakeover},
+	{Name: "Follow goes on when the task is forgotten", Holds: followOverForget},
+	{Name: "Many follow at once", Holds: manyFollow},
+	{Name: "Follow ends with what its callback returns", Holds: followEndsWithCallback},
+	{Name: "Follow ends with its context", Holds: followEndsWithContext},
 }
 
 // follower is a Follow that runs concurrently with the test.
 type follower struct {
-	*kit
+	*stage
 	seen chan checkpoint.Checkpoint
 	stop context.CancelFunc
 	done chan error
 }
 
-func (k *kit) follow(j checkpoint.Journal, task checkpoint.Name) *follower {
+func (k *stage) follow(j checkpoint.Journal, task checkpoint.Name) *follower {
 	ctx, stop := context.WithCancel(k.ctx)
 	f := &follower{k, make(chan checkpoint.Checkpoint), stop, make(chan error, 1)}
 	var running sync.WaitGroup
-	k.t.Cleanup(func() { stop(); running.Wait() })
+	k.Cleanup(func() { stop(); running.Wait() })
 	running.Go(func() {
 		f.done <- j.Follow(ctx, task, func(cp checkpoint.Checkpoint) error {
 			select {
@@ -82,7 +83,7 @@ func (f *follower) end() {
 	}
 }
 
-func followSeesNewer(k *kit) {
+func followSeesNewer(k *stage) {
 	c := k.lead(orders)
 	present := k.publish(c, version(1, c, nightly, "a"))
 	f := k.follow(k.Second, nightly)
@@ -98,7 +99,7 @@ func followSeesNewer(k *kit) {
 	f.end()
 }
 
-func followWaitsForFirst(k *kit) {
+func followWaitsForFirst(k *stage) {
 	f := k.follow(k.Journal, nightly)
 	c := k.lead(orders)
 	first := version(1, c, nightly, "a")
@@ -109,7 +110,7 @@ func followWaitsForFirst(k *kit) {
 	f.end()
 }
 
-func followOverTakeover(k *kit) {
+func followOverTakeover(k *stage) {
 	f := k.follow(k.Second, nightly)
 	for n := range int64(5) {
 		c := k.lead(orders)
@@ -121,7 +122,7 @@ func followOverTakeover(k *kit) {
 
 // A journal may show what is published after the task was forgotten, or leave it out until its
 // version is above the last one that it has shown.
-func followOverForget(k *kit) {
+func followOverForget(k *stage) {
 	f := k.follow(k.Second, nightly)
 	last := k.begin(k.lead(orders), 3)
 	f.until(last, 0)
@@ -158,7 +159,7 @@ func (f *follower) eventually(want checkpoint.Checkpoint) {
 	}
 }
 
-func manyFollow(k *kit) {
+func manyFollow(k *stage) {
 	c := k.lead(orders)
 	last := map[checkpoint.Name]checkpoint.Checkpoint{}
 	var all []*follower
@@ -180,7 +181,7 @@ func manyFollow(k *kit) {
 
 var errEnough = errors.New("enough")
 
-func followEndsWithCallback(k *kit) {
+func followEndsWithCallback(k *stage) {
 	c := k.lead(orders)
 	k.publish(c, version(1, c, nightly, "a"))
 	for _, last := range []int64{1, 2} {
@@ -200,7 +201,7 @@ func followEndsWithCallback(k *kit) {
 	}
 }
 
-func (k *kit) endsWith(done <-chan error, want error) {
+func (k *stage) endsWith(done <-chan error, want error) {
 	k.Helper()
 	select {
 	case err := <-done:
@@ -212,7 +213,7 @@ func (k *kit) endsWith(done <-chan error, want error) {
 	}
 }
 
-func followEndsWithContext(k *kit) {
+func followEndsWithContext(k *stage) {
 	c := k.lead(orders)
 	f := k.follow(k.Journal, nightly) // nothing is there
 	f.end()

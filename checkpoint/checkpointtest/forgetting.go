@@ -9,22 +9,23 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-// fenceChecks also have what a claim that does not lead may forget: nothing.
-var forgetChecks = []check{
-	{"A forgotten task has version 0, and Load leaves it out", forgottenIsGone},
-	{"To forget a task twice, or one that was never published, is no error", nothingToForget},
-	{"A task of another resource is not forgotten", otherResourceForgetsNothing},
-	{"Nobody continues a forgotten task", forgottenIsNotContinued},
-	{"The name of a forgotten task is free for a later leader of any resource", forgottenNameIsFree},
-	{"A publish at the same time does not bring a forgotten task back", publishAtOnce},
-	{"Once a new leader has forgotten a task, no older one publishes it", forgetEndsOlder},
-	{"The error of an interrupted forget is right about what happened", cutShortForget},
+// fenceClauses also have what a claim that does not lead may forget: nothing.
+var forgetClauses = []contract.Clause[*stage]{
+	{Name: "A forgotten task has version 0, and Load leaves it out", Holds: forgottenIsGone},
+	{Name: "To forget a task twice, or one that was never published, is no error", Holds: nothingToForget},
+	{Name: "A task of another resource is not forgotten", Holds: otherResourceForgetsNothing},
+	{Name: "Nobody continues a forgotten task", Holds: forgottenIsNotContinued},
+	{Name: "The name of a forgotten task is free for a later leader of any resource", Holds: forgottenNameIsFree},
+	{Name: "A publish at the same time does not bring a forgotten task back", Holds: publishAtOnce},
+	{Name: "Once a new leader has forgotten a task, no older one publishes it", Holds: forgetEndsOlder},
+	{Name: "The error of an interrupted forget is right about what happened", Holds: cutShortForget},
 }
 
 // tryForget forgets, and repeats that as long as the journal cannot say that it has happened.
-func (k *kit) tryForget(j checkpoint.Journal, c fence.Claim, task checkpoint.Name) error {
+func (k *stage) tryForget(j checkpoint.Journal, c fence.Claim, task checkpoint.Name) error {
 	return k.patiently(func() error {
 		err := j.Forget(k.ctx, c, task)
 		if errors.Is(err, checkpoint.ErrUnknown) {
@@ -35,7 +36,7 @@ func (k *kit) tryForget(j checkpoint.Journal, c fence.Claim, task checkpoint.Nam
 }
 
 // forget must succeed, and leave nothing.
-func (k *kit) forget(j checkpoint.Journal, c fence.Claim, task checkpoint.Name) {
+func (k *stage) forget(j checkpoint.Journal, c fence.Claim, task checkpoint.Name) {
 	k.Helper()
 	if err := k.tryForget(j, c, task); err != nil {
 		k.Fatalf("forget %s under %s: %v", task, c, err)
@@ -45,7 +46,7 @@ func (k *kit) forget(j checkpoint.Journal, c fence.Claim, task checkpoint.Name) 
 
 // begin publishes so many versions of nightly, through both journals in turn, with other nonces each
 // time.
-func (k *kit) begin(c fence.Claim, versions int64) (last checkpoint.Checkpoint) {
+func (k *stage) begin(c fence.Claim, versions int64) (last checkpoint.Checkpoint) {
 	k.Helper()
 	by := rand.Text()
 	for n := range versions {
@@ -57,7 +58,7 @@ func (k *kit) begin(c fence.Claim, versions int64) (last checkpoint.Checkpoint) 
 	return last
 }
 
-func forgottenIsGone(k *kit) {
+func forgottenIsGone(k *stage) {
 	c := k.lead(orders)
 	bystander := k.publish(c, version(1, c, hourly, "a"))
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
@@ -73,7 +74,7 @@ func forgottenIsGone(k *kit) {
 	k.stays(hourly, k.publish(c, version(2, c, hourly, "b")))
 }
 
-func nothingToForget(k *kit) {
+func nothingToForget(k *stage) {
 	c := k.lead(orders)
 	k.forget(k.Journal, c, nightly)
 	k.begin(c, 2)
@@ -85,7 +86,7 @@ func nothingToForget(k *kit) {
 	k.powerful(c, checkpoint.Checkpoint{})
 }
 
-func otherResourceForgetsNothing(k *kit) {
+func otherResourceForgetsNothing(k *stage) {
 	owner := k.lead(orders)
 	last := k.begin(owner, 2)
 	stranger := k.lead(stock)
@@ -96,7 +97,7 @@ func otherResourceForgetsNothing(k *kit) {
 	k.powerful(owner, last)
 }
 
-func forgottenIsNotContinued(k *kit) {
+func forgottenIsNotContinued(k *stage) {
 	old := k.lead(orders)
 	k.begin(old, 3)
 	k.forget(k.Second, old, nightly)
@@ -117,7 +118,7 @@ func forgottenIsNotContinued(k *kit) {
 }
 
 // The first journal knows the task under its first resource, and hears of nothing until it is asked.
-func forgottenNameIsFree(k *kit) {
+func forgottenNameIsFree(k *stage) {
 	c := k.lead(orders)
 	last := k.begin(c, 3)
 	k.equal(k.take(k.Journal, c, nightly), last)
@@ -145,7 +146,7 @@ func forgottenNameIsFree(k *kit) {
 	k.stays(nightly, last)
 }
 
-func publishAtOnce(k *kit) {
+func publishAtOnce(k *stage) {
 	c := k.lead(orders)
 	for n := range 8 {
 		k.begin(c, 1)
@@ -167,7 +168,7 @@ func publishAtOnce(k *kit) {
 	}
 }
 
-func forgetEndsOlder(k *kit) {
+func forgetEndsOlder(k *stage) {
 	for range 4 {
 		old := k.campaign(k.Second, k.lead(orders), endless)
 		k.underway(old)
@@ -179,7 +180,7 @@ func forgetEndsOlder(k *kit) {
 }
 
 // Each try has a name of its own, because a forget of unknown outcome may happen later.
-func cutShortForget(k *kit) {
+func cutShortForget(k *stage) {
 	rnd := k.random()
 	c := k.lead(orders)
 	task := func(n int64) checkpoint.Name { return checkpoint.Name(fmt.Sprint("cut-", n)) }
@@ -197,7 +198,7 @@ func cutShortForget(k *kit) {
 }
 
 // truthfulForget fails the test unless err is right about whether version 1 of a task was forgotten.
-func (k *kit) truthfulForget(err error, c fence.Claim, task checkpoint.Name) {
+func (k *stage) truthfulForget(err error, c fence.Claim, task checkpoint.Name) {
 	k.Helper()
 	switch {
 	case err == nil:

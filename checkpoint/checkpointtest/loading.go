@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var loadChecks = []check{
-	{"Load lists all, sorted by name byte for byte", loadSorts},
-	{"Load reads what is named and leaves out what was never published", loadNamed},
-	{"Load needs no claim, and shows what landed last", loadIsFresh},
+var loadClauses = []contract.Clause[*stage]{
+	{Name: "Load lists all, sorted by name byte for byte", Holds: loadSorts},
+	{Name: "Load reads what is named and leaves out what was never published", Holds: loadNamed},
+	{Name: "Load needs no claim, and shows what landed last", Holds: loadIsFresh},
 }
 
 var unsorted = []checkpoint.Name{"b", "a.b", "B", "a", "a-b", "10", "a_b", "9", "Z",
@@ -22,14 +23,14 @@ func names(all []checkpoint.Checkpoint) (out []checkpoint.Name) {
 	return out
 }
 
-func (k *kit) listed(got []checkpoint.Checkpoint, want ...checkpoint.Name) {
+func (k *stage) listed(got []checkpoint.Checkpoint, want ...checkpoint.Name) {
 	k.Helper()
 	if !slices.Equal(names(got), want) {
 		k.Fatalf("loaded %q, want %q", names(got), want)
 	}
 }
 
-func loadSorts(k *kit) {
+func loadSorts(k *stage) {
 	c := k.lead(orders)
 	for _, task := range unsorted {
 		k.publish(c, version(1, c, task, "a"))
@@ -41,7 +42,7 @@ func loadSorts(k *kit) {
 	}
 }
 
-func loadNamed(k *kit) {
+func loadNamed(k *stage) {
 	c := k.lead(orders)
 	k.listed(k.load(k.Journal, nightly, hourly))
 	for _, task := range unsorted {
@@ -55,7 +56,7 @@ func loadNamed(k *kit) {
 	}
 }
 
-func loadIsFresh(k *kit) {
+func loadIsFresh(k *stage) {
 	c := k.lead(orders)
 	for n := range int64(5) {
 		k.stays(nightly, k.publish(c, version(n+1, c, nightly, "a")))

@@ -30,10 +30,10 @@ func inMemory(m *Memory) Fixture {
 }
 
 // leading makes leaders with rising tokens above 2^53, where neighbours are equal as floats.
-func leading(m fence.Raiser) func(*testing.T, fence.Resource) fence.Claim {
+func leading(m fence.Raiser) func(testing.TB, fence.Resource) fence.Claim {
 	var last atomic.Int64
 	last.Store(1<<53 + 2)
-	return func(t *testing.T, r fence.Resource) fence.Claim {
+	return func(t testing.TB, r fence.Resource) fence.Claim {
 		c := fence.Claim{Resource: r, Token: fence.Token(last.Add(1)), Issuer: "coordinator-1",
 			Holder: "host-1"}
 		if err := m.Raise(t.Context(), c); err != nil {
@@ -50,7 +50,7 @@ func transactingInMemory(f Fixture, m *Memory) TransactorFixture[*Tx] {
 			tx.Append(value)
 			return nil
 		},
-		Effects: func(*testing.T) (values []string) {
+		Effects: func(testing.TB) (values []string) {
 			for _, e := range m.Effects() {
 				values = append(values, e.Value)
 			}

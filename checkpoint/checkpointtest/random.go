@@ -9,26 +9,27 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var randomChecks = []check{
-	{"Leaders that take, publish and forget at random get the answers of the model",
-		randomInterleaving},
+var randomClauses = []contract.Clause[*stage]{
+	{Name: "Leaders that take, publish and forget at random get the answers of the model",
+		Holds: randomInterleaving},
 }
 
 // random returns a source seeded with RINGFENCE_SEED, or with the time.
-func (k *kit) random() *rand.Rand {
+func (k *stage) random() *rand.Rand {
 	seed, err := strconv.ParseUint(os.Getenv("RINGFENCE_SEED"), 10, 64)
 	if err != nil {
 		seed = uint64(time.Now().UnixNano())
 	}
-	k.Logf("to repeat this run: RINGFENCE_SEED=%d go test -run '^%s$'", seed, k.t.Name())
+	k.Logf("to repeat this run: RINGFENCE_SEED=%d go test -run '^%s$'", seed, k.Name())
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
 // world is a random run. It makes every call to the journal and to the model.
 type world struct {
-	*kit
+	*stage
 	rnd    *rand.Rand
 	model  *Memory
 	claims []fence.Claim // of all leaders so far, and some that never led
@@ -38,14 +39,14 @@ type world struct {
 	moves int
 }
 
-func newWorld(k *kit) *world {
-	w := &world{kit: k, rnd: k.random(), model: NewMemory(),
+func newWorld(k *stage) *world {
+	w := &world{stage: k, rnd: k.random(), model: NewMemory(),
 		freed: map[checkpoint.Name]fence.Resource{}}
 	w.newLeader()
 	return w
 }
 
-func randomInterleaving(k *kit) {
+func randomInterleaving(k *stage) {
 	w := newWorld(k)
 	for w.moves = range 300 {
 		switch n := w.rnd.IntN(100); {

@@ -11,8 +11,8 @@ import (
 
 var errOfWork = errors.New("the work failed")
 
-func randomWork[Tx any](k *txKit[Tx]) {
-	w := newWorld(k.kit)
+func randomWork[Tx any](k *txStage[Tx]) {
+	w := newWorld(k.stage)
 	for w.moves = range 200 {
 		switch n := w.rnd.IntN(100); {
 		case n < 5:
@@ -32,13 +32,13 @@ func randomWork[Tx any](k *txKit[Tx]) {
 	for _, e := range w.model.Effects() {
 		want = append(want, e.Value)
 	}
-	if got := k.effects(k.t); !slices.Equal(got, want) {
+	if got := k.effects(k); !slices.Equal(got, want) {
 		k.Fatalf("the effects are %q, the model has %q", got, want)
 	}
 }
 
 // transactOne makes a transaction with up to two effects. Sometimes its work fails.
-func transactOne[Tx any](w *world, k *txKit[Tx]) {
+func transactOne[Tx any](w *world, k *txStage[Tx]) {
 	j, c, task, at := w.move()
 	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2), 1), c, task,
 		fmt.Sprint("move ", w.moves))

@@ -7,16 +7,17 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var takeoverChecks = []check{
-	{"Once a new leader has taken a checkpoint, no older one publishes", takeEndsOlder},
-	{"Of leaders that publish at once, no older one publishes after a newer one",
-		tokensRiseWithVersions},
+var takeoverClauses = []contract.Clause[*stage]{
+	{Name: "Once a new leader has taken a checkpoint, no older one publishes", Holds: takeEndsOlder},
+	{Name: "Of leaders that publish at once, no older one publishes after a newer one",
+		Holds: tokensRiseWithVersions},
 }
 
 // persist publishes versions as fast as it can, until it is refused or each returns false.
-func (k *kit) persist(
+func (k *stage) persist(
 	j checkpoint.Journal, c fence.Claim, each func(landed checkpoint.Checkpoint) bool,
 ) error {
 	for at := int64(0); ; {
@@ -53,10 +54,10 @@ type campaigner struct {
 }
 
 // campaign starts to publish, at most so many versions.
-func (k *kit) campaign(j checkpoint.Journal, c fence.Claim, most int) *campaigner {
+func (k *stage) campaign(j checkpoint.Journal, c fence.Claim, most int) *campaigner {
 	a := &campaigner{begun: make(chan struct{}), done: make(chan error, 1)}
 	var running sync.WaitGroup
-	k.t.Cleanup(running.Wait)
+	k.Cleanup(running.Wait)
 	running.Go(func() {
 		a.done <- k.persist(j, c, func(cp checkpoint.Checkpoint) bool {
 			if a.landed = append(a.landed, cp); len(a.landed) == 1 {
@@ -69,7 +70,7 @@ func (k *kit) campaign(j checkpoint.Journal, c fence.Claim, most int) *campaigne
 }
 
 // underway waits until the first version has landed.
-func (k *kit) underway(a *campaigner) {
+func (k *stage) underway(a *campaigner) {
 	k.Helper()
 	select {
 	case <-a.begun:
@@ -82,7 +83,7 @@ func (k *kit) underway(a *campaigner) {
 
 const endless = 1 << 30
 
-func takeEndsOlder(k *kit) {
+func takeEndsOlder(k *stage) {
 	for range 4 {
 		old := k.campaign(k.Second, k.lead(orders), endless)
 		k.underway(old)
@@ -98,7 +99,7 @@ func takeEndsOlder(k *kit) {
 	}
 }
 
-func tokensRiseWithVersions(k *kit) {
+func tokensRiseWithVersions(k *stage) {
 	const leaders = 4
 	var all []*campaigner
 	for i := range leaders {

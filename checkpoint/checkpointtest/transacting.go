@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-func landTogether[Tx any](k *txKit[Tx]) {
+func landTogether[Tx any](k *txStage[Tx]) {
 	c := k.lead(orders)
 	f := k.follow(k.Second, nightly)
 	k.left(k.commit(c, full(c, nightly), "a", "b"), "a", "b")
@@ -29,7 +29,7 @@ func landTogether[Tx any](k *txKit[Tx]) {
 // tries is more than a pool has connections, so that every leaked connection shows.
 const tries = 20
 
-func failedWork[Tx any](k *txKit[Tx]) {
+func failedWork[Tx any](k *txStage[Tx]) {
 	c := k.lead(orders)
 	boom := errors.New("boom")
 	landed := k.commit(c, version(1, c, nightly, "a"), "a")
@@ -43,7 +43,7 @@ func failedWork[Tx any](k *txKit[Tx]) {
 	k.left(k.commit(c, version(2, c, nightly, "b"), "b"), "a", "b")
 }
 
-func panickingWork[Tx any](k *txKit[Tx]) {
+func panickingWork[Tx any](k *txStage[Tx]) {
 	c := k.lead(orders)
 	for range tries {
 		if err := caught(func() error {
@@ -69,7 +69,7 @@ func caught(do func() error) (err error) {
 	return do()
 }
 
-func conflictingWork[Tx any](k *txKit[Tx]) {
+func conflictingWork[Tx any](k *txStage[Tx]) {
 	c := k.lead(orders)
 	var landed checkpoint.Checkpoint
 	var effects []string
@@ -90,7 +90,7 @@ func conflictingWork[Tx any](k *txKit[Tx]) {
 	}
 }
 
-func oneTransactionLands[Tx any](k *txKit[Tx]) {
+func oneTransactionLands[Tx any](k *txStage[Tx]) {
 	c := k.lead(orders)
 	var effects []string
 	for n := range int64(5) {
@@ -105,7 +105,7 @@ func oneTransactionLands[Tx any](k *txKit[Tx]) {
 	}
 }
 
-func powerlessWork[Tx any](k *txKit[Tx]) {
+func powerlessWork[Tx any](k *txStage[Tx]) {
 	old := k.lead(orders)
 	landed := k.commit(old, version(1, old, nightly, "old"), "old")
 	fresh := k.lead(orders)
@@ -126,7 +126,7 @@ func powerlessWork[Tx any](k *txKit[Tx]) {
 	k.left(k.commit(fresh, version(2, fresh, nightly, "fresh"), "fresh"), "old", "fresh")
 }
 
-func misfitWork[Tx any](k *txKit[Tx]) {
+func misfitWork[Tx any](k *txStage[Tx]) {
 	c := k.lead(orders)
 	landed := k.commit(c, version(1, c, nightly, "a"), "a")
 	stranger := k.lead(stock)
@@ -148,7 +148,7 @@ func misfitWork[Tx any](k *txKit[Tx]) {
 	k.left(k.commit(c, version(2, c, nightly, "b"), "b"), "a", "b")
 }
 
-func forgottenWork[Tx any](k *txKit[Tx]) {
+func forgottenWork[Tx any](k *txStage[Tx]) {
 	c := k.lead(orders)
 	k.commit(c, version(1, c, nightly, "a"), "a")
 	k.forget(k.Second, c, nightly)
@@ -171,7 +171,7 @@ func forgottenWork[Tx any](k *txKit[Tx]) {
 	}
 }
 
-func cutShortWork[Tx any](k *txKit[Tx]) {
+func cutShortWork[Tx any](k *txStage[Tx]) {
 	rnd := k.random()
 	c := k.lead(orders)
 	var effects []string
@@ -189,7 +189,7 @@ func cutShortWork[Tx any](k *txKit[Tx]) {
 			effects = append(effects, fmt.Sprint(n))
 		}
 	}
-	if got := k.effects(k.t); fmt.Sprint(got) != fmt.Sprint(effects) {
+	if got := k.effects(k); fmt.Sprint(got) != fmt.Sprint(effects) {
 		k.Fatalf("the effects are %q, want those whose checkpoints landed, %q", got, effects)
 	}
 }

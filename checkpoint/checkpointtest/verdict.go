@@ -29,7 +29,7 @@ func verdict(err error) error {
 
 // refused fails the test unless err is a complete refusal, and matches the sentinel if there is
 // one.
-func (k *kit) refused(err, sentinel error) {
+func (k *stage) refused(err, sentinel error) {
 	k.Helper()
 	r, ok := errors.AsType[*fence.Refusal](err)
 	switch {
@@ -43,7 +43,7 @@ func (k *kit) refused(err, sentinel error) {
 }
 
 // answered fails the test unless err has this verdict.
-func (k *kit) answered(err, want error) {
+func (k *stage) answered(err, want error) {
 	k.Helper()
 	if verdict(err) != want {
 		k.Fatalf("got %v, want %v", err, want)
@@ -51,7 +51,7 @@ func (k *kit) answered(err, want error) {
 }
 
 // equal fails the test unless a reader sees no difference between the two.
-func (k *kit) equal(got, want checkpoint.Checkpoint) {
+func (k *stage) equal(got, want checkpoint.Checkpoint) {
 	k.Helper()
 	if bytes.Equal(got.State, want.State) {
 		got.State, want.State = nil, nil // decoding a large state takes long
@@ -64,7 +64,7 @@ func (k *kit) equal(got, want checkpoint.Checkpoint) {
 
 // plain returns a checkpoint in a form in which equal ones are DeepEqual: JSON without loss of
 // digits, times in UTC.
-func plain(k *kit, c checkpoint.Checkpoint) map[string]any {
+func plain(k *stage, c checkpoint.Checkpoint) map[string]any {
 	k.Helper()
 	c.Saved = c.Saved.UTC()
 	if c.Failure != nil {

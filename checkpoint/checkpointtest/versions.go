@@ -3,17 +3,18 @@ package checkpointtest
 import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-var versionChecks = []check{
-	{"A task that was never published has version 0", nothingIsVersionZero},
-	{"A copy is current if and only if it has the stored version", sameOnlyWhenSame},
-	{"A publish lands only on the version before it", versionsFollowEachOther},
-	{"A repeated publish is a conflict and changes nothing", repeatsConflict},
-	{"Tasks have versions of their own", tasksAreApart},
+var versionClauses = []contract.Clause[*stage]{
+	{Name: "A task that was never published has version 0", Holds: nothingIsVersionZero},
+	{Name: "A copy is current if and only if it has the stored version", Holds: sameOnlyWhenSame},
+	{Name: "A publish lands only on the version before it", Holds: versionsFollowEachOther},
+	{Name: "A repeated publish is a conflict and changes nothing", Holds: repeatsConflict},
+	{Name: "Tasks have versions of their own", Holds: tasksAreApart},
 }
 
-func nothingIsVersionZero(k *kit) {
+func nothingIsVersionZero(k *stage) {
 	c := k.lead(orders)
 	k.takesNothing(k.Journal, c, nightly, 0, 3)
 	k.stays(nightly, checkpoint.Checkpoint{})
@@ -23,7 +24,7 @@ func nothingIsVersionZero(k *kit) {
 }
 
 // takesNothing fails the test unless nothing is stored for a task, whatever version one has.
-func (k *kit) takesNothing(
+func (k *stage) takesNothing(
 	j checkpoint.Journal, c fence.Claim, task checkpoint.Name, haves ...int64,
 ) {
 	k.Helper()
@@ -35,7 +36,7 @@ func (k *kit) takesNothing(
 	}
 }
 
-func sameOnlyWhenSame(k *kit) {
+func sameOnlyWhenSame(k *stage) {
 	c := k.lead(orders)
 	for n := range int64(3) {
 		want := k.publish(c, version(n+1, c, nightly, "a"))
@@ -51,7 +52,7 @@ func sameOnlyWhenSame(k *kit) {
 	}
 }
 
-func versionsFollowEachOther(k *kit) {
+func versionsFollowEachOther(k *stage) {
 	c := k.lead(orders)
 	var stored checkpoint.Checkpoint
 	for n := range int64(4) {
@@ -69,7 +70,7 @@ func versionsFollowEachOther(k *kit) {
 	}
 }
 
-func repeatsConflict(k *kit) {
+func repeatsConflict(k *stage) {
 	c := k.lead(orders)
 	for n := range int64(3) {
 		landed := k.publish(c, version(n+1, c, nightly, "a"))
@@ -81,7 +82,7 @@ func repeatsConflict(k *kit) {
 	}
 }
 
-func tasksAreApart(k *kit) {
+func tasksAreApart(k *stage) {
 	c, other := k.lead(orders), k.lead(stock)
 	names := []checkpoint.Name{"a", "A", "aa", "a.b", "a:b", "a-b", "a_b", "a.b.c", "1"}
 	for i, name := range names {

@@ -114,7 +114,7 @@ func (d database) fixture(t *testing.T, o postgres.Options) checkpointtest.Fixtu
 	token.Store(1 << 60)
 	return checkpointtest.Fixture{
 		Journal: j, Second: d.journal(t, o), Limit: o.Limit,
-		Lead: func(t *testing.T, r fence.Resource) fence.Claim {
+		Lead: func(t testing.TB, r fence.Resource) fence.Claim {
 			t.Helper()
 			c := fence.Claim{Resource: r, Token: fence.Token(token.Add(1)),
 				Issuer: fence.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
@@ -150,7 +150,7 @@ func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
 						_, err := tx.Exec(ctx, "insert into effect (value) values ($1)", value)
 						return err
 					},
-					Effects: func(t *testing.T) []string {
+					Effects: func(t testing.TB) []string {
 						return d.list(t, "select value from effect order by place")
 					},
 				}

@@ -79,7 +79,7 @@ func (b *bench) journal(t *testing.T, o redis.Options) *redis.Journal {
 }
 
 // lead makes a new leader and raises the mark through a journal.
-func (b *bench) lead(t *testing.T, j checkpoint.Journal, r fence.Resource) fence.Claim {
+func (b *bench) lead(t testing.TB, j checkpoint.Journal, r fence.Resource) fence.Claim {
 	t.Helper()
 	b.next++
 	c := fence.Claim{Resource: r, Token: b.next, Issuer: fence.Unverified, Holder: "host"}
@@ -97,7 +97,7 @@ func TestTheJournalKeepsTheContract(t *testing.T) {
 		j := b.journal(t, redis.Options{Limit: limit})
 		return checkpointtest.Fixture{
 			Journal: j, Second: b.journal(t, redis.Options{Limit: limit}), Limit: limit,
-			Lead: func(t *testing.T, r fence.Resource) fence.Claim { return b.lead(t, j, r) },
+			Lead: func(t testing.TB, r fence.Resource) fence.Claim { return b.lead(t, j, r) },
 		}
 	})
 }

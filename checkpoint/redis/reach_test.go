@@ -16,14 +16,14 @@ import (
 func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	c := b.lead(t, b.journal(t, redis.Options{}), "orders")
-	w := serverstest.NewWire(t, b.Addr())
-	j, err := redis.Open(t.Context(), "redis://"+w.Addr().String()+"/0", redis.Options{})
+	w := serverstest.NewRelay(t, b.Addr())
+	j, err := redis.Open(t.Context(), "redis://"+w.Addr()+"/0", redis.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(j.Close)
 	publish(t, j, c, 1)
-	w.Cut.Store(true)
+	w.LoseReply()
 	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, checkpoint.ErrUnknown) ||
 		errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("publish: %v", err)
@@ -32,7 +32,7 @@ func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
 	if err != nil || cp.Version != 2 {
 		t.Errorf("version %d is stored, want 2: %v", cp.Version, err)
 	}
-	w.Cut.Store(true)
+	w.LoseReply()
 	if _, same, err := j.Take(t.Context(), c, nightly, 2); same ||
 		!errors.Is(err, checkpoint.ErrTransient) || errors.Is(err, checkpoint.ErrUnknown) {
 		t.Errorf("take: same is %v, %v", same, err)

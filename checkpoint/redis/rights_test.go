@@ -54,7 +54,7 @@ func TestAJournalNeedsNoMoreThanItsACL(t *testing.T) {
 		j := b.as(t, redis.ACL("app", "secret"), o)
 		return checkpointtest.Fixture{
 			Journal: j, Second: b.as(t, redis.ACL("app", "secret"), o), Limit: 1 << 20,
-			Lead: func(t *testing.T, r fence.Resource) fence.Claim { return b.lead(t, j, r) },
+			Lead: func(t testing.TB, r fence.Resource) fence.Claim { return b.lead(t, j, r) },
 		}
 	})
 	b := newBench(t, server)

@@ -22,7 +22,7 @@ import (
 // standby.signal. System identifier and timeline stay the same.
 type byHand struct {
 	primary, standby *servers.Postgres
-	address          *serverstest.Relay // leads to the one that is the primary
+	address          *servers.Relay // leads to the one that is the primary
 	env              []string
 }
 

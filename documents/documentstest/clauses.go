@@ -13,38 +13,33 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-// clause is one part of the contract.
-type clause struct {
-	name string
-	run  func(*stage)
-}
-
-var clauses = []clause{
-	{"a document is created, replaced and deleted", lifeOfADocument},
-	{"data are any bytes, or none", dataAreAnyBytes},
-	{"a change of another version is a conflict", otherVersionIsConflict},
-	{"a change is made as a whole or not at all", changeIsWhole},
-	{"a folder has its own documents only", folderHasItsOwn},
-	{"a hundred writes are one change", hundredWrites},
-	{"what is no change is refused", badChangesAreRefused},
-	{"too much data is refused, and nothing changes", tooMuchIsRefused},
-	{"no concurrent change is lost", noChangeIsLost},
-	{"a leader's change is made", leadersChangeIsMade},
-	{"who does not lead changes nothing", othersChangeNothing},
-	{"one of two terms that is over is enough to refuse", oneTermOfTwo},
-	{"a change of a deposed leader that arrives late changes nothing", lateChange},
-	{"a token of another issuer changes nothing", otherIssuerChangesNothing},
-	{"a leader reads under its term", leaderReads},
-	{"who does not lead reads nothing under its term", othersReadNothing},
-	{"names are watched", namesAreWatched},
-	{"a document is watched", documentIsWatched},
-	{"a watch ends with its context or its callback", watchEnds},
-	{"a closed client reads and changes nothing", closedClient},
-	{"a watch survives a cut", watchSurvivesACut},
-	{"out of reach nothing is read or changed", outOfReach},
-	{"a change whose reply was lost is unknown, and happens once", lostReply},
+var clauses = []contract.Clause[*stage]{
+	{Name: "a document is created, replaced and deleted", Holds: lifeOfADocument},
+	{Name: "data are any bytes, or none", Holds: dataAreAnyBytes},
+	{Name: "a change of another version is a conflict", Holds: otherVersionIsConflict},
+	{Name: "a change is made as a whole or not at all", Holds: changeIsWhole},
+	{Name: "a folder has its own documents only", Holds: folderHasItsOwn},
+	{Name: "a hundred writes are one change", Holds: hundredWrites},
+	{Name: "what is no change is refused", Holds: badChangesAreRefused},
+	{Name: "too much data is refused, and nothing changes", Holds: tooMuchIsRefused},
+	{Name: "no concurrent change is lost", Holds: noChangeIsLost},
+	{Name: "a leader's change is made", Holds: leadersChangeIsMade},
+	{Name: "who does not lead changes nothing", Holds: othersChangeNothing},
+	{Name: "one of two terms that is over is enough to refuse", Holds: oneTermOfTwo},
+	{Name: "a change of a deposed leader that arrives late changes nothing", Holds: lateChange},
+	{Name: "a token of another issuer changes nothing", Holds: otherIssuerChangesNothing},
+	{Name: "a leader reads under its term", Holds: leaderReads},
+	{Name: "who does not lead reads nothing under its term", Holds: othersReadNothing},
+	{Name: "names are watched", Holds: namesAreWatched},
+	{Name: "a document is watched", Holds: documentIsWatched},
+	{Name: "a watch ends with its context or its callback", Holds: watchEnds},
+	{Name: "a closed client reads and changes nothing", Holds: closedClient},
+	{Name: "a watch survives a cut", Holds: watchSurvivesACut},
+	{Name: "out of reach nothing is read or changed", Holds: outOfReach},
+	{Name: "a change whose reply was lost is unknown, and happens once", Holds: lostReply},
 }
 
 func lifeOfADocument(s *stage) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
 // Fixture connects the contract to a coordinator.
@@ -37,12 +38,7 @@ type Fixture struct {
 
 // Run checks a store of documents against the contract.
 func Run(t *testing.T, f Fixture) {
-	for _, clause := range clauses {
-		t.Run(clause.name, func(t *testing.T) {
-			t.Parallel()
-			clause.run(newStage(t, f))
-		})
-	}
+	contract.RunParallel(t, clauses, func(t *testing.T) *stage { return newStage(t, f) })
 }
 
 // busy is how long anything may take on a busy machine.

@@ -2,14 +2,12 @@ package documentstest
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/witness"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
 // flawPatience is how long a flawed store may take.
@@ -20,34 +18,18 @@ const flawPatience = 10 * time.Second
 // opens, so this also shows that the fixture's faults are real.
 func RunFlaws(t *testing.T, f Fixture) {
 	f.patience = flawPatience
-	for _, c := range clauses {
-		if !slices.ContainsFunc(flaws, func(fl flaw) bool { return fl.clause == c.name }) {
-			t.Errorf("no flaw breaks the clause %q", c.name)
-		}
-	}
+	var all []contract.Flaw[*stage]
+	var finding []string
 	for i := range flaws {
-		t.Run(flaws[i].name, func(t *testing.T) {
-			t.Parallel()
-			flaws[i].found(t, f)
+		fl := &flaws[i]
+		all = append(all, contract.Flaw[*stage]{
+			Name: fl.name, Clause: fl.clause, Says: fl.says,
+			Open: func(t testing.TB) *stage { return newStage(t, fl.on(f)) },
 		})
+		finding = append(finding, fl.clause)
 	}
-}
-
-// found checks that the flaw's own clause fails, for the right reason.
-func (fl *flaw) found(t *testing.T, f Fixture) {
-	i := slices.IndexFunc(clauses, func(c clause) bool { return c.name == fl.clause })
-	if i < 0 {
-		t.Fatalf("there is no clause %q", fl.clause)
-	}
-	failure, failed := witness.FailureOf(t, func(t testing.TB) {
-		clauses[i].run(newStage(t, fl.on(f)))
-	})
-	switch {
-	case !failed:
-		t.Fatalf("the clause %q does not find it", fl.clause)
-	case !strings.Contains(failure, fl.says):
-		t.Fatalf("the clause %q should say %q, and says: %s", fl.clause, fl.says, failure)
-	}
+	contract.EachFinds(t, clauses, finding)
+	contract.RunFlaws(t, clauses, all)
 }
 
 // on returns a fixture for a store that has the flaw.

@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
 )
@@ -34,10 +35,10 @@ func TestJobsKeepTheirContract(t *testing.T) { jobstest.Run(t, jobstest.On(harne
 func TestTheContractFindsFlawsOnEtcd(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
 
 // harness connects the contract to the shared server.
-func harness(t *testing.T) fencetest.Harness { t.Helper(); h, _ := faultyHarness(t); return h }
+func harness(t *testing.T) fencetest.Fixture { t.Helper(); h, _ := faultyHarness(t); return h }
 
 // faultyHarness also returns the faults of each client.
-func faultyHarness(t *testing.T) (fencetest.Harness, func(fence.Coordinator) *faulty) {
+func faultyHarness(t *testing.T) (fencetest.Fixture, func(fence.Coordinator) *faulty) {
 	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	server := serverstest.SharedEtcd(t).Addr()
@@ -45,7 +46,7 @@ func faultyHarness(t *testing.T) (fencetest.Harness, func(fence.Coordinator) *fa
 	var mu sync.Mutex
 	clients := map[fence.Coordinator]*faulty{}
 	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
-	return fencetest.Harness{
+	return fencetest.Fixture{
 		Open: func(t testing.TB) fence.Coordinator {
 			f := &faulty{relay: serverstest.NewRelay(t, server)}
 			c := openWith(t, "etcd://"+f.relay.Addr()+"/contract", timeout, f.config)
@@ -87,7 +88,7 @@ func freshPrefix() string { return fmt.Sprintf("/test-%d", prefixes.Add(1)) }
 
 // faulty is a client whose traffic and replies a test controls.
 type faulty struct {
-	relay     *serverstest.Relay
+	relay     *servers.Relay
 	loseReply atomic.Bool
 	hold      atomic.Pointer[onItsWay]
 }

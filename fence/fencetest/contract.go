@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
-// Harness connects the contract to a coordinator. Open, Alone and SessionTimeout are required. Cut
-// to LoseReply are faults; tests that need a missing one are skipped and name it. The rest makes
+// Fixture connects the contract to a coordinator. Open, Alone and SessionTimeout are required. Cut
+// to LoseReply are faults; clauses that need a missing one are skipped and name it. The rest makes
 // tests stronger where the server allows it.
-type Harness struct {
+type Fixture struct {
 	// Open makes a client that shares no connection and no session with another, like a separate
 	// process. The contract closes the client; Open releases everything else in t.Cleanup.
 	Open func(t testing.TB) fence.Coordinator
@@ -55,119 +56,66 @@ type Harness struct {
 	patience time.Duration // of a stage; see newStage
 }
 
-// check is one clause of the contract.
-type check struct {
-	name  string
-	run   func(testing.TB, Harness)
-	needs func(Harness) string // the missing fault, or ""
-	alone bool                 // no other clause runs meanwhile; it needs the real clock
-}
-
 // Run checks a coordinator against the contract.
-func Run(t *testing.T, h Harness) {
+func Run(t *testing.T, f Fixture) {
 	// Not in parallel with other clauses, because it counts goroutines.
-	t.Run("closing leaves no goroutine", func(t *testing.T) { closeLeavesNoGoroutine(t, h) })
-	for _, c := range append(clauses, faultClauses...) {
-		t.Run(c.name, func(t *testing.T) {
-			if c.needs != nil && c.needs(h) != "" {
-				t.Skipf("the harness has no %s", c.needs(h))
-			}
-			if !c.alone {
-				t.Parallel()
-			}
-			c.run(t, h)
-		})
-	}
+	t.Run("closing leaves no goroutine", func(t *testing.T) { closeLeavesNoGoroutine(t, f) })
+	contract.RunParallel(t, clauses, func(t *testing.T) *stage { return newStage(t, f) })
 }
 
-var clauses = []check{
-	{name: "a term says who won what", run: termSaysWhoWonWhat},
-	{name: "tokens of successive terms rise", run: tokensRise},
-	{name: "a candidate has an identity of its own", run: candidatesHaveIdentities},
-	{name: "there is at most one active term", run: atMostOneTerm},
-	{name: "one client may lead several resources", run: oneClientManyResources},
-	{name: "one session carries a thousand elections", run: oneSessionManyElections},
-	{name: "a holder is any text", run: holderIsAnyText},
-	{name: "a holder may be empty, or as long as the limit", run: holderOfAnyLength},
-	{name: "a holder over the limit is refused, and nothing is lost", run: holderOverTheLimit},
-	{name: "a waiting candidate has no term", run: waitingCandidateHasNoTerm},
-	{name: "resigning lets the next in at once", run: resignLetsTheNextIn},
-	{name: "a late resign cannot touch a newer term", run: lateResignCannotTouchNewerTerm},
-	{name: "deposing takes the exact token", run: deposeTakesTheExactToken},
-	{name: "a deposed candidate enrols again at the tail", run: deposedCandidateEnrolsAgain},
-	{name: "a deposed leader cannot acknowledge", run: deposedLeaderCannotAcknowledge},
-	{name: "a cancelled campaign leaves nothing behind", run: cancelledCampaignLeavesNothing},
-	{name: "a death in the middle of the queue lets nobody lead", run: deathInTheMiddle},
-	{name: "closing loses the terms", run: closeLosesTerms},
-	{name: "candidates are listed in order", run: candidatesInOrder},
-	{name: "only an acknowledged leader is ready", run: onlyAcknowledgedIsReady},
-	{name: "the first candidate leads, whoever waits", run: firstOfSeveralLeads},
-	{name: "the next one leads at once", run: nextLeadsAtOnce},
-	{name: "leaders come in the order of the resources", run: leadersComeInOrder},
-	{name: "leaders agree with the candidates", run: leadersAgreeWithCandidates},
-	{name: "a lost term is not named", run: lostTermIsNotNamed},
-	{name: "watching sees every standing change", run: watchSeesChanges},
-	{name: "watching ends with its context or its callback", run: watchEnds},
-	{name: "the issuer is one and stable", run: issuerIsOne},
-	{name: "a bad resource is refused", run: badResourceIsRefused},
-	{name: "leaders come with today's issuer", run: leadersComeWithTodaysIssuer},
-	{name: "a renewed issuer is another one", run: renewedIssuerIsAnother},
-	{name: "a closed client renews nothing", run: closedClientRenewsNothing},
-}
+var clauses = []contract.Clause[*stage]{
+	{Name: "a term says who won what", Holds: termSaysWhoWonWhat},
+	{Name: "tokens of successive terms rise", Holds: tokensRise},
+	{Name: "a candidate has an identity of its own", Holds: candidatesHaveIdentities},
+	{Name: "there is at most one active term", Holds: atMostOneTerm},
+	{Name: "one client may lead several resources", Holds: oneClientManyResources},
+	{Name: "one session carries a thousand elections", Holds: oneSessionManyElections},
+	{Name: "a holder is any text", Holds: holderIsAnyText},
+	{Name: "a holder may be empty, or as long as the limit", Holds: holderOfAnyLength},
+	{Name: "a holder over the limit is refused, and nothing is lost", Holds: holderOverTheLimit},
+	{Name: "a waiting candidate has no term", Holds: waitingCandidateHasNoTerm},
+	{Name: "resigning lets the next in at once", Holds: resignLetsTheNextIn},
+	{Name: "a late resign cannot touch a newer term", Holds: lateResignCannotTouchNewerTerm},
+	{Name: "deposing takes the exact token", Holds: deposeTakesTheExactToken},
+	{Name: "a deposed candidate enrols again at the tail", Holds: deposedCandidateEnrolsAgain},
+	{Name: "a deposed leader cannot acknowledge", Holds: deposedLeaderCannotAcknowledge},
+	{Name: "a cancelled campaign leaves nothing behind", Holds: cancelledCampaignLeavesNothing},
+	{Name: "a death in the middle of the queue lets nobody lead", Holds: deathInTheMiddle},
+	{Name: "closing loses the terms", Holds: closeLosesTerms},
+	{Name: "candidates are listed in order", Holds: candidatesInOrder},
+	{Name: "only an acknowledged leader is ready", Holds: onlyAcknowledgedIsReady},
+	{Name: "the first candidate leads, whoever waits", Holds: firstOfSeveralLeads},
+	{Name: "the next one leads at once", Holds: nextLeadsAtOnce},
+	{Name: "leaders come in the order of the resources", Holds: leadersComeInOrder},
+	{Name: "leaders agree with the candidates", Holds: leadersAgreeWithCandidates},
+	{Name: "a lost term is not named", Holds: lostTermIsNotNamed},
+	{Name: "watching sees every standing change", Holds: watchSeesChanges},
+	{Name: "watching ends with its context or its callback", Holds: watchEnds},
+	{Name: "the issuer is one and stable", Holds: issuerIsOne},
+	{Name: "a bad resource is refused", Holds: badResourceIsRefused},
+	{Name: "leaders come with today's issuer", Holds: leadersComeWithTodaysIssuer},
+	{Name: "a renewed issuer is another one", Holds: renewedIssuerIsAnother},
+	{Name: "a closed client renews nothing", Holds: closedClientRenewsNothing},
 
-var (
-	needsCut = func(h Harness) string {
-		if h.Cut == nil || h.Heal == nil {
-			return "Cut and Heal"
-		}
-		return ""
-	}
-	needsDrops = func(h Harness) string {
-		if h.Drop == nil {
-			return "Drop"
-		}
-		return needsCut(h)
-	}
-	needsExpire    = func(h Harness) string { return missing(h.Expire == nil, "Expire") }
-	needsDelete    = func(h Harness) string { return missing(h.Delete == nil, "Delete") }
-	needsLoseReply = func(h Harness) string { return missing(h.LoseReply == nil, "LoseReply") }
-)
-
-func missing(is bool, name string) string {
-	if is {
-		return name
-	}
-	return ""
-}
-
-var faultClauses = []check{
-	{name: "a short cut suspends and resumes the same term", run: shortCutSuspends, needs: needsCut},
-	{name: "a long cut expires the term before the next one starts", run: longCutExpires,
-		needs: needsCut},
-	{name: "a starved process knows whether it leads", run: starvedProcess, needs: needsCut,
-		alone: true},
-	{name: "a cut candidate in the middle lets nobody lead and comes back", run: cutInTheMiddle,
-		needs: needsCut},
-	{name: "a campaign that is cancelled out of reach leaves nothing behind",
-		run: cancelledOutOfReachLeavesNothing, needs: needsCut},
-	{name: "observing survives a cut", run: observingSurvivesACut, needs: needsCut},
-	{name: "watching and waiting survive lost connections and lost history",
-		run: watchingSurvivesReconnects, needs: needsDrops},
-	{name: "a resignation without the coordinator still ends the term", run: resignOutOfReach,
-		needs: needsCut},
-	{name: "a resignation out of reach arrives when the coordinator is back",
-		run: resignationArrives, needs: needsCut},
-	{name: "an expired session ends the term", run: expiredSessionEndsTheTerm, needs: needsExpire},
-	{name: "an expired candidate enrols again at the tail", run: expiredCandidateEnrolsAgain,
-		needs: needsExpire},
-	{name: "deleting the leader's entry deposes it", run: deletedLeaderIsDeposed, needs: needsDelete},
-	{name: "deleting a waiting entry lets nobody lead", run: deletedCandidateEnrolsAgain,
-		needs: needsDelete},
-	{name: "an enrolment whose reply was lost happens once", run: lostReplyEnrolsOnce,
-		needs: needsLoseReply},
-	{name: "a client that is cut off names no leader", run: cutClientNamesNobody, needs: needsCut},
-	{name: "a leader whose session has expired is not named", run: expiredLeaderIsNotNamed,
-		needs: needsExpire},
-	{name: "a leader whose entry was deleted is not named", run: deletedLeaderIsNotNamed,
-		needs: needsDelete},
+	{Name: "a short cut suspends and resumes the same term", Holds: shortCutSuspends},
+	{Name: "a long cut expires the term before the next one starts", Holds: longCutExpires},
+	{Name: "a starved process knows whether it leads", Holds: starvedProcess,
+		Alone: true},
+	{Name: "a cut candidate in the middle lets nobody lead and comes back", Holds: cutInTheMiddle},
+	{Name: "a campaign that is cancelled out of reach leaves nothing behind",
+		Holds: cancelledOutOfReachLeavesNothing},
+	{Name: "observing survives a cut", Holds: observingSurvivesACut},
+	{Name: "watching and waiting survive lost connections and lost history",
+		Holds: watchingSurvivesReconnects},
+	{Name: "a resignation without the coordinator still ends the term", Holds: resignOutOfReach},
+	{Name: "a resignation out of reach arrives when the coordinator is back",
+		Holds: resignationArrives},
+	{Name: "an expired session ends the term", Holds: expiredSessionEndsTheTerm},
+	{Name: "an expired candidate enrols again at the tail", Holds: expiredCandidateEnrolsAgain},
+	{Name: "deleting the leader's entry deposes it", Holds: deletedLeaderIsDeposed},
+	{Name: "deleting a waiting entry lets nobody lead", Holds: deletedCandidateEnrolsAgain},
+	{Name: "an enrolment whose reply was lost happens once", Holds: lostReplyEnrolsOnce},
+	{Name: "a client that is cut off names no leader", Holds: cutClientNamesNobody},
+	{Name: "a leader whose session has expired is not named", Holds: expiredLeaderIsNotNamed},
+	{Name: "a leader whose entry was deleted is not named", Holds: deletedLeaderIsNotNamed},
 }

@@ -3,12 +3,12 @@
 //
 // The test of a new coordinator has this form:
 //
-//	func TestContract(t *testing.T) { fencetest.Run(t, harness(t)) }
+//	func TestContract(t *testing.T) { fencetest.Run(t, fixture(t)) }
 //
-//	func TestTheContractFindsFlaws(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
+//	func TestTheContractFindsFlaws(t *testing.T) { fencetest.RunFlaws(t, fixture(t)) }
 //
-//	func harness(t *testing.T) fencetest.Harness {
-//		return fencetest.Harness{
+//	func fixture(t *testing.T) fencetest.Fixture {
+//		return fencetest.Fixture{
 //			Open: func(t testing.TB) fence.Coordinator { … }, // a client like a separate process
 //			Alone: …, // two clients of a coordinator that no other test uses
 //			SessionTimeout: 10 * time.Second,
@@ -21,7 +21,7 @@
 //
 // # Flaws
 //
-// RunFlaws shows that the contract can fail on this coordinator, with this harness. A flaw is a
+// RunFlaws shows that the contract can fail on this coordinator, with this fixture. A flaw is a
 // wrapper around the client that Open returns: a term that counts its deadline from the reply, a
 // resignation that only the client remembers, a watch that shows an older queue after a newer one.
 // The table of flaws names the clause that must find each of them, and words of the failure, so

@@ -14,48 +14,46 @@ import (
 	"github.com/ringfence/ringfence/internal/leak"
 )
 
-func deposeTakesTheExactToken(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func deposeTakesTheExactToken(s *stage) {
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
 	depose := func(r fence.Resource, token fence.Token) bool {
 		found, err := s.observer.Depose(s.ctx, r, token)
 		if err != nil {
-			t.Fatalf("depose %v: %v", token, err)
+			s.Fatalf("depose %v: %v", token, err)
 		}
 		return found
 	}
 	for _, wrong := range []fence.Token{0, 1, leader.Token() - 1, s.token("b") + 1, math.MaxInt64} {
 		if depose(s.resource, wrong) {
-			t.Errorf("token %v was deposed; candidates are %+v", wrong, s.queue())
+			s.Errorf("token %v was deposed; candidates are %+v", wrong, s.queue())
 		}
 	}
 	if depose(s.anotherResource(), leader.Token()) {
-		t.Error("the token was deposed of another resource")
+		s.Error("the token was deposed of another resource")
 	}
 	s.wantState(leader, fence.Active)
 	b.waits("while another leads")
 
 	if !depose(s.resource, leader.Token()) {
-		t.Error("the leader's token was not found")
+		s.Error("the leader's token was not found")
 	}
-	s.ends(leader, h.SessionTimeout/2, fence.ErrDeposed) // notified, not timed out
+	s.ends(leader, s.SessionTimeout/2, fence.ErrDeposed) // notified, not timed out
 	if depose(s.resource, leader.Token()) {
-		t.Error("a token was deposed twice")
+		s.Error("a token was deposed twice")
 	}
 	if next := b.term(); next.Token() <= leader.Token() {
-		t.Errorf("token %v follows %v", next.Token(), leader.Token())
+		s.Errorf("token %v follows %v", next.Token(), leader.Token())
 	}
 }
 
-func deposedCandidateEnrolsAgain(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func deposedCandidateEnrolsAgain(s *stage) {
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
 	c := s.enrol(s.open(), "c")
 	old := s.token("b")
 	if found, err := s.observer.Depose(s.ctx, s.resource, old); !found || err != nil {
-		t.Fatalf("depose %v: %v, %v", old, found, err)
+		s.Fatalf("depose %v: %v, %v", old, found, err)
 	}
 	s.wantQueue("a", "c", "b")
 	b.waits("after its candidacy was deposed")
@@ -64,58 +62,56 @@ func deposedCandidateEnrolsAgain(t testing.TB, h Harness) {
 	s.resign(leader)
 	s.resign(c.term())
 	if term := b.term(); term.Token() <= old {
-		t.Errorf("the deposed candidate leads with token %v; it had %v", term.Token(), old)
+		s.Errorf("the deposed candidate leads with token %v; it had %v", term.Token(), old)
 	}
 }
 
-func deposedLeaderCannotAcknowledge(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func deposedLeaderCannotAcknowledge(s *stage) {
 	leader := s.lead(s.open(), "a")
 	if _, err := s.observer.Depose(s.ctx, s.resource, leader.Token()); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	if err := leader.Acknowledge(s.ctx); err == nil {
-		t.Error("a deposed leader has acknowledged")
+		s.Error("a deposed leader has acknowledged")
 	}
 	s.wantQueue()
 }
 
-func closeLosesTerms(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func closeLosesTerms(s *stage) {
 	c := s.open()
 	term := s.lead(c, "a")
 	waiting := s.enrol(c, "b")
 	for range 2 {
 		if err := c.Close(); err != nil {
-			t.Errorf("Close: %v", err)
+			s.Errorf("Close: %v", err)
 		}
 	}
 	s.ends(term, 0, fence.ErrLost)
 	for range waiting.won {
-		t.Error("a campaign of a closed client was won")
+		s.Error("a campaign of a closed client was won")
 	}
-	s.within(h.SessionTimeout/2, "the closed client's candidates are gone", func() bool {
+	s.within(s.SessionTimeout/2, "the closed client's candidates are gone", func() bool {
 		return len(s.queue()) == 0
 	})
 	if err := term.Resign(s.ctx); err != nil {
-		t.Errorf("resign after Close: %v", err)
+		s.Errorf("resign after Close: %v", err)
 	}
 	if _, err := c.Campaign(s.ctx, s.resource, "c"); err == nil {
-		t.Error("a closed client campaigns")
+		s.Error("a closed client campaigns")
 	}
 	if _, err := c.Candidates(s.ctx, s.resource); err == nil {
-		t.Error("a closed client lists")
+		s.Error("a closed client lists")
 	}
 	if _, leaders, err := c.Leaders(s.ctx, s.resource); err == nil {
-		t.Errorf("a closed client names %+v", leaders)
+		s.Errorf("a closed client names %+v", leaders)
 	}
 }
 
-// closeLeavesNoGoroutine counts after the harness has also cleaned up.
-func closeLeavesNoGoroutine(t *testing.T, h Harness) {
+// closeLeavesNoGoroutine counts after the fixture has also cleaned up.
+func closeLeavesNoGoroutine(t *testing.T, f Fixture) {
 	before := goleak.IgnoreCurrent()
 	t.Run("", func(t *testing.T) {
-		s := newStage(t, h)
+		s := newStage(t, f)
 		c := s.open()
 		s.lead(c, "a")
 		s.enrol(c, "b")
@@ -146,10 +142,9 @@ func closeLeavesNoGoroutine(t *testing.T, h Harness) {
 	}
 }
 
-func candidatesInOrder(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func candidatesInOrder(s *stage) {
 	if queue, err := s.observer.Candidates(s.ctx, s.resource); err != nil || len(queue) != 0 {
-		t.Errorf("an election nobody entered has %+v, %v", queue, err)
+		s.Errorf("an election nobody entered has %+v, %v", queue, err)
 	}
 	term := s.lead(s.open(), "a")
 	shared := s.open()
@@ -158,34 +153,33 @@ func candidatesInOrder(t testing.TB, h Harness) {
 	s.enrol(shared, "d")
 	queue := s.queue()
 	if got := s.holders(); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
-		t.Errorf("the queue is %q", got)
+		s.Errorf("the queue is %q", got)
 	}
 	if queue[0].Token != term.Token() {
-		t.Errorf("the first of the queue has token %v, the leader %v", queue[0].Token, term.Token())
+		s.Errorf("the first of the queue has token %v, the leader %v", queue[0].Token, term.Token())
 	}
 	if !slices.IsSortedFunc(queue, func(x, y fence.Candidate) int {
 		return x.Token.Compare(y.Token)
 	}) {
-		t.Errorf("the queue is not in order of token: %+v", queue)
+		s.Errorf("the queue is not in order of token: %+v", queue)
 	}
 }
 
-func onlyAcknowledgedIsReady(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func onlyAcknowledgedIsReady(s *stage) {
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
 	wantReady := func(want ...bool) {
-		t.Helper()
+		s.Helper()
 		for i, c := range s.queue() {
 			if c.Ready != want[i] {
-				t.Errorf("%s is ready: %v; want %v", c.Holder, c.Ready, want[i])
+				s.Errorf("%s is ready: %v; want %v", c.Holder, c.Ready, want[i])
 			}
 		}
 	}
 	wantReady(false, false)
 	for range 2 { // again, as after a lost reply
 		if err := leader.Acknowledge(s.ctx); err != nil {
-			t.Fatal(err)
+			s.Fatal(err)
 		}
 	}
 	wantReady(true, false)
@@ -193,32 +187,30 @@ func onlyAcknowledgedIsReady(t testing.TB, h Harness) {
 	next := b.term()
 	wantReady(false)
 	if err := next.Acknowledge(s.ctx); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	wantReady(true)
 	s.resign(next)
 }
 
-func issuerIsOne(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func issuerIsOne(s *stage) {
 	var issuers []fence.Issuer
 	for range 2 {
 		for _, c := range []fence.Coordinator{s.observer, s.open()} {
 			issuer, err := c.Issuer(s.ctx)
 			if err != nil || issuer == "" || issuer == fence.Unverified {
-				t.Fatalf("the issuer is %q, %v", issuer, err)
+				s.Fatalf("the issuer is %q, %v", issuer, err)
 			}
 			issuers = append(issuers, issuer)
 		}
 		s.resign(s.lead(s.observer, "a"))
 	}
 	if distinct := slices.Compact(issuers); len(distinct) != 1 {
-		t.Errorf("clients see the issuers %q", distinct)
+		s.Errorf("clients see the issuers %q", distinct)
 	}
 }
 
-func badResourceIsRefused(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func badResourceIsRefused(s *stage) {
 	ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
 	defer cancel()
 	for _, r := range []fence.Resource{"", "Orders", "../issuer", "a/b"} {
@@ -232,7 +224,7 @@ func badResourceIsRefused(t testing.TB, h Harness) {
 			"Watch": watch,
 		} {
 			if !errors.Is(err, fence.ErrBadResource) {
-				t.Errorf("%s of %q returned %v; want ErrBadResource", call, r, err)
+				s.Errorf("%s of %q returned %v; want ErrBadResource", call, r, err)
 			}
 		}
 	}

@@ -48,19 +48,19 @@ type world struct {
 	issuer  fence.Issuer // replaces the coordinator's issuer, unless ""
 }
 
-// on returns a harness for a coordinator that has the flaw.
-func (fl *flaw) on(h Harness) Harness {
-	wrong := h
-	one := &world{timeout: h.SessionTimeout}
+// on returns a fixture for a coordinator that has the flaw.
+func (fl *flaw) on(right Fixture) Fixture {
+	wrong := right
+	one := &world{timeout: right.SessionTimeout}
 	wrong.Open = func(t testing.TB) fence.Coordinator {
 		one.mu.Lock()
-		one.open = func() fence.Coordinator { return h.Open(t) }
+		one.open = func() fence.Coordinator { return right.Open(t) }
 		one.mu.Unlock()
-		return fl.wrap(one, h.Open(t))
+		return fl.wrap(one, right.Open(t))
 	}
 	wrong.Alone = func(t testing.TB) (c, operator fence.Coordinator) {
-		other := &world{timeout: h.SessionTimeout}
-		c, operator = h.Alone(t)
+		other := &world{timeout: right.SessionTimeout}
+		c, operator = right.Alone(t)
 		return fl.wrap(other, c), fl.wrap(other, operator)
 	}
 	fault := func(
@@ -84,17 +84,17 @@ func (fl *flaw) on(h Harness) Harness {
 		}
 	}
 	noop := func(*flawed) {}
-	wrong.Cut = fault(h.Cut, note(func(f *flawed) { f.cut = true }), noop)
-	wrong.Heal = fault(h.Heal, noop, func(f *flawed) {
+	wrong.Cut = fault(right.Cut, note(func(f *flawed) { f.cut = true }), noop)
+	wrong.Heal = fault(right.Heal, noop, func(f *flawed) {
 		note(func(f *flawed) { f.cut = false })(f)
 		f.candidatesGone("", "")
 	})
-	wrong.Drop = fault(h.Drop, note(func(f *flawed) { f.dropped = true }), noop)
-	wrong.Expire = fault(h.Expire, noop, func(f *flawed) { f.candidatesGone("", "") })
-	wrong.LoseReply = fault(h.LoseReply, note(func(f *flawed) { f.loseReply = true }), noop)
-	if h.Delete != nil {
+	wrong.Drop = fault(right.Drop, note(func(f *flawed) { f.dropped = true }), noop)
+	wrong.Expire = fault(right.Expire, noop, func(f *flawed) { f.candidatesGone("", "") })
+	wrong.LoseReply = fault(right.LoseReply, note(func(f *flawed) { f.loseReply = true }), noop)
+	if right.Delete != nil {
 		wrong.Delete = func(t testing.TB, r fence.Resource, token fence.Token) {
-			one.gone(r, token, func() { h.Delete(t, r, token) })
+			one.gone(r, token, func() { right.Delete(t, r, token) })
 		}
 	}
 	if fl.change != nil {

@@ -12,11 +12,11 @@ import (
 // flaw is one way to be wrong. Where a function is nil, the coordinator is right.
 type flaw struct {
 	name   string
-	clause string               // the clause that finds it soonest on a real server
-	says   string               // words of that clause's failure
-	also   []string             // more clauses that find it
-	needs  func(Harness) string // a part of the harness without which it is no flaw
-	change func(*Harness)
+	clause string             // the clause that finds it soonest on a real server
+	says   string             // words of that clause's failure
+	also   []string           // more clauses that find it
+	shows  func(Fixture) bool // false where the fixture cannot show it
+	change func(*Fixture)
 	opened func(*flawed)
 
 	campaign   func(*flawed, context.Context, fence.Resource, string) (*fence.Term, error)

@@ -93,9 +93,9 @@ var flawsOfCampaigns = []flaw{
 	{
 		name:   "opens a session for every campaign",
 		clause: "one session carries a thousand elections", says: "sessions for",
-		needs: func(h Harness) string { return missing(h.Sessions == nil, "Sessions") },
-		change: func(h *Harness) { // every session is a client
-			h.Elections = 4
+		shows: func(f Fixture) bool { return f.Sessions != nil },
+		change: func(f *Fixture) { // every session is a client
+			f.Elections = 4
 		},
 		campaign: func(
 			f *flawed, ctx context.Context, r fence.Resource, holder string,

@@ -1,31 +1,28 @@
 package fencetest
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/ringfence/ringfence/internal/contract"
 )
+
+const starves = "a starved process knows whether it leads"
 
 // Each flaw must break all clauses about it. In a bubble a session timeout takes no time.
 func TestTheContractFindsFlaws(t *testing.T) {
-	for _, flaw := range flaws {
-		if flaw.needs != nil && flaw.needs(memoryHarness(nil)) != "" {
-			continue // TestEtcdFindsFlaws has it
-		}
-		for _, name := range append([]string{flaw.clause}, flaw.also...) {
-			c := clauseNamed(t, name)
-			if c.alone {
+	for i := range flaws {
+		for _, name := range append([]string{flaws[i].clause}, flaws[i].also...) {
+			if name == starves {
 				continue // TestAStarvedTermThatIsTooLongIsFound
 			}
-			t.Run(flaw.name+"/"+name, func(t *testing.T) {
+			t.Run(flaws[i].name+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					h := flawHarness(t)
-					if name == flaw.clause {
-						flaw.found(t, h)
-					} else if _, failed := failureOf(t, c, flaw.on(h)); !failed {
-						t.Error("it is not found")
+					f := flaws[i].in(flawFixture(t))
+					if name != f.Clause {
+						f.Clause, f.Says = name, "" // it may fail in any way
 					}
+					f.Found(t, clauses)
 				})
 			})
 		}
@@ -34,13 +31,17 @@ func TestTheContractFindsFlaws(t *testing.T) {
 
 // The wrapper itself must be right, or it would be found for the wrong reason.
 func TestACoordinatorWithoutAFlawPassesEveryClause(t *testing.T) {
-	for _, c := range slices.Concat(clauses, faultClauses) {
-		if c.alone {
-			continue // busy loops stop a fake clock
+	inBubbles(t, func(t *testing.T) *stage { return newStage(t, new(flaw).on(flawFixture(t))) })
+}
+
+// inBubbles runs each clause in a bubble of its own, except the one whose busy loops stop a fake clock.
+func inBubbles(t *testing.T, open func(t *testing.T) *stage) {
+	for _, c := range clauses {
+		if c.Name != starves {
+			t.Run(c.Name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { c.Holds(open(t)) })
+			})
 		}
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { c.run(t, new(flaw).on(flawHarness(t))) })
-		})
 	}
 }
 
@@ -49,17 +50,14 @@ func TestAStarvedTermThatIsTooLongIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for session timeouts on the real clock")
 	}
-	c := clauseNamed(t, "a starved process knows whether it leads")
 	found := false
-	for _, flaw := range flaws {
-		if slices.Contains(flaw.also, c.name) {
-			found = true
-			var failure string
-			for tries := 0; !strings.Contains(failure, "when the next one has won"); tries++ {
-				if tries == 5 {
-					t.Fatalf("%q is not found: %s", flaw.name, failure)
-				}
-				failure, _ = failureOf(t, c, flaw.on(flawHarness(t)))
+	for i := range flaws {
+		for _, name := range flaws[i].also {
+			if name == starves {
+				f := flaws[i].in(flawFixture(t))
+				f.Clause, f.Says = name, "when the next one has won"
+				f.Found(t, clauses)
+				found = true
 			}
 		}
 	}
@@ -68,25 +66,21 @@ func TestAStarvedTermThatIsTooLongIsFound(t *testing.T) {
 	}
 }
 
-// A clause that nothing can break is no clause.
 func TestEveryClauseFindsAFlaw(t *testing.T) {
-	found := map[string]bool{}
+	var finding []string
 	for _, flaw := range flaws {
-		for _, name := range append([]string{flaw.clause}, flaw.also...) {
-			found[clauseNamed(t, name).name] = true
-		}
+		finding = append(append(finding, flaw.clause), flaw.also...)
 	}
-	for _, c := range slices.Concat(clauses, faultClauses) {
-		if !found[c.name] {
-			t.Errorf("no flaw breaks the clause %q", c.name)
-		}
+	for _, name := range finding {
+		contract.Named(t, clauses, name)
 	}
+	contract.EachFinds(t, clauses, finding)
 }
 
-func flawHarness(t *testing.T) Harness {
+func flawFixture(t *testing.T) Fixture {
 	m := NewMemory(memoryTimeout)
 	leadOnce(t, m)
-	h := memoryHarness(m)
-	h.Elections = flawElections
-	return h
+	f := memoryFixture(m)
+	f.Elections = flawElections
+	return f
 }

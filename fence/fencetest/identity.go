@@ -1,29 +1,26 @@
 package fencetest
 
 import (
-	"testing"
-
 	"github.com/ringfence/ringfence/fence"
 )
 
 // candidatesHaveIdentities: whoever reads an election finds the identity that the winner's claim has,
 // and each candidate has another one, those of one client and one resource, too.
-func candidatesHaveIdentities(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func candidatesHaveIdentities(s *stage) {
 	c := s.open()
 	seen := make(map[string]bool)
 	for range 3 {
 		term := s.lead(c, "a")
 		id := term.Claim().Candidate
 		if id == "" || seen[id] {
-			t.Errorf("the claim's candidate is %q, after %v", id, seen)
+			s.Errorf("the claim's candidate is %q, after %v", id, seen)
 		}
 		seen[id] = true
 		if queue := s.queue(); len(queue) != 1 || queue[0].ID != id {
-			t.Errorf("the queue is %+v; want candidate %q", queue, id)
+			s.Errorf("the queue is %+v; want candidate %q", queue, id)
 		}
 		if _, leaders := s.leaders(s.observer, s.resource); leaders[0].ID != id {
-			t.Errorf("named is %+v; want candidate %q", leaders[0], id)
+			s.Errorf("named is %+v; want candidate %q", leaders[0], id)
 		}
 		s.resign(term)
 	}

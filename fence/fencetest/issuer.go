@@ -2,7 +2,6 @@ package fencetest
 
 import (
 	"slices"
-	"testing"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -10,12 +9,12 @@ import (
 // alone makes two clients of a coordinator that no other test uses, and closes them at the end of
 // the test.
 func (s *stage) alone() (c, operator fence.Coordinator) {
-	s.t.Helper()
-	c, operator = s.h.Alone(s.t)
+	s.Helper()
+	c, operator = s.Alone(s)
 	for _, one := range []fence.Coordinator{c, operator} {
-		s.t.Cleanup(func() {
+		s.Cleanup(func() {
 			if err := one.Close(); err != nil {
-				s.t.Errorf("close the coordinator client: %v", err)
+				s.Errorf("close the coordinator client: %v", err)
 			}
 		})
 	}
@@ -24,64 +23,62 @@ func (s *stage) alone() (c, operator fence.Coordinator) {
 
 // renew gives the coordinator another issuer.
 func (s *stage) renew(operator fence.Coordinator) fence.Issuer {
-	s.t.Helper()
+	s.Helper()
 	issuer, err := operator.RenewIssuer(s.ctx)
 	if err != nil {
-		s.t.Fatalf("renew the issuer: %v", err)
+		s.Fatalf("renew the issuer: %v", err)
 	}
 	return issuer
 }
 
 // renewedIssuerIsAnother checks that all clients and later terms have the new issuer. Earlier
 // claims keep the old one.
-func renewedIssuerIsAnother(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func renewedIssuerIsAnother(s *stage) {
 	c, operator := s.alone()
 	first, err := c.Issuer(s.ctx)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	all := []fence.Issuer{first}
 	for i := range 3 {
 		last := all[len(all)-1]
 		old := s.campaign(c, s.resource, "a").term()
 		if got := old.Claim().Issuer; got != last {
-			t.Errorf("a term is issuer %q's; the issuer is %q", got, last)
+			s.Errorf("a term is issuer %q's; the issuer is %q", got, last)
 		}
 		now := s.renew([]fence.Coordinator{operator, c}[i%2])
 		if now == "" || slices.Contains(all, now) {
-			t.Errorf("issuer %q is no new one; before there were %q", now, all)
+			s.Errorf("issuer %q is no new one; before there were %q", now, all)
 		}
 		all = append(all, now)
 		for _, client := range []fence.Coordinator{c, operator} {
 			if got, err := client.Issuer(s.ctx); got != now || err != nil {
-				t.Errorf("the issuer was renewed to %q; a client says %q, %v", now, got, err)
+				s.Errorf("the issuer was renewed to %q; a client says %q, %v", now, got, err)
 			}
 			if got, _ := s.leaders(client, s.resource); got != now {
-				t.Errorf("the issuer was renewed to %q; with the leaders it is %q", now, got)
+				s.Errorf("the issuer was renewed to %q; with the leaders it is %q", now, got)
 			}
 		}
 		if got := old.Claim().Issuer; got != last {
-			t.Errorf("a claim of issuer %q became %q's", last, got)
+			s.Errorf("a claim of issuer %q became %q's", last, got)
 		}
 		_ = old.Resign(s.ctx) // the term may be lost
 	}
 }
 
-func closedClientRenewsNothing(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func closedClientRenewsNothing(s *stage) {
 	c, operator := s.alone()
 	before, err := operator.Issuer(s.ctx)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	if issuer, err := c.RenewIssuer(s.ctx); err == nil {
-		t.Errorf("a closed client renews the issuer to %q", issuer)
+		s.Errorf("a closed client renews the issuer to %q", issuer)
 	}
 	if now, err := operator.Issuer(s.ctx); now != before || err != nil {
-		t.Errorf("the issuer was %q and is %q, %v", before, now, err)
+		s.Errorf("the issuer was %q and is %q, %v", before, now, err)
 	}
 }

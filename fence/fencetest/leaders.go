@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -13,41 +12,40 @@ import (
 func (s *stage) leaders(
 	c fence.Coordinator, rs ...fence.Resource,
 ) (fence.Issuer, []fence.Candidate) {
-	s.t.Helper()
+	s.Helper()
 	issuer, leaders, err := c.Leaders(s.ctx, rs...)
 	if err != nil {
-		s.t.Fatalf("ask who leads %v: %v", rs, err)
+		s.Fatalf("ask who leads %v: %v", rs, err)
 	}
 	if len(leaders) != len(rs) {
-		s.t.Fatalf("asked for %v, %d leaders were named: %+v", rs, len(leaders), leaders)
+		s.Fatalf("asked for %v, %d leaders were named: %+v", rs, len(leaders), leaders)
 	}
 	return issuer, leaders
 }
 
 // wantLeaders calls Leaders once. It must name the leaders at once, and nobody else; "" is nobody.
 func (s *stage) wantLeaders(c fence.Coordinator, rs []fence.Resource, want ...string) {
-	s.t.Helper()
+	s.Helper()
 	_, leaders := s.leaders(c, rs...)
 	names := []string{}
 	for _, l := range leaders {
 		names = append(names, l.Holder)
 		if (l.Token == 0) != (l.Holder == "") {
-			s.t.Errorf("named is %+v", l)
+			s.Errorf("named is %+v", l)
 		}
 	}
 	if !slices.Equal(names, want) {
-		s.t.Errorf("the leaders of %v are said to be %q; want %q", rs, names, want)
+		s.Errorf("the leaders of %v are said to be %q; want %q", rs, names, want)
 	}
 }
 
 // wantLeader is wantLeaders for the stage's own resource.
 func (s *stage) wantLeader(c fence.Coordinator, holder string) {
-	s.t.Helper()
+	s.Helper()
 	s.wantLeaders(c, []fence.Resource{s.resource}, holder)
 }
 
-func firstOfSeveralLeads(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func firstOfSeveralLeads(s *stage) {
 	s.wantLeader(s.observer, "")
 	client := s.open()
 	term := s.lead(client, "a")
@@ -57,23 +55,22 @@ func firstOfSeveralLeads(t testing.TB, h Harness) {
 		for _, c := range []fence.Coordinator{s.observer, client, s.open()} {
 			if _, leaders := s.leaders(c, s.resource); leaders[0].Token != term.Token() ||
 				leaders[0].Holder != "a" {
-				t.Errorf("named is %+v; %v leads", leaders[0], term.Claim())
+				s.Errorf("named is %+v; %v leads", leaders[0], term.Claim())
 			}
 		}
 	}
 	if err := term.Acknowledge(s.ctx); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	s.wantLeader(s.observer, "a")
 	if _, err := client.Depose(s.ctx, s.resource, s.token("b")); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	s.wantLeader(s.observer, "a")
 	s.resign(term)
 }
 
-func nextLeadsAtOnce(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func nextLeadsAtOnce(s *stage) {
 	a := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
 	c := s.enrol(s.open(), "c")
@@ -82,7 +79,7 @@ func nextLeadsAtOnce(t testing.TB, h Harness) {
 	s.wantLeader(s.observer, "b")
 	operator := s.open()
 	if found, err := operator.Depose(s.ctx, s.resource, b.term().Token()); !found || err != nil {
-		t.Fatal(found, err)
+		s.Fatal(found, err)
 	}
 	s.wantLeader(s.observer, "c")
 	s.wantLeader(operator, "c")
@@ -93,8 +90,7 @@ func nextLeadsAtOnce(t testing.TB, h Harness) {
 	s.resign(d)
 }
 
-func leadersComeInOrder(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func leadersComeInOrder(s *stage) {
 	first, empty, last := s.resource, s.anotherResource(), s.anotherResource()
 	a := s.lead(s.open(), "a")
 	b := s.campaign(s.open(), last, "b").term()
@@ -111,25 +107,24 @@ func leadersComeInOrder(t testing.TB, h Harness) {
 	s.wantLeaders(s.observer, asked, "", "c", "", "")
 	s.resign(c)
 	if issuer, _ := s.leaders(s.observer); issuer == "" {
-		t.Error("without a resource it does not return the issuer")
+		s.Error("without a resource it does not return the issuer")
 	}
 }
 
 // leadersAgreeWithCandidates compares the two while nothing changes.
-func leadersAgreeWithCandidates(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func leadersAgreeWithCandidates(s *stage) {
 	agree := func() {
-		t.Helper()
+		s.Helper()
 		issuer, leaders := s.leaders(s.observer, s.resource)
 		if one, err := s.observer.Issuer(s.ctx); one != issuer || err != nil {
-			t.Errorf("the issuer is %q, with the leaders it is %q; %v", one, issuer, err)
+			s.Errorf("the issuer is %q, with the leaders it is %q; %v", one, issuer, err)
 		}
 		var first fence.Candidate
 		if queue := s.queue(); len(queue) > 0 {
 			first = queue[0]
 		}
 		if leaders[0].Token != first.Token || leaders[0].Holder != first.Holder {
-			t.Errorf("the queue begins with %+v, named is %+v", first, leaders[0])
+			s.Errorf("the queue begins with %+v, named is %+v", first, leaders[0])
 		}
 	}
 	agree()
@@ -139,7 +134,7 @@ func leadersAgreeWithCandidates(t testing.TB, h Harness) {
 	b := s.enrol(s.open(), "b")
 	agree()
 	if err := a.Acknowledge(s.ctx); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	agree()
 	s.resign(a)
@@ -149,9 +144,8 @@ func leadersAgreeWithCandidates(t testing.TB, h Harness) {
 }
 
 // lostTermIsNotNamed lets several clients call Leaders while terms come and go.
-func lostTermIsNotNamed(t testing.TB, h Harness) {
+func lostTermIsNotNamed(s *stage) {
 	const terms = 12
-	s := newStage(t, h)
 	clients := []fence.Coordinator{s.open(), s.open()}
 	var lost atomic.Int64 // the highest token that is lost
 	var asking sync.WaitGroup
@@ -167,11 +161,11 @@ func lostTermIsNotNamed(t testing.TB, h Harness) {
 				before := lost.Load()
 				_, leaders, err := clients[i%2].Leaders(s.ctx, s.resource)
 				if err != nil {
-					t.Errorf("ask who leads: %v", err)
+					s.Errorf("ask who leads: %v", err)
 					return
 				}
 				if named := leaders[0].Token; named != 0 && int64(named) <= before {
-					t.Errorf("token %v is named; %v was lost before", named, before)
+					s.Errorf("token %v is named; %v was lost before", named, before)
 					return
 				}
 			}
@@ -184,7 +178,7 @@ func lostTermIsNotNamed(t testing.TB, h Harness) {
 		s.wantLeader(s.observer, "a")
 		if i%3 == 0 {
 			if found, err := s.observer.Depose(s.ctx, s.resource, term.Token()); !found || err != nil {
-				t.Errorf("depose %v: %v, %v", term.Claim(), found, err)
+				s.Errorf("depose %v: %v, %v", term.Claim(), found, err)
 			}
 			lost.Store(int64(term.Token()))
 		}
@@ -195,8 +189,7 @@ func lostTermIsNotNamed(t testing.TB, h Harness) {
 }
 
 // leadersComeWithTodaysIssuer renews the issuer; the other client must see that at its next call.
-func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func leadersComeWithTodaysIssuer(s *stage) {
 	c, operator := s.alone()
 	var before []fence.Issuer
 	for range 4 {
@@ -204,16 +197,16 @@ func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 		s.wantLeader(c, "a")
 		issuer, _ := s.leaders(c, s.resource)
 		if slices.Contains(before, issuer) {
-			t.Errorf("issuer %q was returned after the renewal; the earlier ones are %q", issuer, before)
+			s.Errorf("issuer %q was returned after the renewal; the earlier ones are %q", issuer, before)
 		}
 		if term.Claim().Issuer != issuer {
-			t.Errorf("the term's issuer is %q, with the leaders it is %q", term.Claim().Issuer, issuer)
+			s.Errorf("the term's issuer is %q, with the leaders it is %q", term.Claim().Issuer, issuer)
 		}
 		before = append(before, issuer)
 		s.renew(operator)
 		renewed, _ := s.leaders(c, s.resource)
 		if one, err := c.Issuer(s.ctx); renewed == issuer || one != renewed || err != nil {
-			t.Errorf("issuer %q was renewed, with the leaders it is %q; it is %q, %v", issuer,
+			s.Errorf("issuer %q was renewed, with the leaders it is %q; it is %q, %v", issuer,
 				renewed, one, err)
 		}
 		_ = term.Resign(s.ctx)

@@ -2,7 +2,6 @@ package fencetest
 
 import (
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -15,12 +14,11 @@ const (
 )
 
 // oneSessionManyElections has one client lead many elections for more than a session timeout.
-func oneSessionManyElections(t testing.TB, h Harness) {
-	elections := h.Elections
+func oneSessionManyElections(s *stage) {
+	elections := s.Elections
 	if elections == 0 {
 		elections = defaultElections
 	}
-	s := newStage(t, h)
 	c := s.open()
 	resources := make([]fence.Resource, elections)
 	campaigns := make([]*run, elections)
@@ -34,9 +32,9 @@ func oneSessionManyElections(t testing.TB, h Harness) {
 			terms[won] = campaigns[won].term()
 		}
 	}
-	if h.Sessions != nil {
-		if n := h.Sessions(t, resources...); n != 1 {
-			t.Errorf("one client has %d sessions for %d elections; want 1", n, elections)
+	if s.Sessions != nil {
+		if n := s.Sessions(s, resources...); n != 1 {
+			s.Errorf("one client has %d sessions for %d elections; want 1", n, elections)
 		}
 	}
 	s.wantTerms(resources, terms)
@@ -58,12 +56,12 @@ func oneSessionManyElections(t testing.TB, h Harness) {
 		s.wantState(term, fence.Active)
 	}
 	if err := c.Close(); err != nil {
-		t.Error(err)
+		s.Error(err)
 	}
 	for _, term := range terms[1:] {
 		s.ends(term, 0, fence.ErrLost)
 	}
-	s.within(h.SessionTimeout/2, "the closed client leads nothing", func() bool {
+	s.within(s.SessionTimeout/2, "the closed client leads nothing", func() bool {
 		return !slices.ContainsFunc(s.leadersOf(resources), func(l fence.Candidate) bool {
 			return l.Token != 0
 		})
@@ -72,21 +70,21 @@ func oneSessionManyElections(t testing.TB, h Harness) {
 
 // wantTerms checks that exactly these terms lead; nil is nobody.
 func (s *stage) wantTerms(resources []fence.Resource, terms []*fence.Term) {
-	s.t.Helper()
+	s.Helper()
 	for i, leader := range s.leadersOf(resources) {
 		var want fence.Token
 		if terms[i] != nil {
 			want = terms[i].Token()
 		}
 		if leader.Token != want {
-			s.t.Errorf("%s: token %v leads; want %v", resources[i], leader.Token, want)
+			s.Errorf("%s: token %v leads; want %v", resources[i], leader.Token, want)
 		}
 	}
 }
 
 // leadersOf names the leaders of many resources.
 func (s *stage) leadersOf(resources []fence.Resource) (all []fence.Candidate) {
-	s.t.Helper()
+	s.Helper()
 	for some := range slices.Chunk(resources, leadersAtOnce) {
 		_, leaders := s.leaders(s.observer, some...)
 		all = append(all, leaders...)

@@ -1,7 +1,6 @@
 package fencetest
 
 import (
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,9 +10,9 @@ import (
 
 const memoryTimeout = 6 * time.Second // long enough for a busy machine
 
-func memoryHarness(m *Memory) Harness {
+func memoryFixture(m *Memory) Fixture {
 	client := func(c fence.Coordinator) *Client { return c.(*Client) }
-	return Harness{
+	return Fixture{
 		Open:           func(testing.TB) fence.Coordinator { return m.Open() },
 		SessionTimeout: memoryTimeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { client(c).Cut() },
@@ -39,23 +38,16 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for session timeouts; TestMemoryKeepsTheContractOnAFakeClock does not")
 	}
-	Run(t, memoryHarness(NewMemory(memoryTimeout)))
+	Run(t, memoryFixture(NewMemory(memoryTimeout)))
 }
 
 // Each clause has a bubble and a memory of its own. In a bubble a session timeout takes no time.
 func TestMemoryKeepsTheContractOnAFakeClock(t *testing.T) {
-	for _, c := range slices.Concat(clauses, faultClauses) {
-		if c.alone {
-			continue // busy loops stop a fake clock
-		}
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m := NewMemory(memoryTimeout)
-				leadOnce(t, m)
-				c.run(t, memoryHarness(m))
-			})
-		})
-	}
+	inBubbles(t, func(t *testing.T) *stage {
+		m := NewMemory(memoryTimeout)
+		leadOnce(t, m)
+		return newStage(t, memoryFixture(m))
+	})
 }
 
 // leadOnce makes the memory one that has been used, whose next token is not 1.

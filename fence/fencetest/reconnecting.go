@@ -3,7 +3,6 @@ package fencetest
 import (
 	"fmt"
 	"slices"
-	"testing"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -11,8 +10,7 @@ import (
 // watchingSurvivesReconnects changes an election while a client that watches it, and stands in it,
 // is cut off and loses its connections. Before the client is back, the coordinator forgets what
 // happened, if it can.
-func watchingSurvivesReconnects(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func watchingSurvivesReconnects(s *stage) {
 	c := s.open()
 	w := s.watch(c)
 	w.sees(false)
@@ -23,34 +21,34 @@ func watchingSurvivesReconnects(t testing.TB, h Harness) {
 		waiting := s.enrol(c, ours)
 		w.sees(false, leader.Claim().Holder, ours)
 
-		h.Cut(t, c)
+		s.cut(c)
 		if err := leader.Acknowledge(s.ctx); err != nil {
-			t.Fatal(err)
+			s.Fatal(err)
 		}
 		others := s.open()
 		last := s.enrol(others, theirs)
 		passing := s.enrol(others, "passing")
 		passing.cancel(nil)
 		for range passing.won {
-			t.Error("a cancelled campaign was won")
+			s.Error("a cancelled campaign was won")
 		}
 		s.resign(leader)
 		s.eventually("only the last change is to be seen", func() bool {
 			return s.position("passing") < 0 && s.position(leader.Claim().Holder) < 0
 		})
-		if h.Forget != nil {
-			h.Forget(t)
+		if s.Forget != nil {
+			s.Forget(s)
 		}
-		h.Drop(t, c)
-		h.Heal(t, c)
+		s.drop(c)
+		s.heal(c)
 
 		term := waiting.term() // its session may have expired on a busy machine
 		s.resign(term)
 		leader = last.term()
 		w.sees(false, theirs)
-		h.Drop(t, c)
+		s.drop(c)
 		if err := leader.Acknowledge(s.ctx); err != nil {
-			t.Fatal(err)
+			s.Fatal(err)
 		}
 		w.sees(true, theirs)
 		s.resign(leader)
@@ -65,12 +63,12 @@ func watchingSurvivesReconnects(t testing.TB, h Harness) {
 // candidate that has gone never comes back, because its token is its own; so every candidate that
 // was not in the last queue is younger than all that were ever shown.
 func (w *watcher) inOrder(queue []fence.Candidate) {
-	w.s.t.Helper()
+	w.s.Helper()
 	for _, c := range queue {
 		if c.Token <= w.youngest && !slices.ContainsFunc(w.last, func(l fence.Candidate) bool {
 			return l.Token == c.Token
 		}) {
-			w.s.t.Errorf("the watch shows %+v after %+v: %v is back", queue, w.last, c.Token)
+			w.s.Errorf("the watch shows %+v after %+v: %v is back", queue, w.last, c.Token)
 		}
 	}
 	for _, c := range queue {

@@ -1,74 +1,40 @@
 package fencetest
 
 import (
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/witness"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
 const (
-	flawsAtOnce   = 12 // they wait more than they work
 	flawPatience  = 5 * time.Second
 	flawElections = 12
 )
 
 // RunFlaws makes the coordinator wrong in many ways, one at a time, and checks that the contract
 // finds each flaw: a contract that never fails proves nothing. The flaws are wrappers around the
-// clients that the harness opens. Each one is shown to the one clause that finds it at once, so all
+// clients that the fixture opens. Each one is shown to the one clause that finds it at once, so all
 // of them take less time than Run.
-func RunFlaws(t *testing.T, h Harness) {
-	h.patience = h.SessionTimeout + flawPatience
-	h.Elections = flawElections
-	slots := make(chan struct{}, flawsAtOnce)
-	var all sync.WaitGroup
+func RunFlaws(t *testing.T, f Fixture) {
+	f.patience = f.SessionTimeout + flawPatience
+	f.Elections = flawElections
+	all := make([]contract.Flaw[*stage], len(flaws))
 	for i := range flaws {
-		all.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			t.Run(flaws[i].name, func(t *testing.T) { flaws[i].found(t, h) })
-		})
+		all[i] = flaws[i].in(f)
 	}
-	all.Wait()
+	contract.RunFlaws(t, clauses, all)
 }
 
-// found checks that the flaw's own clause fails, for the right reason.
-func (fl *flaw) found(t *testing.T, h Harness) {
-	c := clauseNamed(t, fl.clause)
-	for _, needs := range []func(Harness) string{c.needs, fl.needs} {
-		if needs != nil && needs(h) != "" {
-			t.Skipf("the harness has no %s", needs(h))
-		}
+// in returns the flaw of a coordinator.
+func (fl *flaw) in(f Fixture) contract.Flaw[*stage] {
+	return contract.Flaw[*stage]{
+		Name: fl.name, Clause: fl.clause, Says: fl.says,
+		Open: func(t testing.TB) *stage {
+			if fl.shows != nil && !fl.shows(f) {
+				t.Skip("this fixture cannot show it")
+			}
+			return newStage(t, fl.on(f))
+		},
 	}
-	const tries = 3 // where the machine stalls, a clause may fail earlier, for another reason
-	for try := 1; ; try++ {
-		failure, failed := failureOf(t, c, fl.on(h))
-		switch {
-		case failed && strings.Contains(failure, fl.says):
-			return
-		case !failed:
-			t.Fatalf("the clause %q does not find it", c.name)
-		case try == tries:
-			t.Fatalf("the clause %q should say %q, and says: %s", c.name, fl.says, failure)
-		}
-		t.Logf("try %d: %s", try, failure)
-	}
-}
-
-func clauseNamed(t testing.TB, name string) check {
-	t.Helper()
-	all := slices.Concat(clauses, faultClauses)
-	i := slices.IndexFunc(all, func(c check) bool { return c.name == name })
-	if i < 0 {
-		t.Fatalf("there is no clause %q", name)
-	}
-	return all[i]
-}
-
-// failureOf runs a clause until its first failure, and returns that.
-func failureOf(t testing.TB, c check, h Harness) (failure string, failed bool) {
-	return witness.FailureOf(t, func(t testing.TB) { c.run(t, h) })
 }

@@ -19,19 +19,19 @@ var resources atomic.Int64
 
 // stage is one test's election: a resource of its own, and a client that only observes.
 type stage struct {
-	t        testing.TB
-	h        Harness
+	testing.TB
+	Fixture
 	ctx      context.Context
 	resource fence.Resource
 	observer fence.Coordinator
 	patience time.Duration // how long the test waits for anything but a session timeout
 }
 
-func newStage(t testing.TB, h Harness) *stage {
+func newStage(t testing.TB, f Fixture) *stage {
 	t.Helper()
-	s := &stage{t: t, h: h, patience: busy}
-	if h.patience > 0 {
-		s.patience = h.patience
+	s := &stage{TB: t, Fixture: f, patience: busy}
+	if f.patience > 0 {
+		s.patience = f.patience
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*s.patience)
 	t.Cleanup(cancel)
@@ -48,11 +48,11 @@ func (s *stage) anotherResource() fence.Resource {
 
 // open makes a client and closes it at the end of the test.
 func (s *stage) open() fence.Coordinator {
-	s.t.Helper()
-	c := s.h.Open(s.t)
-	s.t.Cleanup(func() {
+	s.Helper()
+	c := s.Open(s)
+	s.Cleanup(func() {
 		if err := c.Close(); err != nil {
-			s.t.Errorf("close the coordinator client: %v", err)
+			s.Errorf("close the coordinator client: %v", err)
 		}
 	})
 	return c
@@ -70,7 +70,7 @@ type run struct {
 
 // enrol starts a campaign and returns once its candidate is listed.
 func (s *stage) enrol(c fence.Coordinator, holder string) *run {
-	s.t.Helper()
+	s.Helper()
 	r := s.campaign(c, s.resource, holder)
 	s.eventually(holder+" is enrolled", func() bool { return s.position(holder) >= 0 })
 	return r
@@ -87,7 +87,7 @@ func (s *stage) campaign(c fence.Coordinator, resource fence.Resource, holder st
 			r.won <- term
 		}
 	}()
-	s.t.Cleanup(func() {
+	s.Cleanup(func() {
 		cancel(errors.New("the test is over"))
 		for range r.won { // until Campaign has returned
 		}
@@ -97,56 +97,56 @@ func (s *stage) campaign(c fence.Coordinator, resource fence.Resource, holder st
 
 // lead campaigns until the term is won.
 func (s *stage) lead(c fence.Coordinator, holder string) *fence.Term {
-	s.t.Helper()
+	s.Helper()
 	return s.campaign(c, s.resource, holder).term()
 }
 
 // term waits for victory.
 func (r *run) term() *fence.Term {
-	r.s.t.Helper()
+	r.s.Helper()
 	select {
 	case term, ok := <-r.won:
 		if !ok {
-			r.s.t.Fatalf("campaign of %s: %v", r.holder, r.err)
+			r.s.Fatalf("campaign of %s: %v", r.holder, r.err)
 		}
 		return term
 	case <-time.After(r.s.patience):
-		r.s.t.Fatalf("%s does not lead after %v; candidates: %+v", r.holder, r.s.patience, r.s.queue())
+		r.s.Fatalf("%s does not lead after %v; candidates: %+v", r.holder, r.s.patience, r.s.queue())
 	}
 	return nil
 }
 
 // waits fails the test if the campaign has been won.
 func (r *run) waits(why string) {
-	r.s.t.Helper()
+	r.s.Helper()
 	select {
 	case term, ok := <-r.won:
 		if ok {
-			r.s.t.Fatalf("%s was given a term (%v) %s", r.holder, term.Claim(), why)
+			r.s.Fatalf("%s was given a term (%v) %s", r.holder, term.Claim(), why)
 		}
-		r.s.t.Fatalf("campaign of %s ended %s: %v", r.holder, why, r.err)
+		r.s.Fatalf("campaign of %s ended %s: %v", r.holder, why, r.err)
 	default:
 	}
 }
 
 func (s *stage) queue() []fence.Candidate {
-	s.t.Helper()
+	s.Helper()
 	queue, err := s.observer.Candidates(s.ctx, s.resource)
 	if err != nil {
-		s.t.Fatalf("list the candidates: %v", err)
+		s.Fatalf("list the candidates: %v", err)
 	}
 	return queue
 }
 
 // position returns the holder's position in the queue, or -1.
 func (s *stage) position(holder string) int {
-	s.t.Helper()
+	s.Helper()
 	return slices.IndexFunc(s.queue(), func(c fence.Candidate) bool { return c.Holder == holder })
 }
 
 // token returns the token under which the holder is enrolled, or 0.
 func (s *stage) token(holder string) fence.Token {
-	s.t.Helper()
+	s.Helper()
 	for _, c := range s.queue() {
 		if c.Holder == holder {
 			return c.Token
@@ -157,7 +157,7 @@ func (s *stage) token(holder string) fence.Token {
 
 // holders lists the queue by name.
 func (s *stage) holders() []string {
-	s.t.Helper()
+	s.Helper()
 	names := []string{}
 	for _, c := range s.queue() {
 		names = append(names, c.Holder)
@@ -166,11 +166,11 @@ func (s *stage) holders() []string {
 }
 
 func (s *stage) wantQueue(holders ...string) {
-	s.t.Helper()
+	s.Helper()
 	var last []string
 	defer func() {
-		if s.t.Failed() {
-			s.t.Logf("the queue was last %q", last)
+		if s.Failed() {
+			s.Logf("the queue was last %q", last)
 		}
 	}()
 	s.eventually(fmt.Sprintf("the queue is %q", holders), func() bool {
@@ -181,16 +181,16 @@ func (s *stage) wantQueue(holders ...string) {
 
 // eventually polls until the condition holds.
 func (s *stage) eventually(what string, holds func() bool) {
-	s.t.Helper()
+	s.Helper()
 	s.within(s.patience, what, holds)
 }
 
 func (s *stage) within(limit time.Duration, what string, holds func() bool) {
-	s.t.Helper()
+	s.Helper()
 	end := time.Now().Add(limit)
 	for !holds() {
 		if time.Now().After(end) {
-			s.t.Fatalf("timed out after %v waiting until %s", limit, what)
+			s.Fatalf("timed out after %v waiting until %s", limit, what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -198,26 +198,26 @@ func (s *stage) within(limit time.Duration, what string, holds func() bool) {
 
 // ends waits until the term is lost, and checks why.
 func (s *stage) ends(term *fence.Term, limit time.Duration, cause error) {
-	s.t.Helper()
+	s.Helper()
 	ctx, cancel := context.WithTimeout(term.Context(), limit)
 	defer cancel()
 	<-ctx.Done()
 	if term.Context().Err() == nil {
-		s.t.Fatalf("term %v is %v after %v; want it lost", term.Claim(), term.State(), limit)
+		s.Fatalf("term %v is %v after %v; want it lost", term.Claim(), term.State(), limit)
 	}
 	if got := context.Cause(term.Context()); !errors.Is(got, cause) || !errors.Is(got, fence.ErrLost) {
-		s.t.Errorf("term %v was lost with %v; want %v", term.Claim(), got, cause)
+		s.Errorf("term %v was lost with %v; want %v", term.Claim(), got, cause)
 	}
 }
 
 // reaches waits until the term is in the state. A term that is lost reaches no other.
 func (s *stage) reaches(term *fence.Term, want fence.State) {
-	s.t.Helper()
+	s.Helper()
 	s.eventually(fmt.Sprintf("term %v is %v", term.Claim(), want), func() bool {
 		return term.State() == want || term.State() == fence.Lost
 	})
 	if want != fence.Lost && term.State() == fence.Lost {
-		s.t.Fatalf("term %v is lost (%v); want it %v", term.Claim(), context.Cause(term.Context()),
+		s.Fatalf("term %v is lost (%v); want it %v", term.Claim(), context.Cause(term.Context()),
 			want)
 	}
 }
@@ -225,7 +225,7 @@ func (s *stage) reaches(term *fence.Term, want fence.State) {
 // outlives waits until the present deadlines of these terms are past. A term that was not confirmed
 // meanwhile is lost then.
 func (s *stage) outlives(terms ...*fence.Term) {
-	s.t.Helper()
+	s.Helper()
 	var last time.Time
 	for _, term := range terms {
 		if d := term.Deadline(); d.After(last) {
@@ -236,22 +236,46 @@ func (s *stage) outlives(terms ...*fence.Term) {
 }
 
 func (s *stage) resign(term *fence.Term) {
-	s.t.Helper()
+	s.Helper()
 	if err := term.Resign(s.ctx); err != nil {
-		s.t.Errorf("resign %v: %v", term.Claim(), err)
+		s.Errorf("resign %v: %v", term.Claim(), err)
 	}
 }
 
 // wantState checks the state. On a busy machine a late confirmation suspends an active term, so it
 // waits for that confirmation.
 func (s *stage) wantState(term *fence.Term, want fence.State) {
-	s.t.Helper()
+	s.Helper()
 	if want == fence.Active {
 		s.eventually(fmt.Sprintf("term %v is not suspended", term.Claim()), func() bool {
 			return term.State() != fence.Suspended
 		})
 	}
 	if got := term.State(); got != want {
-		s.t.Errorf("term %v is %v (%v); want %v", term.Claim(), got, context.Cause(term.Context()), want)
+		s.Errorf("term %v is %v (%v); want %v", term.Claim(), got, context.Cause(term.Context()), want)
 	}
+}
+
+// A clause that needs a fault is skipped where the fixture cannot make it.
+func (s *stage) cut(c fence.Coordinator)       { s.fault("Cut", s.Cut, c) }
+func (s *stage) heal(c fence.Coordinator)      { s.fault("Heal", s.Heal, c) }
+func (s *stage) drop(c fence.Coordinator)      { s.fault("Drop", s.Drop, c) }
+func (s *stage) expire(c fence.Coordinator)    { s.fault("Expire", s.Expire, c) }
+func (s *stage) loseReply(c fence.Coordinator) { s.fault("LoseReply", s.LoseReply, c) }
+
+func (s *stage) fault(name string, make func(testing.TB, fence.Coordinator), c fence.Coordinator) {
+	s.Helper()
+	if make == nil {
+		s.Skipf("the fixture has no %s", name)
+	}
+	make(s, c)
+}
+
+// delete deletes a candidate of the stage's election.
+func (s *stage) delete(token fence.Token) {
+	s.Helper()
+	if s.Delete == nil {
+		s.Skip("the fixture has no Delete")
+	}
+	s.Delete(s, s.resource, token)
 }

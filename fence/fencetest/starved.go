@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -14,8 +13,7 @@ import (
 // starvedProcess lets a term live for longer than a session timeout while every CPU is busy, and
 // then cuts it off. Both candidates are in the starved process. It runs alone, because it would
 // starve other clauses.
-func starvedProcess(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func starvedProcess(s *stage) {
 	c := s.open()
 	term := s.lead(c, "a")
 	b := s.open()
@@ -26,23 +24,23 @@ func starvedProcess(t testing.TB, h Harness) {
 	s.eventually("the term has been starved for some time and is active, or it is lost", func() bool {
 		state := term.State()
 		return state == fence.Lost ||
-			state == fence.Active && time.Since(begin) > h.SessionTimeout*3/2
+			state == fence.Active && time.Since(begin) > s.SessionTimeout*3/2
 	})
 	// A machine may stall for any time. If it did not, nothing excuses a loss.
-	if term.State() == fence.Lost && starved.worst() < h.SessionTimeout/40 {
-		t.Errorf("the term was lost although no goroutine waited longer than %v", starved.worst())
+	if term.State() == fence.Lost && starved.worst() < s.SessionTimeout/40 {
+		s.Errorf("the term was lost although no goroutine waited longer than %v", starved.worst())
 	}
-	h.Cut(t, c)
+	s.cut(c)
 	won := next.at()
 	if state := term.State(); state != fence.Lost {
-		t.Errorf("term %v is %v when the next one has won", term.Claim(), state)
+		s.Errorf("term %v is %v when the next one has won", term.Claim(), state)
 	}
 	if d := term.Deadline(); d.After(won) {
-		t.Errorf("the next term was won %v before the deadline of %v", d.Sub(won), term.Claim())
+		s.Errorf("the next term was won %v before the deadline of %v", d.Sub(won), term.Claim())
 	}
 	s.ends(term, 0, fence.ErrExpired)
 	starved.end()
-	h.Heal(t, c)
+	s.heal(c)
 	newer := next.term()
 	s.wantState(newer, fence.Active)
 	s.resign(newer)
@@ -56,19 +54,19 @@ type timed struct {
 
 // enrolTimed is enrol.
 func (s *stage) enrolTimed(c fence.Coordinator, holder string) timed {
-	s.t.Helper()
+	s.Helper()
 	n := &noting{Coordinator: c, returned: make(chan time.Time, 1)}
 	return timed{s.enrol(n, holder), n.returned}
 }
 
 // at waits until the campaign has been won, and returns a time that is no earlier.
 func (t timed) at() time.Time {
-	t.s.t.Helper()
+	t.s.Helper()
 	select {
 	case at := <-t.returned:
 		return at
-	case <-time.After(t.s.h.SessionTimeout + t.s.patience):
-		t.s.t.Fatalf("%s does not lead", t.holder)
+	case <-time.After(t.s.SessionTimeout + t.s.patience):
+		t.s.Fatalf("%s does not lead", t.holder)
 	}
 	return time.Time{}
 }

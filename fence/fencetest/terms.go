@@ -5,34 +5,32 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
 )
 
-func termSaysWhoWonWhat(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func termSaysWhoWonWhat(s *stage) {
 	begin := time.Now()
 	c := s.open()
 	term := s.lead(c, "a")
 	issuer, err := c.Issuer(s.ctx)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	want := fence.Claim{
 		Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a", Candidate: term.Claim().Candidate,
 	}
 	if term.Claim() != want {
-		t.Errorf("the claim is %+v; want %+v", term.Claim(), want)
+		s.Errorf("the claim is %+v; want %+v", term.Claim(), want)
 	}
 	if term.Token() <= 0 {
-		t.Errorf("token %v is not positive", term.Token())
+		s.Errorf("token %v is not positive", term.Token())
 	}
 	s.wantState(term, fence.Active)
-	if d := term.Deadline(); !d.After(begin) || d.After(time.Now().Add(h.SessionTimeout)) {
-		t.Errorf("the deadline is %v from now; want at most the session timeout, %v", time.Until(d),
-			h.SessionTimeout)
+	if d := term.Deadline(); !d.After(begin) || d.After(time.Now().Add(s.SessionTimeout)) {
+		s.Errorf("the deadline is %v from now; want at most the session timeout, %v", time.Until(d),
+			s.SessionTimeout)
 	}
 	first := term.Deadline()
 	s.eventually("the term is confirmed again", func() bool { return term.Deadline().After(first) })
@@ -40,14 +38,13 @@ func termSaysWhoWonWhat(t testing.TB, h Harness) {
 	s.ends(term, 0, fence.ErrResigned)
 }
 
-func tokensRise(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func tokensRise(s *stage) {
 	clients := []fence.Coordinator{s.open(), s.open()}
 	var last fence.Token
 	for i := range 6 {
 		term := s.lead(clients[i%2], fmt.Sprint("holder", i))
 		if term.Token().Compare(last) <= 0 {
-			t.Errorf("term %d has token %v after %v", i, term.Token(), last)
+			s.Errorf("term %d has token %v after %v", i, term.Token(), last)
 		}
 		last = term.Token()
 		s.resign(term)
@@ -55,9 +52,8 @@ func tokensRise(t testing.TB, h Harness) {
 }
 
 // atMostOneTerm lets many campaign for one resource. Each winner checks every earlier term.
-func atMostOneTerm(t testing.TB, h Harness) {
+func atMostOneTerm(s *stage) {
 	const campaigners, rounds = 6, 4
-	s := newStage(t, h)
 	clients := []fence.Coordinator{s.open(), s.open(), s.open()}
 	var mu sync.Mutex
 	var won []*fence.Term
@@ -67,7 +63,7 @@ func atMostOneTerm(t testing.TB, h Harness) {
 			for range rounds {
 				term, err := clients[i%len(clients)].Campaign(s.ctx, s.resource, fmt.Sprint("holder", i))
 				if err != nil {
-					t.Errorf("campaign: %v", err)
+					s.Errorf("campaign: %v", err)
 					return
 				}
 				mu.Lock()
@@ -76,47 +72,45 @@ func atMostOneTerm(t testing.TB, h Harness) {
 				mu.Unlock()
 				for _, older := range earlier {
 					if older.State() != fence.Lost {
-						t.Errorf("%v and %v lead at once", older.Claim(), term.Claim())
+						s.Errorf("%v and %v lead at once", older.Claim(), term.Claim())
 					}
 					if older.Token() >= term.Token() {
-						t.Errorf("term %v came after %v", term.Claim(), older.Claim())
+						s.Errorf("term %v came after %v", term.Claim(), older.Claim())
 					}
 				}
 				if err := term.Acknowledge(s.ctx); err != nil {
-					t.Errorf("acknowledge %v: %v", term.Claim(), err)
+					s.Errorf("acknowledge %v: %v", term.Claim(), err)
 				}
 				if err := term.Resign(s.ctx); err != nil {
-					t.Errorf("resign %v: %v", term.Claim(), err)
+					s.Errorf("resign %v: %v", term.Claim(), err)
 				}
 			}
 		})
 	}
 	all.Wait()
 	if len(won) != campaigners*rounds {
-		t.Errorf("%d terms were won; want %d", len(won), campaigners*rounds)
+		s.Errorf("%d terms were won; want %d", len(won), campaigners*rounds)
 	}
 	s.wantQueue()
 }
 
-func oneClientManyResources(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func oneClientManyResources(s *stage) {
 	c := s.open()
 	first := s.lead(c, "a")
 	second := s.campaign(c, s.anotherResource(), "a").term()
 	if first.Token() == second.Token() {
-		t.Errorf("two resources have one token, %v", first.Token())
+		s.Errorf("two resources have one token, %v", first.Token())
 	}
 	s.resign(first)
 	s.wantState(second, fence.Active)
 	s.resign(second)
 }
 
-func waitingCandidateHasNoTerm(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func waitingCandidateHasNoTerm(s *stage) {
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
 	if token := s.token("b"); token.Compare(leader.Token()) <= 0 {
-		t.Errorf("the waiting candidate's token is %v, the leader's %v", token, leader.Token())
+		s.Errorf("the waiting candidate's token is %v, the leader's %v", token, leader.Token())
 	}
 	first := leader.Deadline() // wait for a session timeout
 	s.eventually("the leader has outlived its first deadline", func() bool {
@@ -128,25 +122,23 @@ func waitingCandidateHasNoTerm(t testing.TB, h Harness) {
 	s.resign(b.term())
 }
 
-func resignLetsTheNextIn(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func resignLetsTheNextIn(s *stage) {
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
 	enrolled := s.token("b")
 	begin := time.Now()
 	s.resign(leader)
 	term := b.term()
-	if took := time.Since(begin); took > h.SessionTimeout/2 {
-		t.Errorf("the next leader took %v after a resignation; the session timeout is %v", took,
-			h.SessionTimeout)
+	if took := time.Since(begin); took > s.SessionTimeout/2 {
+		s.Errorf("the next leader took %v after a resignation; the session timeout is %v", took,
+			s.SessionTimeout)
 	}
 	if term.Token() != enrolled {
-		t.Errorf("the term has token %v, its candidate had %v", term.Token(), enrolled)
+		s.Errorf("the term has token %v, its candidate had %v", term.Token(), enrolled)
 	}
 }
 
-func lateResignCannotTouchNewerTerm(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func lateResignCannotTouchNewerTerm(s *stage) {
 	c := s.open()
 	resigned := s.lead(c, "a")
 	b := s.enrol(s.open(), "b")
@@ -154,7 +146,7 @@ func lateResignCannotTouchNewerTerm(t testing.TB, h Harness) {
 	deposed := b.term()
 	next := s.enrol(c, "c") // of the client whose first term will resign late
 	if _, err := s.observer.Depose(s.ctx, s.resource, deposed.Token()); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	newer := next.term()
 	s.ends(deposed, s.patience, fence.ErrDeposed)
@@ -170,20 +162,19 @@ func lateResignCannotTouchNewerTerm(t testing.TB, h Harness) {
 	s.wantState(newer, fence.Active)
 }
 
-func cancelledCampaignLeavesNothing(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func cancelledCampaignLeavesNothing(s *stage) {
 	c := s.open()
 	leader := s.lead(c, "a")
 	b := s.enrol(c, "b")
 	enough := errors.New("enough")
 	b.cancel(enough)
 	for range b.won {
-		t.Error("a cancelled campaign was won")
+		s.Error("a cancelled campaign was won")
 	}
 	if !errors.Is(b.err, enough) {
-		t.Errorf("the cancelled campaign returned %v; want its context's cause", b.err)
+		s.Errorf("the cancelled campaign returned %v; want its context's cause", b.err)
 	}
-	s.within(h.SessionTimeout/2, "the cancelled candidate is gone", func() bool {
+	s.within(s.SessionTimeout/2, "the cancelled candidate is gone", func() bool {
 		return slices.Equal(s.holders(), []string{"a"})
 	})
 	s.wantState(leader, fence.Active)
@@ -191,21 +182,20 @@ func cancelledCampaignLeavesNothing(t testing.TB, h Harness) {
 	early := s.campaign(c, s.resource, "d")
 	early.cancel(enough) // at some point during the enrolment
 	for range early.won {
-		t.Error("a cancelled campaign was won")
+		s.Error("a cancelled campaign was won")
 	}
 	s.wantQueue("a")
 }
 
 // deathInTheMiddle ends c's predecessor while a still leads.
-func deathInTheMiddle(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func deathInTheMiddle(s *stage) {
 	leader := s.lead(s.open(), "a")
 	middle := s.open()
 	s.enrol(middle, "b")
 	c := s.enrol(s.open(), "c")
 	d := s.enrol(s.open(), "d")
 	if err := middle.Close(); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	s.wantQueue("a", "c", "d")
 	first := leader.Deadline()

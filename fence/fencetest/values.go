@@ -5,28 +5,26 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/ringfence/ringfence/fence"
 )
 
 // The holder is free text. It must reach others as it is.
-func holderIsAnyText(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func holderIsAnyText(s *stage) {
 	holder := "host-7 (pid 42): \"Jürgen's\"\n{\"ready\": true} \\ 漢字"
 	term := s.lead(s.open(), holder)
 	if term.Claim().Holder != holder {
-		t.Errorf("the claim's holder is %q", term.Claim().Holder)
+		s.Errorf("the claim's holder is %q", term.Claim().Holder)
 	}
 	if holders := s.holders(); !slices.Equal(holders, []string{holder}) {
-		t.Errorf("the candidates are %q", holders)
+		s.Errorf("the candidates are %q", holders)
 	}
 	if queue := s.queue(); queue[0].Ready {
-		t.Error("the leader is ready before it has acknowledged")
+		s.Error("the leader is ready before it has acknowledged")
 	}
 	_, leaders, err := s.observer.Leaders(s.ctx, s.resource)
 	if err != nil || leaders[0].Holder != holder {
-		t.Errorf("the leader is %+v, %v", leaders, err)
+		s.Errorf("the leader is %+v, %v", leaders, err)
 	}
 	w := s.watch(s.observer)
 	w.sees(false, holder)
@@ -34,40 +32,38 @@ func holderIsAnyText(t testing.TB, h Harness) {
 }
 
 // holderOfAnyLength leads under the shortest and the longest name.
-func holderOfAnyLength(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func holderOfAnyLength(s *stage) {
 	longest := strings.Repeat("\"漢", fence.MaxHolder/4) // JSON escapes the quotation mark
 	if len(longest) != fence.MaxHolder {
-		t.Fatalf("the longest holder has %d bytes, not %d", len(longest), fence.MaxHolder)
+		s.Fatalf("the longest holder has %d bytes, not %d", len(longest), fence.MaxHolder)
 	}
 	c := s.open()
 	for _, holder := range []string{"", longest} {
 		resource := s.anotherResource()
 		term := s.campaign(c, resource, holder).term()
 		if got := term.Claim().Holder; got != holder {
-			t.Errorf("the claim of %q has the holder %q", holder, got)
+			s.Errorf("the claim of %q has the holder %q", holder, got)
 		}
 		if err := term.Acknowledge(s.ctx); err != nil {
-			t.Errorf("acknowledge for %q: %v", holder, err)
+			s.Errorf("acknowledge for %q: %v", holder, err)
 		}
 		want := fence.Candidate{
 			Token: term.Token(), ID: term.Claim().Candidate, Holder: holder, Ready: true,
 		}
 		if queue, err := s.observer.Candidates(s.ctx, resource); err != nil ||
 			!slices.Equal(queue, []fence.Candidate{want}) {
-			t.Errorf("the candidates are %+v, %v; want %+v", queue, err, want)
+			s.Errorf("the candidates are %+v, %v; want %+v", queue, err, want)
 		}
 		_, leaders := s.leaders(s.observer, resource)
 		if leaders[0].Token != want.Token || leaders[0].Holder != holder {
-			t.Errorf("named is %+v; want %+v", leaders[0], want)
+			s.Errorf("named is %+v; want %+v", leaders[0], want)
 		}
 		s.resign(term)
 	}
 }
 
 // holderOverTheLimit is refused before anything is sent, so that the client's other terms go on.
-func holderOverTheLimit(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func holderOverTheLimit(s *stage) {
 	c := s.open()
 	term := s.lead(c, "a")
 	resource := s.resource
@@ -81,15 +77,15 @@ func holderOverTheLimit(t testing.TB, h Harness) {
 		_, err := c.Campaign(ctx, resource, holder)
 		cancel()
 		if !errors.Is(err, fence.ErrBadHolder) {
-			t.Errorf("the campaign of a holder of %d bytes, %.20q, returned %v; want ErrBadHolder",
+			s.Errorf("the campaign of a holder of %d bytes, %.20q, returned %v; want ErrBadHolder",
 				len(holder), holder, err)
 			continue
 		}
 		if len(err.Error()) > 300 {
-			t.Errorf("the error has %d bytes", len(err.Error()))
+			s.Errorf("the error has %d bytes", len(err.Error()))
 		}
 		if queue, err := s.observer.Candidates(s.ctx, resource); err != nil || len(queue) != 0 {
-			t.Errorf("a refused holder left %d candidates, %v", len(queue), err)
+			s.Errorf("a refused holder left %d candidates, %v", len(queue), err)
 		}
 	}
 	first := term.Deadline()

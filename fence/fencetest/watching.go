@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -33,13 +32,13 @@ func (s *stage) watch(c fence.Coordinator) *watcher {
 			return nil
 		})
 	}()
-	s.t.Cleanup(func() { stop(nil); <-done })
+	s.Cleanup(func() { stop(nil); <-done })
 	return w
 }
 
 // sees waits until a queue of these holders is seen, with the first one ready or not.
 func (w *watcher) sees(ready bool, holders ...string) {
-	w.s.t.Helper()
+	w.s.Helper()
 	limit := time.After(w.s.patience)
 	for {
 		select {
@@ -53,16 +52,15 @@ func (w *watcher) sees(ready bool, holders ...string) {
 				return
 			}
 		case err := <-w.ended:
-			w.s.t.Fatalf("the watch ended: %v", err)
+			w.s.Fatalf("the watch ended: %v", err)
 		case <-limit:
-			w.s.t.Fatalf("the watch has not seen %q, ready %v; candidates are %+v", holders,
+			w.s.Fatalf("the watch has not seen %q, ready %v; candidates are %+v", holders,
 				ready, w.s.queue())
 		}
 	}
 }
 
-func watchSeesChanges(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func watchSeesChanges(s *stage) {
 	w := s.watch(s.open())
 	w.sees(false) // an election nobody entered yet
 	leader := s.lead(s.open(), "a")
@@ -70,7 +68,7 @@ func watchSeesChanges(t testing.TB, h Harness) {
 	late := s.watch(s.observer)
 	late.sees(false, "a")
 	if err := leader.Acknowledge(s.ctx); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	w.sees(true, "a")
 	late.sees(true, "a")
@@ -80,7 +78,7 @@ func watchSeesChanges(t testing.TB, h Harness) {
 	w.sees(false, "b")
 	next := b.term()
 	if err := next.Acknowledge(s.ctx); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	w.sees(true, "b")
 	late.sees(true, "b")
@@ -89,12 +87,11 @@ func watchSeesChanges(t testing.TB, h Harness) {
 	late.sees(false)
 }
 
-func watchEnds(t testing.TB, h Harness) {
-	s := newStage(t, h)
+func watchEnds(s *stage) {
 	enough := errors.New("enough")
 	err := s.observer.Watch(s.ctx, s.resource, func([]fence.Candidate) error { return enough })
 	if !errors.Is(err, enough) {
-		t.Errorf("Watch whose callback failed returned %v", err)
+		s.Errorf("Watch whose callback failed returned %v", err)
 	}
 	w := s.watch(s.open())
 	w.sees(false)
@@ -102,9 +99,9 @@ func watchEnds(t testing.TB, h Harness) {
 	select {
 	case err := <-w.ended:
 		if !errors.Is(err, enough) {
-			t.Errorf("Watch whose context ended returned %v; want its cause", err)
+			s.Errorf("Watch whose context ended returned %v; want its cause", err)
 		}
 	case <-time.After(s.patience):
-		t.Error("Watch continues after its context ended")
+		s.Error("Watch continues after its context ended")
 	}
 }

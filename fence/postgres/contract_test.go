@@ -32,7 +32,7 @@ func TestJobsKeepTheirContract(t *testing.T) { jobstest.Run(t, jobstest.On(harne
 func TestTheContractFindsFlawsOnPostgres(t *testing.T) { fencetest.RunFlaws(t, harness(t, "")) }
 
 // harness connects the contract to a database of its own.
-func harness(t *testing.T, options string) fencetest.Harness {
+func harness(t *testing.T, options string) fencetest.Fixture {
 	t.Helper()
 	h, _ := faultyHarness(t, options)
 	return h
@@ -41,7 +41,7 @@ func harness(t *testing.T, options string) fencetest.Harness {
 // faultyHarness also returns the faults of each client.
 func faultyHarness(
 	t *testing.T, options string,
-) (fencetest.Harness, func(fence.Coordinator) *faulty) {
+) (fencetest.Fixture, func(fence.Coordinator) *faulty) {
 	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	d := fresh(t)
@@ -60,7 +60,7 @@ func faultyHarness(
 	var mu sync.Mutex
 	clients := map[fence.Coordinator]*faulty{}
 	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
-	return fencetest.Harness{
+	return fencetest.Fixture{
 		Open: func(t testing.TB) fence.Coordinator {
 			f := &faulty{relay: serverstest.NewRelay(t, d.pg.Addr())}
 			c := openWith(t, d.through(f.relay)+options, timeout, f.config)
@@ -111,7 +111,7 @@ func fresh(t testing.TB) database {
 func (d database) url() string { return d.pg.URL("postgres", d.name) }
 
 // through is a URL that leads through a relay.
-func (d database) through(r *serverstest.Relay) string {
+func (d database) through(r *servers.Relay) string {
 	return "postgres://postgres@" + r.Addr() + "/" + d.name + "?sslmode=disable"
 }
 
@@ -171,7 +171,7 @@ func current(c *Coordinator) *session { return c.campaigns.Current() }
 
 // faulty is a client whose traffic and replies a test controls.
 type faulty struct {
-	relay     *serverstest.Relay
+	relay     *servers.Relay
 	loseReply atomic.Bool
 	sent      atomic.Pointer[chan struct{}] // closed when the next enrolment or change is sent
 }

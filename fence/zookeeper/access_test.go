@@ -217,7 +217,7 @@ func TestCredentialsOutliveAReconnection(t *testing.T) {
 	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://alice:secret@"+r.Addr()+"/again", 20*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
-	r.DropAll()
+	r.Drop()
 	confirmedAgain(t, term)
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Error(err)

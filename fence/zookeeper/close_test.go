@@ -67,7 +67,7 @@ func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 	})
 	for range 3 {
 		before := r.Greetings()
-		r.DropAll()
+		r.Drop()
 		zookeepertest.Eventually(t, "both campaigns are back", func() bool {
 			return r.Greetings() >= before+2
 		})

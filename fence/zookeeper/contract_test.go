@@ -26,7 +26,7 @@ func TestJobsKeepTheirContract(t *testing.T) { jobstest.Run(t, jobstest.On(harne
 func TestTheContractFindsFlawsOnZooKeeper(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
 
 // harness connects the contract to the shared server.
-func harness(t *testing.T) fencetest.Harness {
+func harness(t *testing.T) fencetest.Fixture {
 	t.Helper()
 	const timeout = 10 * time.Second // long enough for a busy machine
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
@@ -38,7 +38,7 @@ func harness(t *testing.T) fencetest.Harness {
 		defer mu.Unlock()
 		return relays[c]
 	}
-	return fencetest.Harness{
+	return fencetest.Fixture{
 		Open: func(t testing.TB) fence.Coordinator {
 			r := zookeepertest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+"/contract", timeout)
@@ -50,7 +50,7 @@ func harness(t *testing.T) fencetest.Harness {
 		SessionTimeout: timeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).Hold() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).Pass() },
-		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).DropAll() },
+		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).Drop() },
 		Expire:         func(_ testing.TB, c fence.Coordinator) { of(c).ExpireSessions() },
 		LoseReply:      func(_ testing.TB, c fence.Coordinator) { of(c).LoseNextEnrolment() },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {

@@ -157,7 +157,7 @@ func TestAWatchSeesEveryChange(t *testing.T) {
 	sees("notice lost")
 	r.Set(func() { r.Mute = false })
 	r.Hold()
-	r.DropAll()
+	r.Drop()
 	change("cut off")
 	r.Pass()
 	sees("cut off")

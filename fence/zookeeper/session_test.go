@@ -92,7 +92,7 @@ func TestAProcessLeadsAThousandElectionsOverOneSession(t *testing.T) {
 	}
 
 	r.Requested()
-	r.DropAll()
+	r.Drop()
 	confirmAll("all terms are confirmed on the next connection")
 	if read := r.Count(zookeepertest.GetData); read > elections+elections/10 {
 		t.Errorf("after a reconnection %d terms were read in %d requests", elections, read)
@@ -212,7 +212,7 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 				t.Errorf("the campaign ended with %v", err)
 			}
 			if loseReply {
-				r.DropAll()
+				r.Drop()
 			}
 			r.Pass()
 			electiontest.Win(t, other, "orders", "b")

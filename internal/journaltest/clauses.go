@@ -11,30 +11,28 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
 // clauses are what the journal must do in addition to the contract of package checkpointtest.
-var clauses = []struct {
-	name  string
-	holds func(*place)
-}{
-	{"a waiting candidate does not publish", waitingCandidate},
-	{"a deposed leader without a successor is stale", deposedLeader},
-	{"a change of a deposed leader that arrives late changes nothing", lateChange},
-	{"a claim of another issuer is refused", otherIssuer},
-	{"a publish whose answer was lost is unknown, and is read back", lostAnswer},
-	{"a publish costs one change, also where the task was read in another journal", begunAgain},
-	{"what is stored and is no checkpoint is corrupt", corrupt},
-	{"an edit by hand is a new version", editByHand},
-	{"a journal that went back runs nothing", wentBack},
-	{"what is too large is refused, and names its limit", tooLarge},
-	{"every task is listed", everyTask},
-	{"bad names are refused", badNames},
-	{"a closed coordinator says so", closed},
+var clauses = []contract.Clause[*stage]{
+	{Name: "a waiting candidate does not publish", Holds: waitingCandidate},
+	{Name: "a deposed leader without a successor is stale", Holds: deposedLeader},
+	{Name: "a change of a deposed leader that arrives late changes nothing", Holds: lateChange},
+	{Name: "a claim of another issuer is refused", Holds: otherIssuer},
+	{Name: "a publish whose answer was lost is unknown, and is read back", Holds: lostAnswer},
+	{Name: "a publish costs one change, also where the task was read in another journal", Holds: begunAgain},
+	{Name: "what is stored and is no checkpoint is corrupt", Holds: corrupt},
+	{Name: "an edit by hand is a new version", Holds: editByHand},
+	{Name: "a journal that went back runs nothing", Holds: wentBack},
+	{Name: "what is too large is refused, and names its limit", Holds: tooLarge},
+	{Name: "every task is listed", Holds: everyTask},
+	{Name: "bad names are refused", Holds: badNames},
+	{Name: "a closed coordinator says so", Holds: closed},
 }
 
 // The candidate that waits exists, like the leader's, and has a higher token.
-func waitingCandidate(p *place) {
+func waitingCandidate(p *stage) {
 	j := p.journal()
 	leader := p.lead(orders)
 	ctx, cancel := context.WithCancel(p.Context())
@@ -71,7 +69,7 @@ func waitingCandidate(p *place) {
 }
 
 // No newer leader has written, but the token of the old one is stale for ever.
-func deposedLeader(p *place) {
+func deposedLeader(p *stage) {
 	j, fresh := p.journal(), p.journal()
 	c := p.lead(orders)
 	first := version(1, c)
@@ -85,7 +83,7 @@ func deposedLeader(p *place) {
 }
 
 // The request is delayed; no process pauses.
-func lateChange(p *place) {
+func lateChange(p *stage) {
 	if p.f.Hold == nil {
 		p.Skip("the fixture has no Hold")
 	}
@@ -120,7 +118,7 @@ func lateChange(p *place) {
 	}
 }
 
-func otherIssuer(p *place) {
+func otherIssuer(p *stage) {
 	j := p.journal()
 	c := p.lead(orders)
 	first := version(1, c)
@@ -129,7 +127,7 @@ func otherIssuer(p *place) {
 	refused(p.T, j, c, fence.ErrOtherIssuer, first)
 }
 
-func lostAnswer(p *place) {
+func lostAnswer(p *stage) {
 	if p.f.LoseReply == nil {
 		p.Skip("the fixture has no LoseReply")
 	}
@@ -156,7 +154,7 @@ func lostAnswer(p *place) {
 }
 
 // The task is forgotten and begun again elsewhere, so the journal knows an old version of its document.
-func begunAgain(p *place) {
+func begunAgain(p *stage) {
 	j, other := p.journal(), p.journal()
 	c, stock := p.lead(orders), p.lead("stock")
 	publish(p.T, j, c, version(1, c))
@@ -182,7 +180,7 @@ func begunAgain(p *place) {
 }
 
 // put writes what is stored for a task, as an operator does.
-func (p *place) put(name, data string) {
+func (p *stage) put(name, data string) {
 	p.Helper()
 	at := "checkpoints/" + name
 	now, err := p.documents().Get(p.Context(), documents.At(at))
@@ -197,7 +195,7 @@ func (p *place) put(name, data string) {
 }
 
 // get returns what is stored.
-func (p *place) get(name string) string {
+func (p *stage) get(name string) string {
 	p.Helper()
 	now, err := p.documents().Get(p.Context(), documents.At("checkpoints/"+name))
 	if err != nil {
@@ -206,7 +204,7 @@ func (p *place) get(name string) string {
 	return string(now[0].Data)
 }
 
-func (p *place) remove(name string) {
+func (p *stage) remove(name string) {
 	p.Helper()
 	_, err := p.documents().Change(p.Context(), documents.Change{
 		Writes: []documents.Write{documents.DeleteAny("checkpoints/" + name)},
@@ -216,7 +214,7 @@ func (p *place) remove(name string) {
 	}
 }
 
-func corrupt(p *place) {
+func corrupt(p *stage) {
 	c := p.lead(orders)
 	good := version(1, c)
 	good.Task = "good"
@@ -265,7 +263,7 @@ func corrupt(p *place) {
 }
 
 // The operator counts the version up, as the package documentation says.
-func editByHand(p *place) {
+func editByHand(p *stage) {
 	j := p.journal()
 	c := p.lead(orders)
 	cp := version(1, c)
@@ -292,7 +290,7 @@ func editByHand(p *place) {
 }
 
 // A standby has seen version 3; then an old backup is restored.
-func wentBack(p *place) {
+func wentBack(p *stage) {
 	j := p.journal()
 	c := p.lead(orders)
 	publish(p.T, j, c, version(1, c))
@@ -352,7 +350,7 @@ func (s seen) Follow(
 	})
 }
 
-func tooLarge(p *place) {
+func tooLarge(p *stage) {
 	j := p.journal()
 	c := p.lead(orders)
 	cp := sized(p.T, 1, c, 200_000)
@@ -365,7 +363,7 @@ func tooLarge(p *place) {
 }
 
 // There are more tasks than fit into one request.
-func everyTask(p *place) {
+func everyTask(p *stage) {
 	j := p.journal()
 	c := p.lead(orders)
 	for n := range 40 {
@@ -379,7 +377,7 @@ func everyTask(p *place) {
 	}
 }
 
-func badNames(p *place) {
+func badNames(p *stage) {
 	j := p.journal()
 	c := p.lead(orders)
 	for _, name := range []checkpoint.Name{"", ".", "..", "a/b", "/", "../issuer", "a b", "a=b"} {
@@ -410,7 +408,7 @@ func badNames(p *place) {
 	}
 }
 
-func closed(p *place) {
+func closed(p *stage) {
 	a, b := p.open(), p.open()
 	j, standby := p.in(a), p.in(b)
 	c := p.lead(orders)

@@ -24,7 +24,7 @@ type Kill func(n int, more func(what string))
 // does not see the last one. open opens a coordinator, as another process would.
 func ThroughKills(t *testing.T, open func(testing.TB) documents.Coordinator, least, most int, kill Kill) {
 	t.Helper()
-	p := newPlace(t, documentstest.Fixture{Open: open})
+	p := newStage(t, documentstest.Fixture{Open: open})
 	j, standby, c := p.journal(), p.journal(), p.lead(orders)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

@@ -18,35 +18,34 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 )
 
 // Run tests the journal in the coordinators that the fixture opens.
 func Run(t *testing.T, f documentstest.Fixture) {
 	t.Run("contract", func(t *testing.T) {
 		checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture {
-			p := newPlace(t, f)
+			p := newStage(t, f)
 			return p.contract(p.journal(), p.journal())
 		})
 	})
-	for _, c := range clauses {
-		t.Run(c.name, func(t *testing.T) { c.holds(newPlace(t, f)) })
-	}
+	contract.Run(t, clauses, func(t *testing.T) *stage { return newStage(t, f) })
 }
 
 // RunLossy runs the contract with journals that lose the reply of each third write. The fixture's
 // LoseReply must lose nothing else, such as a connection.
 func RunLossy(t *testing.T, f documentstest.Fixture) {
 	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture {
-		p := newPlace(t, f)
+		p := newStage(t, f)
 		landed := &sync.Map{}
 		return p.contract(p.lossy(landed), p.lossy(landed))
 	})
 }
 
-var made atomic.Int64 // places, holders and nonces
+var made atomic.Int64 // stages, holders and nonces
 
-// place is a part of a coordinator that nobody else uses, with its own checkpoints and resources.
-type place struct {
+// stage is a part of a coordinator that nobody else uses, with its own checkpoints and resources.
+type stage struct {
 	*testing.T
 	f       documentstest.Fixture
 	dir     string
@@ -54,34 +53,34 @@ type place struct {
 	terms   map[fence.Resource]*fence.Term
 }
 
-func newPlace(t *testing.T, f documentstest.Fixture) *place {
+func newStage(t *testing.T, f documentstest.Fixture) *stage {
 	t.Helper()
-	p := &place{T: t, f: f, terms: map[fence.Resource]*fence.Term{}}
+	p := &stage{T: t, f: f, terms: map[fence.Resource]*fence.Term{}}
 	p.dir = fmt.Sprintf("test/%d-%d/", time.Now().UnixNano(), made.Add(1))
 	p.elector = p.open()
 	return p
 }
 
 // open opens a coordinator, as another process would.
-func (p *place) open() documents.Coordinator {
+func (p *stage) open() documents.Coordinator {
 	p.Helper()
 	c := p.f.Open(p.T)
 	p.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-// in returns the journal of this place over a client.
-func (p *place) in(c documents.Coordinator) *coordinator.Journal {
+// in returns the journal of this stage over a client.
+func (p *stage) in(c documents.Coordinator) *coordinator.Journal {
 	return coordinator.New(inFolder{c.Documents(), p.dir})
 }
 
-func (p *place) journal() *coordinator.Journal { p.Helper(); return p.in(p.open()) }
+func (p *stage) journal() *coordinator.Journal { p.Helper(); return p.in(p.open()) }
 
-// documents are those of this place.
-func (p *place) documents() documents.Store { return inFolder{p.elector.Documents(), p.dir} }
+// documents are those of this stage.
+func (p *stage) documents() documents.Store { return inFolder{p.elector.Documents(), p.dir} }
 
 // lead deposes the leader, which does not learn it, and makes another one.
-func (p *place) lead(r fence.Resource) fence.Claim {
+func (p *stage) lead(r fence.Resource) fence.Claim {
 	p.Helper()
 	p.depose(r)
 	ctx, cancel := context.WithTimeout(p.Context(), time.Minute)
@@ -95,7 +94,7 @@ func (p *place) lead(r fence.Resource) fence.Claim {
 }
 
 // depose deposes the leader, if there is one.
-func (p *place) depose(r fence.Resource) {
+func (p *stage) depose(r fence.Resource) {
 	p.Helper()
 	if old := p.terms[r]; old != nil {
 		if gone, err := p.elector.Depose(p.Context(), r, old.Token()); !gone || err != nil {
@@ -105,12 +104,12 @@ func (p *place) depose(r fence.Resource) {
 	}
 }
 
-// contract returns the fixture of the contract for two journals of this place. Its resources are others
-// in each place, which share the coordinator's elections.
-func (p *place) contract(j, second checkpoint.Journal) checkpointtest.Fixture {
+// contract returns the fixture of the contract for two journals of this stage. Its resources are others
+// on each stage, which share the coordinator's elections.
+func (p *stage) contract(j, second checkpoint.Journal) checkpointtest.Fixture {
 	return checkpointtest.Fixture{
 		Journal: j, Second: second,
-		Lead: func(t *testing.T, r fence.Resource) fence.Claim {
+		Lead: func(t testing.TB, r fence.Resource) fence.Claim {
 			c := p.lead(r)
 			if err := j.Raise(t.Context(), c); err != nil {
 				t.Fatal(err)
@@ -168,7 +167,7 @@ type lossy struct {
 	landed *sync.Map // tasks and nonces of what has landed, so that a repeated publish is a conflict
 }
 
-func (p *place) lossy(landed *sync.Map) *lossy {
+func (p *stage) lossy(landed *sync.Map) *lossy {
 	c := p.open()
 	return &lossy{Journal: p.in(c), lose: func() { p.f.LoseReply(p.T, c) }, landed: landed}
 }

@@ -24,10 +24,11 @@ func openRedis(ctx context.Context, e job) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	var stop func()
-	if through.Host, stop, err = e.Ending.relay(direct.Addr); err != nil {
+	relay, err := e.Ending.relay(direct.Addr)
+	if err != nil {
 		return nil, err
 	}
+	through.Host = relay.Addr()
 	j, err := redis.Open(ctx, through.String(), redis.Options{Raiser: store.NewRaiser(e.Raise)})
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func openRedis(ctx context.Context, e job) (*opened, error) {
 	o := &opened{journal: watched{j, e.Ending}, term: forAnHour(e), close: func() {
 		j.Close()
 		_ = world.Close()
-		stop()
+		_ = relay.Close()
 	}}
 	for _, name := range []string{"fetch", "mail", "report"} {
 		o.steps = append(o.steps, asynchronous(name, e.Ending, func(

@@ -28,11 +28,11 @@ func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 		return nil, err
 	}
 	host, root, _ := strings.Cut(strings.TrimPrefix(e.URL, "zk://"), "/")
-	address, stop, err := e.Ending.relay(host)
+	relay, err := e.Ending.relay(host)
 	if err != nil {
 		return nil, err
 	}
-	behind, err := elections.Open(ctx, "zk://"+address+"/"+root, elections.Options{})
+	behind, err := elections.Open(ctx, "zk://"+relay.Addr()+"/"+root, elections.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 		_ = behind.Close()
 		_ = co.Close()
 		_ = world.Close()
-		stop()
+		_ = relay.Close()
 	}}
 	for _, name := range []string{"fetch", "mail"} {
 		o.steps = append(o.steps, asynchronous(name, e.Ending, func(

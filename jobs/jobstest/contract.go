@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -32,7 +33,7 @@ type Fixture struct {
 }
 
 // On is the fixture of a coordinator that keeps the contract of fencetest, and has documents.
-func On(h fencetest.Harness) Fixture {
+func On(h fencetest.Fixture) Fixture {
 	return Fixture{
 		Open:   func(t testing.TB) documents.Coordinator { return h.Open(t).(documents.Coordinator) },
 		Expire: func(t testing.TB, c documents.Coordinator) { h.Expire(t, c) },
@@ -46,12 +47,7 @@ func On(h fencetest.Harness) Fixture {
 
 // Run checks jobs on a coordinator against the contract.
 func Run(t *testing.T, f Fixture) {
-	for _, clause := range clauses {
-		t.Run(clause.name, func(t *testing.T) {
-			t.Parallel()
-			clause.run(newStage(t, f))
-		})
-	}
+	contract.RunParallel(t, clauses, func(t *testing.T) *stage { return newStage(t, f) })
 }
 
 // busy is how long anything may take on a busy machine.

@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/witness"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -24,7 +24,12 @@ func TestTheContractFindsFlaws(t *testing.T) {
 	for i := range flaws {
 		fl := &flaws[i]
 		t.Run(fl.name, func(t *testing.T) {
-			synctest.Test(t, fl.found)
+			synctest.Test(t, func(t *testing.T) {
+				contract.Flaw[*stage]{
+					Clause: fl.clause, Says: fl.says,
+					Open: func(t testing.TB) *stage { return newStage(t, fl.on()) },
+				}.Found(t, clauses)
+			})
 		})
 	}
 }
@@ -32,8 +37,8 @@ func TestTheContractFindsFlaws(t *testing.T) {
 // The wrapper itself must be right, or it would be found for the wrong reason.
 func TestAnImplementationWithoutAFlawPassesEveryClause(t *testing.T) {
 	for _, c := range clauses {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { c.run(newStage(t, new(flaw).on())) })
+		t.Run(c.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { c.Holds(newStage(t, new(flaw).on())) })
 		})
 	}
 }
@@ -93,23 +98,6 @@ type brokenStore func(context.Context) error
 
 // Raise implements fence.Raiser.
 func (b brokenStore) Raise(ctx context.Context, _ fence.Claim) error { return b(ctx) }
-
-// found checks that the flaw's own clause fails, for the right reason.
-func (fl *flaw) found(t *testing.T) {
-	i := slices.IndexFunc(clauses, func(c clause) bool { return c.name == fl.clause })
-	if i < 0 {
-		t.Fatalf("there is no clause %q", fl.clause)
-	}
-	failure, failed := witness.FailureOf(t, func(t testing.TB) {
-		clauses[i].run(newStage(t, fl.on()))
-	})
-	switch {
-	case !failed:
-		t.Fatalf("the clause %q does not find it", fl.clause)
-	case !strings.Contains(failure, fl.says):
-		t.Fatalf("the clause %q should say %q, and says: %s", fl.clause, fl.says, failure)
-	}
-}
 
 // on returns a fixture in memory whose clients have the flaw.
 func (fl *flaw) on() Fixture {

@@ -37,7 +37,7 @@ func (s *System) disksOf(server string) disks {
 	return disks{s.build.Topology.CoordinatorNames(), c.data, c.live}
 }
 
-// Backup implements lab.System. Servers that must not be copied while they run are all paused
+// Backup implements system.System. Servers that must not be copied while they run are all paused
 // before the first one is copied.
 func (s *System) Backup(ctx context.Context, server string) error {
 	all, err := s.copyOut(ctx, s.disksOf(server))
@@ -118,7 +118,7 @@ func (s *System) copyIn(ctx context.Context, from diskCopy, to string) error {
 	return nil
 }
 
-// Restore implements lab.System. It creates new containers, so that nothing is left that was
+// Restore implements system.System. It creates new containers, so that nothing is left that was
 // written after the copy.
 func (s *System) Restore(ctx context.Context, server string) error {
 	all, copies := s.disksOf(server).servers, map[string]diskCopy{}

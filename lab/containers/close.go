@@ -20,7 +20,7 @@ const (
 	diagnoseTime = 10 * time.Second
 )
 
-// Diagnose implements lab.System.
+// Diagnose implements system.System.
 func (s *System) Diagnose() string {
 	ctx, cancel := context.WithTimeout(context.Background(), diagnoseTime)
 	defer cancel()
@@ -41,7 +41,7 @@ func (s *System) services() []string {
 	return slices.Sorted(maps.Keys(s.ids))
 }
 
-// Close implements lab.System. It removes the containers, also paused ones, the networks and the
+// Close implements system.System. It removes the containers, also paused ones, the networks and the
 // volumes of the project. It may be called more than once.
 func (s *System) Close() error {
 	s.closing.Do(func() {

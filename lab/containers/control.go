@@ -40,7 +40,7 @@ func (s *System) running(ctx context.Context, process string) (running bool, err
 	return running, err
 }
 
-// Pause implements lab.System: the engine freezes all processes of the container.
+// Pause implements system.System: the engine freezes all processes of the container.
 func (s *System) Pause(ctx context.Context, process string) error {
 	return s.on(ctx, process, func(id string, now *container.State) error {
 		if now.Paused {
@@ -51,7 +51,7 @@ func (s *System) Pause(ctx context.Context, process string) error {
 	})
 }
 
-// Resume implements lab.System.
+// Resume implements system.System.
 func (s *System) Resume(ctx context.Context, process string) error {
 	return s.on(ctx, process, func(id string, now *container.State) error {
 		if !now.Paused {
@@ -62,7 +62,7 @@ func (s *System) Resume(ctx context.Context, process string) error {
 	})
 }
 
-// Signal implements lab.System. SIGKILL to the first process of a container ends all of it.
+// Signal implements system.System. SIGKILL to the first process of a container ends all of it.
 func (s *System) Signal(ctx context.Context, process string, sig syscall.Signal) error {
 	return s.on(ctx, process, func(id string, _ *container.State) error {
 		return s.signal(ctx, id, sig)
@@ -75,12 +75,12 @@ func (s *System) signal(ctx context.Context, id string, sig syscall.Signal) erro
 	return err
 }
 
-// Kill implements lab.System. Before it returns, all output of a worker is reported.
+// Kill implements system.System. Before it returns, all output of a worker is reported.
 func (s *System) Kill(ctx context.Context, process string) error {
 	return s.end(ctx, process, func(id string) error { return s.signal(ctx, id, syscall.SIGKILL) })
 }
 
-// Stop implements lab.System. A process that does not end in time is killed, and that is an error.
+// Stop implements system.System. A process that does not end in time is killed, and that is an error.
 func (s *System) Stop(ctx context.Context, process string) error {
 	return s.end(ctx, process, func(id string) error {
 		limit := stopTime
@@ -116,7 +116,7 @@ func (s *System) end(ctx context.Context, process string, how func(id string) er
 	})
 }
 
-// Start implements lab.System.
+// Start implements system.System.
 func (s *System) Start(ctx context.Context, process string) error {
 	if strings.HasPrefix(process, "worker-") {
 		return s.startWorker(ctx, process)

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // coordinator says how the compose files run a coordinator. Its services are
@@ -30,23 +31,23 @@ type coordinator struct {
 	leads func(ctx context.Context, address string) bool
 }
 
-var allCoordinators = map[lab.Elections]coordinator{
-	lab.InZooKeeper: {
+var allCoordinators = map[scenario.Elections]coordinator{
+	scenario.InZooKeeper: {
 		host: 101, port: 2181, link: 2181, url: "zk://HOSTS/ringfence",
 		alone: [2]string{"ZOO_SERVERS", "server.1=%s:2888:3888;2181"},
-		data:  []string{"/data", "/datalog"}, live: true, leads: lab.LeadsZooKeeper,
+		data:  []string{"/data", "/datalog"}, live: true, leads: system.LeadsZooKeeper,
 	},
-	lab.InEtcd: {
+	scenario.InEtcd: {
 		file: "compose.etcd.yaml", image: "etcd-1",
 		host: 111, port: 2379, link: 2379, url: "etcd://HOSTS/ringfence",
 		alone: [2]string{"ETCD_INITIAL_CLUSTER", "etcd-1=http://%s:2380"},
 		joins: [2]string{"ETCD_INITIAL_CLUSTER_STATE", "existing"},
 		admit: func(ctx context.Context, others []string, host string) error {
-			return lab.ReplaceEtcdMember(ctx, others, "http://"+host+":2380")
+			return system.ReplaceEtcdMember(ctx, others, "http://"+host+":2380")
 		},
-		data: []string{"/data/etcd"}, leads: lab.LeadsEtcd,
+		data: []string{"/data/etcd"}, leads: system.LeadsEtcd,
 	},
-	lab.InPostgres: {
+	scenario.InPostgres: {
 		file: "compose.postgres.yaml",
 		host: 115, port: 5432, link: 5434,
 		url:   "postgres://elections:PASSWORD@HOSTS/" + database + "?sslmode=disable",
@@ -56,8 +57,8 @@ var allCoordinators = map[lab.Elections]coordinator{
 }
 
 // coordinatorOf returns the coordinator of a topology.
-func coordinatorOf(t lab.Topology) coordinator {
-	return allCoordinators[cmp.Or(t.Elections, lab.InZooKeeper)]
+func coordinatorOf(t scenario.Topology) coordinator {
+	return allCoordinators[cmp.Or(t.Elections, scenario.InZooKeeper)]
 }
 
 // at returns the URL for clients that reach the servers at these addresses.
@@ -85,8 +86,8 @@ const electionsPassword = "${ELECTIONS_PASSWORD}"
 
 // guardCoordinator returns the URL for a guard, or the program of a guard's operator; "" if guards
 // have no coordinator.
-func (s settings) guardCoordinator(t lab.Topology, guard string) string {
-	if t.Coordinator == lab.NoCoordinator {
+func (s settings) guardCoordinator(t scenario.Topology, guard string) string {
+	if t.Coordinator == scenario.NoCoordinator {
 		return ""
 	}
 	if n := linkNumber(t, guard); n > 0 {
@@ -101,7 +102,7 @@ func (s settings) guardCoordinator(t lab.Topology, guard string) string {
 }
 
 // linkedCoordinator returns the URL for a process over its links.
-func (s settings) linkedCoordinator(t lab.Topology, n int) string {
+func (s settings) linkedCoordinator(t scenario.Topology, n int) string {
 	c := coordinatorOf(t)
 	var all []string
 	for i := range t.CoordinatorNames() {
@@ -111,7 +112,7 @@ func (s settings) linkedCoordinator(t lab.Topology, n int) string {
 }
 
 // coordinatorURL returns the URL for the lab itself.
-func (s settings) coordinatorURL(t lab.Topology) string {
+func (s settings) coordinatorURL(t scenario.Topology) string {
 	var all []string
 	for _, name := range t.CoordinatorNames() {
 		all = append(all, s.host(name))
@@ -119,14 +120,14 @@ func (s settings) coordinatorURL(t lab.Topology) string {
 	return coordinatorOf(t).at(all, s.password)
 }
 
-// CoordinatorLeader implements lab.System. It waits while there is none.
+// CoordinatorLeader implements system.System. It waits while there is none.
 func (s *System) CoordinatorLeader(ctx context.Context) (string, error) {
 	leads := coordinatorOf(s.build.Topology).leads
-	return lab.LeadingServer(ctx, s.build.Topology.CoordinatorNames(),
+	return system.LeadingServer(ctx, s.build.Topology.CoordinatorNames(),
 		func(ctx context.Context, name string) bool { return leads(ctx, s.settings.host(name)) })
 }
 
-// Wipe implements lab.System: it removes the containers with their volumes, and creates new ones.
+// Wipe implements system.System: it removes the containers with their volumes, and creates new ones.
 func (s *System) Wipe(ctx context.Context) error {
 	all := s.build.Topology.CoordinatorNames()
 	if err := s.remove(ctx, all...); err != nil {

@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // topologies has the largest topology of each coordinator.
-func topologies() map[lab.Elections]lab.Topology {
-	all := map[lab.Elections]lab.Topology{}
-	for _, e := range lab.AllElections {
-		all[e] = lab.Topology{
+func topologies() map[scenario.Elections]scenario.Topology {
+	all := map[scenario.Elections]scenario.Topology{}
+	for _, e := range scenario.AllElections {
+		all[e] = scenario.Topology{
 			Elections: e, CoordinatorServers: mostCoordinators, Guards: mostGuards, Workers: mostWorkers,
 		}
 	}
@@ -33,18 +34,18 @@ func TestEveryCoordinatorIsReachedAtItsAddresses(t *testing.T) {
 			"etcd-1": 4, "etcd-2": 5, "etcd-3": 6, "elections": 7, "elections-2": 8,
 		},
 	}
-	for e, want := range map[lab.Elections][3]string{
-		lab.InZooKeeper: {
+	for e, want := range map[scenario.Elections][3]string{
+		scenario.InZooKeeper: {
 			"zk://10.83.1.101:2181,10.83.1.102:2181,10.83.1.103:2181/ringfence",
 			"zk://10.83.1.110:22181,10.83.1.110:22182,10.83.1.110:22183/ringfence",
 			"zk://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/ringfence",
 		},
-		lab.InEtcd: {
+		scenario.InEtcd: {
 			"etcd://10.83.1.111:2379,10.83.1.112:2379,10.83.1.113:2379/ringfence",
 			"etcd://10.83.1.110:22379,10.83.1.110:22380,10.83.1.110:22381/ringfence",
 			"etcd://127.0.0.1:4,127.0.0.1:5,127.0.0.1:6/ringfence",
 		},
-		lab.InPostgres: {
+		scenario.InPostgres: {
 			"postgres://elections:${ELECTIONS_PASSWORD}@10.83.1.115:5432/postgres?sslmode=disable",
 			"postgres://elections:${ELECTIONS_PASSWORD}@10.83.1.110:25434/postgres?sslmode=disable",
 			"postgres://elections:secret@127.0.0.1:7/postgres?sslmode=disable",
@@ -65,7 +66,7 @@ func TestEveryCoordinatorIsReachedAtItsAddresses(t *testing.T) {
 		if got := s.guardCoordinator(topology, "install"); got != want[0] {
 			t.Errorf("%s: with links of guards, their operator uses %s", e, got)
 		}
-		topology.Coordinator = lab.NoCoordinator
+		topology.Coordinator = scenario.NoCoordinator
 		if url := s.guardCoordinator(topology, "install"); url != "" {
 			t.Errorf("guards without a coordinator use %s", url)
 		}
@@ -74,15 +75,15 @@ func TestEveryCoordinatorIsReachedAtItsAddresses(t *testing.T) {
 
 func TestTheOverlayRunsOneServerAloneAndKeepsPasswordsOut(t *testing.T) {
 	s := settings{subnet: "10.83", password: "secret", ports: map[string]int{}}
-	for e, want := range map[lab.Elections]string{
-		lab.InZooKeeper: "ZOO_SERVERS=server.1=10.83.1.101:2888:3888;2181",
-		lab.InEtcd:      "ETCD_INITIAL_CLUSTER=etcd-1=http://10.83.1.111:2380",
+	for e, want := range map[scenario.Elections]string{
+		scenario.InZooKeeper: "ZOO_SERVERS=server.1=10.83.1.101:2888:3888;2181",
+		scenario.InEtcd:      "ETCD_INITIAL_CLUSTER=etcd-1=http://10.83.1.111:2380",
 	} {
 		for servers := range mostCoordinators {
 			topology := topologies()[e]
 			topology.CoordinatorServers = servers + 1
 			variable, value, _ := strings.Cut(want, "=")
-			first := s.overlay(lab.Build{Topology: topology}, changes{})[topology.CoordinatorNames()[0]]
+			first := s.overlay(system.Build{Topology: topology}, changes{})[topology.CoordinatorNames()[0]]
 			if got := first.Environment[variable]; (got == value) != (servers == 0) {
 				t.Errorf("%s of %d servers has %s=%s", e, servers+1, variable, got)
 			}
@@ -90,13 +91,13 @@ func TestTheOverlayRunsOneServerAloneAndKeepsPasswordsOut(t *testing.T) {
 	}
 	joins := changes{joins: map[string]bool{"etcd-2": true}}
 	for name, want := range map[string]string{"etcd-1": "", "etcd-2": "existing"} {
-		all := s.overlay(lab.Build{Topology: topologies()[lab.InEtcd]}, joins)
+		all := s.overlay(system.Build{Topology: topologies()[scenario.InEtcd]}, joins)
 		if got := all[name].Environment["ETCD_INITIAL_CLUSTER_STATE"]; got != want {
 			t.Errorf("%s has ETCD_INITIAL_CLUSTER_STATE=%q after etcd-2 was replaced", name, got)
 		}
 	}
 	for e, topology := range topologies() {
-		text, err := json.Marshal(s.overlay(lab.Build{Topology: topology}, changes{}))
+		text, err := json.Marshal(s.overlay(system.Build{Topology: topology}, changes{}))
 		if err != nil || strings.Contains(string(text), s.password) {
 			t.Errorf("%s: %v in %s", e, err, text)
 		}
@@ -171,12 +172,12 @@ func TestEveryLinkToACoordinatorCanBeCut(t *testing.T) {
 
 func TestOnlyZooKeeperIsCopiedWhileItRuns(t *testing.T) {
 	for e, topology := range topologies() {
-		s := &System{build: lab.Build{Topology: topology}}
+		s := &System{build: system.Build{Topology: topology}}
 		d := s.disksOf("zookeeper")
 		if len(d.dirs) == 0 || fmt.Sprint(d.servers) != fmt.Sprint(topology.CoordinatorNames()) {
 			t.Errorf("%s: %+v", e, d)
 		}
-		if d.live != (e == lab.InZooKeeper) {
+		if d.live != (e == scenario.InZooKeeper) {
 			t.Errorf("%s is copied while it runs: %v", e, d.live)
 		}
 		if d := s.disksOf("postgres"); d.live || fmt.Sprint(d.servers) != "[postgres]" {
@@ -192,19 +193,19 @@ func TestEveryFaultOfACoordinatorInContainers(t *testing.T) {
 		name string
 		hit  func(*testing.T, *System, *recorded)
 	}
-	own := map[lab.Elections]fault{
-		lab.InEtcd:     {"servers rebuilt", serversRebuilt},
-		lab.InPostgres: {"failed over", failedOver},
+	own := map[scenario.Elections]fault{
+		scenario.InEtcd:     {"servers rebuilt", serversRebuilt},
+		scenario.InPostgres: {"failed over", failedOver},
 	}
-	for _, e := range []lab.Elections{lab.InEtcd, lab.InPostgres} {
+	for _, e := range []scenario.Elections{scenario.InEtcd, scenario.InPostgres} {
 		t.Run(string(e), func(t *testing.T) {
 			events := newRecorded()
-			s := build(t, lab.Build{
-				Topology: lab.Topology{
-					Elections: e, CoordinatorServers: 3, Standby: e == lab.InPostgres, StoreLinks: true,
+			s := build(t, system.Build{
+				Topology: scenario.Topology{
+					Elections: e, CoordinatorServers: 3, Standby: e == scenario.InPostgres, StoreLinks: true,
 					Guards: 1, Workers: 2, Session: time.Second,
 				},
-				Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
+				Workload: scenario.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 			})
 			for _, w := range s.build.Topology.WorkerNames() {
 				must(t, s.Start(t.Context(), w))
@@ -272,7 +273,7 @@ func coordinatorRestored(t *testing.T, s *System, rec *recorded) {
 	for _, w := range workers {
 		must(t, s.Kill(ctx, w))
 	}
-	_, err := s.Operator(ctx, "adopt", "--new-issuer", lab.Resource)
+	_, err := s.Operator(ctx, "adopt", "--new-issuer", scenario.Resource)
 	must(t, err)
 	for _, w := range workers {
 		must(t, s.Start(ctx, w))
@@ -283,7 +284,7 @@ func coordinatorRestored(t *testing.T, s *System, rec *recorded) {
 // advance wins terms of another election and gives them up.
 func advance(t *testing.T, url string) {
 	t.Helper()
-	co, err := lab.OpenCoordinator(t.Context(), url, coordinators.Options{})
+	co, err := system.OpenCoordinator(t.Context(), url, coordinators.Options{})
 	must(t, err)
 	defer co.Close()
 	for range 100 {
@@ -294,8 +295,8 @@ func advance(t *testing.T, url string) {
 }
 
 func TestEveryScenarioThatIsNotLocalFits(t *testing.T) {
-	for _, s := range lab.Catalogue {
-		if !s.RunsIn(lab.Containers) {
+	for _, s := range scenario.Catalogue {
+		if !s.RunsIn(scenario.Containers) {
 			continue
 		}
 		if err := checkTopology(s.Topology); err != nil {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
-var _ lab.CoordinatorServers = (*System)(nil)
+var _ system.CoordinatorServers = (*System)(nil)
 
-// Lose implements lab.CoordinatorServers: it removes the container with its volumes.
+// Lose implements system.CoordinatorServers: it removes the container with its volumes.
 func (s *System) Lose(ctx context.Context, server string) error {
 	if err := s.isReplaceable(server); err != nil {
 		return err
@@ -18,7 +19,7 @@ func (s *System) Lose(ctx context.Context, server string) error {
 	return s.remove(ctx, server)
 }
 
-// Rebuild implements lab.CoordinatorServers. The new container has the name and the addresses of
+// Rebuild implements system.CoordinatorServers. The new container has the name and the addresses of
 // the old one.
 func (s *System) Rebuild(ctx context.Context, server string) error {
 	if err := s.isReplaceable(server); err != nil {
@@ -66,7 +67,7 @@ func (s *System) foundAgain() error {
 func (s *System) isReplaceable(server string) error {
 	t := s.build.Topology
 	all := t.CoordinatorNames()
-	if t.Elections == lab.InPostgres || len(all) < 2 || !slices.Contains(all, server) {
+	if t.Elections == scenario.InPostgres || len(all) < 2 || !slices.Contains(all, server) {
 		return fmt.Errorf("%s is not one of several servers of the coordinator", server)
 	}
 	return nil

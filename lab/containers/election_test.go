@@ -13,7 +13,8 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // win wins a term of another election and gives it up.
@@ -21,7 +22,7 @@ func win(t *testing.T, s *System) fence.Token {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	co, err := lab.OpenCoordinator(ctx, s.Addresses().Coordinator, coordinators.Options{})
+	co, err := system.OpenCoordinator(ctx, s.Addresses().Coordinator, coordinators.Options{})
 	must(t, err)
 	defer co.Close()
 	term, err := co.Campaign(ctx, "another", "test")
@@ -94,7 +95,7 @@ func linksBreak(t *testing.T, s *System, rec *recorded) {
 		}()
 		_, err = run("until " + open + "; do sleep 0.05; done")
 		must(t, err)
-		must(t, s.Shape(ctx, process, "coordinator", lab.Shape{Break: true}))
+		must(t, s.Shape(ctx, process, "coordinator", system.Shape{Break: true}))
 		if out, _ := run(open); out != "" {
 			t.Errorf("over broken links %s has the connections\n%s", process, out)
 		}
@@ -107,7 +108,7 @@ func linksBreak(t *testing.T, s *System, rec *recorded) {
 				t.Errorf("a connection of %s over a broken link: %v %s", process, err, out)
 			}
 		}
-		must(t, s.Shape(ctx, process, "coordinator", lab.Shape{}))
+		must(t, s.Shape(ctx, process, "coordinator", system.Shape{}))
 		if out, err := run("exec bash -c '" + dial(l.ports[0]) + "'"); err != nil {
 			t.Errorf("a connection of %s over a healed link: %v %s", process, err, out)
 		}
@@ -117,17 +118,17 @@ func linksBreak(t *testing.T, s *System, rec *recorded) {
 
 func TestOnlyServersOfAnEnsembleCanBeReplaced(t *testing.T) {
 	for _, c := range []struct {
-		in      lab.Elections
+		in      scenario.Elections
 		servers int
 		server  string
 	}{
-		{lab.InZooKeeper, 3, "postgres"},
-		{lab.InEtcd, 3, "etcd-4"},
-		{lab.InEtcd, 1, "etcd-1"},
-		{lab.InPostgres, 1, "elections"},
+		{scenario.InZooKeeper, 3, "postgres"},
+		{scenario.InEtcd, 3, "etcd-4"},
+		{scenario.InEtcd, 1, "etcd-1"},
+		{scenario.InPostgres, 1, "elections"},
 	} {
-		topology := lab.Topology{Elections: c.in, CoordinatorServers: c.servers}
-		s := &System{build: lab.Build{Topology: topology}}
+		topology := scenario.Topology{Elections: c.in, CoordinatorServers: c.servers}
+		s := &System{build: system.Build{Topology: topology}}
 		if s.Lose(t.Context(), c.server) == nil || s.Rebuild(t.Context(), c.server) == nil {
 			t.Errorf("%s, one of %d servers, was lost or rebuilt", c.server, c.servers)
 		}
@@ -138,7 +139,7 @@ func TestOnlyServersOfAnEnsembleCanBeReplaced(t *testing.T) {
 }
 
 func TestTheStandbyIsNotStartedFromAnEmptyDisk(t *testing.T) {
-	topology := lab.Topology{Elections: lab.InPostgres, Standby: true}
+	topology := scenario.Topology{Elections: scenario.InPostgres, Standby: true}
 	if got := fmt.Sprint(primaries(topology)); got != "[elections]" {
 		t.Errorf("%s start with empty disks", got)
 	}

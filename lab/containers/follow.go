@@ -10,8 +10,8 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // followers read the output of workers from the engine's logs, and report each line once, over
@@ -29,7 +29,7 @@ type followers struct {
 
 // following is one run of a worker. A container keeps its log over restarts.
 type following struct {
-	output   lab.Output
+	output   system.Output
 	id       string
 	seen     int           // lines that were reported
 	expected bool          // the lab is ending the present run
@@ -52,7 +52,7 @@ func (f *followers) follow(worker, id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := &following{
-		output: lab.Output{Worker: worker, Events: f.events}, id: id, done: make(chan struct{}),
+		output: system.Output{Worker: worker, Events: f.events}, id: id, done: make(chan struct{}),
 	}
 	if before := f.run[worker]; before != nil && before.id == id {
 		now.seen = before.seen

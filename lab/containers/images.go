@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // built has the images that this process has built: they do not change while it runs.
@@ -16,7 +16,7 @@ var built struct {
 
 // Images builds the images for systems with a coordinator, if they are not up to date. That takes
 // minutes the first time, and seconds later. Build does it too, but Images can be given more time.
-func Images(ctx context.Context, in lab.Elections, log io.Writer) error {
+func Images(ctx context.Context, in scenario.Elections, log io.Writer) error {
 	program, err := findCompose(ctx)
 	if err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // The ports of a process's links at toxiproxy, without its number in front (see linkNumber). Those
@@ -25,7 +26,7 @@ func port(number, p int) int { return number*10000 + p }
 
 // linkNumber returns the number of a process that has links, in front of the ports of its links; 0
 // if it has none. Guards follow the workers.
-func linkNumber(t lab.Topology, process string) int {
+func linkNumber(t scenario.Topology, process string) int {
 	if n := slices.Index(t.GuardNames(), process) + 1; n > 0 && t.StoreLinks {
 		return mostWorkers + n
 	}
@@ -41,7 +42,7 @@ type link struct {
 	address       string   // of toxiproxy on that network
 }
 
-func (s settings) link(t lab.Topology, process, peer string) (link, error) {
+func (s settings) link(t scenario.Topology, process, peer string) (link, error) {
 	if l, ok := s.storeLink(t, process, peer); ok {
 		return l, nil
 	}
@@ -86,7 +87,7 @@ func (s *System) linkWorkers(ctx context.Context) error {
 	}
 	for i, worker := range t.WorkerNames() {
 		postgres, redis := t.GuardOf(worker)+":6432", t.GuardOf(worker)+":7379"
-		if t.Route != lab.Guarded && t.Route != "" {
+		if t.Route != scenario.Guarded && t.Route != "" {
 			postgres = s.toStore(worker+".postgres", "postgres", port(i+1, postgresPort))
 			redis = s.toStore(worker+".redis", "redis", port(i+1, redisPort))
 		}
@@ -102,7 +103,7 @@ func (s *System) linkWorkers(ctx context.Context) error {
 				return fmt.Errorf("toxiproxy does not turn the link %s: %w", name, err)
 			}
 		}
-		if s.build.Workload.Kind != lab.Tasks {
+		if s.build.Workload.Kind != scenario.Tasks {
 			continue
 		}
 		for name, p := range map[string]int{"journal": journalPort, "world": worldPort} {
@@ -117,7 +118,7 @@ func (s *System) linkWorkers(ctx context.Context) error {
 }
 
 // interrupt ends the open connections of a link and makes toxiproxy refuse others, or heals it.
-func (s *System) interrupt(l link, before, now lab.Shape) error {
+func (s *System) interrupt(l link, before, now system.Shape) error {
 	if before.Break == now.Break {
 		return nil
 	}
@@ -134,7 +135,7 @@ func (s *System) interrupt(l link, before, now lab.Shape) error {
 }
 
 // delay sets the delay of each direction of a link, also for open connections.
-func (s *System) delay(l link, before, now lab.Shape) error {
+func (s *System) delay(l link, before, now system.Shape) error {
 	if before.Delay == now.Delay {
 		return nil
 	}
@@ -152,7 +153,7 @@ func (s *System) delay(l link, before, now lab.Shape) error {
 	return errs
 }
 
-func setDelay(p *toxiproxy.Proxy, direction string, before, now lab.Shape) error {
+func setDelay(p *toxiproxy.Proxy, direction string, before, now system.Shape) error {
 	name, late := "delay_"+direction, toxiproxy.Attributes{"latency": now.Delay.Milliseconds()}
 	var err error
 	switch {

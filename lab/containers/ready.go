@@ -11,7 +11,8 @@ import (
 	driver "github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 const (
@@ -57,15 +58,15 @@ func (s *System) probe(ctx context.Context, process string) error {
 		return probePostgres(ctx, s.settings.postgresURL("postgres", process))
 	case "redis":
 		return probeRedis(ctx, s.settings.redisURL(process))
-	case "guard", lab.Neighbour:
-		return lab.Ready(ctx, "http://"+s.settings.host(process)+"/readyz")
+	case "guard", scenario.Neighbour:
+		return system.Ready(ctx, "http://"+s.settings.host(process)+"/readyz")
 	case "etcd":
-		return lab.Ready(ctx, "http://"+s.settings.host(process)+"/health")
+		return system.Ready(ctx, "http://"+s.settings.host(process)+"/health")
 	case "elections":
 		at := []string{s.settings.host(process)}
 		return probePostgres(ctx, coordinatorOf(s.build.Topology).at(at, s.settings.password))
 	case "zookeeper":
-		_, err := lab.Server{Name: process, Address: s.settings.host(process)}.Mode(ctx)
+		_, err := system.Server{Name: process, Address: s.settings.host(process)}.Mode(ctx)
 		return err
 	case "toxiproxy":
 		_, err := s.toxiproxy.Proxies()

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // recorded keeps the events of workers, for a test to wait for.
@@ -109,7 +109,7 @@ func (t *recorded) once(test *testing.T) {
 }
 
 // build builds a system that is removed when the test ends.
-func build(t *testing.T, b lab.Build) *System {
+func build(t *testing.T, b system.Build) *System {
 	t.Helper()
 	if os.Getenv("RINGFENCE_CONTAINERS") == "" {
 		t.Skip("set RINGFENCE_CONTAINERS, as make chaos-compose does: the images take minutes")

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // The services in compose.yaml.
@@ -36,9 +37,9 @@ type settings struct {
 	password string
 }
 
-func newSettings(subnet string, t lab.Topology) (settings, error) {
-	names := append(t.CoordinatorNames(), "postgres", "redis", "toxiproxy", lab.Postgres2,
-		lab.Redis2)
+func newSettings(subnet string, t scenario.Topology) (settings, error) {
+	names := append(t.CoordinatorNames(), "postgres", "redis", "toxiproxy", scenario.Postgres2,
+		scenario.Redis2)
 	for _, name := range t.AllGuardNames() {
 		names = append(names, name, name+"-postgres", name+"-redis")
 	}
@@ -56,7 +57,7 @@ func newSettings(subnet string, t lab.Topology) (settings, error) {
 	return s, nil
 }
 
-func checkTopology(t lab.Topology) error {
+func checkTopology(t scenario.Topology) error {
 	if (t.Replica || t.Copy) && !t.StoreLinks {
 		return errors.New("a replica or a copy needs links to stores")
 	}
@@ -70,7 +71,7 @@ func checkTopology(t lab.Topology) error {
 }
 
 // variables returns the variables of compose.yaml.
-func (s settings) variables(b lab.Build) []string {
+func (s settings) variables(b system.Build) []string {
 	t := b.Topology
 	env := []string{
 		"SUBNET=" + s.subnet, "COMPOSE_PROFILES=",
@@ -97,7 +98,7 @@ func (s settings) variables(b lab.Build) []string {
 	return env
 }
 
-func target(t lab.Topology) string {
+func target(t scenario.Topology) string {
 	if t.GuardFlaw != "" {
 		return flawedGuard
 	}
@@ -124,7 +125,7 @@ type changes struct {
 }
 
 // overlay returns the changes of compose.yaml that have no variable.
-func (s settings) overlay(b lab.Build, now changes) map[string]service {
+func (s settings) overlay(b system.Build, now changes) map[string]service {
 	services := map[string]service{"install": {Environment: map[string]string{}}}
 	guards := b.Topology.AllGuardNames()
 	for _, name := range guards {
@@ -155,7 +156,7 @@ func (s settings) overlay(b lab.Build, now changes) map[string]service {
 }
 
 // guard returns the settings of a guard. The lab reaches it where its clients do.
-func (s settings) guard(t lab.Topology, name string) service {
+func (s settings) guard(t scenario.Topology, name string) service {
 	env := map[string]string{}
 	for _, setting := range t.GuardSettings {
 		key, value, _ := strings.Cut(setting, "=")
@@ -178,20 +179,20 @@ func (s settings) guard(t lab.Topology, name string) service {
 }
 
 // worker returns the settings of worker n. The password stays a variable, and out of the file.
-func (s settings) worker(b lab.Build, name string, n int, failpointUsed bool) service {
+func (s settings) worker(b system.Build, name string, n int, failpointUsed bool) service {
 	postgres := func(p int) string {
 		return fmt.Sprintf("postgres://app:${APP_PASSWORD}@%s.2.110:%d/%s?sslmode=disable",
 			s.subnet, port(n, p), database)
 	}
-	to := lab.Routes{
+	to := system.Routes{
 		Coordinator: s.linkedCoordinator(b.Topology, n),
 		Postgres:    postgres(postgresPort),
 		Redis:       fmt.Sprintf("redis://%s.2.110:%d/0", s.subnet, port(n, redisPort)),
 	}
-	if b.Workload.Kind == lab.Tasks {
+	if b.Workload.Kind == scenario.Tasks {
 		to.Journal, to.World = postgres(journalPort), postgres(worldPort)
 	}
-	if b.Topology.Route == lab.Embedded {
+	if b.Topology.Route == scenario.Embedded {
 		// Only a guard's role may raise a mark at the database itself.
 		to.Raise = strings.Replace(to.Postgres, "app:${APP_PASSWORD}", "guard:${GUARD_PASSWORD}", 1)
 	}
@@ -203,7 +204,7 @@ func (s settings) worker(b lab.Build, name string, n int, failpointUsed bool) se
 
 // writeOverlay writes the overlay into the run's directory, where people can read it, and returns
 // its path.
-func (s settings) writeOverlay(b lab.Build, now changes) (string, error) {
+func (s settings) writeOverlay(b system.Build, now changes) (string, error) {
 	all := map[string]any{"services": s.overlay(b, now)}
 	if b.Topology.StoreLinks {
 		all["networks"] = map[string]any{"control": s.controlNetwork()}

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
-// Shape implements lab.System. The rules in a process's network are lost when the process ends;
+// Shape implements system.System. The rules in a process's network are lost when the process ends;
 // Start sets them again.
-func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shape) error {
+func (s *System) Shape(ctx context.Context, process, peer string, shape system.Shape) error {
 	l, err := s.settings.link(s.build.Topology, process, peer)
 	if err != nil {
 		return err
@@ -36,7 +37,7 @@ func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shap
 type ends struct{ process, peer string }
 
 // reshape cuts or heals the link, and sets which packets are dropped.
-func (s *System) reshape(ctx context.Context, l link, before, now lab.Shape) error {
+func (s *System) reshape(ctx context.Context, l link, before, now system.Shape) error {
 	if was, is := s.isCut(before, l), s.isCut(now, l); was != is {
 		change := s.join
 		if is {
@@ -74,7 +75,7 @@ func (s *System) again(ctx context.Context, process string, made bool) error {
 		if err != nil {
 			return err
 		}
-		before := lab.Shape{}
+		before := system.Shape{}
 		if s.isCut(shape, l) && !made {
 			before = shape
 		}
@@ -87,8 +88,8 @@ func (s *System) again(ctx context.Context, process string, made bool) error {
 
 // isCut reports whether the worker is disconnected from the network. If another link uses the same
 // network, it stays connected, and packets are dropped.
-func (s *System) isCut(shape lab.Shape, l link) bool {
-	shared := l.network == "" || l.network == "data" && s.build.Workload.Kind == lab.Tasks
+func (s *System) isCut(shape system.Shape, l link) bool {
+	shared := l.network == "" || l.network == "data" && s.build.Workload.Kind == scenario.Tasks
 	return shape.HoldUp && shape.HoldDown && shape.Refuse && !shared
 }
 
@@ -98,7 +99,7 @@ type drops struct {
 	loss            float64
 }
 
-func (s *System) drops(shape lab.Shape, l link) drops {
+func (s *System) drops(shape system.Shape, l link) drops {
 	if s.isCut(shape, l) {
 		return drops{}
 	}

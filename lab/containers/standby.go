@@ -9,14 +9,15 @@ import (
 	"path"
 	"slices"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // standby is the server that streams from the coordinator's primary (Topology.Standby).
 const standby = "elections-2"
 
 // primaries returns the servers of the coordinator that start without the disk of another one.
-func primaries(t lab.Topology) []string {
+func primaries(t scenario.Topology) []string {
 	return slices.DeleteFunc(t.CoordinatorNames(), func(name string) bool { return name == standby })
 }
 
@@ -28,7 +29,7 @@ func (s *System) startStandby(ctx context.Context) error {
 		return nil
 	}
 	primary := s.build.Topology.CoordinatorNames()[0]
-	err := lab.Exec(ctx, s.settings.postgresURL("postgres", primary), fmt.Sprintf(
+	err := system.Exec(ctx, s.settings.postgresURL("postgres", primary), fmt.Sprintf(
 		"alter system set primary_conninfo = 'host=%s user=postgres password=%s'",
 		s.settings.coordinatorHost(coordinatorOf(s.build.Topology), 0), s.settings.password))
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *System) startStandby(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("not within %v", readyTime))
 	defer cancel()
-	if err := lab.AwaitStream(ctx, s.settings.postgresURL("postgres", standby)); err != nil {
+	if err := system.AwaitStream(ctx, s.settings.postgresURL("postgres", standby)); err != nil {
 		return fmt.Errorf("%s does not stream: %w", standby, errors.Join(context.Cause(ctx), err))
 	}
 	return nil
@@ -72,22 +73,22 @@ func asStandby(archive []byte) ([]byte, error) {
 	return all.Bytes(), err
 }
 
-// Lag implements lab.CoordinatorServers.
+// Lag implements system.CoordinatorServers.
 func (s *System) Lag(ctx context.Context) error {
 	at, err := s.standbyURL()
 	if err != nil {
 		return err
 	}
-	return lab.EndStream(ctx, at)
+	return system.EndStream(ctx, at)
 }
 
-// Promote implements lab.CoordinatorServers.
+// Promote implements system.CoordinatorServers.
 func (s *System) Promote(ctx context.Context) error {
 	at, err := s.standbyURL()
 	if err != nil {
 		return err
 	}
-	return lab.Exec(ctx, at, "select pg_promote()")
+	return system.Exec(ctx, at, "select pg_promote()")
 }
 
 func (s *System) standbyURL() (string, error) {

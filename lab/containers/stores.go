@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // storePorts are the ports of the databases.
@@ -18,7 +19,7 @@ var storePorts = map[string]int{"postgres": 5432, "redis": 6379}
 // storeHosts are the last bytes of addresses on the network control. Links to stores need fixed
 // addresses.
 var storeHosts = map[string]int{
-	"postgres": 101, lab.Postgres2: 102, "redis": 103, lab.Redis2: 104, "toxiproxy": 110,
+	"postgres": 101, scenario.Postgres2: 102, "redis": 103, scenario.Redis2: 104, "toxiproxy": 110,
 }
 
 // storeAddress returns the address of a database, or toxiproxy, on the network control.
@@ -27,7 +28,7 @@ func (s settings) storeAddress(name string) string {
 }
 
 // storeLink returns a guard's link to a store; false if it has none.
-func (s settings) storeLink(t lab.Topology, guard, store string) (link, bool) {
+func (s settings) storeLink(t scenario.Topology, guard, store string) (link, bool) {
 	n := linkNumber(t, guard)
 	p, ok := map[string]int{"postgres": postgresPort, "redis": redisPort}[store]
 	return link{
@@ -117,7 +118,7 @@ func (s settings) turnScript(destinations map[string]destination) string {
 	b.WriteString("set -e\niptables-restore -w --noflush <<END\n*nat\n:lab-turn - [0:0]\n")
 	for _, proxy := range slices.Sorted(maps.Keys(destinations)) {
 		l := destinations[proxy]
-		store := lab.StoreOf(l.server)
+		store := scenario.StoreOf(l.server)
 		fmt.Fprintf(&b,
 			"-A lab-turn -d %s -p tcp --syn --dport %d -j DNAT --to-destination %s:%d\n",
 			s.storeAddress(store), l.port, s.storeAddress(l.server), storePorts[store])
@@ -127,11 +128,11 @@ func (s settings) turnScript(destinations map[string]destination) string {
 	return b.String()
 }
 
-// Turn implements lab.System.
+// Turn implements system.System.
 func (s *System) Turn(ctx context.Context, guard, server string) error {
 	s.shaping.Lock()
 	defer s.shaping.Unlock()
-	proxy := guard + "." + lab.StoreOf(server)
+	proxy := guard + "." + scenario.StoreOf(server)
 	l, ok := s.destinations[proxy]
 	if !ok || s.id(server) == "" {
 		return fmt.Errorf(
@@ -142,17 +143,17 @@ func (s *System) Turn(ctx context.Context, guard, server string) error {
 	return s.turn(ctx)
 }
 
-// SwitchOver implements lab.System.
+// SwitchOver implements system.System.
 func (s *System) SwitchOver(ctx context.Context) error {
 	if !s.build.Topology.Replica {
 		return errors.New("there is no replica of Redis")
 	}
-	from, to := s.redisPrimary(), lab.Redis2
+	from, to := s.redisPrimary(), scenario.Redis2
 	if from == to {
 		to = "redis"
 	}
 	replica := fmt.Sprintf("%s:%d", s.settings.storeAddress(to), storePorts["redis"])
-	err := lab.FailOver(ctx, s.settings.host(from), replica, s.settings.host(to))
+	err := system.FailOver(ctx, s.settings.host(from), replica, s.settings.host(to))
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (s *System) startCopy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.startFrom(ctx, map[string]diskCopy{lab.Postgres2: copies["postgres"]})
+	return s.startFrom(ctx, map[string]diskCopy{scenario.Postgres2: copies["postgres"]})
 }
 
 // controlNetwork defines the network control so that addresses can be fixed.

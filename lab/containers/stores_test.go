@@ -15,19 +15,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // It uses one system, which has everything that a topology can add.
 func TestEveryFaultOfStoresInContainers(t *testing.T) {
 	events := newRecorded()
-	s := build(t, lab.Build{
-		Topology: lab.Topology{
+	s := build(t, system.Build{
+		Topology: scenario.Topology{
 			CoordinatorServers: 1, Guards: 2, Workers: 2, Session: time.Second,
 			StoreLinks: true, Replica: true, Copy: true, Neighbour: true,
 			GuardSettings: []string{"GUARD_MAX_LOGINS=7"},
 		},
-		Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
+		Workload: scenario.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 	})
 	for _, w := range s.build.Topology.WorkerNames() {
 		must(t, s.Start(t.Context(), w))
@@ -57,7 +58,7 @@ func reached(t *testing.T, s *System, _ *recorded) {
 	if user := query[string](t, at.App, "select current_user"); user != "app" {
 		t.Errorf("App logs in as %s", user)
 	}
-	for _, name := range []string{"guard-1", "guard-2", lab.Neighbour} {
+	for _, name := range []string{"guard-1", "guard-2", scenario.Neighbour} {
 		if err := probePostgres(t.Context(), at.Guards[name].Postgres); !refused(err) {
 			t.Errorf("%s answers a client without a token with %v", name, err)
 		}
@@ -69,7 +70,7 @@ func reached(t *testing.T, s *System, _ *recorded) {
 		}
 	}
 	first := s.settings.postgresURL("postgres", "postgres")
-	copied := s.settings.postgresURL("postgres", lab.Postgres2)
+	copied := s.settings.postgresURL("postgres", scenario.Postgres2)
 	for _, sql := range []string{
 		"select system_identifier::text from pg_control_system()",
 		"select row_to_json(i)::text from ringfence.installation i",
@@ -115,15 +116,15 @@ role() { printf "INFO replication\r\n" >&$1; while read -r -t ${2:-20} -u $1 lin
 func storeHeld(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
 	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
-	must(t, s.Shape(ctx, "guard-1", "redis", lab.Shape{HoldUp: true}))
+	must(t, s.Shape(ctx, "guard-1", "redis", system.Shape{HoldUp: true}))
 	if err := s.overRedisLink(ctx, "dial 3; role 3 2"); err == nil ||
 		!strings.Contains(err.Error(), "no answer") {
 		t.Errorf("over a held link: %v", err)
 	}
-	must(t, s.Shape(ctx, "guard-1", "redis", lab.Shape{}))
+	must(t, s.Shape(ctx, "guard-1", "redis", system.Shape{}))
 	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
 	rec.leader(t)
-	if err := s.Shape(ctx, lab.Neighbour, "redis", lab.Shape{HoldUp: true}); err == nil {
+	if err := s.Shape(ctx, scenario.Neighbour, "redis", system.Shape{HoldUp: true}); err == nil {
 		t.Error("the neighbour has a link that can be held")
 	}
 }
@@ -138,23 +139,23 @@ func (s *System) guardsAt(t *testing.T, server string) int {
 // turned restarts guards, because only new connections follow a turn.
 func turned(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
-	if n := s.guardsAt(t, lab.Postgres2); n > 0 {
+	if n := s.guardsAt(t, scenario.Postgres2); n > 0 {
 		t.Errorf("guards have %d connections to the copy at the beginning", n)
 	}
-	must(t, s.Turn(ctx, "guard-1", lab.Postgres2))
+	must(t, s.Turn(ctx, "guard-1", scenario.Postgres2))
 	must(t, s.Kill(ctx, "guard-1"))
 	must(t, s.Start(ctx, "guard-1"))
-	if s.guardsAt(t, lab.Postgres2) == 0 {
+	if s.guardsAt(t, scenario.Postgres2) == 0 {
 		t.Error("a guard that was started after the turn does not reach the copy")
 	}
 	must(t, s.Turn(ctx, "guard-1", "postgres"))
-	if s.guardsAt(t, lab.Postgres2) == 0 {
+	if s.guardsAt(t, scenario.Postgres2) == 0 {
 		t.Error("open connections have followed the turn back")
 	}
 	must(t, s.Kill(ctx, "guard-1"))
 	must(t, s.Start(ctx, "guard-1"))
 	rec.leader(t)
-	for _, wrong := range []string{"postgres-3", lab.Neighbour} {
+	for _, wrong := range []string{"postgres-3", scenario.Neighbour} {
 		if err := s.Turn(ctx, "guard-1", wrong); err == nil {
 			t.Errorf("a link was turned to %s", wrong)
 		}
@@ -261,12 +262,12 @@ func TestOneFileIsLeftOutOfAnArchive(t *testing.T) {
 }
 
 func TestAReplicaNeedsLinks(t *testing.T) {
-	for _, wrong := range []lab.Topology{{Replica: true}, {Copy: true}} {
+	for _, wrong := range []scenario.Topology{{Replica: true}, {Copy: true}} {
 		if checkTopology(wrong) == nil {
 			t.Errorf("%+v was accepted", wrong)
 		}
 	}
-	if err := checkTopology(lab.Topology{StoreLinks: true, Replica: true, Copy: true}); err != nil {
+	if err := checkTopology(scenario.Topology{StoreLinks: true, Replica: true, Copy: true}); err != nil {
 		t.Error(err)
 	}
 }

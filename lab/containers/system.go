@@ -12,7 +12,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // The labels that the compose program sets.
@@ -21,9 +22,9 @@ const (
 	serviceLabel = "com.docker.compose.service"
 )
 
-// System is a lab.System of containers.
+// System is a system.System of containers.
 type System struct {
-	build     lab.Build
+	build     system.Build
 	settings  settings
 	docker    *client.Client
 	compose   *compose
@@ -41,18 +42,18 @@ type System struct {
 	changes changes
 
 	shaping      sync.Mutex
-	shapes       map[ends]lab.Shape
+	shapes       map[ends]system.Shape
 	destinations map[string]destination // of links that can be turned, by their names at toxiproxy
 
 	closing  sync.Once
 	closeErr error
 }
 
-var _ lab.System = (*System)(nil)
+var _ system.System = (*System)(nil)
 
 // Build builds the images if they are not up to date, starts servers and guards, and creates the
 // workers for Start. After an error nothing is left.
-func Build(ctx context.Context, b lab.Build) (*System, error) {
+func Build(ctx context.Context, b system.Build) (*System, error) {
 	if err := checkTopology(b.Topology); err != nil {
 		return nil, err
 	}
@@ -73,11 +74,11 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 }
 
 // prepare makes the choices of a run, and starts nothing.
-func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
+func prepare(ctx context.Context, b system.Build) (_ *System, err error) {
 	s := &System{
 		build: b, networks: map[string]string{}, ids: map[string]string{},
 		changes:      changes{failpointUsed: map[string]bool{}, joins: map[string]bool{}},
-		shapes:       map[ends]lab.Shape{},
+		shapes:       map[ends]system.Shape{},
 		destinations: map[string]destination{}, copies: map[string]diskCopy{},
 		primary: "redis",
 	}
@@ -146,7 +147,7 @@ func (s *System) composeUp(ctx context.Context, flag string, services []string) 
 func (s *System) startServers(ctx context.Context) error {
 	servers := append(primaries(s.build.Topology), "postgres", "redis", "toxiproxy")
 	if s.build.Topology.Replica {
-		servers = append(servers, lab.Redis2)
+		servers = append(servers, scenario.Redis2)
 	}
 	if err := s.up(ctx, servers...); err != nil {
 		return err
@@ -173,11 +174,11 @@ func (s *System) install(ctx context.Context) error {
 
 // installNeighbour creates the neighbour's database, and what its guard needs there.
 func (s *System) installNeighbour(ctx context.Context) error {
-	create := "create database " + lab.NeighbourDatabase
-	if err := lab.Exec(ctx, s.Addresses().Postgres, create); err != nil {
+	create := "create database " + scenario.NeighbourDatabase
+	if err := system.Exec(ctx, s.Addresses().Postgres, create); err != nil {
 		return err
 	}
-	_, err := s.once(ctx, lab.Neighbour, "install")
+	_, err := s.once(ctx, scenario.Neighbour, "install")
 	return err
 }
 
@@ -219,7 +220,7 @@ func (s *System) once(ctx context.Context, service string, args ...string) (stri
 	return s.compose.run(ctx, append(append(run, service), args...)...)
 }
 
-// Operator implements lab.System.
+// Operator implements system.System.
 func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
 	return s.once(ctx, "install", args...)
 }
@@ -262,16 +263,16 @@ func (s *System) id(service string) string {
 	return s.ids[service]
 }
 
-// Addresses implements lab.System.
-func (s *System) Addresses() lab.Addresses {
-	guards := map[string]lab.GuardAddress{}
+// Addresses implements system.System.
+func (s *System) Addresses() system.Addresses {
+	guards := map[string]system.GuardAddress{}
 	for _, name := range s.build.Topology.AllGuardNames() {
-		guards[name] = lab.GuardAddress{
+		guards[name] = system.GuardAddress{
 			Postgres: s.settings.postgresURL("app", name+"-postgres"),
 			Redis:    s.settings.redisURL(name + "-redis"),
 		}
 	}
-	return lab.Addresses{
+	return system.Addresses{
 		Postgres:    s.settings.postgresURL("postgres", "postgres"),
 		App:         s.settings.postgresURL("app", "postgres"),
 		Redis:       s.settings.redisURL(s.redisPrimary()),

@@ -10,8 +10,9 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 func stale(e history.Event) bool { return e.Kind == history.Return && e.Outcome == history.Stale }
@@ -19,9 +20,9 @@ func stale(e history.Event) bool { return e.Kind == history.Return && e.Outcome 
 // It hits one system with every fault, because it takes long to build.
 func TestEveryFaultInContainers(t *testing.T) {
 	events := newRecorded()
-	s := build(t, lab.Build{
-		Topology: lab.Topology{CoordinatorServers: 3, Guards: 2, Workers: 3, Session: time.Second},
-		Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
+	s := build(t, system.Build{
+		Topology: scenario.Topology{CoordinatorServers: 3, Guards: 2, Workers: 3, Session: time.Second},
+		Workload: scenario.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 	})
 	ctx := t.Context()
 	for _, w := range s.build.Topology.WorkerNames() {
@@ -84,7 +85,7 @@ func paused(t *testing.T, s *System, rec *recorded) {
 	rec.waitFor(t, from, "a stale refusal of "+leader, by(leader, stale))
 }
 
-var cut = lab.Shape{HoldUp: true, HoldDown: true, Refuse: true}
+var cut = system.Shape{HoldUp: true, HoldDown: true, Refuse: true}
 
 func cutFromCoordinator(t *testing.T, s *System, rec *recorded) {
 	leader, from := rec.leader(t), rec.now()
@@ -96,7 +97,7 @@ func cutFromCoordinator(t *testing.T, s *System, rec *recorded) {
 	rec.waitFor(t, from, leader+" to step down", by(leader, term(history.Lost)))
 	rec.waitFor(t, from, "the next leader's write", notBy(leader, acknowledged))
 	healed := rec.now()
-	must(t, s.Shape(t.Context(), leader, "coordinator", lab.Shape{}))
+	must(t, s.Shape(t.Context(), leader, "coordinator", system.Shape{}))
 	if now := s.addresses(t, leader); fmt.Sprint(now) != fmt.Sprint(before) {
 		t.Errorf("%s was at %v, and is at %v", leader, before, now)
 	}
@@ -109,17 +110,17 @@ func cutFromGuard(t *testing.T, s *System, rec *recorded) {
 	leader := rec.leader(t)
 	must(t, s.Shape(t.Context(), leader, "guard", cut))
 	from := rec.now()
-	must(t, s.Shape(t.Context(), leader, "guard", lab.Shape{}))
+	must(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
 	rec.waitFor(t, from, "a write of the same leader", by(leader, acknowledged))
 }
 
 func oneDirection(t *testing.T, s *System, rec *recorded) {
-	for _, shape := range []lab.Shape{{HoldUp: true}, {HoldDown: true}} {
+	for _, shape := range []system.Shape{{HoldUp: true}, {HoldDown: true}} {
 		leader, from := rec.leader(t), rec.now()
 		must(t, s.Shape(t.Context(), leader, "coordinator", shape))
 		rec.waitFor(t, from, "the next leader's write", notBy(leader, acknowledged))
 		healed := rec.now()
-		must(t, s.Shape(t.Context(), leader, "coordinator", lab.Shape{}))
+		must(t, s.Shape(t.Context(), leader, "coordinator", system.Shape{}))
 		rec.waitFor(t, healed, leader+" to stand again", by(leader, term(history.Standing)))
 	}
 }
@@ -127,11 +128,11 @@ func oneDirection(t *testing.T, s *System, rec *recorded) {
 func late(t *testing.T, s *System, rec *recorded) {
 	const each = 150 * time.Millisecond
 	leader := rec.leader(t)
-	must(t, s.Shape(t.Context(), leader, "guard", lab.Shape{Delay: each}))
+	must(t, s.Shape(t.Context(), leader, "guard", system.Shape{Delay: each}))
 	if took := rec.took(t, leader); took < 2*each {
 		t.Errorf("with a delay of %v each way a write took %v", each, took)
 	}
-	must(t, s.Shape(t.Context(), leader, "guard", lab.Shape{}))
+	must(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
 	for deadline := time.Now().Add(20 * time.Second); rec.took(t, rec.leader(t)) > each; {
 		if time.Now().After(deadline) {
 			t.Fatal("writes are late after the delay has ended")
@@ -154,7 +155,7 @@ func (t *recorded) took(test *testing.T, leader string) time.Duration {
 
 func lossy(t *testing.T, s *System, rec *recorded) {
 	leader := rec.leader(t)
-	err := s.Shape(t.Context(), leader, "guard", lab.Shape{Loss: 0.2})
+	err := s.Shape(t.Context(), leader, "guard", system.Shape{Loss: 0.2})
 	if err != nil {
 		if !strings.Contains(err.Error(), noLoss) {
 			t.Fatal(err)
@@ -162,7 +163,7 @@ func lossy(t *testing.T, s *System, rec *recorded) {
 		t.Log(err)
 	}
 	rec.leader(t)
-	must(t, s.Shape(t.Context(), leader, "guard", lab.Shape{}))
+	must(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
 }
 
 func killed(t *testing.T, s *System, rec *recorded) {
@@ -201,7 +202,7 @@ func operatorAsks(t *testing.T, s *System, rec *recorded) {
 	var stores []struct{ Marks []struct{ Resource string } }
 	err = json.Unmarshal([]byte(out), &stores)
 	if err != nil || len(stores) != 2 || len(stores[0].Marks) != 1 ||
-		stores[0].Marks[0].Resource != lab.Resource {
+		stores[0].Marks[0].Resource != scenario.Resource {
 		t.Errorf("%v in:\n%s", err, out)
 	}
 	_, err = s.Operator(t.Context(), "adopt")
@@ -216,7 +217,7 @@ func wiped(t *testing.T, s *System, rec *recorded) {
 	rec.waitFor(t, from, "a refusal because of the issuer", func(e history.Event) bool {
 		return strings.Contains(e.Text, "RF004") || strings.Contains(e.Text, "ISSUER")
 	})
-	_, err := s.Operator(t.Context(), "adopt", lab.Resource)
+	_, err := s.Operator(t.Context(), "adopt", scenario.Resource)
 	must(t, err)
 	rec.leader(t)
 }

@@ -18,8 +18,8 @@ import (
 
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // real is the name of the guard that has no flaw.
@@ -72,7 +72,7 @@ func newSite(t *testing.T, name flaw.Name, settings ...string) *site {
 		Name: "guard", Command: command, Log: s.log,
 		Env: func() []string { return s.environment },
 		Ready: func(ctx context.Context) error {
-			return lab.Ready(ctx, "http://"+at[2]+"/readyz")
+			return system.Ready(ctx, "http://"+at[2]+"/readyz")
 		},
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func newSite(t *testing.T, name flaw.Name, settings ...string) *site {
 // install creates the roles, a table for entries, and what guards need.
 func (s *site) install(pg *servers.Postgres) {
 	s.t.Helper()
-	err := lab.Exec(s.t.Context(), pg.URL("postgres", "postgres"), "create role guard login",
+	err := system.Exec(s.t.Context(), pg.URL("postgres", "postgres"), "create role guard login",
 		"create role app login", "create table entry (token bigint)", "grant all on entry to app",
 		"create function enters() returns void language sql as 'insert into entry values (1)'")
 	if err != nil {

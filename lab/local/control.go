@@ -9,7 +9,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // on does something to a process, and names the process in the error.
@@ -28,7 +29,7 @@ func (s *System) on(ctx context.Context, name string, do func(process) error) er
 	return nil
 }
 
-// Kill implements lab.System.
+// Kill implements system.System.
 func (s *System) Kill(ctx context.Context, name string) error {
 	return s.on(ctx, name, func(p process) error {
 		s.expectEnd(name)
@@ -36,12 +37,12 @@ func (s *System) Kill(ctx context.Context, name string) error {
 	})
 }
 
-// Start implements lab.System. A server of an ensemble answers once a majority runs.
+// Start implements system.System. A server of an ensemble answers once a majority runs.
 func (s *System) Start(ctx context.Context, name string) error {
 	return s.on(ctx, name, func(p process) error { return p.Start(ctx) })
 }
 
-// Stop implements lab.System. A process that does not end within 20 s of SIGTERM is killed, and
+// Stop implements system.System. A process that does not end within 20 s of SIGTERM is killed, and
 // that is an error.
 func (s *System) Stop(ctx context.Context, name string) error {
 	return s.on(ctx, name, func(p process) error {
@@ -57,17 +58,17 @@ func (s *System) expectEnd(name string) {
 	}
 }
 
-// Pause implements lab.System.
+// Pause implements system.System.
 func (s *System) Pause(ctx context.Context, name string) error {
 	return s.on(ctx, name, process.Pause)
 }
 
-// Resume implements lab.System.
+// Resume implements system.System.
 func (s *System) Resume(ctx context.Context, name string) error {
 	return s.on(ctx, name, process.Resume)
 }
 
-// Signal implements lab.System.
+// Signal implements system.System.
 func (s *System) Signal(ctx context.Context, name string, sig syscall.Signal) error {
 	return s.on(ctx, name, func(p process) error {
 		pid := p.PID()
@@ -78,9 +79,9 @@ func (s *System) Signal(ctx context.Context, name string, sig syscall.Signal) er
 	})
 }
 
-// Turn implements lab.System.
+// Turn implements system.System.
 func (s *System) Turn(_ context.Context, guard, server string) error {
-	all, to := s.links[ends{guard, lab.StoreOf(server)}], s.addressOf(server)
+	all, to := s.links[ends{guard, scenario.StoreOf(server)}], s.addressOf(server)
 	if len(all) == 0 || to == "" {
 		return fmt.Errorf(
 			"no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica",
@@ -100,13 +101,13 @@ func (s *System) addressOf(server string) string {
 	return ""
 }
 
-// SwitchOver implements lab.System.
+// SwitchOver implements system.System.
 func (s *System) SwitchOver(ctx context.Context) error {
 	if s.replica == nil {
 		return errors.New("no replica of Redis was built: Topology.Replica is not set")
 	}
 	from, to := s.redis.Addr(), s.replica.Addr()
-	if err := lab.FailOver(ctx, from, to, to); err != nil {
+	if err := system.FailOver(ctx, from, to, to); err != nil {
 		return err
 	}
 	s.redis, s.replica = s.replica, s.redis
@@ -120,8 +121,8 @@ func (s *System) SwitchOver(ctx context.Context) error {
 	return nil
 }
 
-// Shape implements lab.System.
-func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) error {
+// Shape implements system.System.
+func (s *System) Shape(_ context.Context, name, peer string, shape system.Shape) error {
 	all, ok := s.links[ends{name, peer}]
 	if !ok {
 		return fmt.Errorf("there is no link between %s and %s: workers have links to coordinator, "+
@@ -133,10 +134,10 @@ func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) er
 	return nil
 }
 
-// Wipe implements lab.System.
+// Wipe implements system.System.
 func (s *System) Wipe(ctx context.Context) error { return s.elects.wipe(ctx) }
 
-// Backup implements lab.System.
+// Backup implements system.System.
 func (s *System) Backup(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.pg.Backup(ctx)
@@ -144,7 +145,7 @@ func (s *System) Backup(ctx context.Context, server string) error {
 	return s.elects.backup(ctx)
 }
 
-// Restore implements lab.System.
+// Restore implements system.System.
 func (s *System) Restore(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.pg.Restore(ctx)

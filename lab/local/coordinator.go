@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // coordinator is the server, or the ensemble, that holds the elections.
@@ -31,14 +32,14 @@ type ensemble interface {
 }
 
 // startCoordinator starts the coordinator that the topology names.
-func startCoordinator(ctx context.Context, t lab.Topology, tls *encryption) (coordinator, error) {
+func startCoordinator(ctx context.Context, t scenario.Topology, tls *encryption) (coordinator, error) {
 	switch t.Elections {
-	case lab.InEtcd:
+	case scenario.InEtcd:
 		e, err := servers.StartEtcd(ctx, servers.EtcdOptions{
 			Members: max(1, t.CoordinatorServers), TLS: tls.forServer(),
 		})
 		return etcd{e, tls}, err
-	case lab.InPostgres:
+	case scenario.InPostgres:
 		return startElectionsDB(ctx, t.Standby, tls)
 	}
 	z, err := servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
@@ -79,7 +80,7 @@ func (z zooKeeper) processes() (all []process) {
 }
 
 func (z zooKeeper) leader(ctx context.Context) (string, error) {
-	return lab.LeadingServer(ctx, z.addresses(), lab.LeadsZooKeeper)
+	return system.LeadingServer(ctx, z.addresses(), system.LeadsZooKeeper)
 }
 
 func (z zooKeeper) wipe(ctx context.Context) error    { return z.Wipe(ctx) }
@@ -123,7 +124,7 @@ func (e etcd) processes() (all []process) {
 }
 
 func (e etcd) leader(ctx context.Context) (string, error) {
-	return lab.LeadingServer(ctx, e.addresses(), lab.LeadsEtcd)
+	return system.LeadingServer(ctx, e.addresses(), system.LeadsEtcd)
 }
 
 func (e etcd) wipe(ctx context.Context) error    { return e.Wipe(ctx) }
@@ -136,5 +137,5 @@ func (e etcd) lose(i int) error { return e.Members[i].Lose() }
 func (e etcd) rebuild(ctx context.Context, i int) error {
 	m := e.Members[i]
 	others := slices.DeleteFunc(e.addresses(), func(a string) bool { return a == m.Addr() })
-	return errors.Join(lab.ReplaceEtcdMember(ctx, others, m.PeerURL()), m.Start(ctx))
+	return errors.Join(system.ReplaceEtcdMember(ctx, others, m.PeerURL()), m.Start(ctx))
 }

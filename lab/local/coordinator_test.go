@@ -7,7 +7,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 func TestWipeMakesAnotherCoordinator(t *testing.T) {
@@ -38,7 +39,7 @@ func TestWipeMakesAnotherCoordinator(t *testing.T) {
 }
 
 func TestAnEnsembleHasALeaderThatCanBeKilled(t *testing.T) {
-	s, _ := built(t, func(b *lab.Build) { b.Topology.CoordinatorServers, b.Topology.Guards = 3, 2 })
+	s, _ := built(t, func(b *system.Build) { b.Topology.CoordinatorServers, b.Topology.Guards = 3, 2 })
 	ctx := limited(t)
 	first, err := s.CoordinatorLeader(ctx)
 	if err != nil {
@@ -63,12 +64,12 @@ func TestAnEnsembleHasALeaderThatCanBeKilled(t *testing.T) {
 func win(t *testing.T, s *System) fence.Token {
 	t.Helper()
 	ctx := limited(t)
-	co, err := lab.OpenCoordinator(ctx, s.Addresses().Coordinator, coordinators.Options{})
+	co, err := system.OpenCoordinator(ctx, s.Addresses().Coordinator, coordinators.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer co.Close()
-	term, err := co.Campaign(ctx, lab.Resource, "test")
+	term, err := co.Campaign(ctx, scenario.Resource, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +80,9 @@ func win(t *testing.T, s *System) fence.Token {
 }
 
 func TestALostServerIsReplacedByAnEmptyOne(t *testing.T) {
-	for _, on := range []lab.Elections{lab.InZooKeeper, lab.InEtcd} {
+	for _, on := range []scenario.Elections{scenario.InZooKeeper, scenario.InEtcd} {
 		t.Run(string(on), func(t *testing.T) {
-			s, _ := built(t, func(b *lab.Build) {
+			s, _ := built(t, func(b *system.Build) {
 				b.Topology.CoordinatorServers, b.Topology.Elections = 3, on
 			})
 			ctx := limited(t)
@@ -115,8 +116,8 @@ func TestALostServerIsReplacedByAnEmptyOne(t *testing.T) {
 }
 
 func TestTheCoordinatorFailsOverToAStandbyThatLags(t *testing.T) {
-	s, _ := built(t, func(b *lab.Build) {
-		b.Topology.Elections, b.Topology.Standby = lab.InPostgres, true
+	s, _ := built(t, func(b *system.Build) {
+		b.Topology.Elections, b.Topology.Standby = scenario.InPostgres, true
 	})
 	ctx := limited(t)
 	win(t, s)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
-var cut = lab.Shape{HoldUp: true, HoldDown: true, Refuse: true}
+var cut = system.Shape{HoldUp: true, HoldDown: true, Refuse: true}
 
 func TestALinkOfAWorkerCanBeCut(t *testing.T) {
 	s, _ := built(t, nil)
@@ -41,7 +41,7 @@ func TestALinkOfAWorkerCanBeCut(t *testing.T) {
 		t.Fatalf("a write over a cut link: %v", err)
 	default:
 	}
-	if err := s.Shape(ctx, "worker-1", "journal", lab.Shape{}); err != nil {
+	if err := s.Shape(ctx, "worker-1", "journal", system.Shape{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-written; err != nil {
@@ -72,7 +72,7 @@ func TestAGuardCanBeCutFromTheCoordinator(t *testing.T) {
 	if err := connect(2 * time.Second); strings.Contains(err.Error(), "does not lead") {
 		t.Errorf("the guard is cut from the coordinator, and has reached it: %v", err)
 	}
-	if err := s.Shape(ctx, "guard-1", "coordinator", lab.Shape{}); err != nil {
+	if err := s.Shape(ctx, "guard-1", "coordinator", system.Shape{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "an answer of the coordinator again", asks)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
-var _ lab.CoordinatorServers = (*System)(nil)
+var _ system.CoordinatorServers = (*System)(nil)
 
-// CoordinatorLeader implements lab.System. It waits while there is none.
+// CoordinatorLeader implements system.System. It waits while there is none.
 func (s *System) CoordinatorLeader(ctx context.Context) (string, error) {
 	address, err := s.elects.leader(ctx)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *System) CoordinatorLeader(ctx context.Context) (string, error) {
 	return s.build.Topology.CoordinatorNames()[slices.Index(s.elects.addresses(), address)], nil
 }
 
-// Lose implements lab.CoordinatorServers.
+// Lose implements system.CoordinatorServers.
 func (s *System) Lose(_ context.Context, server string) error {
 	e, i, err := s.oneOfSeveral(server)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *System) Lose(_ context.Context, server string) error {
 	return e.lose(i)
 }
 
-// Rebuild implements lab.CoordinatorServers.
+// Rebuild implements system.CoordinatorServers.
 func (s *System) Rebuild(ctx context.Context, server string) error {
 	e, i, err := s.oneOfSeveral(server)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *System) oneOfSeveral(server string) (ensemble, int, error) {
 	return e, i, nil
 }
 
-// Lag implements lab.CoordinatorServers.
+// Lag implements system.CoordinatorServers.
 func (s *System) Lag(ctx context.Context) error {
 	p, err := s.withStandby()
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *System) Lag(ctx context.Context) error {
 	return p.lag(ctx)
 }
 
-// Promote implements lab.CoordinatorServers.
+// Promote implements system.CoordinatorServers.
 func (s *System) Promote(ctx context.Context) error {
 	p, err := s.withStandby()
 	if err != nil {

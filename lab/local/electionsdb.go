@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // electionsDB is a Postgres that only holds elections.
@@ -61,7 +61,7 @@ func (p electionsDB) own() string    { return p.url(p.addresses()) }
 func (p electionsDB) leader(context.Context) (string, error) { return p.Addr(), nil }
 
 func (p electionsDB) wipe(ctx context.Context) error {
-	return lab.Exec(ctx, p.URL("postgres", database), "drop schema ringfence_elections cascade")
+	return system.Exec(ctx, p.URL("postgres", database), "drop schema ringfence_elections cascade")
 }
 
 func (p electionsDB) backup(ctx context.Context) error  { return p.Backup(ctx) }
@@ -72,9 +72,9 @@ func (p electionsDB) close() error { return nil }
 
 // lag stops the standby's stream, also after a restart.
 func (p electionsDB) lag(ctx context.Context) error {
-	return lab.EndStream(ctx, p.standby.URL("postgres", database))
+	return system.EndStream(ctx, p.standby.URL("postgres", database))
 }
 
 func (p electionsDB) promote(ctx context.Context) error {
-	return lab.Exec(ctx, p.standby.URL("postgres", database), "select pg_promote()")
+	return system.Exec(ctx, p.standby.URL("postgres", database), "select pg_promote()")
 }

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // guardAddresses are where one guard listens, the same after each start.
@@ -23,7 +24,7 @@ type guardAddresses struct{ postgres, redis, http string }
 func (s *System) install(ctx context.Context) error {
 	_, err := s.Operator(ctx, "install")
 	if err == nil && s.build.Topology.Neighbour {
-		_, err = s.operate(ctx, s.operatorOf(lab.NeighbourDatabase), "install")
+		_, err = s.operate(ctx, s.operatorOf(scenario.NeighbourDatabase), "install")
 	}
 	return err
 }
@@ -81,7 +82,7 @@ func (s *System) guardEnviron(coordinator string, to upstreams) []string {
 	env := []string{
 		s.tag.value, "GUARD_POSTGRES_UPSTREAM=" + to.postgres, "GUARD_REDIS_UPSTREAM=" + to.redis,
 	}
-	if s.build.Topology.Coordinator != lab.NoCoordinator {
+	if s.build.Topology.Coordinator != scenario.NoCoordinator {
 		env = append(env, "GUARD_COORDINATOR="+coordinator)
 	}
 	return env
@@ -94,10 +95,10 @@ const readyTime = 5 * time.Second
 func ready(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	return lab.Ready(ctx, url)
+	return system.Ready(ctx, url)
 }
 
-// Operator implements lab.System. The error has the output of the program.
+// Operator implements system.System. The error has the output of the program.
 func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
 	return s.operate(ctx, s.operatorOf(database), args...)
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 const (
@@ -31,7 +31,7 @@ type Link struct {
 
 	mu      sync.Mutex
 	to      string // where new connections lead
-	shape   lab.Shape
+	shape   system.Shape
 	open    map[*net.TCPConn]bool // of clients
 	changed chan struct{}         // closed with the next change of shape
 	random  *rand.Rand
@@ -78,7 +78,7 @@ func (l *Link) target() string {
 }
 
 // Shape sets how the link behaves from now on.
-func (l *Link) Shape(s lab.Shape) {
+func (l *Link) Shape(s system.Shape) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.shape = s
@@ -115,7 +115,7 @@ func reset(c *net.TCPConn) {
 }
 
 // until waits for a suitable shape; false if the context ended before.
-func (l *Link) until(ctx context.Context, suits func(lab.Shape) bool) bool {
+func (l *Link) until(ctx context.Context, suits func(system.Shape) bool) bool {
 	for {
 		l.mu.Lock()
 		s, changed := l.shape, l.changed
@@ -199,10 +199,10 @@ func (l *Link) serve(client *net.TCPConn) {
 	var both sync.WaitGroup
 	port := server.LocalAddr().(*net.TCPAddr).Port
 	both.Go(func() {
-		l.carry(server, client, first, func(s lab.Shape) bool { return !s.HoldUp || !s.Of(port) })
+		l.carry(server, client, first, func(s system.Shape) bool { return !s.HoldUp || !s.Of(port) })
 	})
 	both.Go(func() {
-		l.carry(client, server, nil, func(s lab.Shape) bool { return !s.HoldDown || !s.Of(port) })
+		l.carry(client, server, nil, func(s system.Shape) bool { return !s.HoldDown || !s.Of(port) })
 	})
 	both.Wait()
 }
@@ -219,7 +219,7 @@ func (l *Link) waiting(client *net.TCPConn) (sent []byte, alive bool) {
 			left()
 		}
 	})
-	alive = l.until(ctx, func(s lab.Shape) bool { return !s.Refuse })
+	alive = l.until(ctx, func(s system.Shape) bool { return !s.Refuse })
 	_ = client.SetReadDeadline(time.Unix(1, 0)) // the reader ends
 	reader.Wait()
 	_ = client.SetReadDeadline(time.Time{})
@@ -234,7 +234,7 @@ type chunk struct {
 
 // carry relays one direction to its end. The end of a stream or a broken connection travels as
 // bytes do: held, late and in order. Once the receiver is gone, carry stops reading.
-func (l *Link) carry(to, from *net.TCPConn, first []byte, open func(lab.Shape) bool) {
+func (l *Link) carry(to, from *net.TCPConn, first []byte, open func(system.Shape) bool) {
 	inFlight := make(chan chunk, queued)
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -265,7 +265,7 @@ func (l *Link) carry(to, from *net.TCPConn, first []byte, open func(lab.Shape) b
 }
 
 // arrive waits until a chunk may arrive; false if the link was closed before.
-func (l *Link) arrive(c chunk, open func(lab.Shape) bool) bool {
+func (l *Link) arrive(c chunk, open func(system.Shape) bool) bool {
 	if wait := time.Until(c.due); wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()

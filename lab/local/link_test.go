@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // patience bounds the wait for something that has to happen.
@@ -121,13 +121,13 @@ func TestALinkCarriesBothWaysAndEnds(t *testing.T) {
 func TestHeldBytesArriveLateAndInOrder(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
-	f.link.Shape(lab.Shape{HoldUp: true, HoldDown: true})
+	f.link.Shape(system.Shape{HoldUp: true, HoldDown: true})
 	send(t, client, "one ")
 	quiet(t, server)
 	send(t, client, "two ")
 	send(t, server, "down")
 	quiet(t, client)
-	f.link.Shape(lab.Shape{})
+	f.link.Shape(system.Shape{})
 	arrives(t, server, "one two ")
 	arrives(t, client, "down")
 	send(t, client, "three")
@@ -137,8 +137,8 @@ func TestHeldBytesArriveLateAndInOrder(t *testing.T) {
 func TestOneDirectionIsHeldAlone(t *testing.T) {
 	for _, held := range []struct {
 		name  string
-		shape lab.Shape
-	}{{"up", lab.Shape{HoldUp: true}}, {"down", lab.Shape{HoldDown: true}}} {
+		shape system.Shape
+	}{{"up", system.Shape{HoldUp: true}}, {"down", system.Shape{HoldDown: true}}} {
 		t.Run(held.name, func(t *testing.T) {
 			f := newFar(t)
 			client, server := f.pair()
@@ -151,7 +151,7 @@ func TestOneDirectionIsHeldAlone(t *testing.T) {
 			send(t, open, "free")
 			arrives(t, blocked, "free")
 			quiet(t, open)
-			f.link.Shape(lab.Shape{})
+			f.link.Shape(system.Shape{})
 			arrives(t, open, "held")
 		})
 	}
@@ -160,11 +160,11 @@ func TestOneDirectionIsHeldAlone(t *testing.T) {
 func TestAHeldEndArrivesAfterTheBytes(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
-	f.link.Shape(lab.Shape{HoldUp: true})
+	f.link.Shape(system.Shape{HoldUp: true})
 	send(t, client, "the last write")
 	client.Close()
 	quiet(t, server)
-	f.link.Shape(lab.Shape{})
+	f.link.Shape(system.Shape{})
 	arrives(t, server, "the last write")
 	hasEnded(t, server)
 }
@@ -174,24 +174,24 @@ func TestOneConnectionIsHeldAlone(t *testing.T) {
 	client, server := f.pair()
 	other, otherServer := f.pair()
 	port := server.RemoteAddr().(*net.TCPAddr).Port
-	f.link.Shape(lab.Shape{HoldUp: true, Port: port})
+	f.link.Shape(system.Shape{HoldUp: true, Port: port})
 	send(t, client, "held")
 	send(t, other, "free")
 	arrives(t, otherServer, "free")
 	quiet(t, server)
-	f.link.Shape(lab.Shape{})
+	f.link.Shape(system.Shape{})
 	arrives(t, server, "held")
 }
 
 func TestALostEndNeverArrives(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
-	f.link.Shape(lab.Shape{LoseEnds: true})
+	f.link.Shape(system.Shape{LoseEnds: true})
 	send(t, client, "the last write")
 	client.Close()
 	arrives(t, server, "the last write")
 	quiet(t, server)
-	f.link.Shape(lab.Shape{})
+	f.link.Shape(system.Shape{})
 	quiet(t, server)
 	send(t, server, "an answer")
 	quiet(t, server)
@@ -203,7 +203,7 @@ func TestALostEndNeverArrives(t *testing.T) {
 func TestAFullLinkBlocksTheSender(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
-	f.link.Shape(lab.Shape{HoldUp: true})
+	f.link.Shape(system.Shape{HoldUp: true})
 	all := bytes.Repeat([]byte("0123456789abcdef"), 4<<20)
 	sent := make(chan error, 1)
 	go func() {
@@ -215,7 +215,7 @@ func TestAFullLinkBlocksTheSender(t *testing.T) {
 		t.Fatalf("64 MiB fit into a held link: %v", err)
 	case <-time.After(300 * time.Millisecond):
 	}
-	f.link.Shape(lab.Shape{})
+	f.link.Shape(system.Shape{})
 	got := make([]byte, len(all))
 	_ = server.SetReadDeadline(time.Now().Add(4 * patience))
 	if _, err := io.ReadFull(server, got); err != nil || !bytes.Equal(got, all) {
@@ -228,13 +228,13 @@ func TestAFullLinkBlocksTheSender(t *testing.T) {
 
 func TestARefusedConnectionIsMadeLater(t *testing.T) {
 	f := newFar(t)
-	f.link.Shape(lab.Shape{HoldUp: true, HoldDown: true, Refuse: true})
+	f.link.Shape(system.Shape{HoldUp: true, HoldDown: true, Refuse: true})
 	client := f.dial()
 	send(t, client, "hello")
 	if f.accept(100*time.Millisecond) != nil {
 		t.Fatal("a connection was made over a cut link")
 	}
-	f.link.Shape(lab.Shape{})
+	f.link.Shape(system.Shape{})
 	server := f.accept(patience)
 	if server == nil {
 		t.Fatal("the connection did not arrive after the link was healed")
@@ -244,14 +244,14 @@ func TestARefusedConnectionIsMadeLater(t *testing.T) {
 
 func TestARefusedConnectionIsNotMadeIfTheClientHasLeft(t *testing.T) {
 	f := newFar(t)
-	f.link.Shape(lab.Shape{HoldUp: true, HoldDown: true, Refuse: true})
+	f.link.Shape(system.Shape{HoldUp: true, HoldDown: true, Refuse: true})
 	client := f.dial()
 	send(t, client, "hello")
 	if err := client.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	hasEnded(t, client) // the link has seen that the client left
-	f.link.Shape(lab.Shape{})
+	f.link.Shape(system.Shape{})
 	if f.accept(200*time.Millisecond) != nil {
 		t.Fatal("a connection arrived although the client had left before")
 	}
@@ -261,7 +261,7 @@ func TestADelayActsEachWayAndKeepsTheOrder(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
 	const delay = 150 * time.Millisecond
-	f.link.Shape(lab.Shape{Delay: delay})
+	f.link.Shape(system.Shape{Delay: delay})
 	start := time.Now()
 	send(t, client, "a")
 	send(t, client, "b")
@@ -276,7 +276,7 @@ func TestADelayActsEachWayAndKeepsTheOrder(t *testing.T) {
 func TestALostPacketArrivesLate(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
-	f.link.Shape(lab.Shape{Loss: 0.99})
+	f.link.Shape(system.Shape{Loss: 0.99})
 	start := time.Now()
 	send(t, client, "lost at first")
 	arrives(t, server, "lost at first")
@@ -299,7 +299,7 @@ func TestAClosedPortAtTheFarEndIsARefusal(t *testing.T) {
 func TestCloseEndsHeldConnections(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
-	f.link.Shape(lab.Shape{HoldUp: true, Refuse: true})
+	f.link.Shape(system.Shape{HoldUp: true, Refuse: true})
 	waiting := f.dial()
 	send(t, client, "held")
 	closed := make(chan struct{})
@@ -320,13 +320,13 @@ func TestCloseEndsHeldConnections(t *testing.T) {
 func TestABrokenLinkEndsConnectionsAndRefusesOthers(t *testing.T) {
 	f := newFar(t)
 	client, _ := f.pair()
-	f.link.Shape(lab.Shape{Break: true})
+	f.link.Shape(system.Shape{Break: true})
 	hasEnded(t, client)
 	if c, err := net.DialTimeout("tcp", f.link.Addr(), patience); err == nil {
 		hasEnded(t, c)
 		c.Close()
 	}
-	f.link.Shape(lab.Shape{})
+	f.link.Shape(system.Shape{})
 	client, server := f.pair()
 	send(t, client, "question")
 	arrives(t, server, "question")

@@ -1,7 +1,8 @@
 package local
 
 import (
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // newLink makes a link from a process to one address of its peer.
@@ -30,8 +31,8 @@ func (s *System) linkCoordinator(process string) (string, error) {
 
 // linkStores gives a guard links to the databases, if the topology has them.
 func (s *System) linkStores(guard string) (to upstreams, err error) {
-	if guard == lab.Neighbour {
-		postgres := s.tls.postgres("guard", s.pg.Addr(), lab.NeighbourDatabase)
+	if guard == scenario.Neighbour {
+		postgres := s.tls.postgres("guard", s.pg.Addr(), scenario.NeighbourDatabase)
 		return upstreams{postgres, s.tls.redis(s.leg(s.redis.Addr()), "1")}, nil
 	}
 	if !s.build.Topology.StoreLinks {
@@ -63,12 +64,12 @@ func (s *System) leg(address string) string {
 
 // link gives a worker links to its guard or, if it bypasses the guard, to the databases themselves;
 // and one to the database that keeps checkpoints.
-func (s *System) link(worker string) (r lab.Routes, err error) {
+func (s *System) link(worker string) (r system.Routes, err error) {
 	if r.Coordinator, err = s.linkCoordinator(worker); err != nil {
 		return r, err
 	}
 	postgres, redis := s.pg.Addr(), s.leg(s.redis.Addr())
-	if route := s.build.Topology.Route; route == lab.Guarded || route == "" {
+	if route := s.build.Topology.Route; route == scenario.Guarded || route == "" {
 		g := s.guards[s.build.Topology.GuardOf(worker)]
 		postgres, redis = g.postgres, g.redis
 	}
@@ -86,7 +87,7 @@ func (s *System) link(worker string) (r lab.Routes, err error) {
 			return r, err
 		}
 		*one.url = one.form(l.Addr())
-		if one.to == postgres && s.build.Topology.Route == lab.Embedded {
+		if one.to == postgres && s.build.Topology.Route == scenario.Embedded {
 			// Only a guard's role may raise a mark at the database itself.
 			r.Raise = s.tls.postgres("guard", l.Addr(), database)
 		}

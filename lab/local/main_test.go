@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
-var programs lab.Programs
+var programs system.Programs
 
 func TestMain(m *testing.M) {
 	switch {
@@ -40,7 +40,7 @@ func test(m *testing.M) int {
 		"../..": {"./cmd/guard", "./cmd/leader"}, "..": {"./cmd/flawed-guard"},
 	}
 	return serverstest.WithPrograms(packages, func(dir string) int {
-		programs = lab.Programs{
+		programs = system.Programs{
 			Guard: filepath.Join(dir, "guard"), Leader: filepath.Join(dir, "leader"),
 			FlawedGuard: filepath.Join(dir, "flawed-guard"), Worker: self,
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // probes check for each kind of process whether it answers now.
@@ -36,7 +36,7 @@ func probes(s *System, h *heard) map[string]func(context.Context) error {
 			return db.Ping(ctx).Err()
 		},
 		"zookeeper-1": func(ctx context.Context) error {
-			if !(lab.Server{Address: s.elects.(zooKeeper).Nodes[0].Addr()}).Leads(ctx) {
+			if !(system.Server{Address: s.elects.(zooKeeper).Nodes[0].Addr()}).Leads(ctx) {
 				return errors.New("no answer")
 			}
 			return nil
@@ -155,7 +155,7 @@ func TestUnknownNamesAreErrors(t *testing.T) {
 		!strings.Contains(err.Error(), "guard-1") {
 		t.Error(err)
 	}
-	if err := s.Shape(t.Context(), "guard-1", "journal", lab.Shape{}); err == nil {
+	if err := s.Shape(t.Context(), "guard-1", "journal", system.Shape{}); err == nil {
 		t.Error("a missing link was shaped")
 	}
 }

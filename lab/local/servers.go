@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 const (
@@ -45,7 +46,7 @@ func (s *System) startServers(ctx context.Context) error {
 		s.processes["redis"] = s.redis
 	}
 	if s.replica != nil {
-		s.processes[lab.Redis2] = s.replica
+		s.processes[scenario.Redis2] = s.replica
 	}
 	return err
 }
@@ -95,14 +96,14 @@ func (s *System) startCopy(ctx context.Context) error {
 	if !s.build.Topology.Copy {
 		return nil
 	}
-	c, err := s.pg.StartCopy(ctx, lab.Postgres2)
+	c, err := s.pg.StartCopy(ctx, scenario.Postgres2)
 	if err == nil {
-		s.processes[lab.Postgres2] = c
+		s.processes[scenario.Postgres2] = c
 	}
 	return err
 }
 
-func pgSettings(t lab.Topology) map[string]string {
+func pgSettings(t scenario.Topology) map[string]string {
 	settings := map[string]string{"wal_level": "logical", "max_replication_slots": "4"}
 	for _, setting := range t.PGSettings {
 		name, value, _ := strings.Cut(setting, "=")
@@ -116,8 +117,8 @@ func pgSettings(t lab.Topology) map[string]string {
 func (s *System) prepareDatabase(ctx context.Context) error {
 	statements := []string{"create role guard login", "create role app login"}
 	if s.build.Topology.Neighbour {
-		statements = append(statements, "create database "+lab.NeighbourDatabase)
+		statements = append(statements, "create database "+scenario.NeighbourDatabase)
 	}
-	return lab.Exec(ctx, s.Addresses().Postgres,
-		append(statements, strings.Split(lab.Tables, ";\n")...)...)
+	return system.Exec(ctx, s.Addresses().Postgres,
+		append(statements, strings.Split(system.Tables, ";\n")...)...)
 }

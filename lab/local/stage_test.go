@@ -15,8 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // heard has the events of workers.
@@ -82,12 +83,12 @@ func limited(t *testing.T) context.Context {
 
 // built returns a system with stand-ins for workers. The end of the test closes it, and nothing of
 // it may be left.
-func built(t *testing.T, change func(*lab.Build)) (*System, *heard) {
+func built(t *testing.T, change func(*system.Build)) (*System, *heard) {
 	t.Helper()
 	h := &heard{}
-	b := lab.Build{
+	b := system.Build{
 		// With long sessions, so that no leader loses its term.
-		Topology: lab.Topology{CoordinatorServers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second},
+		Topology: scenario.Topology{CoordinatorServers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second},
 		Dir:      t.TempDir(), Programs: programs, Events: h.take,
 	}
 	if change != nil {

@@ -12,12 +12,12 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
-// System is a lab.System of processes of this machine.
+// System is a system.System of processes of this machine.
 type System struct {
-	build   lab.Build
+	build   system.Build
 	tag     *tag
 	tls     *encryption // nil: no TLS
 	elects  coordinator // nil until it has started
@@ -35,7 +35,7 @@ type System struct {
 	closeErr error
 }
 
-var _ lab.System = (*System)(nil)
+var _ system.System = (*System)(nil)
 
 // process is one of the system's processes, as package servers makes them.
 type process interface {
@@ -54,7 +54,7 @@ type ends struct{ process, peer string }
 
 // Build starts servers and guards, and prepares the workers for Start. After an error nothing is
 // left.
-func Build(ctx context.Context, b lab.Build) (*System, error) {
+func Build(ctx context.Context, b system.Build) (*System, error) {
 	s := &System{
 		build: b, guards: map[string]guardAddresses{}, links: map[ends][]*Link{},
 		secure:  map[string]string{},
@@ -80,15 +80,15 @@ func (s *System) startTag(context.Context) (err error) {
 	return err
 }
 
-// Addresses implements lab.System.
-func (s *System) Addresses() lab.Addresses {
-	guards := map[string]lab.GuardAddress{}
+// Addresses implements system.System.
+func (s *System) Addresses() system.Addresses {
+	guards := map[string]system.GuardAddress{}
 	for name, at := range s.guards {
-		guards[name] = lab.GuardAddress{
+		guards[name] = system.GuardAddress{
 			Postgres: s.asApp(at.postgres), Redis: s.tls.redis(at.redis, "0"),
 		}
 	}
-	return lab.Addresses{
+	return system.Addresses{
 		Postgres:    s.pg.URL("postgres", database),
 		App:         s.asApp(s.pg.Addr()),
 		Redis:       s.redis.URL(),
@@ -97,7 +97,7 @@ func (s *System) Addresses() lab.Addresses {
 	}
 }
 
-// Diagnose implements lab.System.
+// Diagnose implements system.System.
 func (s *System) Diagnose() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.processes)) {
@@ -106,7 +106,7 @@ func (s *System) Diagnose() string {
 	return b.String()
 }
 
-// Close implements lab.System. It may be called more than once.
+// Close implements system.System. It may be called more than once.
 func (s *System) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr

@@ -11,13 +11,14 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 func TestASystemComesUp(t *testing.T) {
-	s, h := built(t, func(b *lab.Build) { b.Topology.PGSettings = []string{"work_mem=5MB"} })
+	s, h := built(t, func(b *system.Build) { b.Topology.PGSettings = []string{"work_mem=5MB"} })
 	ctx := limited(t)
 	t.Setenv("GUARD_LOG", "debug") // must not reach a worker
 	if err := s.Start(ctx, "worker-1"); err != nil {
@@ -66,7 +67,7 @@ func TestASystemComesUp(t *testing.T) {
 }
 
 func TestOnlyTheFirstStartHasTheFailpoint(t *testing.T) {
-	s, h := built(t, func(b *lab.Build) {
+	s, h := built(t, func(b *system.Build) {
 		b.Topology.Workers = 2
 		b.Workload.Failpoints = map[string]string{"worker-1": "after effect:3"}
 	})
@@ -94,8 +95,8 @@ func TestOnlyTheFirstStartHasTheFailpoint(t *testing.T) {
 }
 
 func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
-	s, h := built(t, func(b *lab.Build) {
-		b.Workload = lab.Workload{Kind: lab.Commands, Child: "fork"}
+	s, h := built(t, func(b *system.Build) {
+		b.Workload = scenario.Workload{Kind: scenario.Commands, Child: "fork"}
 	})
 	ctx := limited(t)
 	if err := s.Start(ctx, "worker-1"); err != nil {
@@ -136,7 +137,7 @@ func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
 }
 
 func TestRoutesThatBypassTheGuard(t *testing.T) {
-	s, _ := built(t, func(b *lab.Build) { b.Topology.Route, b.Topology.Guards = lab.Direct, 0 })
+	s, _ := built(t, func(b *system.Build) { b.Topology.Route, b.Topology.Guards = scenario.Direct, 0 })
 	ctx := limited(t)
 	c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
 	if err != nil {
@@ -158,9 +159,9 @@ func TestRoutesThatBypassTheGuard(t *testing.T) {
 // The database vouches for the flawed guard, as lab.Run makes it do: otherwise no leader would
 // begin to write, and no flaw could show.
 func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
-	s, _ := built(t, func(b *lab.Build) { b.Topology.GuardFlaw = string(flaw.Observe) })
+	s, _ := built(t, func(b *system.Build) { b.Topology.GuardFlaw = string(flaw.Observe) })
 	ctx := limited(t)
-	if err := lab.Exec(ctx, s.Addresses().Postgres, flaw.Vouch); err != nil {
+	if err := system.Exec(ctx, s.Addresses().Postgres, flaw.Vouch); err != nil {
 		t.Fatal(err)
 	}
 	url := s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr())
@@ -169,7 +170,7 @@ func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer old.Close(ctx)
-	claim := fence.Claim{Resource: lab.Resource, Token: 7}
+	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
 	if err := pgstore.NewRaiser(url).Raise(ctx, claim); err != nil {
 		t.Error(err)
 	}
@@ -179,8 +180,8 @@ func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 }
 
 func TestAFailedBuildLeavesNothing(t *testing.T) {
-	b := lab.Build{
-		Topology: lab.Topology{CoordinatorServers: 1, Guards: 1, GuardFlaw: "no such flaw"},
+	b := system.Build{
+		Topology: scenario.Topology{CoordinatorServers: 1, Guards: 1, GuardFlaw: "no such flaw"},
 		Dir:      t.TempDir(), Programs: programs, Events: func(history.Event) {},
 	}
 	_, err := Build(limited(t), b)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // encryption has what connections with TLS need: one certificate for all servers and guards, and the
@@ -17,7 +17,7 @@ type encryption struct {
 }
 
 // encrypt makes the certificate, if the topology wants TLS.
-func (s *System) encrypt(b lab.Build) error {
+func (s *System) encrypt(b system.Build) error {
 	if !b.Topology.TLS {
 		return nil
 	}

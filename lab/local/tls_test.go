@@ -9,14 +9,15 @@ import (
 
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // The guard starts, and the operator's command works: so their legs are encrypted, too.
 func TestWithTLSEveryLegOfAWorkerIsEncrypted(t *testing.T) {
-	for _, elections := range lab.AllElections {
+	for _, elections := range scenario.AllElections {
 		t.Run(string(elections), func(t *testing.T) {
-			s, _ := built(t, func(b *lab.Build) { b.Topology.TLS, b.Topology.Elections = true, elections })
+			s, _ := built(t, func(b *system.Build) { b.Topology.TLS, b.Topology.Elections = true, elections })
 			ctx := limited(t)
 			status(t, ctx, s)
 			noToken(t, ctx, s)
@@ -44,7 +45,7 @@ func TestWithTLSEveryLegOfAWorkerIsEncrypted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			co, err := lab.OpenCoordinator(ctx, url, coordinators.Options{})
+			co, err := system.OpenCoordinator(ctx, url, coordinators.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

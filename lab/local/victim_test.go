@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // victimDir in the environment makes the test binary a lab that will be killed. Its value is the
@@ -26,10 +27,10 @@ func victim() {
 	f := strings.Split(os.Getenv(victimDir), ":")
 	self, _ := os.Executable()
 	forked := make(chan struct{})
-	s, err := Build(context.Background(), lab.Build{
-		Topology: lab.Topology{CoordinatorServers: 1, Guards: 1, Workers: 2, Session: time.Second},
-		Workload: lab.Workload{Child: "fork"}, Dir: f[0],
-		Programs: lab.Programs{Guard: f[1], Worker: self}, Events: func(e history.Event) {
+	s, err := Build(context.Background(), system.Build{
+		Topology: scenario.Topology{CoordinatorServers: 1, Guards: 1, Workers: 2, Session: time.Second},
+		Workload: scenario.Workload{Child: "fork"}, Dir: f[0],
+		Programs: system.Programs{Guard: f[1], Worker: self}, Events: func(e history.Event) {
 			if e.Process == "worker-1" && strings.HasPrefix(e.Text, "forked") {
 				close(forked)
 			}

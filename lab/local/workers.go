@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // worker is one worker, over all its starts.
 type worker struct {
-	output lab.Output
+	output system.Output
 	env    func(restarted bool) []string
 
 	all sync.WaitGroup // goroutines that read output or report an end
@@ -43,7 +43,7 @@ func (s *System) prepareWorkers(context.Context) error {
 			return err
 		}
 		w := &worker{
-			output: lab.Output{Worker: name, Events: s.build.Events},
+			output: system.Output{Worker: name, Events: s.build.Events},
 			env: func(restarted bool) []string {
 				env := []string{s.tag.value}
 				for name, value := range s.build.WorkerEnv(name, routes, restarted) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // fault is one thing that was done to the system.
@@ -84,7 +84,7 @@ func targets(e history.Event) []string {
 
 // kills reports whether the target of a fault is gone when the fault begins.
 func kills(e history.Event) bool {
-	for _, killing := range []lab.Action{lab.Kill, lab.Wipe, lab.Restore} {
+	for _, killing := range []scenario.Action{scenario.Kill, scenario.Wipe, scenario.Restore} {
 		if strings.Contains(e.Fault, string(killing)) {
 			return true
 		}

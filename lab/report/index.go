@@ -80,7 +80,7 @@ func load(dir, name string) saved {
 		return run
 	}
 	h := header(r)
-	run.Scenario, run.Seed, run.When = scenario(r), h.Seed, started(h)
+	run.Scenario, run.Seed, run.When = scenarioOf(r), h.Seed, started(h)
 	run.Coordinator = coordinator(r)
 	run.Verdict, run.Figures, run.TakeOver = verdictOf(r), r.Figures, TakeOver(r.Figures)
 	return run

@@ -17,7 +17,7 @@ func Summary(w io.Writer, r check.Result) {
 	if isTerminal(w) {
 		word = paint(v.Tone, word)
 	}
-	what := scenario(r)
+	what := scenarioOf(r)
 	if r.Header != nil {
 		what += " (" + coordinator(r) + ")"
 	}

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 var columns = []string{
@@ -27,7 +27,7 @@ func Table(w io.Writer, results []check.Result) {
 	for _, r := range results {
 		f := r.Figures
 		rows = append(rows, []string{
-			scenario(r), coordinator(r), verdictOf(r).Word, fmt.Sprint(f.Changes),
+			scenarioOf(r), coordinator(r), verdictOf(r).Word, fmt.Sprint(f.Changes),
 			fmt.Sprint(f.Acknowledged),
 			fmt.Sprint(f.StaleAttempts), fmt.Sprint(f.StaleAccepted), fmt.Sprint(f.FalseRefusals),
 			TakeOver(f),
@@ -61,8 +61,8 @@ func pad(s string, width int, left bool) string {
 	return space + s
 }
 
-// scenario returns the scenario's name, with the control or the missing guard.
-func scenario(r check.Result) string {
+// scenarioOf returns the scenario's name, with the control or the missing guard.
+func scenarioOf(r check.Result) string {
 	h := header(r)
 	switch {
 	case h.Control != "" && h.Control != h.Scenario:
@@ -79,7 +79,7 @@ func coordinator(r check.Result) string {
 	if r.Header == nil {
 		return "-"
 	}
-	return lab.Elections(r.Header.Coordinator).Name()
+	return scenario.Elections(r.Header.Coordinator).Name()
 }
 
 func total(results []check.Result) string {

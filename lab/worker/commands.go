@@ -8,8 +8,8 @@ import (
 	"os/exec"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // exit ends the process as kill -9 would, apart from the exit code.
@@ -18,7 +18,7 @@ func exit(code int) { os.Exit(code) }
 // command keeps both ledgers as the child of leader run, under the token that it was given, until
 // it is told to end or both stores have refused it.
 func (w *worker) command(ctx context.Context) int {
-	claim := fence.Claim{Resource: lab.Resource, Token: w.c.Token, Holder: w.c.Name}
+	claim := fence.Claim{Resource: scenario.Resource, Token: w.c.Token, Holder: w.c.Name}
 	w.term(history.Won, claim, "")
 	w.term(history.Ready, claim, "")
 	defer w.term(history.Left, claim, "")

@@ -4,15 +4,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // command runs the worker as the child of leader run.
 func (s *stage) command(child string) *run {
 	c := s.config("worker-1")
-	c.Kind, c.Child = lab.Commands, child
-	cmd := s.program("leader", "run", lab.Resource, "--", filepath.Join(programs, "worker"))
+	c.Kind, c.Child = scenario.Commands, child
+	cmd := s.program("leader", "run", scenario.Resource, "--", filepath.Join(programs, "worker"))
 	cmd.Env = append(cmd.Env, environment(c)...)
 	if child != IgnoreTerm { // it has time to report its end
 		cmd.Env = append(cmd.Env, "LEADER_SESSION_TIMEOUT=30s", "LEADER_GRACE=6s")
@@ -55,7 +55,7 @@ func TestACommandKeepsBothLedgersUntilItsTermIsLost(t *testing.T) {
 func TestARefusedCommandEnds(t *testing.T) {
 	s := newStage(t)
 	c := s.config("worker-1")
-	c.Kind, c.Token = lab.Commands, 1
+	c.Kind, c.Token = scenario.Commands, 1
 	b := s.start(s.config("worker-2"))
 	b.writes(1)
 	a := s.start(c)

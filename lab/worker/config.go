@@ -11,8 +11,8 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // Config has a worker's settings, from its environment.
@@ -27,14 +27,14 @@ type Config struct {
 	World    string `env:"LAB_WORLD"`   // Tasks: URL for effects that are not fenced
 	Raise    string `env:"LAB_RAISE"`   // URL to raise the mark; Postgres if empty
 
-	Route    lab.Route     `env:"LAB_ROUTE" envDefault:"guarded"`
-	Kind     lab.Kind      `env:"LAB_KIND" envDefault:"ledger"`
-	Manners  lab.Manners   `env:"LAB_MANNERS"`
-	Pause    time.Duration `env:"LAB_PAUSE" envDefault:"5ms"`
-	Deadline time.Duration `env:"LAB_DEADLINE" envDefault:"2s"` // of one operation
-	Health   time.Duration `env:"LAB_HEALTH"`
-	Rounds   int64         `env:"LAB_ROUNDS"`
-	Strategy string        `env:"LAB_STRATEGY"` // Jobs: how this worker assigns
+	Route    scenario.Route   `env:"LAB_ROUTE" envDefault:"guarded"`
+	Kind     scenario.Kind    `env:"LAB_KIND" envDefault:"ledger"`
+	Manners  scenario.Manners `env:"LAB_MANNERS"`
+	Pause    time.Duration    `env:"LAB_PAUSE" envDefault:"5ms"`
+	Deadline time.Duration    `env:"LAB_DEADLINE" envDefault:"2s"` // of one operation
+	Health   time.Duration    `env:"LAB_HEALTH"`
+	Rounds   int64            `env:"LAB_ROUNDS"`
+	Strategy string           `env:"LAB_STRATEGY"` // Jobs: how this worker assigns
 	// Failpoint is one of Places or JobPlaces, and a step or a change: "after effect:3". A restarted worker has none.
 	Failpoint  string        `env:"LAB_FAILPOINT"`
 	Flaw       flaw.Name     `env:"LAB_FLAW"`
@@ -86,11 +86,11 @@ func (c Config) problems() (all []error) {
 			all = append(all, fmt.Errorf(format, args...))
 		}
 	}
-	wrong(!slices.Contains([]lab.Route{lab.Guarded, lab.Embedded, lab.Direct}, c.Route),
+	wrong(!slices.Contains([]scenario.Route{scenario.Guarded, scenario.Embedded, scenario.Direct}, c.Route),
 		"LAB_ROUTE: there is no route %q", c.Route)
-	wrong(!slices.Contains([]lab.Kind{lab.Ledger, lab.Tasks, lab.Commands, lab.Jobs}, c.Kind),
+	wrong(!slices.Contains([]scenario.Kind{scenario.Ledger, scenario.Tasks, scenario.Commands, scenario.Jobs}, c.Kind),
 		"LAB_KIND: there is no workload %q", c.Kind)
-	wrong(c.Manners != lab.Good && c.Manners != lab.Reckless,
+	wrong(c.Manners != scenario.Good && c.Manners != scenario.Reckless,
 		"LAB_MANNERS: there are no manners %q", c.Manners)
 	wrong(!slices.Contains([]string{"", IgnoreTerm, Fork}, c.Child),
 		"LAB_CHILD: there is no child %q", c.Child)
@@ -100,13 +100,13 @@ func (c Config) problems() (all []error) {
 		"LAB_FLAW: a worker has no flaw %q", c.Flaw)
 	wrong(c.Session <= 0, "LAB_SESSION: %s is not a timeout", c.Session)
 	wrong(c.Deadline <= 0, "LAB_DEADLINE: %s is not a deadline", c.Deadline)
-	tasks, commands := c.Kind == lab.Tasks, c.Kind == lab.Commands
+	tasks, commands := c.Kind == scenario.Tasks, c.Kind == scenario.Commands
 	wrong(tasks && (c.Journal == "" || c.World == ""),
 		"LAB_JOURNAL and LAB_WORLD are required for tasks")
 	wrong(tasks && c.Rounds <= 0, "LAB_ROUNDS: a task has at least one round")
 	wrong(commands && c.Token <= 0,
 		"RINGFENCE_TOKEN is required for commands: start the worker with leader run")
-	wrong(commands && c.Route == lab.Embedded,
+	wrong(commands && c.Route == scenario.Embedded,
 		"LAB_ROUTE: commands know no issuer, so they cannot be embedded")
 	_, _, err := c.failpoint()
 	wrong(err != nil, "LAB_FAILPOINT: %w", err)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 func TestEveryProblemWithTheSettingsIsNamed(t *testing.T) {
@@ -42,7 +42,7 @@ func TestValidSettingsAreLoaded(t *testing.T) {
 	if place, step, err := c.failpoint(); place != "after effect" || step != 3 || err != nil {
 		t.Error(place, step, err)
 	}
-	if c.Pause != 5*time.Millisecond || c.Route != lab.Guarded || c.Token != 9007199254740993 {
+	if c.Pause != 5*time.Millisecond || c.Route != scenario.Guarded || c.Token != 9007199254740993 {
 		t.Errorf("%+v", c)
 	}
 }

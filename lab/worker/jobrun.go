@@ -12,9 +12,10 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/traffic"
 	pgstore "github.com/ringfence/ringfence/store/postgres"
 )
 
@@ -53,7 +54,7 @@ func (b *jobWorker) handle(ctx context.Context, r *jobs.Run) (any, error) {
 	})
 	defer func() { stop(); b.term(history.Left, r.Term.Claim(), r.ID, "") }()
 
-	var payload lab.JobPayload
+	var payload traffic.JobPayload
 	if err := r.Decode(&payload); err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (j *jobRun) open(open context.Context) error {
 		return err
 	}
 	cfg.MaxConns = 1
-	if j.b.w.c.Route == lab.Guarded {
+	if j.b.w.c.Route == scenario.Guarded {
 		params := cfg.ConnConfig.RuntimeParams
 		params["options"] = pgstore.AppendOptions(params["options"], j.Term.Claim())
 	}
@@ -119,11 +120,11 @@ func (j *jobRun) step(ctx context.Context) error {
 // result. So it publishes nothing then unless each step is done.
 func (j *jobRun) beyond(ctx context.Context) {
 	over := errors.Is(context.Cause(ctx), jobs.ErrTakenBack) || j.Term.State() == fence.Lost
-	if !over || j.b.w.c.Manners == lab.Good || !j.tried {
+	if !over || j.b.w.c.Manners == scenario.Good || !j.tried {
 		return
 	}
 	end := time.Now().Add(lateMost)
-	if j.b.w.c.Route == lab.Direct {
+	if j.b.w.c.Route == scenario.Direct {
 		end = time.Now().Add(lateDirect)
 	}
 	for j.no < refusals && j.late < lateWrites && time.Now().Before(end) {
@@ -203,7 +204,7 @@ func (j *jobRun) publishLate() {
 	if !ok || was.Attempt != j.Attempt || was.Token != j.Term.Token() {
 		return
 	}
-	path := lab.JobFolder("statuses") + string(j.ID)
+	path := traffic.JobFolder("statuses") + string(j.ID)
 	if j.b.w.c.Flaw == flaw.AnyAttempt {
 		j.publishAnyway(ctx, path)
 		return
@@ -215,7 +216,7 @@ func (j *jobRun) publishLate() {
 		Writes: []documents.Write{
 			documents.Replace(documents.Document{Path: path, Version: was.version}, encode(s)),
 			documents.DeleteAny(fmt.Sprintf("%s%s/%s.%d",
-				lab.JobFolder("assigned"), s.Worker, s.ID, s.Attempt)),
+				traffic.JobFolder("assigned"), s.Worker, s.ID, s.Attempt)),
 		},
 	})
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/traffic"
 )
 
 // jobWorker is this process as a worker of the lab's jobs.
@@ -40,7 +41,7 @@ func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
 		w: w, docs: at.Documents(), changes: map[string]int{}, running: map[jobs.ID]publishedStatus{},
 	}
 	b.place, b.nth, _ = w.c.failpoint()
-	queue, err := jobs.New(jobCoordinator{at, b}, lab.JobGroup)
+	queue, err := jobs.New(jobCoordinator{at, b}, traffic.JobGroup)
 	if err != nil {
 		return err
 	}
@@ -49,13 +50,13 @@ func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
 		return err
 	}
 	var stores []fence.Raiser
-	if w.c.Route != lab.Direct {
+	if w.c.Route != scenario.Direct {
 		stores = []fence.Raiser{w.raiserPG(nil)}
 	}
 	defer closeRaisers(stores)
 	return jobs.Worker{
-		Queue: queue, Handlers: map[string]jobs.Handler{lab.JobKind: b.handle},
-		Name: w.c.Name, Capacity: lab.JobCapacity, Stores: stores, Strategy: strategy,
+		Queue: queue, Handlers: map[string]jobs.Handler{traffic.JobKind: b.handle},
+		Name: w.c.Name, Capacity: scenario.JobCapacity, Stores: stores, Strategy: strategy,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}.Run(ctx)
 }
@@ -77,7 +78,7 @@ func (c jobCoordinator) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {
 	term, err := c.Coordinator.Campaign(ctx, r, holder)
-	if err == nil && r == lab.Assigner {
+	if err == nil && r == traffic.Assigner {
 		c.b.term(history.Ready, term.Claim(), "", "")
 		c.b.w.watches.Go(func() {
 			<-term.Context().Done()

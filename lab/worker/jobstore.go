@@ -6,9 +6,9 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/jobs"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/traffic"
 )
 
 // jobStore records each step of a job's life, and has failpoints before and after assignments.
@@ -29,7 +29,7 @@ func (s jobStore) Change(ctx context.Context, c documents.Change) ([]int64, erro
 
 // change makes a change and records what it does to jobs.
 func (b *jobWorker) change(c documents.Change, do func() ([]int64, error)) ([]int64, error) {
-	steps := lab.JobSteps(c)
+	steps := traffic.JobSteps(c)
 	if len(steps) == 0 {
 		return do()
 	}
@@ -63,11 +63,11 @@ func (b *jobWorker) change(c documents.Change, do func() ([]int64, error)) ([]in
 
 // kindOf returns whether a change assigns jobs or takes jobs back of a worker that is gone; "" if
 // neither.
-func kindOf(c documents.Change, steps []lab.JobStep) string {
+func kindOf(c documents.Change, steps []traffic.JobStep) string {
 	switch {
 	case assigns(c):
 		return assigning
-	case len(c.While) > 0 && c.While[0].Resource == lab.Assigner && steps[0].Status.State == jobs.Waiting:
+	case len(c.While) > 0 && c.While[0].Resource == traffic.Assigner && steps[0].Status.State == jobs.Waiting:
 		return takingBack
 	}
 	return ""
@@ -76,7 +76,7 @@ func kindOf(c documents.Change, steps []lab.JobStep) string {
 // assigns reports whether a change assigns jobs.
 func assigns(c documents.Change) bool {
 	for _, w := range c.Writes {
-		if w.Kind == documents.KindPut && strings.HasPrefix(w.Path, lab.JobFolder("assigned")) {
+		if w.Kind == documents.KindPut && strings.HasPrefix(w.Path, traffic.JobFolder("assigned")) {
 			return true
 		}
 	}

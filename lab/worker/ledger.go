@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // ledger leads again and again until ctx ends.
@@ -18,7 +18,7 @@ func (w *worker) ledger(ctx context.Context, coordinator fence.Coordinator, e *e
 	stores := w.raisers(coordinator)
 	defer closeRaisers(stores)
 	lead := fence.Lead{
-		Elector: e, Resource: lab.Resource, Holder: w.c.Name, Stores: stores,
+		Elector: e, Resource: scenario.Resource, Holder: w.c.Name, Stores: stores,
 	}
 	for ctx.Err() == nil {
 		err := lead.Run(ctx, func(_ context.Context, term *fence.Term) error {
@@ -64,7 +64,7 @@ func (w *worker) keepLedgers(
 			w: w, store: store, writer: writer, token: claim.Token, term: term,
 			good: w.isGood(term),
 		}
-		if w.c.Route == lab.Embedded {
+		if w.c.Route == scenario.Embedded {
 			l.raiser = raiserOf(stores, store)
 		}
 		both.Go(func() error { return l.run(quit) })
@@ -78,7 +78,7 @@ func (w *worker) keepLedgers(
 }
 
 // isGood reports whether the worker stops with its term.
-func (w *worker) isGood(term *fence.Term) bool { return term != nil && w.c.Manners == lab.Good }
+func (w *worker) isGood(term *fence.Term) bool { return term != nil && w.c.Manners == scenario.Good }
 
 // resign gives up the term before the pools are closed: over a cut link pgx needs 15 s to close
 // them, and nobody else could lead.
@@ -149,7 +149,7 @@ func (s *writeLoop) over(ctx context.Context) bool {
 		s.since = time.Now()
 		s.tried = s.since
 	}
-	if s.w.c.Route == lab.Direct {
+	if s.w.c.Route == scenario.Direct {
 		return s.late >= lateWrites || time.Since(s.since) > lateDirect
 	}
 	return s.stale >= refusals || time.Since(s.tried) > lateMost || time.Since(s.since) > lateReach

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	terms "github.com/ringfence/ringfence/fence/elector"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 func TestALeaderKeepsBothLedgersAndRecordsIt(t *testing.T) {
 	s := newStage(t)
-	for _, m := range []lab.Manners{lab.Reckless, lab.Good} {
+	for _, m := range []scenario.Manners{scenario.Reckless, scenario.Good} {
 		c := s.config("worker-" + string(m))
 		c.Manners = m
 		r := s.start(c)
@@ -56,15 +56,15 @@ func TestALeaderKeepsBothLedgersAndRecordsIt(t *testing.T) {
 }
 
 func TestADeposedLeaderKeepsWritingAndAFenceRefusesIt(t *testing.T) {
-	for _, route := range []lab.Route{lab.Guarded, lab.Embedded, lab.Direct} {
+	for _, route := range []scenario.Route{scenario.Guarded, scenario.Embedded, scenario.Direct} {
 		t.Run(string(route), func(t *testing.T) {
 			s := newStage(t)
 			one, two := s.config("worker-1"), s.config("worker-2")
-			if route != lab.Guarded {
+			if route != scenario.Guarded {
 				one, two = s.direct(one, route), s.direct(two, route)
 			}
 			start := s.start
-			if route == lab.Direct {
+			if route == scenario.Direct {
 				start = s.process
 			}
 			a := start(one)
@@ -72,12 +72,12 @@ func TestADeposedLeaderKeepsWritingAndAFenceRefusesIt(t *testing.T) {
 			a.writes(10)
 			b := s.start(two)
 			s.stands(2)
-			if route == lab.Direct { // or its late writes could end before its successor begins
+			if route == scenario.Direct { // or its late writes could end before its successor begins
 				a.freeze()
 			}
 			s.depose(token)
 			b.writes(10)
-			if route == lab.Direct {
+			if route == scenario.Direct {
 				a.thaw()
 			}
 			s.await("it has left", func() bool { return len(a.terms(history.Left)) == 1 })
@@ -85,7 +85,7 @@ func TestADeposedLeaderKeepsWritingAndAFenceRefusesIt(t *testing.T) {
 			if len(lost) != 1 {
 				t.Fatalf("lost: %+v", lost)
 			}
-			superseded := route != lab.Direct && strings.Contains(lost[0].Text, "superseded")
+			superseded := route != scenario.Direct && strings.Contains(lost[0].Text, "superseded")
 			if !strings.Contains(lost[0].Text, "deposed") && !superseded {
 				t.Fatalf("lost: %+v", lost)
 			}
@@ -97,12 +97,12 @@ func TestADeposedLeaderKeepsWritingAndAFenceRefusesIt(t *testing.T) {
 			s.judge(b, found)
 			for _, store := range []string{"postgres", "redis"} {
 				late, stale := behind(found[store]), a.returns(store, history.Stale)
-				if route == lab.Direct && (len(late) == 0 || len(stale) > 0) {
+				if route == scenario.Direct && (len(late) == 0 || len(stale) > 0) {
 					t.Errorf("%s without a fence: %d entries came late, %d were refused",
 						store, len(late), len(stale))
 				}
 				tooFew := len(stale) < refusals && lasted < lateMost/2
-				if route != lab.Direct && (len(late) > 0 || tooFew) {
+				if route != scenario.Direct && (len(late) > 0 || tooFew) {
 					t.Errorf("%s: %d entries came late, %d were refused in %s: %v",
 						store, len(late), len(stale), lasted, late)
 				}
@@ -124,10 +124,10 @@ func (u unreachable) write(context.Context, string, fence.Token) result {
 func (unreachable) close() {}
 
 func TestADeposedLeaderTriesUntilItReachesTheStore(t *testing.T) {
-	claim := fence.Claim{Resource: lab.Resource, Token: 7}
-	term, keeper := terms.NewTerm(claim, time.Now(), time.Minute, nothing{})
+	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
+	term, keeper := elector.NewTerm(claim, time.Now(), time.Minute, nothing{})
 	keeper.Lose(fence.ErrDeposed)
-	c := Config{Name: "worker-1", Route: lab.Guarded, Pause: time.Millisecond}
+	c := Config{Name: "worker-1", Route: scenario.Guarded, Pause: time.Millisecond}
 	w := newWorker(c, func(history.Event) {}, newSignals())
 	store := unreachable{time.Now().Add(lateMost + lateMost/4)}
 	s := &writeLoop{w: w, store: "redis", writer: store, token: 7, term: term}
@@ -139,7 +139,7 @@ func TestADeposedLeaderTriesUntilItReachesTheStore(t *testing.T) {
 func TestAGoodLeaderStopsWithItsTerm(t *testing.T) {
 	s := newStage(t)
 	c := s.config("worker-1")
-	c.Manners = lab.Good
+	c.Manners = scenario.Good
 	a := s.start(c)
 	token := a.leads(1)
 	a.writes(10)

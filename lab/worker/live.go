@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // live serves /livez if it is configured: 200 once the coordinator was reached. stop ends it.
@@ -22,7 +23,7 @@ func (w *worker) live() (stop func(), err error) {
 	}
 	routes := http.NewServeMux()
 	routes.HandleFunc("GET /livez", func(out http.ResponseWriter, _ *http.Request) {
-		if w.c.Kind != lab.Commands && !w.reached.Load() {
+		if w.c.Kind != scenario.Commands && !w.reached.Load() {
 			http.Error(out, "the coordinator was not reached yet", http.StatusServiceUnavailable)
 			return
 		}
@@ -46,5 +47,5 @@ func Healthy(ctx context.Context, listen string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return lab.Ready(ctx, "http://"+net.JoinHostPort(host, port)+"/livez")
+	return system.Ready(ctx, "http://"+net.JoinHostPort(host, port)+"/livez")
 }

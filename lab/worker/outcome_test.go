@@ -18,9 +18,10 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/refusal"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/local"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // answer is an error of the server, in the form of go-redis.
@@ -32,7 +33,7 @@ func (answer) RedisError()     {}
 var _ driver.Error = answer("")
 
 func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
-	claim := fence.Claim{Resource: lab.Resource, Token: 7}
+	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
 	pg := func(severity, code string) error {
 		return fmt.Errorf("exec: %w",
 			&pgconn.PgError{Severity: severity, Code: code, Message: "from the server"})
@@ -107,13 +108,13 @@ func newLink(t *testing.T, to string) *local.Link {
 
 func TestAHeldAnswerIsUnknownAndNothingHangs(t *testing.T) {
 	s := newStage(t)
-	claim := fence.Claim{Resource: lab.Resource, Token: 7}
-	for name, held := range map[string]lab.Shape{
+	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
+	for name, held := range map[string]system.Shape{
 		"answer": {HoldDown: true}, "request": {HoldUp: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pg, rd := newLink(t, sharedPG.Addr()), newLink(t, sharedRD.Addr())
-			c := s.direct(s.config("worker-"+name), lab.Direct)
+			c := s.direct(s.config("worker-"+name), scenario.Direct)
 			c.Postgres = "postgres://direct@" + pg.Addr() + "/" + s.database + "?sslmode=disable"
 			c.Redis = "redis://" + rd.Addr()
 			var w *worker
@@ -143,8 +144,8 @@ func TestAHeldAnswerIsUnknownAndNothingHangs(t *testing.T) {
 			hold(rd)
 			s.known(r, "redis", name, history.Unknown, held.HoldDown)
 			s.known(r, "redis", name+"-next", history.Failed, false)
-			pg.Shape(lab.Shape{})
-			rd.Shape(lab.Shape{})
+			pg.Shape(system.Shape{})
+			rd.Shape(system.Shape{})
 		})
 	}
 }

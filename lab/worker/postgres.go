@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
 	pgstore "github.com/ringfence/ringfence/store/postgres"
 )
 
@@ -26,7 +26,7 @@ type ledgerPG struct {
 // postgres opens the ledger: with the product's connection pool, or so that connections outlive the
 // term.
 func (w *worker) postgres(claim fence.Claim, term *fence.Term) (*ledgerPG, error) {
-	if w.isGood(term) && w.c.Route == lab.Guarded && w.c.Flaw == "" {
+	if w.isGood(term) && w.c.Route == scenario.Guarded && w.c.Flaw == "" {
 		cfg, err := w.poolConfig("LAB_POSTGRES", w.c.Postgres, context.Background())
 		if err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func (w *worker) postgresUnder(c fence.Claim) (*ledgerPG, error) {
 		closeSockets()
 		return nil, err
 	}
-	if w.c.Route == lab.Guarded {
+	if w.c.Route == scenario.Guarded {
 		params := cfg.ConnConfig.RuntimeParams
 		params["options"] = pgstore.AppendOptions(params["options"], c)
 	}
@@ -55,7 +55,7 @@ func (w *worker) postgresUnder(c fence.Claim) (*ledgerPG, error) {
 		return nil, err
 	}
 	p := w.ledgerPG(pool, c, closeSockets)
-	if w.c.Route == lab.Embedded {
+	if w.c.Route == scenario.Embedded {
 		p.begin = func(ctx context.Context) (pgx.Tx, error) {
 			return pgstore.Begin(ctx, pool, c, pgx.TxOptions{})
 		}

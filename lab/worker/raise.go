@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/refusal"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 	pgstore "github.com/ringfence/ringfence/store/postgres"
 	redisstore "github.com/ringfence/ringfence/store/redis"
 )
@@ -56,7 +56,7 @@ func (r *recordedRaiser) Raise(ctx context.Context, c fence.Claim) error {
 
 // otherThanUsual returns the resource as an event names it.
 func otherThanUsual(r fence.Resource) fence.Resource {
-	if r == lab.Resource {
+	if r == scenario.Resource {
 		return ""
 	}
 	return r
@@ -78,10 +78,10 @@ func (r *recordedRaiser) reach(ctx context.Context) error {
 
 // raisers returns the raisers for a leader's stores, depending on its route.
 func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
-	if w.c.Route == lab.Direct {
+	if w.c.Route == scenario.Direct {
 		return nil
 	}
-	if w.c.Route != lab.Embedded {
+	if w.c.Route != scenario.Embedded {
 		coordinator = nil // the guards have it
 	}
 	address := func() (string, string, error) {

@@ -11,16 +11,17 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/refusal"
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 	redisstore "github.com/ringfence/ringfence/store/redis"
 )
 
-// redisKeys are those of lab.Lua.
+// redisKeys are those of system.Lua.
 var redisKeys = []string{"ledger", "balance"}
 
 // redis opens the ledger: with the product's client, or so that connections outlive the term.
 func (w *worker) redis(claim fence.Claim, term *fence.Term) (writer, error) {
-	if w.isGood(term) && w.c.Route == lab.Guarded && w.c.Flaw == "" {
+	if w.isGood(term) && w.c.Route == scenario.Guarded && w.c.Flaw == "" {
 		o, err := w.redisOptions()
 		if err != nil {
 			return nil, err
@@ -32,12 +33,12 @@ func (w *worker) redis(claim fence.Claim, term *fence.Term) (writer, error) {
 
 // redisUnder opens the ledger under a claim, which connections carry if the route demands it.
 func (w *worker) redisUnder(c fence.Claim) (writer, error) {
-	if w.c.Route == lab.Embedded {
+	if w.c.Route == scenario.Embedded {
 		db, err := redismarks.Connect(w.c.Redis, w.c.Name)
 		if err != nil {
 			return nil, fmt.Errorf("LAB_REDIS: %w", err)
 		}
-		script := redisstore.NewScript(strings.ReplaceAll(lab.Lua, "ARGV[1]", "ARGV[4]"))
+		script := redisstore.NewScript(strings.ReplaceAll(system.Lua, "ARGV[1]", "ARGV[4]"))
 		return &scriptRedis{w: w, db: db, claim: c, script: script}, nil
 	}
 	o, err := w.redisOptions()
@@ -45,7 +46,7 @@ func (w *worker) redisUnder(c fence.Claim) (writer, error) {
 		return nil, err
 	}
 	o.ClientName = w.c.Name
-	if w.c.Route == lab.Guarded {
+	if w.c.Route == scenario.Guarded {
 		o.ClientName = fmt.Sprintf("fence.%s=%s", c.Resource, c.Token)
 	}
 	return &ledgerRedis{w: w, db: driver.NewClient(o), claim: c}, nil
@@ -79,7 +80,7 @@ func (l *ledgerRedis) write(ctx context.Context, op string, token fence.Token) r
 	if err := l.open(ctx); err != nil {
 		return unsent(redismarks.Refused(err, l.claim), refusal.Word)
 	}
-	r := ran(l.conn.Eval(ctx, lab.Lua, redisKeys, entry(op, token)).Err(), l.claim)
+	r := ran(l.conn.Eval(ctx, system.Lua, redisKeys, entry(op, token)).Err(), l.claim)
 	if r.err != nil {
 		l.drop() // its next answer would not be trustworthy
 	}

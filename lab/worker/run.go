@@ -14,9 +14,10 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // Exit codes of Run.
@@ -65,9 +66,9 @@ func (w *worker) run(ctx context.Context, errs io.Writer) int {
 	defer stopLive()
 	code := ExitDone
 	switch {
-	case w.c.Kind == lab.Commands && w.c.Child == Fork:
+	case w.c.Kind == scenario.Commands && w.c.Child == Fork:
 		code, err = w.fork(ctx, errs)
-	case w.c.Kind == lab.Commands:
+	case w.c.Kind == scenario.Commands:
 		code = w.command(ctx)
 	default:
 		err = w.lead(ctx)
@@ -87,7 +88,7 @@ func (w *worker) lead(ctx context.Context) error {
 		return err
 	}
 	defer coordinator.Close()
-	if w.c.Kind == lab.Jobs {
+	if w.c.Kind == scenario.Jobs {
 		defer w.watches.Wait()
 		return w.jobs(ctx, coordinator)
 	}
@@ -100,7 +101,7 @@ func (w *worker) lead(ctx context.Context) error {
 		e.Elector = j
 	}
 	defer w.watches.Wait()
-	if w.c.Kind == lab.Tasks {
+	if w.c.Kind == scenario.Tasks {
 		return w.tasks(ctx, coordinator, e)
 	}
 	return w.ledger(ctx, coordinator, e)
@@ -113,7 +114,7 @@ const retry = 200 * time.Millisecond
 func (w *worker) coordinator(ctx context.Context) (documents.Coordinator, error) {
 	for {
 		options := coordinators.Options{SessionTimeout: w.c.Session}
-		co, err := lab.OpenCoordinator(ctx, w.c.Coordinator, options)
+		co, err := system.OpenCoordinator(ctx, w.c.Coordinator, options)
 		if err == nil {
 			w.reached.Store(true)
 			return co, nil

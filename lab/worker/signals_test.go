@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 func isInside(e history.Event) bool {
@@ -17,11 +17,11 @@ func isInside(e history.Event) bool {
 }
 
 func TestAnOpenTransactionIsNotCommittedOnceANewerLeaderIsReady(t *testing.T) {
-	for _, route := range []lab.Route{lab.Guarded, lab.Direct} {
+	for _, route := range []scenario.Route{scenario.Guarded, scenario.Direct} {
 		t.Run(string(route), func(t *testing.T) {
 			s := newStage(t)
 			one, two := s.config("worker-1"), s.config("worker-2")
-			if route == lab.Direct {
+			if route == scenario.Direct {
 				one, two = s.direct(one, route), s.direct(two, route)
 			}
 			a := s.process(one)
@@ -35,7 +35,7 @@ func TestAnOpenTransactionIsNotCommittedOnceANewerLeaderIsReady(t *testing.T) {
 			found := s.evidence()
 			s.judge(a, found)
 			committed := slices.Contains(found["postgres"], entryOf{inside.Op, inside.Token})
-			late, unfenced := behind(found["postgres"]), route == lab.Direct
+			late, unfenced := behind(found["postgres"]), route == scenario.Direct
 			if committed != unfenced || (len(late) > 0) != unfenced {
 				t.Errorf("was the open transaction committed: %t; late are %v", committed, late)
 			}
@@ -43,7 +43,7 @@ func TestAnOpenTransactionIsNotCommittedOnceANewerLeaderIsReady(t *testing.T) {
 			answers := a.events(func(e history.Event) bool {
 				return e.Kind == history.Return && e.Op == inside.Op
 			})
-			if route == lab.Guarded && (len(answers) != 1 ||
+			if route == scenario.Guarded && (len(answers) != 1 ||
 				answers[0].Outcome != history.Unknown ||
 				!strings.HasPrefix(answers[0].Text, "RF001")) {
 				t.Errorf("the answers are %+v", answers)
@@ -68,7 +68,7 @@ func (s *stage) supplant(a *run, next Config) (inside history.Event, b *run) {
 	b = s.start(next)
 	s.stands(2)
 	s.depose(token)
-	if next.Route == lab.Guarded {
+	if next.Route == scenario.Guarded {
 		b.writes(2 * lockEvery) // also the row that the open transaction had locked
 	} else {
 		b.writes(1)

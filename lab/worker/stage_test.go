@@ -24,8 +24,9 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 const (
@@ -74,7 +75,7 @@ func startShared() {
 	if sharedErr != nil {
 		return
 	}
-	sharedErr = lab.Exec(ctx, sharedPG.URL("postgres", "postgres"), "create role guard login",
+	sharedErr = system.Exec(ctx, sharedPG.URL("postgres", "postgres"), "create role guard login",
 		"create role app login", "create role direct login in role guard, app")
 }
 
@@ -129,13 +130,13 @@ func (s *stage) must(err error) {
 }
 
 func (s *stage) makeDatabase() {
-	s.must(lab.Exec(s.ctx, sharedPG.URL("postgres", "postgres"),
+	s.must(system.Exec(s.ctx, sharedPG.URL("postgres", "postgres"),
 		"create database "+s.database+" template template0"))
 	var err error
 	s.db, err = pgx.Connect(s.ctx, s.superuser())
 	s.must(err)
 	// One transaction each: the replication slot needs that.
-	s.must(lab.Exec(s.ctx, s.superuser(), strings.Split(lab.Tables, ";\n")...))
+	s.must(system.Exec(s.ctx, s.superuser(), strings.Split(system.Tables, ";\n")...))
 	s.t.Cleanup(func() {
 		_, err := s.db.Exec(s.ctx, "select pg_drop_replication_slot('lab')")
 		if err != nil {
@@ -180,7 +181,7 @@ func (s *stage) startGuard() {
 		}
 	})
 	s.await("the guard is ready", func() bool {
-		return lab.Ready(s.ctx, "http://"+page+"/readyz") == nil
+		return system.Ready(s.ctx, "http://"+page+"/readyz") == nil
 	})
 }
 
@@ -200,13 +201,13 @@ func (s *stage) config(name string) Config {
 		Name: name, Coordinator: s.coordinatorURL(), Session: session,
 		Pause: 2 * time.Millisecond, Deadline: 10 * time.Second,
 		Postgres: fmt.Sprintf("postgres://app@%s/%s", s.pg, s.database), Redis: "redis://" + s.rd,
-		Route: lab.Guarded, Kind: lab.Ledger,
+		Route: scenario.Guarded, Kind: scenario.Ledger,
 		Journal: sharedPG.URL("app", s.database), World: s.superuser(),
 	}
 }
 
 // direct makes a worker bypass the guard.
-func (s *stage) direct(c Config, r lab.Route) Config {
+func (s *stage) direct(c Config, r scenario.Route) Config {
 	c.Route, c.Postgres, c.Redis = r, sharedPG.URL("direct", s.database), sharedRD.URL()
 	return c
 }
@@ -369,7 +370,7 @@ func (r *run) leads(n int) fence.Token {
 func (s *stage) stands(n int) {
 	s.t.Helper()
 	s.await("they stand for election", func() bool {
-		queue, err := s.coordinator.Candidates(s.ctx, lab.Resource)
+		queue, err := s.coordinator.Candidates(s.ctx, scenario.Resource)
 		return err == nil && len(queue) == n
 	})
 }
@@ -377,17 +378,17 @@ func (s *stage) stands(n int) {
 // removeCandidates deletes the znode of a killed process, which its session would keep for a while.
 func (s *stage) removeCandidates() {
 	s.t.Helper()
-	queue, err := s.coordinator.Candidates(s.ctx, lab.Resource)
+	queue, err := s.coordinator.Candidates(s.ctx, scenario.Resource)
 	s.must(err)
 	for _, c := range queue {
-		_, err := s.coordinator.Depose(s.ctx, lab.Resource, c.Token)
+		_, err := s.coordinator.Depose(s.ctx, scenario.Resource, c.Token)
 		s.must(err)
 	}
 }
 
 func (s *stage) depose(t fence.Token) {
 	s.t.Helper()
-	ok, err := s.coordinator.Depose(s.ctx, lab.Resource, t)
+	ok, err := s.coordinator.Depose(s.ctx, scenario.Resource, t)
 	if err != nil || !ok {
 		s.t.Fatal(ok, err)
 	}

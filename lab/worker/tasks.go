@@ -12,9 +12,9 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	cpg "github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // TaskName is the task that the lab's workers run.
@@ -57,7 +57,7 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *el
 	}
 	defer func() { closeSockets(); world.Close() }()
 	var observer fence.Observer // guards have their own
-	if w.c.Route != lab.Guarded {
+	if w.c.Route != scenario.Guarded {
 		observer = coordinator
 	}
 	raiser := w.raiserPG(observer)
@@ -69,7 +69,7 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *el
 	b.place, b.nth, _ = w.c.failpoint()
 	e.leaving, e.between = b.abandon, b.lateAttempts
 	runner := checkpoint.Runner[state]{
-		Lead:    fence.Lead{Elector: e, Resource: lab.Resource, Holder: w.c.Name},
+		Lead:    fence.Lead{Elector: e, Resource: scenario.Resource, Holder: w.c.Name},
 		Journal: failpointJournal{j, b}, Observer: coordinator, Task: b.task(),
 	}
 	_, err = runner.Run(ctx)
@@ -259,7 +259,7 @@ func (b *job) next(claim fence.Claim) checkpoint.Checkpoint {
 // successor waits until another term than this one leads and has raised the mark.
 func (b *job) successor(ctx context.Context, t fence.Token) error {
 	for {
-		queue, err := b.coordinator.Candidates(ctx, lab.Resource)
+		queue, err := b.coordinator.Candidates(ctx, scenario.Resource)
 		if err == nil && len(queue) > 0 && queue[0].Token != t && queue[0].Ready {
 			return nil
 		}

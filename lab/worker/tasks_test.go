@@ -9,14 +9,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 func (s *stage) task(name string, rounds int64) Config {
 	c := s.config(name)
-	c.Kind, c.Rounds = lab.Tasks, rounds
+	c.Kind, c.Rounds = scenario.Tasks, rounds
 	return c
 }
 

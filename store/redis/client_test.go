@@ -115,12 +115,12 @@ func TestADeposedTermsClientIsToldAndWritesNothingMore(t *testing.T) {
 func TestATermsClientSendsNoCommandTwice(t *testing.T) {
 	b, addr := guarded(t)
 	term, _ := term(t, 5)
-	w := serverstest.NewWire(t, addr)
-	db := termClient(t, term, w.Addr().String(), func(o *driver.Options) { o.MaxRetries = 3 })
+	w := serverstest.NewRelay(t, addr)
+	db := termClient(t, term, w.Addr(), func(o *driver.Options) { o.MaxRetries = 3 })
 	if err := db.Incr(t.Context(), "n").Err(); err != nil {
 		t.Fatal(err)
 	}
-	w.Cut.Store(true)
+	w.LoseReply()
 	if err := db.Incr(t.Context(), "n").Err(); err == nil || errors.Is(err, redis.ErrNotRun) {
 		t.Errorf("the error for a lost answer: %v", err)
 	}

@@ -2,6 +2,7 @@ package program
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -22,13 +23,17 @@ type Child struct {
 	cmd *exec.Cmd
 }
 
-// StartChild starts this program with these arguments. line is called with each line that it prints.
-func StartChild(line func(string), args ...string) (*Child, error) {
+// ChildMain is what a child does. It writes its lines to out.
+type ChildMain func(ctx context.Context, args []string, out io.Writer) error
+
+// StartChild starts this program as a child of a benchmark, with these arguments. line is called with
+// each line that it prints.
+func StartChild(benchmark string, line func(string), args ...string) (*Child, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := &Child{cmd: exec.Command(program, args...), Ended: make(chan struct{})}
+	c := &Child{cmd: exec.Command(program, append([]string{benchmark}, args...)...), Ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), childKey+"=1")
 	c.cmd.Stderr = os.Stderr
 	if c.Stdin, err = c.cmd.StdinPipe(); err != nil {

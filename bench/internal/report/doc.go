@@ -9,7 +9,7 @@
 //			row.Add(way, measured)
 //		}
 //	}
-//	return r.Write(os.Stdout)
+//	return r, nil
 //
 // A way is one of the things that a row compares, such as "direct" or "guard". A ratio above 1 is
 // always better, whether a row counts speed or time.

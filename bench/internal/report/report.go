@@ -2,11 +2,9 @@ package report
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 )
 
 // Direct is the way without a proxy, with which every other is compared.
@@ -37,36 +35,6 @@ func (r *Report) Row(row Row) *Row {
 // Note adds a sentence for the reader.
 func (r *Report) Note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
-}
-
-// Write prints the report as the flags ask, and writes the files that they name. Rows without a
-// measurement are left out.
-func (r *Report) Write(out io.Writer) error {
-	var errs []error
-	switch r.options.output {
-	case "json":
-		errs = append(errs, r.json(out))
-	case "markdown":
-		errs = append(errs, r.markdown(out))
-	default:
-		errs = append(errs, r.table(out))
-	}
-	for name, write := range map[string]func(io.Writer) error{
-		r.options.jsonFile: r.json, r.options.plotFile: r.plot,
-	} {
-		if name != "" {
-			errs = append(errs, toFile(name, write))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func toFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }
 
 // measured returns the rows that have values.
@@ -108,7 +76,8 @@ type jsonBar struct {
 	Met     bool     `json:"met"`
 }
 
-func (r *Report) json(out io.Writer) error {
+// JSON implements Result. Rows without a measurement are left out.
+func (r *Report) JSON(out io.Writer) error {
 	var rows []jsonRow
 	for _, row := range r.measured() {
 		rows = append(rows, row.json())

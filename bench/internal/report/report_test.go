@@ -73,7 +73,7 @@ func TestWhatWasNotMeasuredIsLeftOut(t *testing.T) {
 	row.Add("guard", 1)
 	row.AddCPU("guard", 12)
 	var out bytes.Buffer
-	if err := r.Write(&out); err != nil {
+	if err := r.options.Write(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	var got struct{ Rows []map[string]any }
@@ -84,7 +84,7 @@ func TestWhatWasNotMeasuredIsLeftOut(t *testing.T) {
 		t.Errorf("got %v", got.Rows)
 	}
 	out.Reset()
-	if err := r.table(&out); err != nil || !strings.Contains(out.String(), "not measured") {
+	if err := r.Table(&out); err != nil || !strings.Contains(out.String(), "not measured") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 }
@@ -95,7 +95,7 @@ func TestThePlotIsXMLWithABarForEachWay(t *testing.T) {
 	r.rows = append(r.rows, filled(false), filled(true))
 	limit := r.Row(Row{Name: "take-over", Lower: true, Bar: &Bar{Way: "guard", Limit: 5}})
 	limit.Add("guard", 10)
-	if err := r.Write(io.Discard); err != nil {
+	if err := r.options.Write(io.Discard, r); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
@@ -149,7 +149,7 @@ func TestMarkdownHasAColumnForEachWay(t *testing.T) {
 	r := New("suite", Options{Rounds: 3, output: "markdown"})
 	r.rows = append(r.rows, filled(false))
 	var out bytes.Buffer
-	if err := r.Write(&out); err != nil {
+	if err := r.options.Write(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	want := "| row | tps | 400 | 200 | 300 | 0.50 | 0.67 |  |\n"

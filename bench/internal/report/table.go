@@ -65,7 +65,7 @@ func (r *Row) bestPeer() string {
 	return r.best(func(way string) bool { return way != Direct && way != r.Bar.Way })
 }
 
-func (r *Report) table(out io.Writer) error {
+func (r *Report) Table(out io.Writer) error {
 	fmt.Fprintf(out, "%s: %s\n", r.Suite, r.Machine)
 	if len(r.Programs) > 0 {
 		fmt.Fprintln(out, strings.Join(r.Programs, ", "))

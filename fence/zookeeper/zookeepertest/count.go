@@ -20,8 +20,8 @@ const (
 // Requested returns how many requests of each operation the relay has passed since the last call,
 // without pings.
 func (r *Relay) Requested() map[uint32]int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	seen := r.requests
 	r.requests = map[uint32]int{}
 	delete(seen, Ping)
@@ -30,15 +30,15 @@ func (r *Relay) Requested() map[uint32]int {
 
 // Count returns how many requests of an operation have passed since Requested or Recount.
 func (r *Relay) Count(operation uint32) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	return r.requests[operation]
 }
 
 // Recount is Count, and resets the count of that operation.
 func (r *Relay) Recount(operation uint32) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	n := r.requests[operation]
 	r.requests[operation] = 0
 	return n
@@ -46,30 +46,17 @@ func (r *Relay) Recount(operation uint32) int {
 
 // Greetings returns how many connections a server has greeted since ExpireSessions.
 func (r *Relay) Greetings() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	return len(r.sessions)
-}
-
-// Accepted returns how many connections clients have made.
-func (r *Relay) Accepted() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.accepted
-}
-
-// Holds reports that something waits for Pass.
-func (r *Relay) Holds() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.held > 0
 }
 
 // HoldsRequest reports that requests are stopped, and something waits for Pass.
 func (r *Relay) HoldsRequest() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.Stopped && r.held > 0
+	r.Lock()
+	stopped := r.Stopped
+	r.Unlock()
+	return stopped && r.Holds()
 }
 
 // readFrame returns length and body.

@@ -7,142 +7,60 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// Relay is a proxy between one client and a server. It passes frame by frame, so that it can delay
-// traffic, lose a reply, and learn the sessions.
+// Relay is a relay between one client and a server that passes frame by frame, so that it can lose a
+// reply, and learn the sessions.
 type Relay struct {
+	*servers.Relay
 	Server string
 	Faults // changed in Set
 
 	t        testing.TB
-	listener net.Listener
-	work     sync.WaitGroup
-
-	mu       sync.Mutex
-	open     *sync.Cond
-	cut      bool
-	closed   bool
-	held     int // frames and connections that wait for Pass
-	accepted int // connections
-	conns    map[net.Conn]bool
 	sessions [][]byte // greetings of the server, with session id and password
 	requests map[uint32]int
 }
 
 // Faults are what a Relay does to the traffic.
 type Faults struct {
-	LoseReply bool // break the connection instead of the reply to the next create of a candidate
-	CutReply  bool // pass the next create of a candidate, and then nothing until Pass
-	LoseWrite bool // break the connection instead of the reply to the next transaction
-	Mute      bool // drop notices of watches
-	Between   bool // after the next transaction, hold requests until Pass; replies pass
-	StopAfter int  // after so many more requests, hold requests until Pass; replies pass
-	StopMulti bool // hold the next transaction, and the requests after it, until Pass; replies pass
-	Stopped   bool // requests are held
-	Swallow   bool // drop transactions, pass everything else
-	NoSyncs   bool // drop syncs, pass everything else
-	Forgetful bool // the next client to connect again is greeted as a new one
-	Twin      bool // the next enrolment creates a second candidate in the same transaction
+	LoseCreate bool // break the connection instead of the reply to the next create of a candidate
+	CutReply   bool // pass the next create of a candidate, and then nothing until Pass
+	LoseWrite  bool // break the connection instead of the reply to the next transaction
+	Mute       bool // drop notices of watches
+	Between    bool // after the next transaction, hold requests until Pass; replies pass
+	StopAfter  int  // after so many more requests, hold requests until Pass; replies pass
+	StopMulti  bool // hold the next transaction, and the requests after it, until Pass; replies pass
+	Stopped    bool // requests are held
+	Swallow    bool // drop transactions, pass everything else
+	NoSyncs    bool // drop syncs, pass everything else
+	Forgetful  bool // the next client to connect again is greeted as a new one
+	Twin       bool // the next enrolment creates a second candidate in the same transaction
 }
 
 // NewRelay relays to the server until the test ends.
 func NewRelay(t testing.TB, server string) *Relay {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &Relay{t: t, listener: listener, Server: server, conns: map[net.Conn]bool{},
-		requests: map[uint32]int{}}
-	r.open = sync.NewCond(&r.mu)
-	r.work.Go(r.accept)
-	t.Cleanup(r.close)
+	r := &Relay{t: t, Server: server, requests: map[uint32]int{}}
+	r.Relay = serverstest.NewRelayWith(t, server, servers.RelayOptions{Serve: r.serve})
 	return r
 }
 
-// Addr returns the address for clients.
-func (r *Relay) Addr() string { return r.listener.Addr().String() }
-
-func (r *Relay) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.open.Broadcast()
-	r.mu.Unlock()
-	r.listener.Close()
-	r.DropAll()
-	r.work.Wait()
-}
-
-// DropAll breaks every connection.
-func (r *Relay) DropAll() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for c := range r.conns {
-		c.Close()
-	}
-}
-
-// Hold lets nothing through until Pass.
-func (r *Relay) Hold() { r.Set(func() { r.cut = true }) }
-
 // Pass lets everything through again.
-func (r *Relay) Pass() { r.Set(func() { r.cut, r.Stopped = false, false }) }
+func (r *Relay) Pass() { r.Set(func() { r.Held, r.Stopped = false, false }) }
 
 // LoseNextEnrolment passes the next create of a candidate on and breaks the connection instead of
 // passing its reply.
-func (r *Relay) LoseNextEnrolment() { r.Set(func() { r.LoseReply = true }) }
+func (r *Relay) LoseNextEnrolment() { r.Set(func() { r.LoseCreate = true }) }
 
-// Set changes the faults.
-func (r *Relay) Set(do func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	do()
-	r.open.Broadcast()
-}
-
-func (r *Relay) accept() {
-	for {
-		client, err := r.listener.Accept()
-		if err != nil {
-			return
-		}
-		r.Set(func() { r.accepted++ })
-		r.work.Go(func() { r.serve(client) })
-	}
-}
-
-func (r *Relay) serve(client net.Conn) {
-	defer r.keep(client)()
-	if !r.waitOpen() {
-		return
-	}
-	server, err := net.DialTimeout("tcp", r.Server, 5*time.Second)
-	if err != nil {
-		return
-	}
-	defer r.keep(server)()
+func (r *Relay) serve(_ *servers.Relay, client, server net.Conn) {
 	e := exchange{make(chan struct{}, 1), make(chan uint32, 1)}
 	var both sync.WaitGroup
 	both.Go(func() { r.pump(client, server, e, true) })
 	both.Go(func() { r.pump(server, client, e, false) })
 	both.Wait()
-}
-
-// keep records a connection for DropAll, and returns a function that closes it.
-func (r *Relay) keep(c net.Conn) (closeIt func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		c.Close()
-	}
-	r.conns[c] = true
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.conns, c)
-		c.Close()
-	}
 }
 
 // exchange carries information from the requests of a connection to its replies.
@@ -159,7 +77,7 @@ func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
 		if err == nil && requests && !first {
 			r.stopAt(frame)
 		}
-		if err != nil || !r.waitOpen() || requests && !r.waitGoOn() {
+		if err != nil || !r.Wait(&r.Held) || requests && !r.Wait(&r.Stopped) {
 			return
 		}
 		switch {
@@ -189,8 +107,8 @@ func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
 // forget makes the server give a new session to a client that wants its old one, as some servers do
 // that only implement ZooKeeper's protocol.
 func (r *Relay) forget(connect []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	if r.Forgetful {
 		r.Forgetful = false
 		clear(connect[4+4+8+4:][:8])
@@ -201,15 +119,15 @@ func (r *Relay) forget(connect []byte) {
 // note counts requests by operation, and finds the request with the reply to lose.
 func (r *Relay) note(frame []byte, lose chan struct{}) {
 	operation := binary.BigEndian.Uint32(frame[8:])
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	r.requests[operation]++
-	if r.LoseReply && operation == Create && bytes.Contains(frame, []byte("/"+candidatePrefix)) {
-		r.LoseReply = false
+	if r.LoseCreate && operation == Create && bytes.Contains(frame, []byte("/"+candidatePrefix)) {
+		r.LoseCreate = false
 		lose <- struct{}{}
 	}
 	if r.CutReply && operation == Create && bytes.Contains(frame, []byte("/"+candidatePrefix)) {
-		r.CutReply, r.cut = false, true
+		r.CutReply, r.Held = false, true
 	}
 	if r.Between && operation == Multi {
 		r.Between, r.Stopped = false, true
@@ -226,42 +144,25 @@ func (r *Relay) note(frame []byte, lose chan struct{}) {
 
 // stopAt stops requests from this one on, if it is the transaction to hold.
 func (r *Relay) stopAt(frame []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	if r.StopMulti && binary.BigEndian.Uint32(frame[8:]) == Multi {
 		r.StopMulti, r.Stopped = false, true
 	}
 }
 
 func (r *Relay) swallowed(frame []byte) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	operation := binary.BigEndian.Uint32(frame[8:])
 	return r.Swallow && operation == Multi || r.NoSyncs && operation == Sync
 }
 
 // muted reports whether a frame of the server is a notice that must not pass.
 func (r *Relay) muted(frame []byte) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	return r.Mute && int32(binary.BigEndian.Uint32(frame[4:])) == -1
-}
-
-// waitOpen returns false when the relay is closed.
-func (r *Relay) waitOpen() bool { return r.waitWhile(&r.cut) }
-
-// waitGoOn is waitOpen for requests.
-func (r *Relay) waitGoOn() bool { return r.waitWhile(&r.Stopped) }
-
-func (r *Relay) waitWhile(closed *bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.held++
-	for *closed && !r.closed {
-		r.open.Wait()
-	}
-	r.held--
-	return !r.closed
 }
 
 // ExpireSessions closes every session that has passed, from another connection, with the session's
@@ -270,10 +171,10 @@ func (r *Relay) ExpireSessions() {
 	r.t.Helper()
 	r.Hold()
 	defer r.Pass()
-	r.mu.Lock()
+	r.Lock()
 	sessions := r.sessions
 	r.sessions = nil
-	r.mu.Unlock()
+	r.Unlock()
 	for _, greeting := range sessions {
 		if err := closeSession(r.Server, greeting); err != nil {
 			r.t.Errorf("close a session: %v", err)

@@ -8,8 +8,8 @@ import (
 
 // twinned turns an enrolment into a transaction that creates a second candidate with another GUID.
 func (r *Relay) twinned(frame []byte, twins chan uint32) []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Lock()
+	defer r.Unlock()
 	at := bytes.Index(frame, []byte("/"+candidatePrefix))
 	if !r.Twin || at < 0 || binary.BigEndian.Uint32(frame[8:]) != Create {
 		return frame

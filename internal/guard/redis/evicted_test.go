@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
@@ -69,14 +70,16 @@ func TestAClientEvictedBeforeRedisAnswersIsToldWhy(t *testing.T) {
 	for _, words := range []string{"GET a\r\n", "FENCE orders 5\r\n",
 		"CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
-			e, p := &guardtest.Evictions{}, passageTo(t, serverstest.SharedRedis(t).Addr())
-			g := evicting(t, e, setup{upstream: p.Addr().String()})
+			e, p := &guardtest.Evictions{}, serverstest.NewRelay(t, serverstest.SharedRedis(t).Addr())
+			g := evicting(t, e, setup{upstream: p.Addr()})
 			r := g.raw()
 			r.send("PING\r\n")
 			r.expect("+PONG")
-			p.shut.Store(true)
+			p.Hold()
 			r.send(words)
-			<-p.stopped
+			for !p.Holds() {
+				time.Sleep(time.Millisecond)
+			}
 			e.Now()
 			r.expectEviction(1)
 		})

@@ -7,34 +7,35 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var admissionChecks = []check{
-	{"Admission admits a newer leader, ends the older one's session and tells it why",
-		admissionTakesOver},
-	{"Admission lets only the elected leader raise the mark", admissionAsksCoordinator},
-	{"Admission notices that the coordinator was rolled back, and tells the coordinator's leader",
-		admissionSeesRollback},
-	{"Admission writes down that the coordinator was rolled back also if it remembers the mark better",
-		admissionSeesRollbackAfterARestart},
-	{"Admission notices that the mark is another candidate's with the same token",
-		admissionOfAnotherCandidate},
-	{"Admission refuses what is below a mark that the store has lost without a trace",
-		admissionRemembersAHigherMark},
-	{"Admission refuses the leader of a coordinator that has gone back together with the store",
-		admissionRemembersMoreThanTheCoordinator},
-	{"Admission notices that the coordinator was replaced, and waits for the operator",
-		admissionNeedsAdopt},
-	{"Admission admits nobody who does not lead now, whatever the mark says",
-		admissionNeedsTheLeader},
-	{"Admission without a coordinator admits the leader again after a restart",
-		admissionAfterRestart},
-	{"Admission refuses known stale claims without the store, " +
-		"and forgets them when an operator adopts", admissionRemembersStale},
-	{"Admission notices an adoption under the same issuer", admissionSeesAdoption},
-	{"When leaders compete through several guards, no older one writes after a newer one",
-		admissionsAtOnce},
+var admissionClauses = []contract.Clause[*stage]{
+	{Name: "Admission admits a newer leader, ends the older one's session and tells it why",
+		Holds: admissionTakesOver},
+	{Name: "Admission lets only the elected leader raise the mark", Holds: admissionAsksCoordinator},
+	{Name: "Admission notices that the coordinator was rolled back, and tells the coordinator's leader",
+		Holds: admissionSeesRollback},
+	{Name: "Admission writes down that the coordinator was rolled back also if it remembers the mark better",
+		Holds: admissionSeesRollbackAfterARestart},
+	{Name: "Admission notices that the mark is another candidate's with the same token",
+		Holds: admissionOfAnotherCandidate},
+	{Name: "Admission refuses what is below a mark that the store has lost without a trace",
+		Holds: admissionRemembersAHigherMark},
+	{Name: "Admission refuses the leader of a coordinator that has gone back together with the store",
+		Holds: admissionRemembersMoreThanTheCoordinator},
+	{Name: "Admission notices that the coordinator was replaced, and waits for the operator",
+		Holds: admissionNeedsAdopt},
+	{Name: "Admission admits nobody who does not lead now, whatever the mark says",
+		Holds: admissionNeedsTheLeader},
+	{Name: "Admission without a coordinator admits the leader again after a restart",
+		Holds: admissionAfterRestart},
+	{Name: "Admission refuses known stale claims without the store, " +
+		"and forgets them when an operator adopts", Holds: admissionRemembersStale},
+	{Name: "Admission notices an adoption under the same issuer", Holds: admissionSeesAdoption},
+	{Name: "When leaders compete through several guards, no older one writes after a newer one",
+		Holds: admissionsAtOnce},
 }
 
 // ballot is an Observer with answers that the test sets.
@@ -96,20 +97,20 @@ func (b *ballot) Watch(
 	return context.Cause(ctx)
 }
 
-// admission returns an Admission of the store. It may take as long as a check.
-func (k *kit) admission(a marks.Authority) *marks.Admission {
+// admission returns an Admission of the store. It may take as long as a clause.
+func (k *stage) admission(a marks.Authority) *marks.Admission {
 	return &marks.Admission{Store: k.Store, Authority: a, Timeout: patience}
 }
 
 // try opens a session and tries to admit it through an Admission.
-func (k *kit) try(a *marks.Admission, claims ...fence.Claim) (Conn, error) {
+func (k *stage) try(a *marks.Admission, claims ...fence.Claim) (Conn, error) {
 	k.Helper()
 	c := k.connect()
 	return c, a.Admit(k.ctx, c.Session(), marks.Present(claims...))
 }
 
 // in is try, and must succeed.
-func (k *kit) in(a *marks.Admission, claims ...fence.Claim) Conn {
+func (k *stage) in(a *marks.Admission, claims ...fence.Claim) Conn {
 	k.Helper()
 	c, err := k.try(a, claims...)
 	if err != nil {
@@ -118,7 +119,7 @@ func (k *kit) in(a *marks.Admission, claims ...fence.Claim) Conn {
 	return c
 }
 
-func admissionTakesOver(k *kit) {
+func admissionTakesOver(k *stage) {
 	var kinds []marks.EventKind
 	a := k.admission(marks.Unverified{Name: here})
 	a.Notify = func(e marks.Event) { kinds = append(kinds, e.Kind) }
@@ -146,7 +147,7 @@ func admissionTakesOver(k *kit) {
 	}
 }
 
-func admissionAsksCoordinator(k *kit) {
+func admissionAsksCoordinator(k *stage) {
 	b := &ballot{}
 	a := k.admission(&marks.Elected{Observer: b})
 	b.elect(here, 1, 2)
@@ -168,7 +169,7 @@ func admissionAsksCoordinator(k *kit) {
 
 // admissionSeesRollback: nobody is admitted below the mark. But a leader below the mark is not told
 // that it was deposed, even if a deposed leader has just been refused.
-func admissionSeesRollback(k *kit) {
+func admissionSeesRollback(k *stage) {
 	b := &ballot{}
 	a := k.admission(&marks.Elected{Observer: b})
 	b.elect(here, 9)
@@ -190,7 +191,7 @@ func admissionSeesRollback(k *kit) {
 }
 
 // admissionSeesRollbackAfterARestart: the store's mark is unconfirmed, and that of the process is not.
-func admissionSeesRollbackAfterARestart(k *kit) {
+func admissionSeesRollbackAfterARestart(k *stage) {
 	for n, by := range map[int]string{5: "a candidate", 9: "another candidate"} {
 		b := &ballot{}
 		a := k.admission(&marks.Elected{Observer: b})
@@ -211,7 +212,7 @@ func admissionSeesRollbackAfterARestart(k *kit) {
 
 // admissionOfAnotherCandidate: the coordinator was restored, and has given the mark's own number to
 // another candidate. The session says only the number, so the coordinator says whose it is.
-func admissionOfAnotherCandidate(k *kit) {
+func admissionOfAnotherCandidate(k *stage) {
 	b := &ballot{}
 	a := k.admission(&marks.Elected{Observer: b})
 	b.elect(here, 9)
@@ -228,7 +229,7 @@ func admissionOfAnotherCandidate(k *kit) {
 
 // admissionRemembersAHigherMark: the store has gone back without a trace, and another guard, without
 // memory and without a coordinator, has confirmed what is left. This guard remembers more.
-func admissionRemembersAHigherMark(k *kit) {
+func admissionRemembersAHigherMark(k *stage) {
 	a, other := k.admission(marks.Unverified{}), k.admission(marks.Unverified{})
 	before := NewModel()
 	a.Store = before // as it was
@@ -247,7 +248,7 @@ func admissionRemembersAHigherMark(k *kit) {
 
 // admissionRemembersMoreThanTheCoordinator: the coordinator has gone back with the store, as one in
 // the same database does, and its leader is below a mark that this guard has seen.
-func admissionRemembersMoreThanTheCoordinator(k *kit) {
+func admissionRemembersMoreThanTheCoordinator(k *stage) {
 	b := &ballot{}
 	a, other := k.admission(marks.Elected{Observer: b}), k.admission(marks.Elected{Observer: b})
 	before := NewModel()
@@ -265,7 +266,7 @@ func admissionRemembersMoreThanTheCoordinator(k *kit) {
 
 // admissionNeedsTheLeader: the two barriers are independent. The mark is still the older leader's,
 // or was set back to its token, and the mark alone admits nobody.
-func admissionNeedsTheLeader(k *kit) {
+func admissionNeedsTheLeader(k *stage) {
 	b := &ballot{}
 	a := k.admission(&marks.Elected{Observer: b})
 	b.elect(here, 1)
@@ -283,7 +284,7 @@ func admissionNeedsTheLeader(k *kit) {
 	k.refused(err, fence.ErrNotLeader)
 }
 
-func admissionNeedsAdopt(k *kit) {
+func admissionNeedsAdopt(k *stage) {
 	b := &ballot{}
 	a := k.admission(&marks.Elected{Observer: b})
 	b.elect(here, 5)
@@ -300,7 +301,7 @@ func admissionNeedsAdopt(k *kit) {
 }
 
 // admissionAfterRestart: guard and server are restarted, and there is no coordinator to ask.
-func admissionAfterRestart(k *kit) {
+func admissionAfterRestart(k *stage) {
 	k.in(k.admission(marks.Unverified{Name: here}), ofOrders(5))
 	k.restarted()
 	if !k.mark(orders).Continued {
@@ -314,7 +315,7 @@ func admissionAfterRestart(k *kit) {
 	k.refused(err, fence.ErrStale)
 }
 
-func admissionRemembersStale(k *kit) {
+func admissionRemembersStale(k *stage) {
 	b := &ballot{}
 	for _, a := range []*marks.Admission{k.admission(marks.Unverified{Name: here}),
 		k.admission(&marks.Elected{Observer: b})} {
@@ -339,7 +340,7 @@ func admissionRemembersStale(k *kit) {
 
 // admissionSeesAdoption: an operator restarts the count under the same issuer while a guard keeps
 // running.
-func admissionSeesAdoption(k *kit) {
+func admissionSeesAdoption(k *stage) {
 	a := k.admission(marks.Unverified{Name: here})
 	k.in(a, ofOrders(9))
 	k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
@@ -352,7 +353,7 @@ func admissionSeesAdoption(k *kit) {
 	k.refused(err, fence.ErrStale)
 }
 
-func admissionsAtOnce(k *kit) {
+func admissionsAtOnce(k *stage) {
 	const guards, terms = 3, 6
 	var all sync.WaitGroup
 	for g := range guards {
@@ -372,7 +373,7 @@ func admissionsAtOnce(k *kit) {
 }
 
 // compete is one leader: it is admitted or stale, and then writes as long as it can.
-func (k *kit) compete(a *marks.Admission, c Conn, claim fence.Claim, leaves bool) {
+func (k *stage) compete(a *marks.Admission, c Conn, claim fence.Claim, leaves bool) {
 	claims := []fence.Claim{claim}
 	switch err := a.Admit(k.ctx, c.Session(), marks.Present(claims...)); {
 	case errors.Is(err, fence.ErrStale):

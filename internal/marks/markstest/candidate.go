@@ -12,7 +12,7 @@ func by(candidate string, c fence.Claim) fence.Claim {
 }
 
 // markOfCandidate: a coordinator that was restored gives the mark's number to somebody else.
-func markOfCandidate(k *kit) {
+func markOfCandidate(k *stage) {
 	own, other := by("own", ofOrders(5)), by("other", ofOrders(5))
 	c := k.admitted(own)
 	if m := k.mark(orders); m.Candidate != "own" {
@@ -36,7 +36,7 @@ func markOfCandidate(k *kit) {
 }
 
 // rolledBackForGood: each try of a leader counts up, and would be above the mark at last.
-func rolledBackForGood(k *kit) {
+func rolledBackForGood(k *stage) {
 	k.admitted(ofOrders(5))
 	before, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(3), leads(ofOrders(3)))
 	k.refused(err, fence.ErrOtherIssuer)
@@ -52,7 +52,7 @@ func rolledBackForGood(k *kit) {
 }
 
 // wantRolledBack checks that none of these claims is admitted or raises the mark, also after a restart.
-func (k *kit) wantRolledBack(claims ...fence.Claim) {
+func (k *stage) wantRolledBack(claims ...fence.Claim) {
 	k.Helper()
 	mark := k.mark(orders)
 	if !mark.RolledBack {

@@ -3,7 +3,7 @@
 //
 // A new store is one folder and a test that calls Run:
 //
-//	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance { … }})
+//	markstest.Run(t, func(t testing.TB) markstest.Fixture { … })
 //
 // The contract uses only marks.Store and marks.Admin, and proves what they promise with real client
 // sessions of the database: a session has ended when a write through it fails and its open

@@ -1,7 +1,7 @@
 package markstest
 
 // flaw is one way in which a store can be wrong. The package's own test gives each flaw to the
-// Model and sees the contract fail, because a contract that never fails proves nothing.
+// Model, because a contract that never fails proves nothing.
 type flaw string
 
 const (

@@ -4,19 +4,20 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var issuerChecks = []check{
-	{"A token of another issuer is refused everywhere, whether lower, equal or higher",
-		otherIssuerIsRefused},
-	{"Adopt admits the new issuer, even with a lower token, and refuses the old one",
-		adoptAdmitsNewIssuer},
-	{"Adopt ends every session of the resource, and no other", adoptEnds},
-	{"Adopt without a token lets the new issuer's first token raise the mark", adoptWithoutToken},
-	{"Adopt is audited, each time", adoptIsAudited},
-	{"A mark belongs to a candidate, and not only to a number", markOfCandidate},
-	{"A coordinator that was rolled back is refused for good, until Adopt", rolledBackForGood},
+var issuerClauses = []contract.Clause[*stage]{
+	{Name: "A token of another issuer is refused everywhere, whether lower, equal or higher",
+		Holds: otherIssuerIsRefused},
+	{Name: "Adopt admits the new issuer, even with a lower token, and refuses the old one",
+		Holds: adoptAdmitsNewIssuer},
+	{Name: "Adopt ends every session of the resource, and no other", Holds: adoptEnds},
+	{Name: "Adopt without a token lets the new issuer's first token raise the mark", Holds: adoptWithoutToken},
+	{Name: "Adopt is audited, each time", Holds: adoptIsAudited},
+	{Name: "A mark belongs to a candidate, and not only to a number", Holds: markOfCandidate},
+	{Name: "A coordinator that was rolled back is refused for good, until Adopt", Holds: rolledBackForGood},
 }
 
 // from returns a claim with this issuer.
@@ -25,7 +26,7 @@ func from(is fence.Issuer, c fence.Claim) fence.Claim {
 	return c
 }
 
-func (k *kit) adopt(c fence.Claim, by string) marks.Mark {
+func (k *stage) adopt(c fence.Claim, by string) marks.Mark {
 	k.Helper()
 	before, err := k.Admin.Adopt(k.ctx, c, by)
 	if err != nil {
@@ -34,7 +35,7 @@ func (k *kit) adopt(c fence.Claim, by string) marks.Mark {
 	return before
 }
 
-func otherIssuerIsRefused(k *kit) {
+func otherIssuerIsRefused(k *stage) {
 	c := k.admitted(ofOrders(5))
 	for _, n := range []int{4, 5, 6} {
 		claim := from(elsewhere, ofOrders(n))
@@ -50,7 +51,7 @@ func otherIssuerIsRefused(k *kit) {
 	k.works(c)
 }
 
-func adoptAdmitsNewIssuer(k *kit) {
+func adoptAdmitsNewIssuer(k *stage) {
 	k.admitted(ofOrders(5))
 	lower := from(elsewhere, ofOrders(2))
 	k.met(k.adopt(lower, "alice"), ofOrders(5))
@@ -65,7 +66,7 @@ func adoptAdmitsNewIssuer(k *kit) {
 	k.refused(err, fence.ErrStale)
 }
 
-func adoptEnds(k *kit) {
+func adoptEnds(k *stage) {
 	same := from(elsewhere, ofOrders(5)) // the same number under another issuer is another token
 	old, bystander := k.admitted(ofOrders(5)), k.admitted(ofStock(1))
 	left := k.admitted(ofOrders(5))
@@ -81,7 +82,7 @@ func adoptEnds(k *kit) {
 	}
 }
 
-func adoptWithoutToken(k *kit) {
+func adoptWithoutToken(k *stage) {
 	k.admitted(ofOrders(5))
 	k.adopt(fence.Claim{Resource: orders, Issuer: elsewhere}, "alice")
 	_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(6)})
@@ -93,7 +94,7 @@ func adoptWithoutToken(k *kit) {
 	k.works(k.admitted(from(elsewhere, ofOrders(1))))
 }
 
-func adoptIsAudited(k *kit) {
+func adoptIsAudited(k *stage) {
 	k.raise(ofOrders(5))
 	k.adopt(from(elsewhere, ofOrders(2)), "alice")
 	k.adopt(ofOrders(3), "bob")

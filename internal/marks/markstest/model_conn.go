@@ -63,9 +63,9 @@ func (c *ModelConn) Close() {
 	}
 }
 
-// Instance returns the model as a store under test.
-func (m *Model) Instance() Instance {
-	return Instance{
+// Fixture returns the model as a store under test.
+func (m *Model) Fixture() Fixture {
+	return Fixture{
 		Store: m, Admin: m,
 		Connect: func(testing.TB) Conn { return m.Connect() },
 		Written: func(testing.TB) []string {

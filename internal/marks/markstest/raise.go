@@ -7,22 +7,23 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var raiseChecks = []check{
-	{"Raise sets the mark and returns the one before", raiseReturnsBefore},
-	{"Raise never lowers the mark", raiseNeverLowers},
-	{"Raise to the mark itself changes nothing", raiseMayBeRepeated},
-	{"A raise confirms over the current mark, and again when the mark has changed meanwhile",
-		raiseConfirmsAgain},
-	{"A raise whose confirmation fails raises nothing", raiseNeedsConfirmation},
-	{"A confirmation given before a restart does not count after a restart", raiseBeforeRestart},
-	{"Of many concurrent raises the highest wins, and each returns what happened",
-		concurrentRaises},
+var raiseClauses = []contract.Clause[*stage]{
+	{Name: "Raise sets the mark and returns the one before", Holds: raiseReturnsBefore},
+	{Name: "Raise never lowers the mark", Holds: raiseNeverLowers},
+	{Name: "Raise to the mark itself changes nothing", Holds: raiseMayBeRepeated},
+	{Name: "A raise confirms over the current mark, and again when the mark has changed meanwhile",
+		Holds: raiseConfirmsAgain},
+	{Name: "A raise whose confirmation fails raises nothing", Holds: raiseNeedsConfirmation},
+	{Name: "A confirmation given before a restart does not count after a restart", Holds: raiseBeforeRestart},
+	{Name: "Of many concurrent raises the highest wins, and each returns what happened",
+		Holds: concurrentRaises},
 }
 
-func raiseReturnsBefore(k *kit) {
+func raiseReturnsBefore(k *stage) {
 	if before := k.raise(ofOrders(1)); before.Token != 0 {
 		k.Errorf("before the first raise the mark was %+v", before)
 	}
@@ -33,7 +34,7 @@ func raiseReturnsBefore(k *kit) {
 	}
 }
 
-func raiseNeverLowers(k *kit) {
+func raiseNeverLowers(k *stage) {
 	k.raise(ofOrders(5))
 	before, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(4), leads(ofOrders(4)))
 	k.refused(err, fence.ErrOtherIssuer)
@@ -41,7 +42,7 @@ func raiseNeverLowers(k *kit) {
 	k.met(k.mark(orders), ofOrders(5))
 }
 
-func raiseMayBeRepeated(k *kit) {
+func raiseMayBeRepeated(k *stage) {
 	k.raise(ofOrders(5))
 	before := k.mark(orders)
 	again := ofOrders(5)
@@ -60,7 +61,7 @@ func raiseMayBeRepeated(k *kit) {
 	k.expect(marks.Admitted, k.connect(), ofOrders(5))
 }
 
-func raiseConfirmsAgain(k *kit) {
+func raiseConfirmsAgain(k *stage) {
 	k.raise(ofOrders(1))
 	var seen []fence.Token
 	confirm := func(_ context.Context, m marks.Mark) (fence.Claim, error) {
@@ -85,7 +86,7 @@ func raiseConfirmsAgain(k *kit) {
 	k.refused(err, fence.ErrStale)
 }
 
-func raiseNeedsConfirmation(k *kit) {
+func raiseNeedsConfirmation(k *stage) {
 	no := errors.New("no")
 	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return ofOrders(5), no }
 	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
@@ -100,7 +101,7 @@ func raiseNeedsConfirmation(k *kit) {
 // raiseBeforeRestart delays a confirmed raise in the network until the server has been restarted. A
 // newer leader might have raised the mark meanwhile, and the restart might have lost that mark.
 // Here nothing is lost; the test requires that the raise confirms again, which keeps it out.
-func raiseBeforeRestart(k *kit) {
+func raiseBeforeRestart(k *stage) {
 	k.raise(ofOrders(1))
 	confirmations, deposed := 0, errors.New("deposed meanwhile")
 	confirm := func(context.Context, marks.Mark) (fence.Claim, error) {
@@ -119,7 +120,7 @@ func raiseBeforeRestart(k *kit) {
 	}
 }
 
-func concurrentRaises(k *kit) {
+func concurrentRaises(k *stage) {
 	const raisers, raises = 8, 10
 	var all sync.WaitGroup
 	for g := range raisers {
@@ -135,7 +136,7 @@ func concurrentRaises(k *kit) {
 
 // raiseAmongOthers raises in its own goroutine. A raise either succeeds over a lower mark, or is
 // stale under a higher one. Afterwards the mark is at least the claim.
-func (k *kit) raiseAmongOthers(c fence.Claim) {
+func (k *stage) raiseAmongOthers(c fence.Claim) {
 	before, err := k.Store.Raise(k.ctx, marks.Session{}, c, agreed(c))
 	switch {
 	case err == nil && before.Token >= c.Token:

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var randomChecks = []check{
-	{"Guards that interleave at random and stop anywhere never admit two tokens at once, " +
-		"and agree with the model", randomInterleaving},
+var randomClauses = []contract.Clause[*stage]{
+	{Name: "Guards that interleave at random and stop anywhere never admit two tokens at once, " +
+		"and agree with the model", Holds: randomInterleaving},
 }
 
 // newcomer is one guard's attempt to admit one session. It takes the steps of marks.Admission as
@@ -29,7 +30,7 @@ type newcomer struct {
 
 // world is a random run.
 type world struct {
-	*kit
+	*stage
 	rnd      *rand.Rand
 	model    *Model
 	high     map[fence.Resource]int
@@ -37,11 +38,11 @@ type world struct {
 	admitted []*newcomer // Register has said so
 }
 
-func randomInterleaving(k *kit) {
+func randomInterleaving(k *stage) {
 	seed := uint64(time.Now().UnixNano())
 	k.Logf("seed %d", seed)
 	w := &world{
-		kit: k, rnd: rand.New(rand.NewPCG(seed, 0)), model: NewModel(),
+		stage: k, rnd: rand.New(rand.NewPCG(seed, 0)), model: NewModel(),
 		high: map[fence.Resource]int{orders: 3, stock: 3},
 	}
 	for range 300 {
@@ -188,7 +189,7 @@ func (w *world) write() {
 
 // inOrder fails the test if an accepted write has a lower token than an earlier one. Each value is
 // fmt.Sprint of the writer's claims.
-func (k *kit) inOrder(written []string) {
+func (k *stage) inOrder(written []string) {
 	k.Helper()
 	last := make(map[string]fence.Token)
 	for i, value := range written {

@@ -4,24 +4,25 @@ import (
 	"errors"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var registerChecks = []check{
-	{"The first claim has to raise the mark, which is confirmed and zero", firstClaimRaises},
-	{"A claim above the mark has to raise it, and gets the mark that it meets", higherClaimRaises},
-	{"A claim equal to the mark is admitted, again and again", equalClaimIsAdmitted},
-	{"A claim below the mark is stale, and gets the mark that it meets", lowerClaimIsStale},
-	{"A stale claim is refused between raise and revoke", lowerClaimIsStaleBeforeRevoke},
-	{"Sessions under an older token have to be revoked before anybody is admitted",
-		othersMustBeRevoked},
-	{"A Register that returns another step than admitted records nothing", nothingIsRecorded},
-	{"Tokens above 2^53 that differ in the last digit are distinguished", lastDigitCounts},
-	{"Tokens with more digits are higher", moreDigitsAreHigher},
-	{"A session of another run of the server, or of another server, is refused", otherRunIsRefused},
+var registerClauses = []contract.Clause[*stage]{
+	{Name: "The first claim has to raise the mark, which is confirmed and zero", Holds: firstClaimRaises},
+	{Name: "A claim above the mark has to raise it, and gets the mark that it meets", Holds: higherClaimRaises},
+	{Name: "A claim equal to the mark is admitted, again and again", Holds: equalClaimIsAdmitted},
+	{Name: "A claim below the mark is stale, and gets the mark that it meets", Holds: lowerClaimIsStale},
+	{Name: "A stale claim is refused between raise and revoke", Holds: lowerClaimIsStaleBeforeRevoke},
+	{Name: "Sessions under an older token have to be revoked before anybody is admitted",
+		Holds: othersMustBeRevoked},
+	{Name: "A Register that returns another step than admitted records nothing", Holds: nothingIsRecorded},
+	{Name: "Tokens above 2^53 that differ in the last digit are distinguished", Holds: lastDigitCounts},
+	{Name: "Tokens with more digits are higher", Holds: moreDigitsAreHigher},
+	{Name: "A session of another run of the server, or of another server, is refused", Holds: otherRunIsRefused},
 }
 
-func firstClaimRaises(k *kit) {
+func firstClaimRaises(k *stage) {
 	st := k.expect(marks.MustRaise, k.connect(), ofOrders(1))
 	if st.Claim != ofOrders(1) {
 		k.Errorf("the answer is about %+v", st.Claim)
@@ -33,7 +34,7 @@ func firstClaimRaises(k *kit) {
 	k.expect(marks.Admitted, k.connect(), ofOrders(1))
 }
 
-func higherClaimRaises(k *kit) {
+func higherClaimRaises(k *stage) {
 	k.admitted(ofOrders(1))
 	st := k.expect(marks.MustRaise, k.connect(), ofOrders(2))
 	k.met(st.Mark, ofOrders(1))
@@ -42,7 +43,7 @@ func higherClaimRaises(k *kit) {
 	}
 }
 
-func equalClaimIsAdmitted(k *kit) {
+func equalClaimIsAdmitted(k *stage) {
 	c := k.admitted(ofOrders(1))
 	k.expect(marks.Admitted, c, ofOrders(1))
 	for range 3 {
@@ -54,14 +55,14 @@ func equalClaimIsAdmitted(k *kit) {
 	k.works(c)
 }
 
-func lowerClaimIsStale(k *kit) {
+func lowerClaimIsStale(k *stage) {
 	k.admitted(ofOrders(5))
 	st, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(4)})
 	k.refused(err, fence.ErrStale)
 	k.met(st.Mark, ofOrders(5))
 }
 
-func lowerClaimIsStaleBeforeRevoke(k *kit) {
+func lowerClaimIsStaleBeforeRevoke(k *stage) {
 	old := k.admitted(ofOrders(1))
 	k.raise(ofOrders(2))
 	_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(1)})
@@ -70,7 +71,7 @@ func lowerClaimIsStaleBeforeRevoke(k *kit) {
 	k.refused(err, fence.ErrStale)
 }
 
-func othersMustBeRevoked(k *kit) {
+func othersMustBeRevoked(k *stage) {
 	old := k.admitted(ofOrders(1))
 	k.raise(ofOrders(2))
 	fresh := k.connect()
@@ -82,7 +83,7 @@ func othersMustBeRevoked(k *kit) {
 	k.ended(old)
 }
 
-func nothingIsRecorded(k *kit) {
+func nothingIsRecorded(k *stage) {
 	old := k.admitted(ofOrders(1))
 	fresh := k.connect()
 	k.expect(marks.MustRaise, fresh, ofOrders(2))
@@ -99,7 +100,7 @@ func nothingIsRecorded(k *kit) {
 	k.works(fresh)
 }
 
-func lastDigitCounts(k *kit) {
+func lastDigitCounts(k *stage) {
 	// As floats these two are one number.
 	c := k.admitted(ofOrders(2))
 	_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(1)})
@@ -114,7 +115,7 @@ func lastDigitCounts(k *kit) {
 	k.met(k.mark(orders), top)
 }
 
-func moreDigitsAreHigher(k *kit) {
+func moreDigitsAreHigher(k *stage) {
 	for _, token := range []fence.Token{9, 10, 99, 100} { // as text, 9 is the highest
 		c := fence.Claim{Resource: orders, Token: token, Issuer: here}
 		k.admit(k.connect(), c)
@@ -122,7 +123,7 @@ func moreDigitsAreHigher(k *kit) {
 	}
 }
 
-func otherRunIsRefused(k *kit) {
+func otherRunIsRefused(k *stage) {
 	k.raise(ofOrders(1))
 	s := k.connect().Session()
 	s.Run += "0"
@@ -137,7 +138,7 @@ func otherRunIsRefused(k *kit) {
 }
 
 // met fails the test unless the mark is that of the claim.
-func (k *kit) met(m marks.Mark, c fence.Claim) {
+func (k *stage) met(m marks.Mark, c fence.Claim) {
 	k.Helper()
 	if m.Resource != c.Resource || m.Token != c.Token || m.Issuer != c.Issuer ||
 		m.Holder != c.Holder {

@@ -1,17 +1,19 @@
 package markstest
 
+import "github.com/ringfence/ringfence/internal/contract"
+
 import "github.com/ringfence/ringfence/fence"
 
-var releaseChecks = []check{
-	{"Release keeps the record of a session that still lives, so that a later revoke ends it",
-		releaseKeepsLive},
-	{"Release drops the record of an ended session, under all its claims", releaseForgetsGone},
-	{"Release of several sessions keeps the records of those that still live", releaseOfSeveral},
-	{"Releasing a session twice, or one that was never registered, is no error",
-		releaseMayBeRepeated},
+var releaseClauses = []contract.Clause[*stage]{
+	{Name: "Release keeps the record of a session that still lives, so that a later revoke ends it",
+		Holds: releaseKeepsLive},
+	{Name: "Release drops the record of an ended session, under all its claims", Holds: releaseForgetsGone},
+	{Name: "Release of several sessions keeps the records of those that still live", Holds: releaseOfSeveral},
+	{Name: "Releasing a session twice, or one that was never registered, is no error",
+		Holds: releaseMayBeRepeated},
 }
 
-func releaseKeepsLive(k *kit) {
+func releaseKeepsLive(k *stage) {
 	c := k.admitted(ofOrders(1))
 	k.release(c)
 	if n := k.recorded(orders); n != 1 {
@@ -22,7 +24,7 @@ func releaseKeepsLive(k *kit) {
 	k.ended(c)
 }
 
-func releaseForgetsGone(k *kit) {
+func releaseForgetsGone(k *stage) {
 	c, stays := k.admitted(ofOrders(1), ofStock(1)), k.admitted(ofOrders(1))
 	c.Close()
 	k.release(c)
@@ -32,7 +34,7 @@ func releaseForgetsGone(k *kit) {
 	k.works(stays)
 }
 
-func releaseOfSeveral(k *kit) {
+func releaseOfSeveral(k *stage) {
 	gone, lives := k.admitted(ofOrders(1)), k.admitted(ofOrders(1))
 	both, stays := k.admitted(ofOrders(1), ofStock(1)), k.admitted(ofStock(1))
 	gone.Close()
@@ -46,7 +48,7 @@ func releaseOfSeveral(k *kit) {
 	k.ended(stays)
 }
 
-func releaseMayBeRepeated(k *kit) {
+func releaseMayBeRepeated(k *stage) {
 	k.release(k.connect())
 	c := k.admitted(ofOrders(1))
 	c.Close()
@@ -57,12 +59,12 @@ func releaseMayBeRepeated(k *kit) {
 	}
 }
 
-var marksChecks = []check{
-	{"Marks lists all marks or the named ones, by resource, and none that was never raised",
-		marksLists},
+var marksClauses = []contract.Clause[*stage]{
+	{Name: "Marks lists all marks or the named ones, by resource, and none that was never raised",
+		Holds: marksLists},
 }
 
-func marksLists(k *kit) {
+func marksLists(k *stage) {
 	if marks, err := k.Store.Marks(k.ctx); err != nil || len(marks) != 0 {
 		k.Fatalf("a fresh store has the marks %+v (%v)", marks, err)
 	}

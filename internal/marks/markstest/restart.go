@@ -4,25 +4,26 @@ import (
 	"errors"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var restartChecks = []check{
-	{"After a restart a mark is unconfirmed or still right", restartKeepsOrDoubts},
-	{"After a restart an older token can raise only an unconfirmed mark", restartDoubtsOlder},
-	{"Sessions from before a restart keep nobody out", restartEndsSessions},
+var restartClauses = []contract.Clause[*stage]{
+	{Name: "After a restart a mark is unconfirmed or still right", Holds: restartKeepsOrDoubts},
+	{Name: "After a restart an older token can raise only an unconfirmed mark", Holds: restartDoubtsOlder},
+	{Name: "Sessions from before a restart keep nobody out", Holds: restartEndsSessions},
 }
 
-// restarted restarts the server, or skips the check where the harness cannot.
-func (k *kit) restarted() {
+// restarted restarts the server, or skips the clause where the fixture cannot.
+func (k *stage) restarted() {
 	k.Helper()
 	if k.Restart == nil {
-		k.Skip("this harness cannot restart its server")
+		k.Skip("this fixture cannot restart its server")
 	}
 	k.Restart(k.TB)
 }
 
-func restartKeepsOrDoubts(k *kit) {
+func restartKeepsOrDoubts(k *stage) {
 	k.admitted(ofOrders(5))
 	k.restarted()
 	if m := k.mark(orders); m.Confirmed && m.Token != ofOrders(5).Token {
@@ -35,7 +36,7 @@ func restartKeepsOrDoubts(k *kit) {
 	k.works(k.admitted(ofOrders(5)))
 }
 
-func restartDoubtsOlder(k *kit) {
+func restartDoubtsOlder(k *stage) {
 	k.admitted(ofOrders(5))
 	k.restarted()
 	st, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(4)})
@@ -48,7 +49,7 @@ func restartDoubtsOlder(k *kit) {
 	}
 }
 
-func restartEndsSessions(k *kit) {
+func restartEndsSessions(k *stage) {
 	old := k.admitted(ofOrders(1))
 	k.restarted()
 	fresh := k.admitted(ofOrders(2))

@@ -4,30 +4,31 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var revokeChecks = []check{
-	{"Revoke ends real sessions and returns when they have ended", revokeEnds},
-	{"The open transaction of an ended session leaves nothing", revokeRollsBack},
-	{"Revoke for a token that is no longer the mark ends nothing", staleRevokeEndsNothing},
-	{"Revoke for a token that is not the mark yet ends nothing", earlyRevokeEndsNothing},
-	{"Revoke leaves the sessions of other resources alone", revokeSparesOthers},
-	{"Revoke spares the sessions under the claim, however often it is repeated",
-		revokeMayBeRepeated},
-	{"Revoke drops the records of sessions that have ended by themselves", revokeForgetsGone},
-	{"A session that has ended before it is registered keeps nobody out",
-		registerOfEndedIsHarmless},
+var revokeClauses = []contract.Clause[*stage]{
+	{Name: "Revoke ends real sessions and returns when they have ended", Holds: revokeEnds},
+	{Name: "The open transaction of an ended session leaves nothing", Holds: revokeRollsBack},
+	{Name: "Revoke for a token that is no longer the mark ends nothing", Holds: staleRevokeEndsNothing},
+	{Name: "Revoke for a token that is not the mark yet ends nothing", Holds: earlyRevokeEndsNothing},
+	{Name: "Revoke leaves the sessions of other resources alone", Holds: revokeSparesOthers},
+	{Name: "Revoke spares the sessions under the claim, however often it is repeated",
+		Holds: revokeMayBeRepeated},
+	{Name: "Revoke drops the records of sessions that have ended by themselves", Holds: revokeForgetsGone},
+	{Name: "A session that has ended before it is registered keeps nobody out",
+		Holds: registerOfEndedIsHarmless},
 }
 
-func (k *kit) leave(c Conn, value string) {
+func (k *stage) leave(c Conn, value string) {
 	k.Helper()
 	if err := c.Leave(k.ctx, value); err != nil {
 		k.Fatalf("leave a transaction open: %v", err)
 	}
 }
 
-func revokeEnds(k *kit) {
+func revokeEnds(k *stage) {
 	old := []Conn{k.admitted(ofOrders(1)), k.admitted(ofOrders(1)), k.admitted(ofOrders(1))}
 	stranger := k.connect()
 	k.raise(ofOrders(2))
@@ -43,7 +44,7 @@ func revokeEnds(k *kit) {
 	}
 }
 
-func revokeRollsBack(k *kit) {
+func revokeRollsBack(k *stage) {
 	const value = "left open by an older leader"
 	k.leave(k.admitted(ofOrders(1)), value)
 	k.works(k.admitted(ofOrders(2)))
@@ -52,7 +53,7 @@ func revokeRollsBack(k *kit) {
 	}
 }
 
-func staleRevokeEndsNothing(k *kit) {
+func staleRevokeEndsNothing(k *stage) {
 	k.raise(ofOrders(1))
 	c := k.admitted(ofOrders(2))
 	n, err := k.Store.Revoke(k.ctx, marks.Session{}, ofOrders(1))
@@ -63,7 +64,7 @@ func staleRevokeEndsNothing(k *kit) {
 	k.works(c)
 }
 
-func earlyRevokeEndsNothing(k *kit) {
+func earlyRevokeEndsNothing(k *stage) {
 	c := k.admitted(ofOrders(1))
 	if n, _ := k.Store.Revoke(k.ctx, marks.Session{}, ofOrders(2)); n != 0 {
 		k.Errorf("%d sessions were ended", n)
@@ -71,7 +72,7 @@ func earlyRevokeEndsNothing(k *kit) {
 	k.works(c)
 }
 
-func revokeSparesOthers(k *kit) {
+func revokeSparesOthers(k *stage) {
 	old, other := k.admitted(ofOrders(1)), k.admitted(ofStock(1))
 	k.raise(ofOrders(9))
 	k.revoke(ofOrders(9))
@@ -79,7 +80,7 @@ func revokeSparesOthers(k *kit) {
 	k.works(other)
 }
 
-func revokeMayBeRepeated(k *kit) {
+func revokeMayBeRepeated(k *stage) {
 	k.admitted(ofOrders(1))
 	c := k.admitted(ofOrders(2))
 	for range 3 {
@@ -93,7 +94,7 @@ func revokeMayBeRepeated(k *kit) {
 	}
 }
 
-func revokeForgetsGone(k *kit) {
+func revokeForgetsGone(k *stage) {
 	gone := k.admitted(ofOrders(1))
 	gone.Close()
 	c := k.admitted(ofOrders(2))
@@ -105,7 +106,7 @@ func revokeForgetsGone(k *kit) {
 
 // registerOfEndedIsHarmless is a guard that pauses between the client's login and Register, while
 // somebody ends the session. It may be recorded or not, and the next leader is admitted either way.
-func registerOfEndedIsHarmless(k *kit) {
+func registerOfEndedIsHarmless(k *stage) {
 	k.raise(ofOrders(1))
 	dead := k.connect()
 	dead.Close()

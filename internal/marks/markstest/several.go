@@ -2,18 +2,19 @@ package markstest
 
 import (
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var severalChecks = []check{
-	{"Several claims are admitted together", severalAreAdmitted},
-	{"One stale claim among several refuses all, and nothing is raised", staleAmongSeveral},
-	{"One claim of another issuer among several refuses all", foreignAmongSeveral},
-	{"A session under several claims ends when one of them becomes stale", severalEndTogether},
-	{"Older sessions of one resource keep a newcomer out of all its resources", severalWaitForOne},
+var severalClauses = []contract.Clause[*stage]{
+	{Name: "Several claims are admitted together", Holds: severalAreAdmitted},
+	{Name: "One stale claim among several refuses all, and nothing is raised", Holds: staleAmongSeveral},
+	{Name: "One claim of another issuer among several refuses all", Holds: foreignAmongSeveral},
+	{Name: "A session under several claims ends when one of them becomes stale", Holds: severalEndTogether},
+	{Name: "Older sessions of one resource keep a newcomer out of all its resources", Holds: severalWaitForOne},
 }
 
-func severalAreAdmitted(k *kit) {
+func severalAreAdmitted(k *stage) {
 	c := k.connect()
 	st := k.expect(marks.MustRaise, c, ofOrders(1), ofStock(8))
 	k.raise(st.Claim)
@@ -28,7 +29,7 @@ func severalAreAdmitted(k *kit) {
 	}
 }
 
-func staleAmongSeveral(k *kit) {
+func staleAmongSeveral(k *stage) {
 	k.admitted(ofStock(5))
 	for _, claims := range [][]fence.Claim{{ofOrders(1), ofStock(4)}, {ofStock(4), ofOrders(1)}} {
 		st, err := k.Store.Register(k.ctx, k.connect().Session(), claims)
@@ -43,7 +44,7 @@ func staleAmongSeveral(k *kit) {
 	}
 }
 
-func foreignAmongSeveral(k *kit) {
+func foreignAmongSeveral(k *stage) {
 	k.raise(from(elsewhere, ofStock(1)))
 	for _, claims := range [][]fence.Claim{{ofOrders(1), ofStock(4)}, {ofStock(4), ofOrders(1)}} {
 		_, err := k.Store.Register(k.ctx, k.connect().Session(), claims)
@@ -54,7 +55,7 @@ func foreignAmongSeveral(k *kit) {
 	}
 }
 
-func severalEndTogether(k *kit) {
+func severalEndTogether(k *stage) {
 	both := k.admitted(ofOrders(1), ofStock(1))
 	bystander := k.admitted(ofOrders(1))
 	k.admitted(ofStock(2))
@@ -62,7 +63,7 @@ func severalEndTogether(k *kit) {
 	k.works(bystander)
 }
 
-func severalWaitForOne(k *kit) {
+func severalWaitForOne(k *stage) {
 	old := k.admitted(ofStock(1))
 	k.raise(ofOrders(1))
 	k.raise(ofStock(2))

@@ -19,12 +19,10 @@ import (
 func TestPostgresKeepsTheContract(t *testing.T) {
 	// not a shared server: the contract restarts it
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	markstest.Run(t, markstest.Harness{
-		Open: func(t testing.TB) markstest.Instance { return open(t, pg) },
-	})
+	markstest.Run(t, func(t testing.TB) markstest.Fixture { return open(t, pg) })
 }
 
-func open(t testing.TB, pg *servers.Postgres) markstest.Instance {
+func open(t testing.TB, pg *servers.Postgres) markstest.Fixture {
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	d.roles(t)
 	d.sql(t, `create table written (n bigserial, value text);
@@ -33,7 +31,7 @@ func open(t testing.TB, pg *servers.Postgres) markstest.Instance {
 		t.Fatal(err)
 	}
 	s := d.open(t, Options{})
-	return markstest.Instance{
+	return markstest.Fixture{
 		Store: s, Admin: s,
 		Connect: func(t testing.TB) markstest.Conn { return connect(t, d, s) },
 		Written: func(t testing.TB) []string {

@@ -18,8 +18,8 @@ import (
 func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(5))
-	w := serverstest.NewWire(t, b.server.Addr())
-	db := b.client(t, func(o *driver.Options) { o.Addr, o.MaxRetries = w.Addr().String(), 3 })
+	w := serverstest.NewRelay(t, b.server.Addr())
+	db := b.client(t, func(o *driver.Options) { o.Addr, o.MaxRetries = w.Addr(), 3 })
 	run := func() error {
 		_, err := redis.Run(t.Context(), db, claim(5), []any{"INCR", "n"})
 		return err
@@ -27,7 +27,7 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 	if err := run(); err != nil {
 		t.Fatal(err)
 	}
-	w.Cut.Store(true)
+	w.LoseReply()
 	if err := run(); !errors.Is(err, redis.ErrUnknown) || errors.Is(err, redis.ErrNotRun) {
 		t.Errorf("run: %v", err)
 	}
@@ -38,7 +38,7 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 	if err := run(); err != nil {
 		t.Fatal(err)
 	}
-	w.Cut.Store(true)
+	w.LoseReply()
 	if err := db.Incr(t.Context(), "plain").Err(); err != nil || b.do(t, "GET", "plain") != "2" {
 		t.Errorf("a plain command was run %v times, want 2: no answer was lost (%v)",
 			b.do(t, "GET", "plain"), err)

@@ -24,9 +24,7 @@ const patience = 30 * time.Second
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestRedisKeepsTheContract(t *testing.T) {
-	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance {
-		return open(t, redisWith(t)).Instance
-	}})
+	markstest.Run(t, func(t testing.TB) markstest.Fixture { return open(t, redisWith(t)).Fixture })
 }
 
 // redisWith starts a server for this test alone that keeps its data over a restart.
@@ -39,7 +37,7 @@ func redisWith(t testing.TB, args ...string) *servers.Redis {
 // bench is a server with the store, and a connection of the test's own to inspect and change the
 // data.
 type bench struct {
-	markstest.Instance
+	markstest.Fixture
 	server *servers.Redis
 	store  *redis.Store
 	admin  *driver.Client
@@ -65,7 +63,7 @@ func openWith(t testing.TB, server *servers.Redis, o redis.Options) *bench {
 		ReadTimeout: patience, WriteTimeout: patience,
 	})}
 	t.Cleanup(func() { _ = b.admin.Close() })
-	b.Instance = markstest.Instance{
+	b.Fixture = markstest.Fixture{
 		Store: s, Admin: s, Connect: b.connect, Written: b.written, Audit: b.audit,
 		Restart: b.restart,
 	}

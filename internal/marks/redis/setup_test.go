@@ -38,7 +38,7 @@ func aclUser(t testing.TB, b *bench, rule string) {
 
 // The rule that guard install --print prints is enough for the whole contract.
 func TestTheGuardsUserNeedsNoMoreThanItsACL(t *testing.T) {
-	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance {
+	markstest.Run(t, func(t testing.TB) markstest.Fixture {
 		b := open(t, redisWith(t))
 		aclUser(t, b, redis.ACL("keeper", "secret"))
 		b.do2(t, "DEL", "ringfence")
@@ -53,8 +53,8 @@ func TestTheGuardsUserNeedsNoMoreThanItsACL(t *testing.T) {
 		b.store.Close()
 		b.store, b.Store, b.Admin = s, s, s
 		b.Restart = nil // ACL users are not kept
-		return b.Instance
-	}})
+		return b.Fixture
+	})
 }
 
 func (b *bench) do2(t testing.TB, args ...any) {

@@ -3,17 +3,17 @@ package serverstest
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/servers"
 )
 
 // FarAway is a host of its own, in a network namespace of this machine. It can vanish: from then on
@@ -22,11 +22,9 @@ type FarAway struct {
 	Host string // the address of this machine, as it sees it
 	Addr string // its own
 
-	t    testing.TB
-	name string
-	all  sync.WaitGroup
-	mu   sync.Mutex
-	open []io.Closer
+	t      testing.TB
+	name   string
+	relays []*servers.Relay
 }
 
 // NewFarAway makes a host. It skips the test if this process may make no network namespaces.
@@ -95,31 +93,12 @@ func (f *FarAway) Forward(to string) (address string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.keep(l)
-	f.all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			f.keep(c)
-			s, err := net.Dial("tcp", to)
-			if err != nil {
-				_ = c.Close()
-				continue
-			}
-			f.keep(s)
-			f.all.Go(func() { _, _ = io.Copy(s, c); _ = s.Close() })
-			f.all.Go(func() { _, _ = io.Copy(c, s); _ = c.Close() })
-		}
-	})
-	return l.Addr().String()
-}
-
-func (f *FarAway) keep(c io.Closer) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.open = append(f.open, c)
+	r, err := servers.NewRelay(to, servers.RelayOptions{Listener: l})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.relays = append(f.relays, r)
+	return r.Addr()
 }
 
 // there calls a function in a thread that is in the namespace. A socket stays in the namespace in
@@ -142,12 +121,9 @@ func (f *FarAway) there(do func() error) error {
 }
 
 func (f *FarAway) close() {
-	f.mu.Lock()
-	for _, c := range f.open {
-		_ = c.Close()
+	for _, r := range f.relays {
+		_ = r.Close()
 	}
-	f.mu.Unlock()
-	f.all.Wait()
 	if err := f.ip("netns", "delete", f.name); err != nil {
 		f.t.Error(err)
 	}

@@ -8,13 +8,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // caught is the result of a control.
 type caught struct {
-	lab.Control
+	scenario.Control
 	result check.Result
 	by     []string // the invariants that it violated
 	ok     bool
@@ -35,7 +35,7 @@ func (p program) controls(ctx context.Context, args []string) (int, error) {
 	}
 	var all []caught
 	for _, c := range chosen {
-		sc, _ := lab.Find(c.Scenario)
+		sc, _ := scenario.Find(c.Scenario)
 		s.control = string(c.Name)
 		all = append(all, catch(c, p.one(ctx, sc, s, false)))
 		if ctx.Err() != nil {
@@ -45,13 +45,13 @@ func (p program) controls(ctx context.Context, args []string) (int, error) {
 	return p.concludeControls(all, s.write)
 }
 
-func chooseControls(names []string) ([]lab.Control, error) {
+func chooseControls(names []string) ([]scenario.Control, error) {
 	if len(names) == 0 || slices.Equal(names, []string{"all"}) {
-		return lab.Controls, nil
+		return scenario.Controls, nil
 	}
-	var chosen []lab.Control
+	var chosen []scenario.Control
 	for _, n := range names {
-		c, ok := lab.FindControl(n)
+		c, ok := scenario.FindControl(n)
 		if !ok {
 			return nil, fmt.Errorf("%w: no control %q; there are %s", errUsage, n, controlNames())
 		}
@@ -61,7 +61,7 @@ func chooseControls(names []string) ([]lab.Control, error) {
 }
 
 // catch checks whether a seeded bug was caught by what should catch it.
-func catch(c lab.Control, r check.Result) caught {
+func catch(c scenario.Control, r check.Result) caught {
 	found := caught{Control: c, result: r}
 	for _, problem := range r.Problems {
 		if !slices.Contains(found.by, problem.Invariant) {
@@ -117,7 +117,7 @@ func updateTable(file string, all []caught) error {
 	var b strings.Builder
 	b.WriteString("| bug seeded | `--control` | on | caught by | last caught |\n")
 	b.WriteString("|---|---|---|---|---|\n")
-	for _, c := range lab.Controls {
+	for _, c := range scenario.Controls {
 		b.WriteString(rows[string(c.Name)])
 	}
 	return replace(file, "controls", b.String())

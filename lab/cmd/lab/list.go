@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // list shows the catalogue.
@@ -22,13 +22,13 @@ func (p program) list(_ context.Context, args []string) (int, error) {
 		return exitUnknown, err
 	}
 	if *as == "json" {
-		return exitValid, p.json(lab.Catalogue)
+		return exitValid, p.json(scenario.Catalogue)
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SCENARIO\tROW\tWHAT HAPPENS")
-	for _, s := range lab.Catalogue {
+	for _, s := range scenario.Catalogue {
 		about := s.About
-		for _, e := range lab.AllElections {
+		for _, e := range scenario.AllElections {
 			if !s.RunsOn(e) {
 				about += fmt.Sprintf(" (Not with --coordinator %s: %s.)", e, s.NotOn[e])
 			}
@@ -36,7 +36,7 @@ func (p program) list(_ context.Context, args []string) (int, error) {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, strings.Trim(fmt.Sprint(s.Rows), "[]"), about)
 	}
 	fmt.Fprintln(w, "\nCONTROL\tON\tSEEDED BUG")
-	for _, c := range lab.Controls {
+	for _, c := range scenario.Controls {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.Scenario, c.Bug)
 	}
 	return exitValid, w.Flush()

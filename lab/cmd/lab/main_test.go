@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -55,22 +56,22 @@ func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 
 func TestListShowsEveryScenarioAndControl(t *testing.T) {
 	code, out, _ := invoke(t, "list")
-	for _, s := range lab.Catalogue {
+	for _, s := range scenario.Catalogue {
 		if !strings.Contains(out, s.Name) {
 			t.Errorf("%s is not listed", s.Name)
 		}
 	}
-	for _, c := range lab.Controls {
+	for _, c := range scenario.Controls {
 		if !strings.Contains(out, string(c.Name)) {
 			t.Errorf("control %s is not listed", c.Name)
 		}
 	}
-	var all []lab.Scenario
+	var all []scenario.Scenario
 	jsonCode, text, _ := invoke(t, "list", "-o", "json")
 	err := json.Unmarshal([]byte(text), &all)
-	if err != nil || len(all) != len(lab.Catalogue) || code+jsonCode != exitValid {
+	if err != nil || len(all) != len(scenario.Catalogue) || code+jsonCode != exitValid {
 		t.Errorf("%d of %d, %v, exit codes %d and %d",
-			len(all), len(lab.Catalogue), err, code, jsonCode)
+			len(all), len(scenario.Catalogue), err, code, jsonCode)
 	}
 }
 
@@ -120,7 +121,7 @@ func TestReportIsWrittenBesideTheHistory(t *testing.T) {
 }
 
 func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
-	c := lab.Control{By: []string{"I1"}}
+	c := scenario.Control{By: []string{"I1"}}
 	for by, want := range map[string]bool{"I1": true, "I6": false} {
 		r := check.Result{
 			Verdict: check.Invalid, Problems: []check.Problem{{Invariant: by}},
@@ -134,7 +135,7 @@ func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
 		t.Error("a valid run has caught something")
 	}
 	doubtful := check.Result{Verdict: check.Unknown, Doubts: []string{"empty"}}
-	if !catch(lab.Control{By: []string{"doubt"}}, doubtful).ok {
+	if !catch(scenario.Control{By: []string{"doubt"}}, doubtful).ok {
 		t.Error("a run that does not count did not catch a bug that a doubt catches")
 	}
 }
@@ -145,7 +146,7 @@ func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all := []caught{{Control: lab.Controls[0], by: []string{"I1"}}}
+	all := []caught{{Control: scenario.Controls[0], by: []string{"I1"}}}
 	if err := updateTable(file, all); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestResultsReplaceOnlyTheRowsOfTheirScenarios(t *testing.T) {
 			Figures: check.Figures{Acknowledged: 321, StaleAccepted: accepted},
 		}}
 	}
-	err := updateResults(file, lab.InZooKeeper, result(0), result(155))
+	err := updateResults(file, scenario.InZooKeeper, result(0), result(155))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func TestResultsReplaceOnlyTheRowsOfTheirScenarios(t *testing.T) {
 	if string(text) != want {
 		t.Errorf("%s\nwant\n%s", text, want)
 	}
-	if err := updateResults(file, lab.InPostgres, result(0), nil); err == nil {
+	if err := updateResults(file, scenario.InPostgres, result(0), nil); err == nil {
 		t.Error("a file without the coordinator's marks was rewritten")
 	}
 }
@@ -206,7 +207,7 @@ func TestResultsOfJobsHaveATableForAllCoordinators(t *testing.T) {
 		}},
 	}}
 	without := []check.Result{{Figures: check.Figures{StaleAccepted: 155}}}
-	if err := updateResults(file, lab.InZooKeeper, with, without); err != nil {
+	if err := updateResults(file, scenario.InZooKeeper, with, without); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(file)

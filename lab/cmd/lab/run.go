@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/report"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // run runs scenarios, one after the other.
@@ -21,7 +22,7 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 	if err != nil {
 		return exitUnknown, err
 	}
-	chosen, err := choose(names, lab.Injector(s.injector), lab.Elections(s.elections))
+	chosen, err := choose(names, scenario.Injector(s.injector), scenario.Elections(s.elections))
 	if err != nil {
 		return exitUnknown, err
 	}
@@ -43,22 +44,22 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 
 // choose finds the named scenarios.
 func choose(
-	names []string, in lab.Injector, on lab.Elections,
-) ([]lab.Scenario, error) {
+	names []string, in scenario.Injector, on scenario.Elections,
+) ([]scenario.Scenario, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: name scenarios, or all; lab list shows them", errUsage)
 	}
-	var chosen []lab.Scenario
+	var chosen []scenario.Scenario
 	for _, n := range names {
 		if n == "all" {
-			for _, s := range lab.Catalogue {
+			for _, s := range scenario.Catalogue {
 				if s.RunsIn(in) && s.RunsOn(on) {
 					chosen = append(chosen, s)
 				}
 			}
 			continue
 		}
-		s, ok := lab.Find(n)
+		s, ok := scenario.Find(n)
 		if !ok {
 			return nil, fmt.Errorf("%w: no scenario %q; lab list shows them", errUsage, n)
 		}
@@ -76,7 +77,7 @@ func choose(
 
 // one runs, checks and reports one scenario.
 func (p program) one(
-	ctx context.Context, sc lab.Scenario, s *settings, unguarded bool,
+	ctx context.Context, sc scenario.Scenario, s *settings, unguarded bool,
 ) check.Result {
 	o, err := s.options(sc.Name, unguarded)
 	if err != nil {
@@ -89,9 +90,10 @@ func (p program) one(
 		}
 	}
 	o.Progress(sc.Name + ": " + sc.About)
-	control, seeded := lab.FindControl(s.control)
+	control, seeded := scenario.FindControl(s.control)
 	if seeded {
-		control.Seed(&sc, &o)
+		control.Seed(&sc)
+		o.Control, o.WarmUp = string(control.Name), control.WarmUp
 	}
 	runErr := lab.Run(ctx, sc, o)
 	if runErr != nil {
@@ -117,7 +119,7 @@ func (p program) one(
 }
 
 // failed says why a run left nothing to judge, and returns its result.
-func (p program) failed(sc lab.Scenario, unguarded bool, err error) check.Result {
+func (p program) failed(sc scenario.Scenario, unguarded bool, err error) check.Result {
 	fmt.Fprintf(p.stderr, "lab: %s was not run: %s\n", sc.Name, err)
 	return check.Result{
 		Verdict: check.Unknown, Doubts: []string{err.Error()},
@@ -209,7 +211,7 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 		}
 	}
 	if s.write != "" && code == exitValid {
-		return code, updateResults(s.write, lab.Elections(s.elections), with, without)
+		return code, updateResults(s.write, scenario.Elections(s.elections), with, without)
 	}
 	return code, nil
 }

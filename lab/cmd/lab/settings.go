@@ -15,6 +15,8 @@ import (
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/containers"
 	"github.com/ringfence/ringfence/lab/local"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // settings are the flags of run and controls.
@@ -42,9 +44,9 @@ func (s *settings) register(flags *flag.FlagSet) {
 		"(when 0: the scenario's number)")
 	flags.DurationVar(&s.session, "session", 0, "session timeout at the coordinator, such as 10s "+
 		"for production (when 0: the scenario's, mostly 1s)")
-	flags.StringVar(&s.injector, "injector", string(lab.Local),
+	flags.StringVar(&s.injector, "injector", string(scenario.Local),
 		"local (processes of this machine) or containers (docker compose)")
-	flags.StringVar(&s.elections, "coordinator", string(lab.InZooKeeper),
+	flags.StringVar(&s.elections, "coordinator", string(scenario.InZooKeeper),
 		"where elections are held: zk, etcd or postgres")
 	flags.BoolVar(&s.tls, "tls", false, "with TLS on every leg of guards and workers; local only")
 	flags.StringVar(&s.dir, "dir", "runs",
@@ -79,7 +81,7 @@ func (p program) settings(
 
 func controlNames() string {
 	var names []string
-	for _, c := range lab.Controls {
+	for _, c := range scenario.Controls {
 		names = append(names, string(c.Name))
 	}
 	return strings.Join(names, ", ")
@@ -94,18 +96,18 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: --session %v: from %v to %v",
 			errUsage, s.session, lab.ShortestSession, lab.LongestSession)
 	}
-	if !slices.Contains([]lab.Injector{lab.Local, lab.Containers}, lab.Injector(s.injector)) {
+	if !slices.Contains([]scenario.Injector{scenario.Local, scenario.Containers}, scenario.Injector(s.injector)) {
 		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage,
 			s.injector)
 	}
-	if !slices.Contains(lab.AllElections, lab.Elections(s.elections)) {
+	if !slices.Contains(scenario.AllElections, scenario.Elections(s.elections)) {
 		return fmt.Errorf("%w: no coordinator %q; there are zk, etcd and postgres", errUsage,
 			s.elections)
 	}
-	if s.tls && (s.injector != string(lab.Local) || s.write != "") {
+	if s.tls && (s.injector != string(scenario.Local) || s.write != "") {
 		return fmt.Errorf("%w: --tls goes with --injector local only, and not with --write", errUsage)
 	}
-	if _, ok := lab.FindControl(s.control); s.control != "" && !ok {
+	if _, ok := scenario.FindControl(s.control); s.control != "" && !ok {
 		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
 	}
 	if s.compare && (s.unguarded || s.control != "") {
@@ -119,7 +121,7 @@ const imagesTime = 20 * time.Minute
 
 // prepare builds the images, if the injector needs them.
 func (s *settings) prepare(ctx context.Context, log io.Writer) error {
-	if s.injector != string(lab.Containers) {
+	if s.injector != string(scenario.Containers) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, imagesTime)
@@ -128,7 +130,7 @@ func (s *settings) prepare(ctx context.Context, log io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(log, "building images; this takes minutes the first time")
-	return containers.Images(ctx, lab.Elections(s.elections), io.Discard)
+	return containers.Images(ctx, scenario.Elections(s.elections), io.Discard)
 }
 
 // options returns the options of one run, with a new directory.
@@ -150,17 +152,17 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 		return lab.Options{}, err
 	}
 	return lab.Options{
-		Build: builders[lab.Injector(s.injector)], Injector: lab.Injector(s.injector),
+		Build: builders[scenario.Injector(s.injector)], Injector: scenario.Injector(s.injector),
 		Programs: programs, Dir: dir, Seed: s.seed, Time: s.time, Jobs: s.jobs, Session: s.session,
 		Unguarded: unguarded, Command: s.command(name, unguarded),
-		Elections: lab.Elections(s.elections), TLS: s.tls,
+		Elections: scenario.Elections(s.elections), TLS: s.tls,
 	}, nil
 }
 
 // command returns the command that repeats a run.
 func (s *settings) command(name string, unguarded bool) string {
 	c := fmt.Sprintf("bin/lab run %s --seed %d", name, s.seed)
-	if s.elections != string(lab.InZooKeeper) {
+	if s.elections != string(scenario.InZooKeeper) {
 		c += " --coordinator " + s.elections
 	}
 	if s.tls {
@@ -181,30 +183,30 @@ func (s *settings) command(name string, unguarded bool) string {
 	if unguarded {
 		c += " --unguarded"
 	}
-	if s.injector != string(lab.Local) {
+	if s.injector != string(scenario.Local) {
 		c += " --injector " + s.injector
 	}
 	return c
 }
 
 // builders has every injector.
-var builders = map[lab.Injector]func(context.Context, lab.Build) (lab.System, error){
-	lab.Local: func(ctx context.Context, b lab.Build) (lab.System, error) {
+var builders = map[scenario.Injector]func(context.Context, system.Build) (system.System, error){
+	scenario.Local: func(ctx context.Context, b system.Build) (system.System, error) {
 		return local.Build(ctx, b)
 	},
-	lab.Containers: func(ctx context.Context, b lab.Build) (lab.System, error) {
+	scenario.Containers: func(ctx context.Context, b system.Build) (system.System, error) {
 		return containers.Build(ctx, b)
 	},
 }
 
 // findPrograms finds the programs beside this one, where make builds them.
-func findPrograms() (lab.Programs, error) {
+func findPrograms() (system.Programs, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return lab.Programs{}, err
+		return system.Programs{}, err
 	}
 	dir := filepath.Dir(self)
-	p := lab.Programs{
+	p := system.Programs{
 		Guard: filepath.Join(dir, "guard"), Leader: filepath.Join(dir, "leader"),
 		Worker:      filepath.Join(dir, "lab-worker"),
 		FlawedGuard: filepath.Join(dir, "lab-flawed-guard"),

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/report"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // replace puts text between the marks <!-- name --> and <!-- /name --> of a file.
@@ -52,7 +52,7 @@ const jobsHead = "| scenario | coordinator | verdict | jobs done | runs | taken 
 // updateResults writes the results of comparisons into the coordinator's table in the file, and those
 // about jobs into the table of jobs. Rows of scenarios that were not run stay as they are, unless there
 // is no such scenario any more.
-func updateResults(file string, on lab.Elections, with, without []check.Result) error {
+func updateResults(file string, on scenario.Elections, with, without []check.Result) error {
 	var jobs, others bool
 	for _, r := range with {
 		jobs = jobs || r.Figures.Jobs != nil
@@ -89,14 +89,14 @@ func accepted(without []check.Result, i int) string {
 }
 
 // updateJobs writes the table of jobs, which has a row for each scenario on each coordinator.
-func updateJobs(file string, on lab.Elections, with, without []check.Result) error {
+func updateJobs(file string, on scenario.Elections, with, without []check.Result) error {
 	const name = "results jobs"
 	old, err := between(file, name)
 	if err != nil {
 		return err
 	}
 	rows := rowsOf(old, 2)
-	key := func(scenario string, on lab.Elections) string { return " " + scenario + " | " + on.Name() + " " }
+	key := func(scenario string, on scenario.Elections) string { return " " + scenario + " | " + on.Name() + " " }
 	for i, r := range with {
 		f, j := r.Figures, r.Figures.Jobs
 		if j == nil {
@@ -109,8 +109,8 @@ func updateJobs(file string, on lab.Elections, with, without []check.Result) err
 	}
 	var b strings.Builder
 	b.WriteString(jobsHead)
-	for _, s := range lab.Catalogue {
-		for _, on := range lab.AllElections {
+	for _, s := range scenario.Catalogue {
+		for _, on := range scenario.AllElections {
 			b.WriteString(rows[key(s.Name, on)])
 		}
 	}
@@ -118,7 +118,7 @@ func updateJobs(file string, on lab.Elections, with, without []check.Result) err
 }
 
 // updateElections writes a coordinator's table.
-func updateElections(file string, on lab.Elections, with, without []check.Result) error {
+func updateElections(file string, on scenario.Elections, with, without []check.Result) error {
 	name := "results " + string(on)
 	old, err := between(file, name)
 	if err != nil {
@@ -136,7 +136,7 @@ func updateElections(file string, on lab.Elections, with, without []check.Result
 	}
 	var b strings.Builder
 	b.WriteString(resultsHead)
-	for _, s := range lab.Catalogue {
+	for _, s := range scenario.Catalogue {
 		b.WriteString(rows[" "+s.Name+" "])
 	}
 	return replace(file, name, b.String())

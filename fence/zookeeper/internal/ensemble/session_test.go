@@ -128,7 +128,7 @@ func queuedCreate(
 	t.Helper()
 	at = "/second-session-" + strings.Trim(zookeepertest.FreshRoot(), "/")
 	r.Hold()
-	r.DropAll()
+	r.Drop()
 	zookeepertest.Eventually(t, "the library waits for a greeting", func() bool {
 		return conn.State() == zk.StateConnected
 	})

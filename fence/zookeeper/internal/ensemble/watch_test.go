@@ -55,7 +55,7 @@ func TestASessionKeepsOnlyTheWatchesThatAreSet(t *testing.T) {
 		t.Errorf("the session keeps %d watches on %d paths", watches, paths)
 	}
 	connects := s.Connects()
-	r.DropAll()
+	r.Drop()
 	select {
 	case <-stays:
 	case <-time.After(30 * time.Second):
@@ -73,7 +73,7 @@ func TestASessionKeepsOnlyTheWatchesThatAreSet(t *testing.T) {
 func TestAWatchOfAQueuedRequestIsShared(t *testing.T) {
 	s, r, root := resumable(t)
 	r.Hold()
-	r.DropAll()
+	r.Drop()
 	zookeepertest.Eventually(t, "the library waits for a greeting", func() bool {
 		return s.conn.State() == zk.StateConnected
 	})

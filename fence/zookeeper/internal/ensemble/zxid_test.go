@@ -48,7 +48,7 @@ func TestAWatchThatTheLibrarySetsAgainMissesNoChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Hold()
-		r.DropAll()
+		r.Drop()
 		zookeepertest.Eventually(t, "the library waits for a greeting", func() bool {
 			return s.conn.State() == zk.StateConnected
 		})
@@ -97,7 +97,7 @@ func TestASessionWithWatchesReconnectsWithoutARace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.DropAll()
+		r.Drop()
 		if err := s.AwaitConnect(ctx, connects); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestASessionReconnectsWithTheLastZxidThatItHasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		connects := s.Connects()
-		r.DropAll()
+		r.Drop()
 		if err := s.AwaitConnect(ctx, connects); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,74 @@
+package checkpoint
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/fence"
+	store "github.com/ringfence/ringfence/store/postgres"
+)
+
+// ringfence runs tasks of one synchronous step, with one round for each step.
+type ringfence struct {
+	term    *fence.Term
+	pool    *pgxpool.Pool
+	journal *postgres.Journal
+}
+
+func openFenceOn(ctx context.Context, s *stage, c conditions) (contender, error) {
+	return s.open(ctx, c, s.directURL())
+}
+
+func openGuarded(ctx context.Context, s *stage, c conditions) (contender, error) {
+	return s.open(ctx, c, s.guardURL())
+}
+
+func openFenceOff(ctx context.Context, s *stage, c conditions) (contender, error) {
+	return s.open(ctx, c, s.pg.URL("app", unfenced))
+}
+
+// open makes a contender whose connections carry the term's token. A guard needs it, and a database
+// ignores it.
+func (s *stage) open(ctx context.Context, c conditions, url string) (contender, error) {
+	cfg, err := c.pool(url)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := store.NewPool(ctx, s.term, cfg)
+	if err != nil {
+		return nil, err
+	}
+	journal := postgres.New(pool, postgres.Options{})
+	return &ringfence{term: s.term, pool: pool, journal: journal}, nil
+}
+
+func (r *ringfence) close() {
+	r.journal.Close()
+	r.pool.Close()
+}
+
+func (r *ringfence) run(ctx context.Context, tasks []string, steps int64) (timed, error) {
+	return atOnce(ctx, tasks, func(ctx context.Context, name string, w *stopwatch) error {
+		step := func(ctx context.Context, tx pgx.Tx, s state) (state, error) {
+			return effect(ctx, tx, name, s)
+		}
+		task := checkpoint.Task[state]{
+			Name: checkpoint.Name(name), Rounds: steps,
+			Steps: []checkpoint.Step[state]{postgres.Step("step", step)},
+			Notify: func(e checkpoint.Event) {
+				switch e.Kind {
+				case checkpoint.TookOver:
+					w.start()
+				case checkpoint.Ended:
+					w.lap()
+				}
+			},
+		}
+		_, err := task.Run(ctx, r.term, r.journal, checkpoint.Checkpoint{})
+		return err
+	})
+}

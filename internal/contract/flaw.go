@@ -1,0 +1,68 @@
+package contract
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Flaw is one way to be wrong. A contract that never fails proves nothing, so each flaw names the clause
+// that must find it.
+type Flaw[S any] struct {
+	Name   string
+	Clause string             // the clause that finds it soonest, as for Named
+	Says   string             // words of that clause's failure: failing for another reason proves nothing
+	Open   func(testing.TB) S // makes a stage of an implementation with the flaw
+}
+
+const flawsAtOnce = 12 // they wait more than they work
+
+// RunFlaws checks as subtests that the clauses find these flaws, several at once.
+func RunFlaws[S any](t *testing.T, clauses []Clause[S], flaws []Flaw[S]) {
+	slots := make(chan struct{}, flawsAtOnce)
+	var all sync.WaitGroup
+	for _, f := range flaws {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			t.Run(f.Name, func(t *testing.T) { f.Found(t, clauses) })
+		})
+	}
+	all.Wait()
+}
+
+// Found checks that the flaw's own clause fails, for the right reason.
+func (f Flaw[S]) Found(t testing.TB, clauses []Clause[S]) {
+	t.Helper()
+	c := Named(t, clauses, f.Clause)
+	const tries = 3 // where the machine stalls, a clause may fail earlier, for another reason
+	for try := 1; ; try++ {
+		failure, failed := c.Fails(t, f.Open)
+		switch {
+		case failed && strings.Contains(failure, f.Says):
+			return
+		case !failed:
+			t.Fatalf("the clause %q does not find it", c.Name)
+		case try == tries:
+			t.Fatalf("the clause %q should say %q, and says: %s", c.Name, f.Says, failure)
+		}
+		t.Logf("try %d: %s", try, failure)
+	}
+}
+
+// Fails runs the clause until its first failure, as FailureOf does.
+func (c Clause[S]) Fails(t testing.TB, open func(testing.TB) S) (failure string, failed bool) {
+	return FailureOf(t, func(t testing.TB) { c.Holds(open(t)) })
+}
+
+// EachFinds fails the test for each clause that is not among those that find a flaw: a clause that
+// nothing can break is no clause.
+func EachFinds[S any](t testing.TB, clauses []Clause[S], finding []string) {
+	t.Helper()
+	for _, c := range clauses {
+		if !slices.Contains(finding, c.Name) {
+			t.Errorf("no flaw breaks the clause %q", c.Name)
+		}
+	}
+}

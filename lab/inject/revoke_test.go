@@ -1,0 +1,39 @@
+package inject
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/lab/scenario"
+	"github.com/ringfence/ringfence/lab/system"
+)
+
+func TestASessionOfZooKeeperIsClosedFromAnotherConnection(t *testing.T) {
+	ctx := within(t, 3*patience) // the session timeout may have to pass, and a busy machine be slow besides
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	at := "zk://" + z.Addr() + "/lab"
+	co, err := system.OpenCoordinator(ctx, at, coordinators.Options{SessionTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer co.Close()
+	term, err := co.Campaign(ctx, scenario.Resource, "leader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := closeSession(ctx, at, term.Token()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-term.Context().Done():
+	case <-ctx.Done():
+		t.Error("the leader still believes in its term:", context.Cause(ctx))
+	}
+	if _, err := closeSession(ctx, at, term.Token()); err == nil {
+		t.Error("a session was closed twice")
+	}
+}
