@@ -1,15 +1,40 @@
 package markstest
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 func TestTheModelKeepsTheContract(t *testing.T) {
 	Run(t, Harness{Open: func(testing.TB) Instance { return NewModel().Instance() }})
+}
+
+// A store may remove the records of ended sessions whenever it likes, as Postgres' does every minute.
+func TestTheRandomInterleavingAllowsAStoreToSweep(t *testing.T) {
+	for range 20 {
+		m := NewModel()
+		i := m.Instance()
+		i.Store = sweeper{m}
+		randomInterleaving(newKit(t, i))
+	}
+}
+
+// sweeper is a model that sweeps before each registration.
+type sweeper struct{ *Model }
+
+// Register implements marks.Store.
+func (s sweeper) Register(
+	ctx context.Context, session marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
+	s.Sweep()
+	return s.Model.Register(ctx, session, claims)
 }
 
 // Each flaw must make at least one sentence of the contract fail, among them the one that is about
