@@ -265,15 +265,15 @@ func (r *Relay) waitWhile(closed *bool) bool {
 }
 
 // ExpireSessions closes every session that has passed, from another connection, with the session's
-// password. It holds traffic meanwhile, because a returning client would break that connection.
+// password. It holds traffic meanwhile, because a returning client would break that connection. A
+// relay that was held stays so.
 func (r *Relay) ExpireSessions() {
 	r.t.Helper()
-	r.Hold()
-	defer r.Pass()
 	r.mu.Lock()
-	sessions := r.sessions
-	r.sessions = nil
+	sessions, held := r.sessions, r.cut
+	r.sessions, r.cut = nil, true
 	r.mu.Unlock()
+	defer r.Set(func() { r.cut = held })
 	for _, greeting := range sessions {
 		if err := closeSession(r.Server, greeting); err != nil {
 			r.t.Errorf("close a session: %v", err)
