@@ -21,43 +21,21 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// under reads and writes the document f/a of a store under a claim.
-type under struct {
-	documents.Store
-	claim fence.Claim
-}
-
-func (u under) get(ctx context.Context) ([]documents.Document, error) {
-	return u.Get(ctx, documents.Read{While: []fence.Claim{u.claim}, Paths: []string{"f/a"}})
-}
-
-// put writes data after a version, and returns the new one.
-func (u under) put(ctx context.Context, version int64, data string) (int64, error) {
-	d := documents.Document{Path: "f/a", Version: version}
-	versions, err := u.Change(ctx, documents.Change{
-		While: []fence.Claim{u.claim}, Writes: []documents.Write{documents.Replace(d, []byte(data))},
-	})
-	if err != nil {
-		return 0, err
-	}
-	return versions[0], nil
-}
-
 // The new identity comes between the lookup of the claim and its next call.
 func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T) {
 	c := openWith(t, "etcd://"+serverstest.SharedEtcd(t).Addr()+freshPrefix(), 20*time.Second, nil)
-	u := under{c.Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
-	first, err := u.put(t.Context(), 0, "x")
+	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
+	first, err := u.Put(t.Context(), 0, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, err := c.RenewIssuer(t.Context()); err != nil || now == u.claim.Issuer {
-		t.Fatalf("issuer %q became %q, %v", u.claim.Issuer, now, err)
+	if now, err := c.RenewIssuer(t.Context()); err != nil || now == u.Claim.Issuer {
+		t.Fatalf("issuer %q became %q, %v", u.Claim.Issuer, now, err)
 	}
-	if _, err := u.get(t.Context()); !errors.Is(err, fence.ErrOtherIssuer) {
+	if _, err := u.Get(t.Context()); !errors.Is(err, fence.ErrOtherIssuer) {
 		t.Errorf("get: %v", err)
 	}
-	if _, err := u.put(t.Context(), first, "y"); !errors.Is(err, fence.ErrOtherIssuer) {
+	if _, err := u.Put(t.Context(), first, "y"); !errors.Is(err, fence.ErrOtherIssuer) {
 		t.Errorf("change: %v", err)
 	}
 }
@@ -77,18 +55,18 @@ func TestAnAnswerOfAnotherClusterProvesNothing(t *testing.T) {
 	}
 	url := "etcd://" + serverstest.SharedEtcd(t).Addr() + freshPrefix()
 	claim := electiontest.Win(t, openWith(t, url, 20*time.Second, nil), "orders", "a").Claim()
-	u := under{openWith(t, url, 20*time.Second, func(c *clientv3.Config) {
+	u := electiontest.Under(openWith(t, url, 20*time.Second, func(c *clientv3.Config) {
 		c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(meddle))
-	}).Documents(), claim}
-	first, err := u.put(t.Context(), 0, "x")
+	}).Documents(), claim)
+	first, err := u.Put(t.Context(), 0, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	elsewhere = true
-	if _, err := u.put(t.Context(), first, "y"); !errors.Is(err, documents.ErrUnknown) {
+	if _, err := u.Put(t.Context(), first, "y"); !errors.Is(err, documents.ErrUnknown) {
 		t.Errorf("change: %v", err)
 	}
-	if _, err := u.get(t.Context()); !errors.Is(err, fence.ErrOtherIssuer) {
+	if _, err := u.Get(t.Context()); !errors.Is(err, fence.ErrOtherIssuer) {
 		t.Errorf("get: %v", err)
 	}
 }
@@ -108,12 +86,12 @@ func TestNeitherOfTwoCandidatesWithOneTokenReadsOrChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := under{c.Documents(), term.Claim()}
-	u.claim.Token, u.claim.Candidate = fence.Token(made.Header.Revision), ""
-	if _, err := u.get(t.Context()); !errors.Is(err, errShared) {
+	u := electiontest.Under(c.Documents(), term.Claim())
+	u.Claim.Token, u.Claim.Candidate = fence.Token(made.Header.Revision), ""
+	if _, err := u.Get(t.Context()); !errors.Is(err, errShared) {
 		t.Errorf("get: %v", err)
 	}
-	if _, err := u.put(t.Context(), 0, "x"); !errors.Is(err, errShared) {
+	if _, err := u.Put(t.Context(), 0, "x"); !errors.Is(err, errShared) {
 		t.Errorf("change: %v", err)
 	}
 }
@@ -125,12 +103,12 @@ func TestAMemberWithoutItsClusterConfirmsNobody(t *testing.T) {
 	prefix := freshPrefix()
 	c := openWith(t, "etcd://"+e.Addr()+prefix, 20*time.Second, nil)
 	claim := electiontest.Win(t, c, "orders", "a").Claim()
-	if _, err := (under{c.Documents(), claim}).put(t.Context(), 0, "x"); err != nil {
+	if _, err := electiontest.Under(c.Documents(), claim).Put(t.Context(), 0, "x"); err != nil {
 		t.Fatal(err)
 	}
 	alone := e.Members[0]
-	u := under{openWith(t, "etcd://"+alone.Addr()+prefix, 4*time.Second, nil).Documents(), claim}
-	if _, err := u.get(t.Context()); err != nil { // it knows that the claim leads
+	u := electiontest.Under(openWith(t, "etcd://"+alone.Addr()+prefix, 4*time.Second, nil).Documents(), claim)
+	if _, err := u.Get(t.Context()); err != nil { // it knows that the claim leads
 		t.Fatal(err)
 	}
 	for _, m := range e.Members[1:] {
@@ -147,7 +125,7 @@ func TestAMemberWithoutItsClusterConfirmsNobody(t *testing.T) {
 	if err != nil || len(old.Kvs) != 1 {
 		t.Errorf("the member does not answer: %v, %v; this test proves nothing", old, err)
 	}
-	if _, err := u.get(t.Context()); !errors.Is(err, documents.ErrUnreachable) {
+	if _, err := u.Get(t.Context()); !errors.Is(err, documents.ErrUnreachable) {
 		t.Errorf("get: %v", err)
 	}
 	if err := e.Resume(); err != nil {
@@ -173,11 +151,11 @@ func TestACompactionHidesNoChangeFromAWatch(t *testing.T) {
 		return err
 	}
 	c := openWith(t, url, 20*time.Second, nil)
-	u := under{c.Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
+	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
 	watcher := openWith(t, url, time.Minute, func(c *clientv3.Config) {
 		c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(stop))
 	})
-	version, err := u.put(t.Context(), 0, "1")
+	version, err := u.Put(t.Context(), 0, "1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +173,7 @@ func TestACompactionHidesNoChangeFromAWatch(t *testing.T) {
 	}()
 	<-read
 	for _, data := range []string{"2", "3"} {
-		if version, err = u.put(t.Context(), version, data); err != nil {
+		if version, err = u.Put(t.Context(), version, data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -210,9 +188,9 @@ func TestAChangeAboveTheServersLimitIsTooLarge(t *testing.T) {
 	t.Parallel()
 	e := serverstest.Etcd(t, servers.EtcdOptions{Args: []string{"--max-request-bytes=100000"}})
 	c := openWith(t, "etcd://"+e.Addr()+freshPrefix(), 20*time.Second, nil)
-	u := under{c.Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
+	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
 	for _, bytes := range []int{110_000, 1_000_000} { // the member refuses it; its gRPC server does
-		if _, err := u.put(t.Context(), 0, string(make([]byte, bytes))); !errors.Is(err, documents.ErrTooLarge) {
+		if _, err := u.Put(t.Context(), 0, string(make([]byte, bytes))); !errors.Is(err, documents.ErrTooLarge) {
 			t.Errorf("%d bytes: %v", bytes, err)
 		}
 	}

@@ -20,25 +20,6 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// under reads and writes the document f/a of a store under a claim.
-type under struct {
-	documents.Store
-	claim fence.Claim
-}
-
-func (u under) get(ctx context.Context) ([]documents.Document, error) {
-	return u.Get(ctx, documents.Read{While: []fence.Claim{u.claim}, Paths: []string{"f/a"}})
-}
-
-// put writes data after a version.
-func (u under) put(ctx context.Context, version int64, data string) error {
-	d := documents.Document{Path: "f/a", Version: version}
-	_, err := u.Change(ctx, documents.Change{
-		While: []fence.Claim{u.claim}, Writes: []documents.Write{documents.Replace(d, []byte(data))},
-	})
-	return err
-}
-
 // relayed opens documents behind a relay, and the elections beside it.
 func relayed(t *testing.T, timeout time.Duration) (*zookeepertest.Relay, documents.Store, *Coordinator) {
 	t.Helper()
@@ -51,13 +32,13 @@ func relayed(t *testing.T, timeout time.Duration) (*zookeepertest.Relay, documen
 func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
 	r, slow, c := relayed(t, 50*time.Second)
 	old := electiontest.Win(t, c, "orders", "a")
-	if err := (under{slow, old.Claim()}).put(t.Context(), 0, "old"); err != nil {
+	if _, err := electiontest.Under(slow, old.Claim()).Put(t.Context(), 0, "old"); err != nil {
 		t.Fatal(err)
 	}
 	r.Set(func() { r.Between = true })
 	read := make(chan error, 1)
 	go func() {
-		all, err := under{slow, old.Claim()}.get(t.Context())
+		all, err := electiontest.Under(slow, old.Claim()).Get(t.Context())
 		if err == nil {
 			err = fmt.Errorf("read %+v", all)
 		}
@@ -68,7 +49,7 @@ func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
 		t.Fatal(gone, err)
 	}
 	next := electiontest.Win(t, c, "orders", "b")
-	if err := (under{c.Documents(), next.Claim()}).put(t.Context(), 1, "next"); err != nil {
+	if _, err := electiontest.Under(c.Documents(), next.Claim()).Put(t.Context(), 1, "next"); err != nil {
 		t.Fatal(err)
 	}
 	r.Pass()
@@ -80,7 +61,7 @@ func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
 func TestAWriteIsOneRequestAndReadsBeginWithASync(t *testing.T) {
 	const sync, multi = 9, 14
 	r, docs, c := relayed(t, 50*time.Second)
-	u := under{docs, electiontest.Win(t, c, "orders", "a").Claim()}
+	u := electiontest.Under(docs, electiontest.Win(t, c, "orders", "a").Claim())
 	enough := errors.New("enough")
 	r.Requested()
 	for what, read := range map[string]func() error{
@@ -97,13 +78,13 @@ func TestAWriteIsOneRequestAndReadsBeginWithASync(t *testing.T) {
 			t.Errorf("%s made the requests %v", what, got)
 		}
 	}
-	if err := u.put(t.Context(), 0, "x"); err != nil {
+	if _, err := u.Put(t.Context(), 0, "x"); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.Requested(); got[sync] == 0 {
 		t.Errorf("a first look at a claim made the requests %v", got)
 	}
-	if err := u.put(t.Context(), 1, "y"); err != nil {
+	if _, err := u.Put(t.Context(), 1, "y"); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.Requested(); len(got) != 1 || got[multi] != 1 {
@@ -114,7 +95,7 @@ func TestAWriteIsOneRequestAndReadsBeginWithASync(t *testing.T) {
 // A watch sees changes in spite of lost notices, broken connections and ended sessions.
 func TestAWatchSeesEveryChange(t *testing.T) {
 	r, watched, c := relayed(t, time.Second)
-	u := under{c.Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
+	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
 	seen := make(chan string, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
@@ -134,10 +115,10 @@ func TestAWatchSeesEveryChange(t *testing.T) {
 	version := int64(0)
 	change := func(data string) {
 		t.Helper()
-		if err := u.put(t.Context(), version, data); err != nil {
+		var err error
+		if version, err = u.Put(t.Context(), version, data); err != nil {
 			t.Fatal(err)
 		}
-		version++
 	}
 	sees := func(want string) {
 		t.Helper()
@@ -170,23 +151,23 @@ func TestAWatchSeesEveryChange(t *testing.T) {
 func TestAChangeWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 	t.Parallel()
 	r, docs, c := relayed(t, 6*time.Second)
-	u := under{docs, electiontest.Win(t, c, "orders", "a").Claim()}
-	if err := u.put(t.Context(), 0, "x"); err != nil {
+	u := electiontest.Under(docs, electiontest.Win(t, c, "orders", "a").Claim())
+	if _, err := u.Put(t.Context(), 0, "x"); err != nil {
 		t.Fatal(err)
 	}
 	r.Set(func() { r.Swallow = true })
-	if err := u.put(t.Context(), 1, "y"); !errors.Is(err, documents.ErrUnknown) {
+	if _, err := u.Put(t.Context(), 1, "y"); !errors.Is(err, documents.ErrUnknown) {
 		t.Errorf("while only pings are answered: %v", err)
 	}
 	r.Set(func() { r.Swallow = false })
-	if err := u.put(t.Context(), 1, "y"); err != nil {
+	if _, err := u.Put(t.Context(), 1, "y"); err != nil {
 		t.Error(err)
 	}
 	r.Hold()
 	enough := errors.New("enough")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, enough)
 	defer cancel()
-	if err := u.put(ctx, 2, "z"); !errors.Is(err, documents.ErrUnknown) || !errors.Is(err, enough) {
+	if _, err := u.Put(ctx, 2, "z"); !errors.Is(err, documents.ErrUnknown) || !errors.Is(err, enough) {
 		t.Errorf("until the caller's deadline: %v", err)
 	}
 	r.Pass()
@@ -197,12 +178,12 @@ func TestAChangeAboveTheServersLimitIsUnknown(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Java: []string{"-Djute.maxbuffer=200000"}})
 	c := openFor(t, "zk://"+z.Addr(), 20*time.Second)
-	u := under{c.Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
-	err := u.put(t.Context(), 0, strings.Repeat("x", 300_000))
+	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
+	_, err := u.Put(t.Context(), 0, strings.Repeat("x", 300_000))
 	if !errors.Is(err, documents.ErrUnknown) || !strings.Contains(fmt.Sprint(err), "jute.maxbuffer") {
 		t.Errorf("got %v", err)
 	}
-	if err := u.put(t.Context(), 0, "x"); err != nil {
+	if _, err := u.Put(t.Context(), 0, "x"); err != nil {
 		t.Error(err)
 	}
 }
@@ -229,11 +210,11 @@ func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
 	twin.Token, twin.Candidate = token, ""
 	forged.Resource, forged.Token, forged.Candidate = "stock", fence.Token(stat.Czxid), ""
 	for claim, want := range map[fence.Claim]error{twin: errShared, forged: fence.ErrStale} {
-		u := under{c.Documents(), claim}
-		if _, err := u.get(t.Context()); !errors.Is(err, want) {
+		u := electiontest.Under(c.Documents(), claim)
+		if _, err := u.Get(t.Context()); !errors.Is(err, want) {
 			t.Errorf("get under %s: %v", claim, err)
 		}
-		if err := u.put(t.Context(), 0, "x"); !errors.Is(err, want) {
+		if _, err := u.Put(t.Context(), 0, "x"); !errors.Is(err, want) {
 			t.Errorf("change under %s: %v", claim, err)
 		}
 	}
@@ -242,14 +223,14 @@ func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
 func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T) {
 	url := "zk://" + serverstest.SharedZooKeeper(t).Addr() + zookeepertest.FreshRoot()
 	c := openFor(t, url, 50*time.Second)
-	u := under{openFor(t, url, 50*time.Second).Documents(), electiontest.Win(t, c, "orders", "a").Claim()}
-	if now, err := c.RenewIssuer(t.Context()); err != nil || now == u.claim.Issuer {
-		t.Fatalf("issuer %q became %q, %v", u.claim.Issuer, now, err)
+	u := electiontest.Under(openFor(t, url, 50*time.Second).Documents(), electiontest.Win(t, c, "orders", "a").Claim())
+	if now, err := c.RenewIssuer(t.Context()); err != nil || now == u.Claim.Issuer {
+		t.Fatalf("issuer %q became %q, %v", u.Claim.Issuer, now, err)
 	}
-	if err := u.put(t.Context(), 0, "x"); !errors.Is(err, fence.ErrOtherIssuer) {
+	if _, err := u.Put(t.Context(), 0, "x"); !errors.Is(err, fence.ErrOtherIssuer) {
 		t.Errorf("change: %v", err)
 	}
-	if _, err := u.get(t.Context()); !errors.Is(err, fence.ErrOtherIssuer) {
+	if _, err := u.Get(t.Context()); !errors.Is(err, fence.ErrOtherIssuer) {
 		t.Errorf("get: %v", err)
 	}
 }
@@ -263,12 +244,12 @@ func TestAServerWithoutItsEnsembleConfirmsNobody(t *testing.T) {
 		root := zookeepertest.FreshRoot()
 		c := openFor(t, "zk://"+z.Addr()+root, 50*time.Second)
 		claim := electiontest.Win(t, c, "orders", "a").Claim()
-		if err := (under{c.Documents(), claim}).put(t.Context(), 0, "x"); err != nil {
+		if _, err := electiontest.Under(c.Documents(), claim).Put(t.Context(), 0, "x"); err != nil {
 			t.Fatal(err)
 		}
 		alone := inMode(t, z, mode)
-		u := under{openFor(t, "zk://"+alone.Addr()+root, 50*time.Second).Documents(), claim}
-		if _, err := u.get(t.Context()); err != nil { // it knows that the claim leads
+		u := electiontest.Under(openFor(t, "zk://"+alone.Addr()+root, 50*time.Second).Documents(), claim)
+		if _, err := u.Get(t.Context()); err != nil { // it knows that the claim leads
 			t.Fatal(err)
 		}
 		admin := zookeepertest.Connect(t, alone.Addr())
@@ -281,7 +262,7 @@ func TestAServerWithoutItsEnsembleConfirmsNobody(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		read := make(chan error, 1)
-		go func() { _, err := u.get(ctx); read <- err }()
+		go func() { _, err := u.Get(ctx); read <- err }()
 		if mode == "leader" {
 			if _, err := admin.Sync(root); err != nil {
 				t.Errorf("the server does not sync: %v; this test proves nothing", err)

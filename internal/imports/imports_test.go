@@ -128,7 +128,7 @@ var allowed = map[string][]string{
 		"internal/leak", "internal/servers", "go.uber.org/goleak", "golang.org/x/sys", pgx},
 	"internal/journaltest": {"fence", "documents", "documents/documentstest", "checkpoint",
 		"checkpoint/checkpointtest", "checkpoint/coordinator", "internal/contract"},
-	"internal/electiontest": {"fence"},
+	"internal/electiontest": {"fence", "documents"},
 	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise",
 		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},

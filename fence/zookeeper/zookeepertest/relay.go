@@ -166,15 +166,15 @@ func (r *Relay) muted(frame []byte) bool {
 }
 
 // ExpireSessions closes every session that has passed, from another connection, with the session's
-// password. It holds traffic meanwhile, because a returning client would break that connection.
+// password. It holds traffic meanwhile, because a returning client would break that connection. A
+// relay that was held stays so.
 func (r *Relay) ExpireSessions() {
 	r.t.Helper()
-	r.Hold()
-	defer r.Pass()
 	r.Lock()
-	sessions := r.sessions
-	r.sessions = nil
+	sessions, held := r.sessions, r.Held
+	r.sessions, r.Held = nil, true
 	r.Unlock()
+	defer r.Set(func() { r.Held = held })
 	for _, greeting := range sessions {
 		if err := closeSession(r.Server, greeting); err != nil {
 			r.t.Errorf("close a session: %v", err)

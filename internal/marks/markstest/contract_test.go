@@ -1,13 +1,37 @@
 package markstest
 
 import (
+	"context"
 	"testing"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 func TestTheModelKeepsTheContract(t *testing.T) {
 	Run(t, func(testing.TB) Fixture { return NewModel().Fixture() })
+}
+
+// A store may remove the records of ended sessions whenever it likes, as Postgres' does every minute.
+func TestTheRandomInterleavingAllowsAStoreToSweep(t *testing.T) {
+	for range 20 {
+		m := NewModel()
+		f := m.Fixture()
+		f.Store = sweeper{m}
+		randomInterleaving(newStage(t, f))
+	}
+}
+
+// sweeper is a model that sweeps before each registration.
+type sweeper struct{ *Model }
+
+// Register implements marks.Store.
+func (s sweeper) Register(
+	ctx context.Context, session marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
+	s.Sweep()
+	return s.Model.Register(ctx, session, claims)
 }
 
 func TestTheContractFindsFlaws(t *testing.T) {

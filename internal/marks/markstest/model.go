@@ -3,6 +3,7 @@ package markstest
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,6 +175,17 @@ func (m *Model) Release(
 		}
 	}
 	return nil, nil
+}
+
+// Sweep removes the records of sessions that have ended, as a store may do at any time.
+func (m *Model) Sweep() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.resources {
+		maps.DeleteFunc(r.sessions, func(s marks.Session, _ fence.Claim) bool {
+			return m.live[s] == nil
+		})
+	}
 }
 
 // Marks implements marks.Store.
