@@ -1,6 +1,7 @@
 package fencetest
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -54,10 +55,14 @@ func TestAStarvedTermThatIsTooLongIsFound(t *testing.T) {
 	for i := range flaws {
 		for _, name := range flaws[i].also {
 			if name == starves {
-				f := flaws[i].in(flawFixture(t))
-				f.Clause, f.Says = name, "when the next one has won"
-				f.Found(t, clauses)
 				found = true
+				var failure string
+				for tries := 0; !strings.Contains(failure, "when the next one has won"); tries++ {
+					if tries == 5 {
+						t.Fatalf("%q is not found: %s", flaws[i].name, failure)
+					}
+					failure, _ = contract.Named(t, clauses, name).Fails(t, flaws[i].in(flawFixture(t)).Open)
+				}
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/elector"
+	terms "github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 )
@@ -125,7 +125,7 @@ func (unreachable) close() {}
 
 func TestADeposedLeaderTriesUntilItReachesTheStore(t *testing.T) {
 	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
-	term, keeper := elector.NewTerm(claim, time.Now(), time.Minute, nothing{})
+	term, keeper := terms.NewTerm(claim, time.Now(), time.Minute, nothing{})
 	keeper.Lose(fence.ErrDeposed)
 	c := Config{Name: "worker-1", Route: scenario.Guarded, Pause: time.Millisecond}
 	w := newWorker(c, func(history.Event) {}, newSignals())
