@@ -83,14 +83,8 @@ func assign(
 	a.group, a.ctx = errgroup.WithContext(ctx)
 	// First the workers that may have assignments, then the members: who is no member in a list that
 	// was read later is gone for good.
-	names, err := q.docs.Names(ctx, q.paths.workers())
-	if err != nil {
+	if err := a.trackListed(); err != nil {
 		return err
-	}
-	for _, name := range names {
-		if id, err := fence.ParseToken(name); err == nil {
-			a.track(id)
-		}
 	}
 	a.watch()
 	a.group.Go(a.loop)

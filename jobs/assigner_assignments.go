@@ -37,14 +37,32 @@ func (w *worker) load() int {
 	return n
 }
 
-// track watches the assignments of a worker. The caller holds no lock.
+// trackListed tracks the workers that may have assignments by what an assigner has noted, this one or
+// an earlier one.
+func (a *assigner) trackListed() error {
+	names, err := a.q.docs.Names(a.ctx, a.q.paths.workers())
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if id, err := fence.ParseToken(name); err == nil {
+			a.track(id)
+		}
+	}
+	return nil
+}
+
+// track watches the assignments of a worker, once. The caller holds no lock.
 func (a *assigner) track(id fence.Token) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.workers[id] != nil {
+		return
+	}
 	ctx, stop := context.WithCancel(a.ctx)
 	w := newWorker()
 	w.stop = stop
-	a.mu.Lock()
 	a.workers[id] = w
-	a.mu.Unlock()
 	a.group.Go(func() error {
 		err := a.q.docs.WatchNames(ctx, a.q.paths.assigned(id), func(names []string) error {
 			a.update(func() { w.show(names) })

@@ -26,8 +26,12 @@ func (a *assigner) keepSweeping() error {
 	}
 }
 
-// sweep forgets what nobody needs any more.
+// sweep forgets what nobody needs any more. It also finds workers that were noted without this assigner
+// hearing of it, and that have left since.
 func (a *assigner) sweep() error {
+	if err := a.trackListed(); err != nil {
+		return err
+	}
 	if err := a.sweepDraining(); err != nil {
 		return err
 	}

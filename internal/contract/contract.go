@@ -32,15 +32,27 @@ func Run[S any](t *testing.T, clauses []Clause[S], open func(*testing.T) S) {
 	}
 }
 
-// RunParallel is Run with all clauses side by side. Those that must be alone run first.
+// RunParallel is Run with all clauses side by side, and beside the other parallel tests of the package.
+// Clauses that must be alone run first.
 func RunParallel[S any](t *testing.T, clauses []Clause[S], open func(*testing.T) S) {
-	for _, c := range clauses {
+	run := func(c Clause[S], parallel bool) {
 		t.Run(c.Name, func(t *testing.T) {
-			if !c.Alone {
+			if parallel {
 				t.Parallel()
 			}
 			c.Holds(open(t))
 		})
+	}
+	for _, c := range clauses {
+		if c.Alone {
+			run(c, false)
+		}
+	}
+	t.Parallel()
+	for _, c := range clauses {
+		if !c.Alone {
+			run(c, true)
+		}
 	}
 }
 

@@ -18,8 +18,10 @@ type Flaw[S any] struct {
 
 const flawsAtOnce = 12 // they wait more than they work
 
-// RunFlaws checks as subtests that the clauses find these flaws, several at once.
+// RunFlaws checks as subtests that the clauses find these flaws, several at once, beside the other
+// parallel tests of the package.
 func RunFlaws[S any](t *testing.T, clauses []Clause[S], flaws []Flaw[S]) {
+	t.Parallel()
 	slots := make(chan struct{}, flawsAtOnce)
 	var all sync.WaitGroup
 	for _, f := range flaws {

@@ -25,6 +25,7 @@ type letter struct {
 	s       *stage
 	leave   chan struct{}
 	arrived chan error // what the coordinator answers
+	unheard bool       // the sender does not hear of it
 }
 
 // delays opens a client whose changes can be delayed.
@@ -68,6 +69,12 @@ func (l *letter) arrives() error {
 	}
 }
 
+// arrivesUnheard lets the change arrive, and its answer be lost.
+func (l *letter) arrivesUnheard() error {
+	l.unheard = true
+	return l.arrives()
+}
+
 // Documents implements documents.Coordinator.
 func (d *delayed) Documents() documents.Store { return delayedStore{d.Coordinator.Documents(), d} }
 
@@ -97,7 +104,11 @@ func (s delayedStore) Change(ctx context.Context, c documents.Change) ([]int64, 
 			return
 		}
 		versions, err := s.Store.Change(context.WithoutCancel(ctx), c)
-		answered <- answer{versions, err}
+		if l.unheard {
+			answered <- answer{err: fmt.Errorf("%w: the answer was lost", documents.ErrUnknown)}
+		} else {
+			answered <- answer{versions, err}
+		}
 		l.arrived <- err
 	})
 	s.d.sent <- l
