@@ -57,11 +57,11 @@ test-fast: ## tests that need no server, for the loop of somebody who changes a 
 .PHONY: deps-drivers
 deps-drivers: ## the same as deps, and the drivers of test-drivers (Debian packages, and two from npm)
 	@scripts/deps.sh drivers
-	@cd internal/endtoend/testdata/drivers && npm ci --no-audit --no-fund
+	@cd internal/test/endtoend/testdata/drivers && npm ci --no-audit --no-fund
 
 .PHONY: test-drivers
 test-drivers: deps-drivers ## psql, psycopg, JDBC, node-postgres, pg_dump, redis-cli, redis-py, ioredis through a guard, with TLS; promtool
-	RINGFENCE_DRIVERS=required $(GO) test -count 1 -v -run 'DriversOverTLS|Promtool' ./internal/endtoend ./cmd/guard
+	RINGFENCE_DRIVERS=required $(GO) test -count 1 -v -run 'DriversOverTLS|Promtool' ./internal/test/endtoend ./cmd/guard
 
 .PHONY: test-newer
 test-newer: deps ## stores and guards on servers of your own; NEWER_PATHS=/postgres/bin:/redis/bin and PACKAGES for others

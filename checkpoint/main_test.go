@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }

@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // assigner is the worker that its group has elected to assign jobs. All that it writes names its term, so one

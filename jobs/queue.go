@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // Errors about jobs. None of them says that something has changed.

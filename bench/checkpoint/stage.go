@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // stage is one fully durable Postgres (fsync and synchronous_commit on) and a guard in a separate

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // The benchmark patches the SQL of the product, which changes.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 const etcdNote = "one member, fsync on; it looks for leases that have run out every 500 ms; requests are the " +

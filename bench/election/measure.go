@@ -11,7 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/rounds"
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // plan says what is measured.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 const zooKeeperNote = "one server, fsync on, ticks of 200 ms, at which it ends sessions; requests are packets, " +

@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/settings"
 	"github.com/ringfence/ringfence/jobs"
 	store "github.com/ringfence/ringfence/store/postgres"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/report"
 	"github.com/ringfence/ringfence/bench/internal/ways"
 	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // Stores on which a worker raises the mark before each job.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 // Each flaw must break the clause about it: a contract that never fails proves nothing.

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 var followClauses = []contract.Clause[*stage]{

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 var loadClauses = []contract.Clause[*stage]{

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }

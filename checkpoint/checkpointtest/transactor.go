@@ -8,7 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 // TransactorFixture is a Fixture with journals that are also checkpoint.Transactor[Tx].

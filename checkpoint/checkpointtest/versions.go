@@ -3,7 +3,7 @@ package checkpointtest
 import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 var versionClauses = []contract.Clause[*stage]{

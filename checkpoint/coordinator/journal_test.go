@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/journaltest"
+	"github.com/ringfence/ringfence/internal/test/journaltest"
 )
 
 func TestTheJournalKeepsItsContract(t *testing.T) { journaltest.Run(t, fencetest.Documents()) }

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) {

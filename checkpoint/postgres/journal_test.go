@@ -18,8 +18,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // patience bounds each test, so that a test that hangs says where.

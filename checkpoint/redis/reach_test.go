@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/redis"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
 	"github.com/ringfence/ringfence/internal/marks"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // as creates the user of a rule and opens a journal as this user.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
 // adoptTimeout bounds a whole adoption.

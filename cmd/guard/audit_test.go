@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // installed starts a guard for a fresh server, with further settings.

@@ -6,10 +6,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/cli"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
+	"github.com/ringfence/ringfence/internal/guard/seal"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/seal"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // check reports how a write could reach the database past guard and seals. Its exit code is

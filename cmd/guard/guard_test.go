@@ -20,11 +20,11 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	"github.com/ringfence/ringfence/internal/cli"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // invoke runs a subcommand to its end and returns what it printed.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestHealthReportsWhatReadyzReports(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
 )
 
 // install prepares the stores, or prints the commands that would.

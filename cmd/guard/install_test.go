@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // The role of GUARD_COORDINATOR owns nothing in the database that has the elections.

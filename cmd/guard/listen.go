@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/keepalive"
+	"github.com/ringfence/ringfence/internal/network/keepalive"
 )
 
 // unixPrefix marks the address of a Unix socket.

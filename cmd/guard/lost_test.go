@@ -9,8 +9,8 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // takeOvers is how often these tests lose the registry. If the guard's follower repaired it, nearly

@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 func main() {

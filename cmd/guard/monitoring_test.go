@@ -14,8 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 const monitoring = "../../docs/monitoring"

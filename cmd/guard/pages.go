@@ -12,7 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/page"
-	"github.com/ringfence/ringfence/internal/webpage"
+	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
 // pages is what GUARD_HTTP_LISTEN serves.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard/page"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // states opens the stream of the status page. It returns a function that waits for a state, and one

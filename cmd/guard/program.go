@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"os/user"
 
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
 // program is guard with its dependencies, which tests replace, and the flags of its subcommand.

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/guard/seal"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/seal"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // sealTimeout bounds protect, unprotect and check. A table that is in use is waited for, up to the

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 func TestReadersNeedNoTokenIfTheSettingSaysSo(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // reloader reads the settings again while the guard serves. Either all that can change takes effect,

@@ -17,15 +17,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
-	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/guard/systemd"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/relay"
-	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/internal/systemd"
+	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/logging"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // serve runs until ctx ends and every client is gone.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // server is a server for which there are settings, or one of its databases: a store.

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
-	"github.com/ringfence/ringfence/internal/keepalive"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // config is guard's settings; texts.go says what each means.

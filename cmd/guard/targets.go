@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 const errBothFlags = cli.Mistake("--databases and --all: give one of them")

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // Values of GUARD_TLS_CLIENT_AUTH, named as Postgres names them (pg_hba.conf, clientcert).

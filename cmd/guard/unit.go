@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
-	"github.com/ringfence/ringfence/internal/systemd"
+	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/guard/systemd"
 )
 
 // unit tells the service manager what the guard does, if there is one.

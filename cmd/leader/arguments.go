@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // request holds the parsed arguments.

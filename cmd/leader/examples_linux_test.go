@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/leadertest"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
 
 // Queries that return, for each merchant, the number of rows and their sum.

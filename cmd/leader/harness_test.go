@@ -13,11 +13,11 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/leadertest"
-	"github.com/ringfence/ringfence/internal/stores"
-	"github.com/ringfence/ringfence/internal/tasks"
+	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
 
 // Session timeouts.

@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/leadertest"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
 
 // taskJob is a task for jobs: it notes in the file log which steps begin, and waits in the middle

@@ -8,10 +8,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/leadertest"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs"
 )
 

@@ -5,11 +5,11 @@ import (
 	"io"
 	"os"
 
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/stores"
-	"github.com/ringfence/ringfence/internal/supervise"
-	"github.com/ringfence/ringfence/internal/tasks"
+	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
 )
 
 func main() {

@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/leadertest"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestMain(m *testing.M) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
 )
 
 // outcome is how the command ended.

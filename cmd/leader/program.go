@@ -8,13 +8,13 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/leader/tasks"
 	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/stores"
-	"github.com/ringfence/ringfence/internal/supervise"
-	"github.com/ringfence/ringfence/internal/tasks"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
 // program is leader with its dependencies, which tests replace.

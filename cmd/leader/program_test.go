@@ -12,10 +12,10 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/leadertest"
-	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
 
 // call runs leader to its end and returns its output.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // A leader that wakes finds both: its command has ended, and its term is over.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/internal/stores"
-	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/jobserver"
-	"github.com/ringfence/ringfence/internal/webpage"
+	"github.com/ringfence/ringfence/internal/leader/jobserver"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
 func (r *request) serveFlags(f *flag.FlagSet) {

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/internal/supervise"
-	"github.com/ringfence/ringfence/internal/taskfile"
-	"github.com/ringfence/ringfence/internal/tasks"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/leader/taskfile"
+	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // config is leader's settings; texts.go says what each means.

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
 )
 
 // electionStatus is the state of an election, as -o json prints it: tokens are strings.

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // testStores leads with a real Postgres and a real Redis as stores, without a guard.

@@ -14,13 +14,13 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/internal/stores"
-	"github.com/ringfence/ringfence/internal/supervise"
-	"github.com/ringfence/ringfence/internal/taskfile"
-	"github.com/ringfence/ringfence/internal/tasks"
+	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/leader/taskfile"
+	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 func TestWrongUsageOfTaskExits2(t *testing.T) {

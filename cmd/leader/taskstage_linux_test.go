@@ -17,11 +17,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/leadertest"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // taskStage is a site with its own database for checkpoints and the data of a task. The role warden

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/ringfence/ringfence/internal/settings"
+import "github.com/ringfence/ringfence/internal/program/settings"
 
 // Texts implements settings.Described: it says what each setting means.
 func (*config) Texts() settings.Texts { return texts }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 var clauses = []contract.Clause[*stage]{

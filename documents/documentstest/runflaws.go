@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 // flawPatience is how long a flawed store may take.

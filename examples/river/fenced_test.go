@@ -19,7 +19,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	elections "github.com/ringfence/ringfence/fence/postgres"
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/store/postgres"
 )
 

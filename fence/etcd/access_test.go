@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/electiontest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 

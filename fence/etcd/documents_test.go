@@ -5,7 +5,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
-	"github.com/ringfence/ringfence/internal/journaltest"
+	"github.com/ringfence/ringfence/internal/test/journaltest"
 )
 
 func TestEtcdKeepsTheContractOfDocuments(t *testing.T) { documentstest.Run(t, documentsFixture(t)) }

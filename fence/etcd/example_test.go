@@ -6,7 +6,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/etcd"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // A process wins a term, works while it lasts, and resigns.

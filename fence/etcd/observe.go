@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // Issuer implements fence.Observer.

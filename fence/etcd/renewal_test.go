@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
-	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // etcd's leader renews a lease without asking its cluster, also once it is deposed and has not heard

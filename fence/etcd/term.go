@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // Watch implements campaign.Candidate: it notices at once that the key is deleted.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 // Fixture connects the contract to a coordinator. Open, Alone and SessionTimeout are required. Cut

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/leak"
+	"github.com/ringfence/ringfence/internal/test/leak"
 )
 
 func deposeTakesTheExactToken(s *stage) {

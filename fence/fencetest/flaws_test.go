@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 const starves = "a starved process knows whether it leads"

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 const (

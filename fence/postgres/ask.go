@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/pgcause"
+	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 )
 
 var (

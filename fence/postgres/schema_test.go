@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/electiontest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
 )
 
 func TestALateRenewalOfTheIssuerReplacesNoNewerOne(t *testing.T) {

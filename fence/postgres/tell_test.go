@@ -9,7 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/electiontest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
 )
 
 // listens listens to channels, and returns how to wait for a notice.

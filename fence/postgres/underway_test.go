@@ -8,7 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/electiontest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
 )
 
 // The change has found that its term leads, and waits for a document. So nobody else may be elected

@@ -10,9 +10,9 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
-	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/leak"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/leak"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestCloseIsQuickAndLeavesNothing(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
-	"github.com/ringfence/ringfence/internal/journaltest"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/journaltest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestZooKeeperKeepsTheContractOfDocuments(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/electiontest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // command runs ZooKeeper's own command line, which has different names in different installations.

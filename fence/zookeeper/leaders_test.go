@@ -11,8 +11,8 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
-	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // named calls Leaders and returns the issuer and the holders.

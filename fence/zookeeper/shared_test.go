@@ -9,8 +9,8 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
-	"github.com/ringfence/ringfence/internal/electiontest"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {

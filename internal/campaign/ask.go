@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // Ask repeats a round trip until the coordinator answers: for the request timeout, or until ctx or the

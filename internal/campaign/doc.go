@@ -12,8 +12,8 @@
 //
 // and from elsewhere, for nothing: terms (package fence), the texts of refusals (internal/refusal),
 // groups, jobs, checkpoints (checkpoint/coordinator), the agent, the guard's authority and its page.
-// fencetest.Run and RunFlaws, documentstest and jobstest prove it; a line in internal/coordinators makes
-// its URLs known to both programs, and one in internal/imports lists what it may import.
+// fencetest.Run and RunFlaws, documentstest and jobstest prove it; a line in internal/program/coordinators makes
+// its URLs known to both programs, and one in internal/test/imports lists what it may import.
 //
 // # A skeleton
 //

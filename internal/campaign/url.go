@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // Address is what the URL of a coordinator says.

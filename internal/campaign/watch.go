@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // Repeat calls watch until ctx or the Frame ends, the function of OnChange fails, or watch returns an

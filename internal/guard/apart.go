@@ -1,6 +1,6 @@
 package guard
 
-import "github.com/ringfence/ringfence/internal/relay"
+import "github.com/ringfence/ringfence/internal/guard/relay"
 
 // Apart calls f in a goroutine of its own and waits for it. A goroutine keeps the stack that it has
 // grown to, and that of a session lives as long as the session; the stack that f needs goes with f.

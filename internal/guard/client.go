@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // Client is one client: its connection, its seat, and the shutdown of the guard.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // CloseGently closes a connection so that what was written arrives. It half-closes the connection

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // late is a connection of a process that is paused once: right after it has set its first deadline,

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // WhenIdle calls end once nothing has passed through a relay for the limit, or for up to a quarter

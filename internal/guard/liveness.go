@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // Sessions is a store that can tell whether a session still lives.

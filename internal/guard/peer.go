@@ -5,8 +5,8 @@ import (
 	"net"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/clienthost"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/network/clienthost"
 )
 
 // local stands for clients on a Unix socket, which have no address; Postgres's log says the same.

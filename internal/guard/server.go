@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // Server accepts connections and hands each to its Protocol. It knows no protocol itself.

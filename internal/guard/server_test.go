@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // TLS says how a Protocol encrypts the connections of its clients. The zero value: not at all.

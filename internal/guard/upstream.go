@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/keepalive"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // Upstream is one server behind the guard: its settings, and what they lead to. Each protocol has a

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // Follower follows elections, and raises the mark as soon as leadership moves. So a deposed leader is

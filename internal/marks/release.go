@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // releaseTime bounds Release.

@@ -1,6 +1,6 @@
 package jobstest
 
-import "github.com/ringfence/ringfence/internal/contract"
+import "github.com/ringfence/ringfence/internal/test/contract"
 
 var clauses = []contract.Clause[*stage]{
 	{Name: "every job is done, and its result published", Holds: everyJobIsDone},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/contract"
+	"github.com/ringfence/ringfence/internal/test/contract"
 	"github.com/ringfence/ringfence/jobs"
 )
 

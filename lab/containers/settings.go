@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/system"
 )

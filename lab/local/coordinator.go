@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/system"
 )
 

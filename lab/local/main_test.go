@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/system"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/system"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"

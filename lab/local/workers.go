@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/system"
 )

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // OpenCoordinator opens the coordinator at a URL, as guards and leaders do.

@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/leak"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/leak"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // programs is the directory of guard, leader and worker.

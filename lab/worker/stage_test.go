@@ -22,8 +22,8 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"

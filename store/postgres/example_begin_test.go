@@ -11,7 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	marks "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/postgres"
 )
 

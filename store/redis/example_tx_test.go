@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/redis"
 )
 

@@ -14,8 +14,8 @@ import (
 	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
 	"github.com/ringfence/ringfence/internal/marks"
 	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/redis"
 )
 

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // GuardProcess is a guard that runs as its real program.

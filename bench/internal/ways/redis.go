@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // Redis is a Redis with the ways to it.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // Relay is a relay between one client and a server that passes frame by frame, so that it can lose a

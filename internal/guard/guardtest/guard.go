@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // Guard is a guard in this process, on a loopback port. It lasts as long as the test.

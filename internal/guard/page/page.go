@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/webpage"
+	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
 //go:embed files

@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/webpage"
+	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
 // pipes is a listener whose connections have no buffer, so a client that does not read blocks the

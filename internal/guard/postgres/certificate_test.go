@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // certified starts a guard whose clients need a certificate that names their role.

@@ -15,8 +15,8 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // small starts a server with few connections, where app needs a password, and returns its database.

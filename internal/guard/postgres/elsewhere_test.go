@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // balanced starts a guard behind a load balancer that can direct connections to either of two

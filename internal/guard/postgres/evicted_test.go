@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // evictable is a setup whose clients the test evicts.

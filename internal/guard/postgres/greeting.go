@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // greeting reads packets of a client until one starts a session or cancels a query.

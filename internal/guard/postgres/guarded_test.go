@@ -19,8 +19,8 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // guarded is a guard in front of a real database.

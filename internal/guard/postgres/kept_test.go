@@ -15,8 +15,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // raises is a raiser that keeps its connection, and the logins that it has made.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // optionStrings write a token, hide one, or get it wrong.

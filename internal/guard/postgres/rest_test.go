@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // What the guard believes of a session is compared with what the server runs. Random messages go to

@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/databases"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // session is a session that may be admitted. It keeps no more of its login than it needs, because it

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // Settings are those of one Postgres server, with what a guard does by them. Their names begin with

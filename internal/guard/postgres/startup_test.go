@@ -17,7 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {

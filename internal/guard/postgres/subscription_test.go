@@ -5,8 +5,8 @@ import (
 	"net"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // A subscription reads through the guard, until a newer leader is admitted.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // killed is the last error of a backend that was terminated.

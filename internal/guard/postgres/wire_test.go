@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
-	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // rawClient is a client that sends and reads single messages.

@@ -11,8 +11,8 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/ringfence/ringfence/internal/relay"
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // certified is a guard whose clients need a certificate that names their user.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
-	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // conn is a client's connection, and everything that the guard knows of it.

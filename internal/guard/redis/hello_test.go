@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 func TestALoginOfTheCertificatesUserPasses(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestASessionThatNobodyUsesEnds(t *testing.T) {

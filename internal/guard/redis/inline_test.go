@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/relay"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // until reads up to and including a text, or to the end of the stream.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // header returns a command up to the header of its last argument, which has this size.

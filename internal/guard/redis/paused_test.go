@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // hasty starts a guard with this timeout for an admission.

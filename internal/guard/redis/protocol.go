@@ -13,10 +13,10 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/refusal"
-	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // Options configure a Protocol. Store and Admission are required.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/refusal"
-	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // knownReads is which commands of the server only read, as the server itself says. It is asked at most

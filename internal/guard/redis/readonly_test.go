@@ -8,8 +8,8 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // reading starts a guard in front of a server of its own, whose clients may read without a token.

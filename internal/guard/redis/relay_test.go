@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // refusedAlways has at least one of each kind of command that the guard refuses by name.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // Settings are those of one Redis server, with what a guard does by them. Their names begin with

@@ -8,9 +8,9 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
-	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // up walks the commands of an admitted session. It decides on a command that fits into the relay's

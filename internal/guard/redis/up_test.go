@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/relay"
 )
 
 var admittedUnder5 = []marks.Presented{{Resource: "orders", Token: 5}}

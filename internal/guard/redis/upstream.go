@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // upstream is the client's own connection to Redis. The handshake reads its replies one by one.

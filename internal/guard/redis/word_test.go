@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // hidden are names that Redis may take for this one.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 // Fixture is a store under test and its database.

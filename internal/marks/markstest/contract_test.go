@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 func TestTheModelKeepsTheContract(t *testing.T) {

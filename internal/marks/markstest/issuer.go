@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 var issuerClauses = []contract.Clause[*stage]{

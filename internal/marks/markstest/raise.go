@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 var raiseClauses = []contract.Clause[*stage]{

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 var randomClauses = []contract.Clause[*stage]{

@@ -1,6 +1,6 @@
 package markstest
 
-import "github.com/ringfence/ringfence/internal/contract"
+import "github.com/ringfence/ringfence/internal/test/contract"
 
 import "github.com/ringfence/ringfence/fence"
 

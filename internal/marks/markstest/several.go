@@ -2,8 +2,8 @@ package markstest
 
 import (
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/contract"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
 var severalClauses = []contract.Clause[*stage]{

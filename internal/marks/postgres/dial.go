@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // Dial opens a connection to the server for a client of the guard: TCP or a Unix socket, with TLS or

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // Only the connection that the tag was sent on may be taken for the client's, and only while it is

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/pgcause"
+	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/pgcause"
+	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 

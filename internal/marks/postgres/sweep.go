@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // parseURL parses the URL of control connections.

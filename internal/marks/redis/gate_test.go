@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // Each row brings a mark into a state and says how a claim is answered. Only the claims of the last

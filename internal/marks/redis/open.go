@@ -15,9 +15,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/keepalive"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/tlsconfig"
+	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // Options of a Store. The zero value is right for a guard without a coordinator.

@@ -16,8 +16,8 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 //go:embed lua/*.lua

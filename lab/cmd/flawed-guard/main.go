@@ -18,14 +18,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/settings"
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 

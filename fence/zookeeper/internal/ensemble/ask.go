@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // Ask calls ask with the client's session. If there is no reply, it calls ask again with a new

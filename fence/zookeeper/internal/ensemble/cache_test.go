@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // present opens the client's session, if there is none, and returns it.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // hostList is the library's list of servers. It resolves names at each dial, so an ensemble may

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }

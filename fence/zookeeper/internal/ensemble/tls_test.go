@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/servers"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestASessionUsesTLS(t *testing.T) {

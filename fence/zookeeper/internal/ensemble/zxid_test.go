@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
-	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // resumable opens a session through a relay, and makes the root.

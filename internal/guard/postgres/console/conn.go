@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
-	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 var errDrained = errors.New("the guard is shutting down")

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
-	"github.com/ringfence/ringfence/internal/pglex"
+	"github.com/ringfence/ringfence/internal/postgres/pglex"
 )
 
 // settings are what a session must not have otherwise when its next batch is looked at: the first makes

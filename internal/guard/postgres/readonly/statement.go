@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/ringfence/ringfence/internal/pglex"
+	"github.com/ringfence/ringfence/internal/postgres/pglex"
 )
 
 // What a session without a token may send. Its transactions are read-only because the guard has set

@@ -1,0 +1,264 @@
+package jobserver
+
+import (
+	"context"
+	"crypto/subtle"
+	"embed"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/program/webpage"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+//go:embed files
+var files embed.FS
+
+// Server serves the API and the page.
+type Server struct {
+	Coordinator documents.Coordinator
+	Groups      []string      // that the page offers; it shows others by name
+	Token       string        // a client has to send it: Authorization: Bearer …; "" asks for none
+	Patience    time.Duration // how long a call waits for the coordinator
+	Log         *slog.Logger
+}
+
+const maxBody = 2 * jobs.MaxPayload // bytes of a request
+
+// Handler returns the API and the page. Their event streams end with ctx.
+func (s *Server) Handler(ctx context.Context) http.Handler {
+	api := http.NewServeMux()
+	const group = "/v1/groups/{group}"
+	const all, one = group + "/jobs", group + "/jobs/{id}"
+	api.HandleFunc("POST "+all, s.with(s.submit))
+	api.HandleFunc("GET "+all, s.with(s.list))
+	api.HandleFunc("GET "+one, s.with(s.show))
+	api.HandleFunc("GET "+one+"/spec", s.with(s.spec))
+	api.HandleFunc("GET "+one+"/events", s.jobEvents(ctx))
+	api.HandleFunc("POST "+one+"/cancel", s.with(step((*jobs.Queue).Cancel)))
+	api.HandleFunc("POST "+one+"/retry", s.with(step((*jobs.Queue).Retry)))
+	api.HandleFunc("GET "+group+"/workers", s.with(s.workers))
+	api.HandleFunc("GET /v1/groups", s.groups)
+	streams := webpage.NewStreams()
+	context.AfterFunc(ctx, streams.Close)
+	api.HandleFunc("GET "+group+"/events",
+		s.groupEvents(streams, &boards{coordinator: s.Coordinator, all: map[string]*board{}}))
+
+	mux := http.NewServeMux() // what needs no token says nothing
+	mux.Handle("/v1/", s.guarded(api))
+	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		webpage.Secure(w.Header())
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(openAPI)
+	})
+	webpage.Register(mux, files, "page.html", "page.js", "access.js", "job.js", "list.js", "timeline.js", "jobs.css")
+	return mux
+}
+
+// guarded lets only clients with the token through, and only JSON: a page in a browser cannot send
+// that to another origin unasked. Without a token it answers to names of this machine only: a foreign
+// page whose own name leads to this machine would be of the same origin.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Token == "" && !Loopback(r.Host) {
+			fail(w, http.StatusForbidden, fmt.Errorf("%q is no name of this machine itself: "+
+				"use localhost, or set LEADER_HTTP_TOKEN at the server", r.Host))
+			return
+		}
+		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if s.Token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(s.Token)) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			fail(w, http.StatusUnauthorized, errors.New("the token is missing or wrong: send Authorization: Bearer …"))
+			return
+		}
+		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if r.Method == http.MethodPost && kind != "application/json" {
+			fail(w, http.StatusUnsupportedMediaType, errors.New("send Content-Type: application/json"))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// call is one endpoint. It returns the answer, with the code for a good one.
+type call func(ctx context.Context, q *jobs.Queue, r *http.Request) (code int, answer any, err error)
+
+// with gives a call the group's jobs, a limited time, and its answer a form.
+func (s *Server) with(do call) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.Patience)
+		defer cancel()
+		q, err := jobs.New(s.Coordinator, r.PathValue("group"))
+		var code int
+		var answer any
+		if err == nil {
+			code, answer, err = do(ctx, q, r)
+		}
+		if err != nil {
+			s.failed(w, r, err)
+			return
+		}
+		send(w, code, answer)
+	}
+}
+
+func (s *Server) submit(
+	ctx context.Context, q *jobs.Queue, r *http.Request,
+) (int, any, error) {
+	var spec jobs.Spec
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&spec); err != nil {
+		return 0, nil, badRequest{err}
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return 0, nil, badRequest{errors.New("there is something after the JSON object")}
+	}
+	id, err := q.Submit(ctx, spec)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w; the job may have been handed in: GET %s lists it, and a unique key makes it safe "+
+			"to submit it again", err, r.URL.Path)
+	}
+	return http.StatusCreated, map[string]jobs.ID{"id": id}, err
+}
+
+// pageDefault is how many jobs a list has if the request does not say.
+const pageDefault = 100
+
+func (s *Server) list(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+	selected, err := selection(r.URL.Query())
+	if err != nil {
+		return 0, nil, badRequest{err}
+	}
+	page, more, err := q.Page(ctx, selected)
+	answer := map[string]any{"jobs": append([]jobs.Status{}, page...)}
+	if more {
+		answer["next"] = page[len(page)-1].ID
+	}
+	return http.StatusOK, answer, err
+}
+
+// selection reads the parameters of a list.
+func selection(v url.Values) (s jobs.Selection, err error) {
+	s.Kind, s.Limit = v.Get("kind"), pageDefault
+	if text := v.Get("state"); text != "" {
+		if s.State, err = jobs.ParseState(text); err != nil {
+			return s, err
+		}
+	}
+	if text := v.Get("after"); text != "" {
+		if s.After, err = jobs.ParseID(text); err != nil {
+			return s, err
+		}
+	}
+	if text := v.Get("limit"); text != "" {
+		if s.Limit, err = strconv.Atoi(text); err != nil || s.Limit < 1 || s.Limit > jobs.MaxPage {
+			return s, fmt.Errorf("the limit is %.40q, not 1 to %d", text, jobs.MaxPage)
+		}
+	}
+	return s, nil
+}
+
+func (s *Server) show(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+	status, err := q.Get(ctx, jobs.ID(r.PathValue("id")))
+	return http.StatusOK, status, err
+}
+
+func (s *Server) spec(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+	spec, err := q.Spec(ctx, jobs.ID(r.PathValue("id")))
+	return http.StatusOK, spec, err
+}
+
+func (s *Server) groups(w http.ResponseWriter, _ *http.Request) {
+	send(w, http.StatusOK, map[string]any{"groups": append([]string{}, s.Groups...)})
+}
+
+func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
+	return func(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+		id := jobs.ID(r.PathValue("id"))
+		if err := do(q, ctx, id); err != nil {
+			return 0, nil, err
+		}
+		status, err := q.Get(ctx, id)
+		return http.StatusOK, status, err
+	}
+}
+
+func (s *Server) workers(ctx context.Context, q *jobs.Queue, _ *http.Request) (int, any, error) {
+	o, err := q.Overview(ctx, 0)
+	return http.StatusOK, map[string]any{"workers": append([]jobs.WorkerStatus{}, o.Workers...)}, err
+}
+
+// badRequest is an error of the client's JSON.
+type badRequest struct{ error }
+
+func (b badRequest) Unwrap() error { return b.error }
+
+// failed answers with an error.
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	_, bad := errors.AsType[badRequest](err)
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	code := http.StatusInternalServerError
+	switch {
+	case large || errors.Is(err, documents.ErrTooLarge):
+		code = http.StatusRequestEntityTooLarge
+	case bad || errors.Is(err, jobs.ErrBadSpec) || errors.Is(err, jobs.ErrBadID) ||
+		errors.Is(err, group.ErrBadName):
+		code = http.StatusBadRequest
+	case errors.Is(err, jobs.ErrUnknownJob):
+		code = http.StatusNotFound
+	case errors.Is(err, jobs.ErrWrongState), errors.Is(err, jobs.ErrTaken):
+		code = http.StatusConflict
+	case errors.Is(err, jobs.ErrFull):
+		code = http.StatusTooManyRequests
+	case errors.Is(err, documents.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded):
+		code = http.StatusServiceUnavailable
+	}
+	if code >= http.StatusInternalServerError && r.Context().Err() == nil {
+		s.Log.Warn("a request has failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	fail(w, code, err)
+}
+
+func fail(w http.ResponseWriter, code int, err error) {
+	send(w, code, map[string]string{"error": err.Error()})
+}
+
+func send(w http.ResponseWriter, code int, answer any) {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		code, text = http.StatusInternalServerError, []byte(`{"error":"the answer is not JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+// Loopback reports whether only programs of this machine reach an address, which may have a port.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,115 @@
+// Package stores opens the store at a URL, as a leader sees it: a [fence.Raiser]. leader takes the
+// known stores from the table All; a new one is a line in it.
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	redisdriver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/redis"
+)
+
+// Open returns a Raiser for a URL. The Raiser queries the coordinator if no guard is in front of
+// the database.
+type Open func(url string, c fence.Observer) fence.Raiser
+
+// Table maps URL schemes to stores.
+type Table map[string]Open
+
+// All lists every store, by the scheme of its URL in LEADER_STORES.
+var All = Table{
+	"postgres":   openPostgres,
+	"postgresql": openPostgres,
+	"redis":      openRedis,
+	"rediss":     openRedis,
+}
+
+func openPostgres(url string, c fence.Observer) fence.Raiser {
+	return postgres.NewRaiser(url, c)
+}
+
+func openRedis(url string, c fence.Observer) fence.Raiser {
+	return redis.NewRaiser(url, c)
+}
+
+// Schemes returns the known schemes, sorted.
+func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
+
+// Raisers returns the stores at these URLs, whose schemes must be in the table. Each raise has the
+// timeout, and its error is a *Error. Close them at the end.
+func (t Table) Raisers(urls settings.URLs, c fence.Observer, timeout time.Duration) []fence.Raiser {
+	var all []fence.Raiser
+	for _, u := range urls {
+		all = append(all, &named{Raiser: t[u.Scheme()](u.Reveal(), c), url: u, timeout: timeout})
+	}
+	return all
+}
+
+// Close closes what these stores keep open for further raises.
+func Close(all []fence.Raiser) {
+	for _, r := range all {
+		if n, ok := r.(*named); ok {
+			r = n.Raiser
+		}
+		if c, ok := r.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}
+}
+
+// named adds a timeout to a raise, and the store's URL to its errors.
+type named struct {
+	fence.Raiser
+	url     settings.URL
+	timeout time.Duration
+}
+
+// Raise implements fence.Raiser. Its error is a *Error.
+func (s *named) Raise(ctx context.Context, claim fence.Claim) error {
+	return Bounded(ctx, s.url, s.timeout, func(ctx context.Context) error { return s.Raiser.Raise(ctx, claim) })
+}
+
+// Bounded raises a mark at a URL within a timeout. Its error is a *Error.
+func Bounded(ctx context.Context, u settings.URL, timeout time.Duration, raise func(context.Context) error) error {
+	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
+	defer cancel()
+	err := raise(ctx)
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return &Error{URL: u, Err: err}
+}
+
+// Error says which store failed to raise the mark. The mark may be raised there nevertheless.
+type Error struct {
+	URL settings.URL
+	Err error
+}
+
+// Error implements error. The text contains no secret.
+func (e *Error) Error() string { return e.URL.Scrub(fmt.Sprintf("%s: %v", e.URL, e.Err)) }
+
+// LoginRefused reports whether the store has refused the user or the password of its URL.
+func LoginRefused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	const class = "28" // invalid authorization specification
+	return ok && strings.HasPrefix(pg.Code, class) || redisdriver.IsAuthError(err)
+}
+
+// Unwrap returns the store's error, for errors.Is and errors.As.
+func (e *Error) Unwrap() error { return e.Err }

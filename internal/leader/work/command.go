@@ -1,0 +1,78 @@
+package work
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// CommandKind is the kind of job that runs a command.
+const CommandKind = "command"
+
+// Command is the payload of such a job.
+type Command struct {
+	Argv  []string        `json:"argv"`
+	Env   []string        `json:"env,omitempty"`   // NAME=value, on top of the worker's
+	Stdin json.RawMessage `json:"stdin,omitempty"` // JSON that the command reads
+}
+
+// runCommand is the handler of commands. Each runs in a process group of its own.
+func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Result, error) {
+	if len(cmd.Argv) == 0 {
+		return nil, jobs.Permanent(errors.New("the command is missing"))
+	}
+	if _, err := exec.LookPath(cmd.Argv[0]); err != nil {
+		return nil, fmt.Errorf("find the command: %w", err) // another worker may have it
+	}
+	log := m.Log.With("job", string(r.ID), "token", r.Term.Token().String())
+	for {
+		result, err := m.attempt(ctx, cmd, r, log)
+		switch {
+		case err == nil && result.Code == 0:
+			return result, nil
+		case err == nil:
+			return result, supervise.Failure(result.Code, result.Stderr)
+		case !errors.Is(err, supervise.ErrDisconnected) && !errors.Is(err, supervise.ErrOutOfTime):
+			return result, err
+		}
+		// It was stopped in time because the coordinator was out of reach: the job has not failed.
+		if err := r.Term.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attempt runs the command until its process group is gone. err is why it was stopped, or could not
+// be started.
+func (m *machine) attempt(ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger) (*Result, error) {
+	stdout, stderr := newTail(), newTail()
+	child := &supervise.Child{Reaper: m.reaper}
+	err := child.Start(cmd.Argv, m.environ(cmd, r), bytes.NewReader(cmd.Stdin), stdout, stderr)
+	if err != nil {
+		return &Result{}, fmt.Errorf("the command could not be started: %w", err)
+	}
+	log.Info("the command of a job was started", "pid", child.Pid())
+	s := m.Settings.Supervisor(child, r.Term, log)
+	if err = s.Supervise(ctx); err == nil {
+		log.Info("the command of a job has ended", "code", child.ExitCode())
+	}
+	return &Result{child.ExitCode(), kept(stdout), kept(stderr)}, err
+}
+
+// environ returns the command's environment.
+func (m *machine) environ(cmd Command, r *jobs.Run) []string {
+	env := m.Env
+	for _, entry := range cmd.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		env = supervise.With(env, [][2]string{{name, value}})
+	}
+	return supervise.With(supervise.Claimed(env, r.Term.Claim()), ofJob(r))
+}

@@ -1,0 +1,15 @@
+package work
+
+import (
+	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// Invocation is one call of a subcommand.
+type Invocation struct {
+	tasks.Setup
+	Group string
+}
+
+// queue returns the group's jobs.
+func (v *Invocation) queue() (*jobs.Queue, error) { return jobs.New(v.Coordinator, v.Group) }

@@ -1,0 +1,38 @@
+package work
+
+import (
+	"encoding/json"
+
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// kinds are the kinds of job that leader work runs, with what makes a worker run them. All of them
+// return a Result, which leader jobs logs, submit --wait and the page show. A new kind is a line here.
+var kinds = map[string]func(*jobs.Worker, *machine){
+	CommandKind: func(w *jobs.Worker, m *machine) { jobs.Handle(w, CommandKind, m.runCommand) },
+	TaskKind:    func(w *jobs.Worker, m *machine) { jobs.Handle(w, TaskKind, m.runTask) },
+}
+
+// machine is what the handlers of a worker have.
+type machine struct {
+	tasks.Setup
+	reaper *supervise.Reaper
+}
+
+// Result is what such a job publishes. The texts are the last bytes of each stream, at most MaxOutput,
+// and fewer if JSON needs more than maxEncoded for them.
+type Result struct {
+	Code   int    `json:"code"` // 128 + n if signal n has ended it
+	Stdout string `json:"stdout,omitempty"`
+	Stderr string `json:"stderr,omitempty"`
+}
+
+// resultOf returns the result of a job's last try that has ended, if its kind is one of these.
+func resultOf(s jobs.Status) (r Result, ok bool) {
+	if kinds[s.Kind] == nil || len(s.Result) == 0 || json.Unmarshal(s.Result, &r) != nil {
+		return Result{}, false
+	}
+	return r, true
+}

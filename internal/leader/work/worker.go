@@ -1,0 +1,45 @@
+package work
+
+import (
+	"context"
+
+	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// Work are the flags of leader work.
+type Work struct {
+	Capacity int
+	Labels   []string
+	Strategy string
+}
+
+// Work runs jobs until ctx ends.
+func (v *Invocation) Work(ctx context.Context, w Work) int {
+	q, err := v.queue()
+	if err != nil {
+		return cli.Failed(ctx, v.Log, "work", err)
+	}
+	strategy, err := jobs.NewStrategy(w.Strategy)
+	if err != nil {
+		return cli.Failed(ctx, v.Log, "work", err)
+	}
+	reaper, stop := supervise.StartReaper()
+	defer stop()
+	raisers := v.Raisers()
+	defer stores.Close(raisers)
+	worker := jobs.Worker{
+		Queue: q, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: raisers,
+		Strategy: strategy, Log: v.Log,
+	}
+	for _, handle := range kinds {
+		handle(&worker, &machine{v.Setup, reaper})
+	}
+	v.Log.Info("working", "group", v.Group, "capacity", w.Capacity)
+	if err := worker.Run(ctx); err != nil {
+		return cli.Failed(ctx, v.Log, "work for "+v.Group, err)
+	}
+	return cli.Failed(ctx, v.Log, "go on", context.Cause(ctx)) // a signal, which has its exit code
+}

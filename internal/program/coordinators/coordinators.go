@@ -1,0 +1,99 @@
+// Package coordinators opens the coordinator that a URL names. Both programs take the known
+// coordinators from the table All; a new one is a line in it.
+//
+//	c, err := coordinators.All.Open(ctx, cfg.Coordinator, coordinators.Options{Logger: log})
+//
+// No package registers itself, so the table is complete.
+package coordinators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/etcd"
+	"github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/program/settings"
+)
+
+// Options are the options of every coordinator.
+type Options struct {
+	SessionTimeout time.Duration // 0: the coordinator's own default
+	Logger         *slog.Logger
+}
+
+// Open connects to the coordinator at a URL. Its error may contain the URL's password.
+type Open func(ctx context.Context, url string, o Options) (documents.Coordinator, error)
+
+// Table maps URL schemes to coordinators.
+type Table map[string]Open
+
+// All lists every coordinator.
+var All = Table{
+	"zk":    openZooKeeper,
+	"zks":   openZooKeeper,
+	"etcd":  openEtcd,
+	"etcds": openEtcd,
+
+	"postgres":   openPostgres,
+	"postgresql": openPostgres,
+}
+
+func openZooKeeper(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
+	return opened(zookeeper.Open(ctx, url, zookeeper.Options(o)))
+}
+
+func openEtcd(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
+	return opened(etcd.Open(ctx, url, etcd.Options(o)))
+}
+
+func openPostgres(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
+	return opened(postgres.Open(ctx, url, postgres.Options(o)))
+}
+
+// opened keeps a nil pointer out of the interface, which would not be nil then.
+func opened[C documents.Coordinator](c C, err error) (documents.Coordinator, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Installer prepares a coordinator that has a schema.
+type Installer struct {
+	// Install prepares the coordinator at a URL, whose role must be allowed to, for these roles.
+	Install func(ctx context.Context, url string, roles ...string) error
+	// Script returns what Install runs.
+	Script func(roles ...string) string
+}
+
+// Installers has the coordinators, by scheme, that an operator has to prepare.
+var Installers = map[string]Installer{
+	"postgres":   {postgres.Install, postgres.InstallSQL},
+	"postgresql": {postgres.Install, postgres.InstallSQL},
+}
+
+// Schemes returns the known schemes, sorted.
+func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
+
+// Open opens the coordinator at u, which the caller has to close. Its error contains no secret. For
+// an unknown scheme it names the known ones.
+func (t Table) Open(ctx context.Context, u settings.URL, o Options) (documents.Coordinator, error) {
+	open, known := t[u.Scheme()]
+	if !known {
+		known := strings.Join(t.Schemes(), "://, ") + "://"
+		return nil, fmt.Errorf("there is no coordinator %s://; there is %s", u.Scheme(), known)
+	}
+	c, err := open(ctx, u.Reveal(), o)
+	if err != nil {
+		return nil, errors.New(u.Scrub(err.Error()))
+	}
+	return c, nil
+}

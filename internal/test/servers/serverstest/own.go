@@ -1,0 +1,92 @@
+package serverstest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/test/servers"
+)
+
+const (
+	startLimit = 3 * time.Minute
+	logLines   = 40 // of a server's log when its test fails
+)
+
+// server is any server.
+type server interface {
+	Close() error
+	LogTail(n int) string
+}
+
+// Postgres starts a server for this test only.
+func Postgres(t testing.TB, o servers.PostgresOptions) *servers.Postgres {
+	t.Helper()
+	return own(t, "postgres", func(ctx context.Context) (*servers.Postgres, error) {
+		return servers.StartPostgres(ctx, o)
+	})
+}
+
+// Redis starts a server for this test only.
+func Redis(t testing.TB, o servers.RedisOptions) *servers.Redis {
+	t.Helper()
+	return own(t, "redis", func(ctx context.Context) (*servers.Redis, error) {
+		return servers.StartRedis(ctx, o)
+	})
+}
+
+// ZooKeeper starts an ensemble for this test only.
+func ZooKeeper(t testing.TB, o servers.ZooKeeperOptions) *servers.ZooKeeper {
+	t.Helper()
+	return own(t, "zookeeper", func(ctx context.Context) (*servers.ZooKeeper, error) {
+		return servers.StartZooKeeper(ctx, o)
+	})
+}
+
+// Etcd starts a cluster for this test only.
+func Etcd(t testing.TB, o servers.EtcdOptions) *servers.Etcd {
+	t.Helper()
+	return own(t, "etcd", func(ctx context.Context) (*servers.Etcd, error) { return servers.StartEtcd(ctx, o) })
+}
+
+// PgBouncer starts a pooler in front of the upstream for this test only.
+func PgBouncer(t testing.TB, upstream *servers.Postgres) *servers.PgBouncer {
+	t.Helper()
+	return own(t, "pgbouncer", func(ctx context.Context) (*servers.PgBouncer, error) {
+		return servers.StartPgBouncer(ctx, upstream, servers.PgBouncerOptions{})
+	})
+}
+
+// own starts a server, prints its log if the test fails, and closes it.
+func own[S server](t testing.TB, name string, start func(context.Context) (S, error)) S {
+	t.Helper()
+	skipShort(t)
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	s, err := start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		logOnFailure(t, name, s)
+		if err := s.Close(); err != nil {
+			t.Errorf("close %s: %v", name, err)
+		}
+	})
+	return s
+}
+
+// skipShort skips the test under go test -short, which starts no server.
+func skipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a server; left out with -short")
+	}
+}
+
+func logOnFailure(t testing.TB, name string, s server) {
+	t.Helper()
+	if t.Failed() {
+		t.Logf("end of the log of %s:\n%s", name, s.LogTail(logLines))
+	}
+}
