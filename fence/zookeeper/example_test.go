@@ -19,7 +19,7 @@ import (
 // A complete leader program. It waits until it wins the election, raises the mark in the database,
 // works while it leads, and resigns. Start it on several machines.
 //
-// Here each transaction carries the token. Behind a guard, postgres.Pool makes connections that
+// Here each transaction carries the token. Behind a guard, postgres.NewPool makes connections that
 // carry it, and transactions begin as usual.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
