@@ -6,18 +6,13 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/etcd"
-	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // A process wins a term, works while it lasts, and resigns.
 func Example() {
 	ctx := context.Background()
-	server, err := serverstest.ExampleEtcd(ctx) // yours is at etcd://e1:2379,e2:2379,e3:2379
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	coordinator, err := etcd.Open(ctx, "etcd://"+server.Addr()+"/example", etcd.Options{})
+	url := cluster(ctx) // etcd://e1:2379,e2:2379,e3:2379/ringfence
+	coordinator, err := etcd.Open(ctx, url, etcd.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/postgres"
-	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // A leader program that has nothing but a database.
@@ -37,13 +36,4 @@ func Example() {
 		log.Fatal(err)
 	}
 	// Output: billing-7 leads: true
-}
-
-// database starts a server for this example.
-func database(ctx context.Context) (url string) {
-	server, err := serverstest.ExamplePostgres(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return server.URL("postgres", "postgres")
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	marks "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
@@ -73,29 +71,4 @@ func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
 	}
 	fmt.Println("the balance is", balance)
 	return tx.Commit(ctx)
-}
-
-// servers starts a ZooKeeper, and a Postgres with the schema that guard install makes.
-func servers(ctx context.Context) (ensemble, database string) {
-	zk, err := serverstest.ExampleZooKeeper(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	pg, err := serverstest.ExamplePostgres(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	database = pg.URL("postgres", "postgres")
-	if err := marks.Install(ctx, database, "postgres"); err != nil {
-		log.Fatal(err)
-	}
-	conn, err := pgx.Connect(ctx, database)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "create table account as select 100 as balance"); err != nil {
-		log.Fatal(err)
-	}
-	return "zk://" + zk.Addr() + "/example", database
 }

@@ -1,0 +1,48 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/coordinator"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+)
+
+// A task of two steps keeps its checkpoint beside the elections. If the process stops, the next leader goes
+// on at the step that was not published.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := fencetest.NewMemory(10 * time.Second).Open() // zookeeper.Open, etcd.Open or postgres.Open
+	defer c.Close()
+
+	step := func(name string) checkpoint.Step[int] {
+		return checkpoint.Step[int]{
+			Name: name,
+			Run: func(_ context.Context, done int, key checkpoint.Key) (int, error) {
+				fmt.Println(key) // the receiver of the effect drops a key that it has seen
+				return done + 1, nil
+			},
+		}
+	}
+	runner := checkpoint.Runner[int]{
+		Lead:    fence.Lead{Elector: c, Resource: "ledger", Holder: "host-1"},
+		Journal: coordinator.New(c.Documents()),
+		Task: checkpoint.Task[int]{
+			Name: "report-2026-11-21", Steps: []checkpoint.Step[int]{step("export"), step("send")},
+		},
+	}
+	end, err := runner.Run(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(end.Status, string(end.State))
+	// Output:
+	// report-2026-11-21/1/1/export
+	// report-2026-11-21/1/1/send
+	// done 2
+}
