@@ -38,7 +38,7 @@ func (p *program) adopt(ctx context.Context, c *config, a cli.Arguments) error {
 	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	stores, err := c.openStores(ctx, o.place, resource)
+	stores, err := c.openStores(ctx, o.selection, resource)
 	defer func() {
 		for _, s := range stores {
 			s.store.Close()
@@ -104,7 +104,7 @@ type openStore struct {
 // openStores opens the stores of an adoption and probes them. Of all databases of a server it takes
 // those that have a mark of the resource. Close those that it returns, also after an error.
 func (c *config) openStores(
-	ctx context.Context, o place, resource fence.Resource,
+	ctx context.Context, o selection, resource fence.Resource,
 ) (all []openStore, err error) {
 	targets, err := c.targets(ctx, o, guard.Databases.Installed)
 	if err != nil {

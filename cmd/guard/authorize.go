@@ -87,7 +87,7 @@ func (p *program) eachStore(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, authorizeTimeout)
 	defer cancel()
-	targets, err := c.targets(ctx, p.options.place, guard.Databases.Installed)
+	targets, err := c.targets(ctx, p.options.selection, guard.Databases.Installed)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 func (p *program) check(ctx context.Context, c *config, a cli.Arguments) error {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
-	server, err := c.onePostgres(p.options.place)
+	server, err := c.onePostgres(p.options.selection)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // install prepares the stores, or prints the commands that would.
 func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error {
 	o := p.options
-	all, err := c.targets(ctx, o.place, guard.Databases.All)
+	all, err := c.targets(ctx, o.selection, guard.Databases.All)
 	if err != nil {
 		return err
 	}

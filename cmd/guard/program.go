@@ -167,7 +167,7 @@ func (p *program) printJSON(v any) error {
 
 // options are the flags of all subcommands.
 type options struct {
-	place
+	selection
 	printOnly bool
 	newIssuer bool
 	limit     int

@@ -42,7 +42,7 @@ func (p *program) carryOut(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
-	server, err := c.onePostgres(p.options.place)
+	server, err := c.onePostgres(p.options.selection)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error 
 	}
 	var all []storeStatus
 	failed := false
-	stores, err := c.readable(ctx, p.options.place)
+	stores, err := c.readable(ctx, p.options.selection)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error 
 
 // readable returns the stores whose status is printed. Unless flags or settings name databases, they
 // are all databases that have the schema, and the one of the URL in any case.
-func (c *config) readable(ctx context.Context, o place) ([]server, error) {
+func (c *config) readable(ctx context.Context, o selection) ([]server, error) {
 	all, err := c.targets(ctx, o, guard.Databases.All)
 	if err != nil || o.all || o.databases != "" {
 		return all, err

@@ -14,27 +14,27 @@ import (
 
 const errBothFlags = cli.Mistake("--databases and --all: give one of them")
 
-// place selects the stores that a command is for.
-type place struct {
+// selection selects the stores that a command is for.
+type selection struct {
 	server    string // only this one
 	databases string // these ones, separated by commas
 	all       bool   // every database of each server
 	database  string // for commands that are for one database
 }
 
-func (o *place) several(f *flag.FlagSet) {
+func (o *selection) several(f *flag.FlagSet) {
 	f.StringVar(&o.server, "server", "", "")
 	f.StringVar(&o.databases, "databases", "", "")
 	f.BoolVar(&o.all, "all", false, "")
 }
 
-func (o *place) single(f *flag.FlagSet) {
+func (o *selection) single(f *flag.FlagSet) {
 	f.StringVar(&o.server, "server", "", "")
 	f.StringVar(&o.database, "database", "", "")
 }
 
 // selected returns the servers that a command is for.
-func (c *config) selected(o place) ([]server, error) {
+func (c *config) selected(o selection) ([]server, error) {
 	all := c.configured()
 	if o.server == "" {
 		return all, nil
@@ -51,7 +51,7 @@ func (c *config) selected(o place) ([]server, error) {
 // targets returns the stores that a command is for: without flags those of the settings, and for
 // --all those that every returns of a server.
 func (c *config) targets(
-	ctx context.Context, o place, every func(guard.Databases, context.Context) ([]string, error),
+	ctx context.Context, o selection, every func(guard.Databases, context.Context) ([]string, error),
 ) (all []server, err error) {
 	servers, err := c.selected(o)
 	switch {
@@ -108,7 +108,7 @@ func only[U guard.Upstream](all []server) []server {
 
 // onePostgres returns the settings for one database of one Postgres server: unless flags name them,
 // the database of GUARD_POSTGRES_UPSTREAM.
-func (c *config) onePostgres(o place) (*guardpg.Settings, error) {
+func (c *config) onePostgres(o selection) (*guardpg.Settings, error) {
 	servers, err := c.selected(o)
 	if err != nil {
 		return nil, err

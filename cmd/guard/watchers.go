@@ -50,7 +50,7 @@ func (w watchers) watch(of server, a *marks.Admission, audit *guard.Audit, home 
 // the home database, because the others come and go.
 func source(of server, a *marks.Admission, audit *guard.Audit, home bool) guard.Source {
 	s := guard.Source{
-		Place: guard.Place{Store: of.name(), Database: of.Database()}, Sessions: a.Sessions,
+		Location: guard.Location{Store: of.name(), Database: of.Database()}, Sessions: a.Sessions,
 		Marks: func(ctx context.Context) ([]marks.Mark, error) {
 			all, err := a.Store.Marks(ctx)
 			if err != nil {

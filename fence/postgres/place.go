@@ -10,11 +10,11 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// places says where the candidates of a session were at one moment, by id.
-type places map[string]place
+// positions says where the candidates of a session were at one moment, by id.
+type positions map[string]position
 
-// place is where one candidate was.
-type place struct {
+// position is where one candidate was.
+type position struct {
 	token  fence.Token
 	ahead  int           // candidates ahead of it; 2 stands for more, too
 	wait   time.Duration // until the leader's session expires
@@ -22,13 +22,13 @@ type place struct {
 }
 
 // of returns the place of a candidate, unless its row is gone.
-func (p places) of(e *candidate) (place, bool) {
+func (p positions) of(e *candidate) (position, bool) {
 	at, there := p[e.Key]
 	return at, there && at.token == e.Token()
 }
 
 // readPlaces calls beat or look. errOver: the session is over.
-func readPlaces(ctx context.Context, conn *pgx.Conn, call string, args ...any) (places, error) {
+func readPlaces(ctx context.Context, conn *pgx.Conn, call string, args ...any) (positions, error) {
 	var alive bool
 	var issuer string
 	var ids []string
@@ -42,9 +42,9 @@ func readPlaces(ctx context.Context, conn *pgx.Conn, call string, args ...any) (
 	if !alive {
 		return nil, errOver
 	}
-	found := make(places, len(ids))
+	found := make(positions, len(ids))
 	for i, id := range ids {
-		found[id] = place{
+		found[id] = position{
 			token: fence.Token(tokens[i]), ahead: int(ahead[i]), issuer: fence.Issuer(issuer),
 			wait: time.Duration(wait[i] * float64(time.Second)),
 		}
@@ -55,7 +55,7 @@ func readPlaces(ctx context.Context, conn *pgx.Conn, call string, args ...any) (
 // place records where a candidate is, and plans the next look. Of those who wait only the next in
 // line looks: when the leader's session may have expired, or at every tick where notices do not
 // arrive.
-func (s *session) place(e *candidate, at place) {
+func (s *session) place(e *candidate, at position) {
 	if at.ahead == 0 {
 		e.lead(at.issuer)
 		return
@@ -157,13 +157,13 @@ func (e *candidate) due() (is bool, left time.Duration) {
 	return true, 0
 }
 
-func (s *session) lookAt(due []*candidate) (places, error) {
+func (s *session) lookAt(due []*candidate) (positions, error) {
 	ids := make([]string, len(due))
 	for i, e := range due {
 		ids[i] = e.Key
 	}
 	return once(s.c.frame.Context(), s.c.beats, s.Timeout/4,
-		func(ctx context.Context, conn *pgx.Conn) (places, error) {
+		func(ctx context.Context, conn *pgx.Conn) (positions, error) {
 			return readPlaces(ctx, conn, "look($1, $2)", s.id, ids)
 		})
 }

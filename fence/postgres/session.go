@@ -60,7 +60,7 @@ func (s *session) Candidate(r fence.Resource, holder string) *candidate {
 func (s *session) Beat(start time.Time) error {
 	members := s.Enrolled()
 	found, err := once(s.c.frame.Context(), s.c.beats, s.Timeout/4,
-		func(ctx context.Context, conn *pgx.Conn) (places, error) {
+		func(ctx context.Context, conn *pgx.Conn) (positions, error) {
 			return readPlaces(ctx, conn, "beat($1)", s.id)
 		})
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *session) over(err error) error {
 // sweep deletes rows of the session that belong to no candidate: one that left while the server was
 // out of reach, or an enrolment that arrived after its campaign had given up. Without the sweep
 // such a row would hold up the election for as long as the session is renewed.
-func (s *session) sweep(found places) error {
+func (s *session) sweep(found positions) error {
 	var strangers []string
 	for id := range found {
 		if !s.Knows(id) {

@@ -176,7 +176,7 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 // first returns "b" if a look of its session finds it with nobody ahead.
 func first(t *testing.T, c *Coordinator, b *session, call string) (string, error) {
 	found, err := once(t.Context(), c.calls, long,
-		func(ctx context.Context, conn *pgx.Conn) (places, error) {
+		func(ctx context.Context, conn *pgx.Conn) (positions, error) {
 			return readPlaces(ctx, conn, call, b.id)
 		})
 	for _, at := range found {

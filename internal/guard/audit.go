@@ -124,7 +124,7 @@ func (a *Audit) Refusals() (all []Refusal) {
 	for _, c := range a.refused.list() {
 		e, r := c.Last, refusalIn(c.Last.Err)
 		all = append(all, Refusal{
-			Place{a.protocol, e.database}, e.Claim.Resource, e.Claim.Token, e.Claim.Holder, e.Client,
+			Location{a.protocol, e.database}, e.Claim.Resource, e.Claim.Token, e.Claim.Holder, e.Client,
 			r.Mark, reason(e.Err), r.Message, c.At, c.Count,
 		})
 	}

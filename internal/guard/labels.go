@@ -22,8 +22,8 @@ const others = "(others)"
 var labelled = fmt.Sprintf("The first %d resources have their own label, the others %s.",
 	maxResources, others)
 
-// place is a resource in a database.
-type place struct {
+// labelledResource is a resource in a database.
+type labelledResource struct {
 	database string // its label
 	resource fence.Resource
 }
@@ -67,7 +67,7 @@ func (m *Metrics) database(protocol, name string) string {
 
 // label returns the label of a claim's resource. A new one begins with all its series at zero.
 func (m *Metrics) label(protocol, database string, c fence.Claim) string {
-	own, fresh := m.ofResources.take(protocol, place{database, c.Resource})
+	own, fresh := m.ofResources.take(protocol, labelledResource{database, c.Resource})
 	if !own {
 		return others
 	}

@@ -34,7 +34,7 @@ type Metrics struct {
 	revocation  *prometheus.HistogramVec
 	revocations *prometheus.HistogramVec
 
-	ofResources labels[place]
+	ofResources labels[labelledResource]
 	ofDatabases labels[string]
 	shown       map[string]map[string]error // the databases that Show has shown last, by protocol
 }
@@ -64,7 +64,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, labels)
 	}
 	m := &Metrics{
-		ofResources: labels[place]{max: maxResources}, ofDatabases: labels[string]{max: maxDatabases},
+		ofResources: labels[labelledResource]{max: maxResources}, ofDatabases: labels[string]{max: maxDatabases},
 		ready: gauge("ready",
 			"1 if sessions can be admitted, otherwise 0; /readyz has the reason.", "protocol"),
 		databases: gauge("database_ready",

@@ -12,21 +12,21 @@ import (
 // row of each, guard status prints marks; none of them collects anything besides. What is not for
 // everybody who may open the page has no name in JSON.
 
-// Place is the store of a row.
-type Place struct {
+// Location is the store of a row.
+type Location struct {
 	Store    string `json:"store"`    // the server, such as postgres/archive
 	Database string `json:"database"` // "" where the server has only one
 }
 
 // Mark is a mark in a store.
 type Mark struct {
-	Place
+	Location
 	marks.Mark
 }
 
 // Session is a session of this guard, under one of its claims; without a token, if it has none.
 type Session struct {
-	Place
+	Location
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"`
 	Holder   string         `json:"holder"`
@@ -38,7 +38,7 @@ type Session struct {
 
 // Refusal is the refusals of one client by this guard, under one token and for one reason.
 type Refusal struct {
-	Place                   // the database as the client named it
+	Location                   // the database as the client named it
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"` // 0: none was claimed
 	Holder   string         `json:"holder"`
@@ -60,14 +60,14 @@ type Election struct {
 
 // Source is an open store, from which rows are made.
 type Source struct {
-	Place
+	Location
 	Marks    func(context.Context) ([]marks.Mark, error) // reads all; its error has no secrets
 	Sessions func() []marks.OpenSession                  // of this guard
 	Refusals func() []Refusal                            // by this guard; may be nil
 }
 
 // SessionsIn returns the rows of sessions in a store.
-func SessionsIn(p Place, open []marks.OpenSession) (rows []Session) {
+func SessionsIn(p Location, open []marks.OpenSession) (rows []Session) {
 	for _, s := range open {
 		state := ""
 		if relayed, ok := s.Relayed.(interface{ State() string }); ok {

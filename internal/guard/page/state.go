@@ -23,7 +23,7 @@ type State struct {
 
 // StoreState is what the page knows of a store as a whole.
 type StoreState struct {
-	guard.Place
+	guard.Location
 	Error    string    `json:"error"`
 	Read     time.Time `json:"read_at,omitzero"` // when the marks were read last
 	Marks    int       `json:"marks"`
@@ -50,7 +50,7 @@ func (p *Page) state() State {
 		s.Open += len(open)
 		open = latest(open, maxSessions, func(o marks.OpenSession) time.Time { return o.Since },
 			func(o marks.OpenSession) string { return o.Client.Address })
-		s.Sessions = append(s.Sessions, guard.SessionsIn(from.Place, open)...)
+		s.Sessions = append(s.Sessions, guard.SessionsIn(from.Location, open)...)
 		if from.Refusals != nil {
 			s.Refusals = append(s.Refusals, from.Refusals()...)
 		}
@@ -75,11 +75,11 @@ func (p *Page) addMarks(s *State) {
 	defer p.mu.Unlock()
 	for _, from := range p.stores {
 		s.Stores = append(s.Stores, StoreState{
-			from.Place, from.err, from.read, from.marks, from.sessions,
+			from.Location, from.err, from.read, from.marks, from.sessions,
 		})
 		for _, r := range from.resources {
 			row := *r
-			row.Place = from.Place
+			row.Location = from.Location
 			s.Resources = append(s.Resources, row)
 		}
 	}

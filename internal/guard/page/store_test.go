@@ -34,7 +34,7 @@ func (p *Page) of(name string) *store {
 // empty is a store without sessions and refusals.
 func empty(name string) guard.Source {
 	return guard.Source{
-		Place: guard.Place{Store: name}, Sessions: func() []marks.OpenSession { return nil },
+		Location: guard.Location{Store: name}, Sessions: func() []marks.OpenSession { return nil },
 		Refusals: func() []guard.Refusal { return nil },
 	}
 }

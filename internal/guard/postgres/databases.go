@@ -18,7 +18,7 @@ type Database = databases.Database
 
 // place returns the place of a client. A connection for physical replication has no database; its
 // claims are those of the home database.
-func (p *Protocol) place(s *startup) *databases.Place {
+func (p *Protocol) place(s *startup) *databases.Selected {
 	if physical(s.get("replication")) {
 		return p.databases.At(p.databases.Home())
 	}
@@ -51,7 +51,7 @@ func (l *login) reach(ctx context.Context) error {
 }
 
 // report reports a refusal that came before the admission.
-func (p *Protocol) report(ctx context.Context, at *databases.Place, err error, holder string) {
+func (p *Protocol) report(ctx context.Context, at *databases.Selected, err error, holder string) {
 	open, _ := at.Ask(func(a *marks.Admission) error {
 		a.Report(ctx, err, holder)
 		return nil
@@ -65,7 +65,7 @@ func (p *Protocol) report(ctx context.Context, at *databases.Place, err error, h
 }
 
 // elsewhere reports a refusal in a database that is not open.
-func (p *Protocol) elsewhere(ctx context.Context, at *databases.Place, c fence.Claim, err error) {
+func (p *Protocol) elsewhere(ctx context.Context, at *databases.Selected, c fence.Claim, err error) {
 	if p.o.Audit != nil {
 		p.o.Audit.Elsewhere(at.Name, marks.Event{
 			Kind: marks.Refused, Claim: c, Client: marks.ClientOf(ctx), Err: err,

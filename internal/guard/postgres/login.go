@@ -35,7 +35,7 @@ type login struct {
 	fromServer *bufio.Reader
 
 	startup *startup
-	at      *databases.Place
+	at      *databases.Selected
 	claims  []marks.Presented
 	console bool // it claims nothing and asks for the console; without claims it reads otherwise
 

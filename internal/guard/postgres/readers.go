@@ -45,7 +45,7 @@ func (all *readers) list() (rows []guard.Session) {
 	all.mu.Lock()
 	for r, who := range all.all {
 		rows = append(rows, guard.Session{
-			Place: guard.Place{Database: who.database}, ID: int64(who.pid), Client: who.client,
+			Location: guard.Location{Database: who.database}, ID: int64(who.pid), Client: who.client,
 			Since: who.since, State: "read-only, " + r.State(),
 		})
 	}

@@ -20,7 +20,7 @@ import (
 // may be idle for days.
 type session struct {
 	p      *Protocol
-	at     *databases.Place
+	at     *databases.Selected
 	client *guard.Client
 	server net.Conn
 	id     marks.Session // zero if the session was not registered

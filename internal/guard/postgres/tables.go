@@ -134,7 +134,7 @@ func (p *Protocol) marks(ctx context.Context) (rows []guard.Mark, notice string,
 			failed = append(failed, fmt.Errorf("the marks of database %s cannot be read: %w", d.Name, err))
 		}
 		for _, m := range all {
-			rows = append(rows, guard.Mark{Place: p.in(d.Name), Mark: m})
+			rows = append(rows, guard.Mark{Location: p.in(d.Name), Mark: m})
 		}
 	}
 	if err = errors.Join(failed...); err != nil && len(rows) > 0 {
@@ -143,8 +143,8 @@ func (p *Protocol) marks(ctx context.Context) (rows []guard.Mark, notice string,
 	return rows, "", err
 }
 
-func (p *Protocol) in(database string) guard.Place {
-	return guard.Place{Store: p.o.Name, Database: database}
+func (p *Protocol) in(database string) guard.Location {
+	return guard.Location{Store: p.o.Name, Database: database}
 }
 
 func (p *Protocol) sessions(context.Context) (rows []guard.Session, notice string, err error) {

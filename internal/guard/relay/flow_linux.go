@@ -16,7 +16,7 @@ type inLoop struct {
 	state atomic.Int32               // idle, running, …
 	timer atomic.Pointer[time.Timer] // of the deadline that was set last
 	left  func()                     // called when nothing more is done for it
-	shift *shift                     // of the goroutine that runs it; nil if that is not the loop's
+	shift *turn                     // of the goroutine that runs it; nil if that is not the loop's
 }
 
 const (
@@ -89,7 +89,7 @@ func (f *flow) leaveLoop() {
 }
 
 // wake runs the flow, or tells the goroutine that runs it to look once more.
-func (f *flow) wake(t *shift) {
+func (f *flow) wake(t *turn) {
 	for {
 		switch f.state.Load() {
 		case idle:
@@ -127,7 +127,7 @@ func (f *flow) wakeAt(t time.Time) {
 }
 
 // run moves bytes until there are none, in the goroutine that has set the state to running.
-func (f *flow) run(t *shift) {
+func (f *flow) run(t *turn) {
 	f.shift = t
 	for {
 		end, ended, more := f.move()

@@ -238,16 +238,16 @@ func (l *loop) socket(id uint64) *socket {
 	return l.sockets[id]
 }
 
-// shift is one goroutine's time as the one that runs a loop. A flow that has to wait for a slow peer
+// turn is one goroutine's time as the one that runs a loop. A flow that has to wait for a slow peer
 // hands the loop over to a new goroutine, and keeps the one that it is in.
-type shift struct {
+type turn struct {
 	loop   *loop
 	events []unix.EpollEvent // that have come and were not handled yet
 	over   bool
 }
 
 // handOver starts another goroutine for the loop.
-func (t *shift) handOver() {
+func (t *turn) handOver() {
 	if t.over {
 		return
 	}
@@ -258,7 +258,7 @@ func (t *shift) handOver() {
 
 // run waits for events and handles them, until the loop is closed or its shift is over.
 func (l *loop) run(events []unix.EpollEvent) {
-	t := &shift{loop: l, events: events}
+	t := &turn{loop: l, events: events}
 	room := make([]unix.EpollEvent, 128)
 	for {
 		for len(t.events) > 0 {
@@ -285,7 +285,7 @@ func (l *loop) run(events []unix.EpollEvent) {
 }
 
 // runReady lets each flow that was ready when it began go on.
-func (l *loop) runReady(t *shift) {
+func (l *loop) runReady(t *turn) {
 	for n := len(l.ready); n > 0 && !t.over; n-- {
 		f := l.ready[0]
 		l.ready = slices.Delete(l.ready, 0, 1)

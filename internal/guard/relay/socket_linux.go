@@ -252,7 +252,7 @@ func (s *socket) Close() error {
 }
 
 // happened tells those who wait for the socket of its events.
-func (s *socket) happened(events uint32, t *shift) {
+func (s *socket) happened(events uint32, t *turn) {
 	const gone = unix.EPOLLHUP | unix.EPOLLERR
 	if events&(unix.EPOLLRDHUP|gone) != 0 {
 		s.hungUp.Store(true)

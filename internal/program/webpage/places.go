@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// places are shared by the addresses of clients, so that one of them cannot keep the others out.
-type places struct {
+// slots are shared by the addresses of clients, so that one of them cannot keep the others out.
+type slots struct {
 	max int
 	// renews: an address that has its share gives up its oldest place for a new one.
 	renews bool
 
 	mu   sync.Mutex
-	held []*place // in the order in which they were taken
+	held []*slot // in the order in which they were taken
 }
 
-// place is a place that a client has.
-type place struct {
+// slot is a slot that a client has.
+type slot struct {
 	address string
 	end     func() // called if it is given to another client
 }
 
 // take gives a client a place, or returns nil. If all are taken, the address with the most of them
 // loses its oldest one, unless the client's own address has as many.
-func (p *places) take(address string, end func()) *place {
+func (p *slots) take(address string, end func()) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.held) >= p.max {
@@ -34,13 +34,13 @@ func (p *places) take(address string, end func()) *place {
 		p.drop(out)
 		out.end()
 	}
-	taken := &place{address, end}
+	taken := &slot{address, end}
 	p.held = append(p.held, taken)
 	return taken
 }
 
 // victim returns the place that a new one of this address replaces, or nil.
-func (p *places) victim(address string) *place {
+func (p *slots) victim(address string) *slot {
 	count := map[string]int{}
 	for _, h := range p.held {
 		count[h.address]++
@@ -55,22 +55,22 @@ func (p *places) victim(address string) *place {
 	if most == address && !p.renews {
 		return nil
 	}
-	at := slices.IndexFunc(p.held, func(h *place) bool { return h.address == most })
+	at := slices.IndexFunc(p.held, func(h *slot) bool { return h.address == most })
 	return p.held[max(at, 0)] // an address without any: each of the others has one
 }
 
 // leave gives a place back, unless another client has it by now.
-func (p *places) leave(h *place) {
+func (p *slots) leave(h *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(h)
 }
 
-func (p *places) drop(h *place) {
-	p.held = slices.DeleteFunc(p.held, func(other *place) bool { return other == h })
+func (p *slots) drop(h *slot) {
+	p.held = slices.DeleteFunc(p.held, func(other *slot) bool { return other == h })
 }
 
-func (p *places) taken() int {
+func (p *slots) taken() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.held)

@@ -30,7 +30,7 @@ type Server struct {
 
 // Serve serves until ctx ends.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
-	open := connections{places: places{max: MaxConnections, renews: true}}
+	open := connections{places: slots{max: MaxConnections, renews: true}}
 	server := &http.Server{
 		Handler: s.Handler, ConnState: open.changed, MaxHeaderBytes: headerBytes,
 		ReadHeaderTimeout: maxHeader, ReadTimeout: maxRequest, WriteTimeout: s.Answer, IdleTimeout: maxIdle,
@@ -56,10 +56,10 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 
 // connections are those of a server.
 type connections struct {
-	places places
+	places slots
 
 	mu   sync.Mutex
-	open map[net.Conn]*place
+	open map[net.Conn]*slot
 }
 
 // changed implements http.Server.ConnState.
@@ -70,7 +70,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.open == nil {
-			c.open = map[net.Conn]*place{}
+			c.open = map[net.Conn]*slot{}
 		}
 		c.open[conn] = taken
 	case http.StateClosed:

@@ -180,7 +180,7 @@ func TestClientsGetStreamsWhileAnotherHasTakenAll(t *testing.T) {
 
 func TestPlacesAreSharedByTheAddresses(t *testing.T) {
 	var out []string
-	p := places{max: 5}
+	p := slots{max: 5}
 	take := func(address string, want bool) {
 		t.Helper()
 		if got := p.take(address, func() { out = append(out, address) }) != nil; got != want {

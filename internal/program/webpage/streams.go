@@ -24,7 +24,7 @@ const (
 type Streams struct {
 	stop chan struct{} // closed when they have to end
 
-	places places
+	places slots
 
 	mu      sync.Mutex
 	closed  bool
@@ -33,7 +33,7 @@ type Streams struct {
 
 // NewStreams returns no streams.
 func NewStreams() *Streams {
-	return &Streams{stop: make(chan struct{}), places: places{max: MaxStreams}}
+	return &Streams{stop: make(chan struct{}), places: slots{max: MaxStreams}}
 }
 
 // Begin takes a place for a stream of a client. end is called if another client gets the place. Call

@@ -67,16 +67,16 @@ func (d *Opened) close() {
 	d.Store.Close()
 }
 
-// Place is the database that a client asks for. Once it is open for the client, it stays open until
+// Selected is the database that a client asks for. Once it is open for the client, it stays open until
 // the client leaves.
-type Place struct {
+type Selected struct {
 	*Opened // nil until open
 	Name    string
 	set     *Set
 }
 
 // Open opens the database for a client that has logged in, in 10 s at most.
-func (at *Place) Open(ctx context.Context) (err error) {
+func (at *Selected) Open(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	at.Opened, err = at.set.use(ctx, at.Name)
@@ -84,7 +84,7 @@ func (at *Place) Open(ctx context.Context) (err error) {
 }
 
 // Leave lets the database be closed. It may be called twice.
-func (at *Place) Leave() {
+func (at *Selected) Leave() {
 	if at.Opened != nil {
 		at.set.leave(at.Opened)
 		at.Opened = nil
@@ -93,7 +93,7 @@ func (at *Place) Leave() {
 
 // Ask calls f with the database if it is open, and reports whether it is. A client that has not logged
 // in opens no database, and keeps none open for longer than f takes.
-func (at *Place) Ask(f func(*marks.Admission) error) (open bool, err error) {
+func (at *Selected) Ask(f func(*marks.Admission) error) (open bool, err error) {
 	found, release := at.set.Hold(at.Name)
 	defer release()
 	if len(found) == 0 {

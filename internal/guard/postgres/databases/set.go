@@ -60,12 +60,12 @@ func New(o Options) *Set {
 func (s *Set) Home() string { return s.home.Name }
 
 // At returns the place of a client that asks for a database.
-func (s *Set) At(name string) *Place {
+func (s *Set) At(name string) *Selected {
 	name = name[:min(len(name), wire.MaxName)]
 	if s.o.Another == nil {
 		name = s.home.Name
 	}
-	return &Place{set: s, Name: name}
+	return &Selected{set: s, Name: name}
 }
 
 // use opens a database, or finds it open, and waits for that until ctx ends. The caller leaves it
