@@ -29,13 +29,13 @@ func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
 }
 
 func TestBarsAreMissedWhereTheMeasuredValueIsWorse(t *testing.T) {
-	good := electionRow{ResignP99: 50, CrashMost: 100, WokenLeast: 1, WokenMost: 1}
+	good := electionRow{ResignP99: 50, CrashMax: 100, WokenMin: 1, WokenMax: 1}
 	for _, b := range (&report{elections: []electionRow{good}, held: []heldRow{{Sessions: 1}}}).bars() {
 		if !b.Met {
 			t.Errorf("%s is missed", b.What)
 		}
 	}
-	bad := electionRow{ResignP99: 50.1, CrashMost: 100.1, WokenLeast: 0, WokenMost: 1}
+	bad := electionRow{ResignP99: 50.1, CrashMax: 100.1, WokenMin: 0, WokenMax: 1}
 	for _, b := range (&report{elections: []electionRow{bad}, held: []heldRow{{Sessions: 2}}}).bars() {
 		if b.Met {
 			t.Errorf("%s is met", b.What)

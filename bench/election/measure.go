@@ -48,9 +48,9 @@ type electionRow struct {
 	ResignP50   float64 `json:"resignation_p50_ms"`    // from the call until the next term
 	ResignP99   float64 `json:"resignation_p99_ms"`
 	CrashP50    float64 `json:"crash_p50_ms"` // from the KILL until the next term, minus the session timeout
-	CrashMost   float64 `json:"crash_most_ms"`
-	WokenLeast  int     `json:"woken_least"` // by one death
-	WokenMost   int     `json:"woken_most"`
+	CrashMax    float64 `json:"crash_max_ms"`
+	WokenMin    int     `json:"woken_min"` // by one death
+	WokenMax    int     `json:"woken_max"`
 	Failed      string  `json:"failed,omitempty"` // why there are no figures
 	Stall       float64 `json:"longest_stall_ms"` // in which this process was not scheduled
 }
@@ -198,13 +198,13 @@ func (p plan) crash(ctx context.Context, s server, run *election, row *electionR
 		if err != nil {
 			return leader, err
 		}
-		row.WokenMost = max(row.WokenMost, woken)
-		if i == 0 || woken < row.WokenLeast {
-			row.WokenLeast = woken
+		row.WokenMax = max(row.WokenMax, woken)
+		if i == 0 || woken < row.WokenMin {
+			row.WokenMin = woken
 		}
 	}
 	slices.Sort(late)
-	row.CrashP50, row.CrashMost = ms(rounds.Percentile(late, 0.5)), ms(late[len(late)-1])
+	row.CrashP50, row.CrashMax = ms(rounds.Percentile(late, 0.5)), ms(late[len(late)-1])
 	return leader, nil
 }
 

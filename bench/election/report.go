@@ -36,12 +36,12 @@ func (r *report) bars() (all []bar) {
 		all = append(all,
 			bar{"after a resignation, p99, ms", e.Coordinator, e.Candidates, e.ResignP99, "at most 50", e.ResignP99 <= 50},
 			bar{
-				"after a crash, most, ms beyond the session timeout", e.Coordinator, e.Candidates, e.CrashMost,
-				"at most 100", e.CrashMost <= 100,
+				"after a crash, most, ms beyond the session timeout", e.Coordinator, e.Candidates, e.CrashMax,
+				"at most 100", e.CrashMax <= 100,
 			},
 			bar{
-				"candidates that one death wakes", e.Coordinator, e.Candidates, float64(e.WokenMost), "1",
-				e.WokenLeast == 1 && e.WokenMost == 1,
+				"candidates that one death wakes", e.Coordinator, e.Candidates, float64(e.WokenMax), "1",
+				e.WokenMin == 1 && e.WokenMax == 1,
 			})
 	}
 	for _, h := range r.held {
@@ -88,8 +88,8 @@ func (r *report) Table(out io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.0f\t%.1f\t%.1f\t%.1f\t%+.0f\t%+.0f\t%s\t%.0f\t\n", e.Coordinator, e.Candidates,
-			e.Sessions, known(e.Connections), e.Enrolled, e.Rest, e.ResignP50, e.ResignP99, e.CrashP50, e.CrashMost,
-			span(e.WokenLeast, e.WokenMost), e.Stall)
+			e.Sessions, known(e.Connections), e.Enrolled, e.Rest, e.ResignP50, e.ResignP99, e.CrashP50, e.CrashMax,
+			span(e.WokenMin, e.WokenMax), e.Stall)
 	}
 	if err := w.Flush(); err != nil {
 		return err

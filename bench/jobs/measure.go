@@ -123,12 +123,12 @@ func (s *options) chosen() (all []cell) {
 	return all
 }
 
-// cellMost bounds one measurement.
-const cellMost = 5 * time.Minute
+// maxCell bounds one measurement.
+const maxCell = 5 * time.Minute
 
 // once makes one measurement with a fresh queue.
 func (s *options) once(ctx context.Context, c cell, way, url string) ([]float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, cellMost)
+	ctx, cancel := context.WithTimeout(ctx, maxCell)
 	defer cancel()
 	name := fmt.Sprintf("b%d", time.Now().UnixMicro())
 	st := &stage{plan: s.plan, way: way, what: strings.ReplaceAll(c.rows[0].Name, " ", "-")}

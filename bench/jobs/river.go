@@ -117,7 +117,7 @@ func riverWorker(ctx context.Context, d duty, h *handler) error {
 	}
 	h.say("ready")
 	<-ctx.Done()
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), program.EndMost/2)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), program.MaxEnd/2)
 	defer cancel()
 	return client.StopAndCancel(limited)
 }

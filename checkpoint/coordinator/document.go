@@ -81,8 +81,8 @@ type known struct {
 	under    fence.Claim
 }
 
-// knownMost bounds the cache. A task that is not in it costs a read.
-const knownMost = 10_000
+// maxKnown bounds the cache. A task that is not in it costs a read.
+const maxKnown = 10_000
 
 // cache remembers checkpoints, so that a publish costs one request. What it says may be old: the change
 // compares the document's version.
@@ -100,7 +100,7 @@ func (c *cache) of(task checkpoint.Name) known {
 func (c *cache) learn(task checkpoint.Name, is known) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all == nil || len(c.all) >= knownMost {
+	if c.all == nil || len(c.all) >= maxKnown {
 		c.all = map[checkpoint.Name]known{}
 	}
 	c.all[task] = is

@@ -24,7 +24,7 @@ var texts = settings.Texts{
 	"GUARD_TLS_CLIENT_AUTH": {Meaning: `
 		what GUARD_TLS_CLIENT_CA asks of a client that uses TLS: verify-ca, a certificate of such
 		an authority; verify-full, one whose common name is the role (in Redis, the user);
-		optional, none, but one that is sent has to be good`},
+		optional, not required, but verified if sent`},
 	"GUARD_PROXY_NETWORKS": {Meaning: `
 		comma-separated networks, such as 10.1.0.0/16, of load balancers that name their client
 		with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from there

@@ -38,7 +38,7 @@ type Session struct {
 
 // Refusal is the refusals of one client by this guard, under one token and for one reason.
 type Refusal struct {
-	Location                   // the database as the client named it
+	Location                // the database as the client named it
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"` // 0: none was claimed
 	Holder   string         `json:"holder"`

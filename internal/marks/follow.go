@@ -49,9 +49,9 @@ func (f *Follower) stores() []*Admission {
 	return slices.Clone(f.admissions)
 }
 
-// followMost is how many elections a guard follows. The marks of further resources rise when their
+// maxFollow is how many elections a guard follows. The marks of further resources rise when their
 // new leaders connect.
-const followMost = 1000
+const maxFollow = 1000
 
 // Follow begins to follow the election of a resource, under a token of which a store of this guard
 // has admitted a session. It returns at once, and may be called for every admission.
@@ -73,9 +73,9 @@ func (f *Follower) Follow(r fence.Resource, admitted fence.Token) {
 		f.ctx, f.stop = context.WithCancel(context.Background())
 		f.following = make(map[fence.Resource]*fence.Candidate)
 	}
-	if len(f.following) == followMost {
+	if len(f.following) == maxFollow {
 		if !f.full {
-			f.Log.Warn("this guard follows no more elections", "resource", r, "followed", followMost)
+			f.Log.Warn("this guard follows no more elections", "resource", r, "followed", maxFollow)
 		}
 		f.full = true
 		return

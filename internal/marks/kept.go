@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// keepMost is how long a store is kept after it was reached without a guard. Then the raiser looks
+	// maxKeep is how long a store is kept after it was reached without a guard. Then the raiser looks
 	// again: the address may lead elsewhere by now, although the connection still works.
-	keepMost = time.Minute
-	// aliveMost is how long a kept connection may take to answer before it is replaced.
-	aliveMost = time.Second
+	maxKeep = time.Minute
+	// maxAlive is how long a kept connection may take to answer before it is replaced.
+	maxAlive = time.Second
 )
 
 // Reached is a store with the connection to it.
@@ -98,7 +98,7 @@ func raiseAt(ctx context.Context, s Store, by Authority, c fence.Claim) error {
 }
 
 func alive(ctx context.Context, s Reached) error {
-	ctx, cancel := context.WithTimeout(ctx, aliveMost)
+	ctx, cancel := context.WithTimeout(ctx, maxAlive)
 	defer cancel()
 	return s.Ping(ctx)
 }
@@ -120,7 +120,7 @@ func (k *Kept) take() *lent {
 func (k *Kept) giveBack(l *lent, good bool) {
 	k.mu.Lock()
 	l.users--
-	if k.last == l && (!good || time.Since(l.opened) > keepMost) {
+	if k.last == l && (!good || time.Since(l.opened) > maxKeep) {
 		k.last = nil
 	}
 	unused := k.last != l && l.users == 0

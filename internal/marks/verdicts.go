@@ -30,9 +30,9 @@ type verdict struct {
 	asking int // goroutines that ask, or wait for their turn
 }
 
-// verdictsMost is how many tokens of a resource are remembered. A client that may not log in can name
+// maxVerdicts is how many tokens of a resource are remembered. A client that may not log in can name
 // as many as it likes.
-const verdictsMost = 16
+const maxVerdicts = 16
 
 // has reports whether there is a refusal of a claim.
 func (v *verdicts) has(c Presented) bool {
@@ -120,7 +120,7 @@ func (v *verdicts) done(of *verdictsOf, t fence.Token, one *verdict) {
 
 // shrink forgets the oldest verdicts. It keeps those that somebody asks about.
 func (of *verdictsOf) shrink() {
-	for len(of.tokens) > verdictsMost {
+	for len(of.tokens) > maxVerdicts {
 		var oldest *verdict
 		var token fence.Token
 		for t, one := range of.tokens {

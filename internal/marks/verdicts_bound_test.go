@@ -25,8 +25,8 @@ func TestOnlySoManyStaleTokensAreRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(v.all["orders"].tokens); n != verdictsMost {
-		t.Errorf("%d tokens are remembered, want %d", n, verdictsMost)
+	if n := len(v.all["orders"].tokens); n != maxVerdicts {
+		t.Errorf("%d tokens are remembered, want %d", n, maxVerdicts)
 	}
 	if !v.has(Presented{Resource: "orders", Token: 1000}) {
 		t.Error("the last one is not remembered")

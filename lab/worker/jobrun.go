@@ -123,7 +123,7 @@ func (j *jobRun) beyond(ctx context.Context) {
 	if !over || j.b.w.c.Manners == scenario.Good || !j.tried {
 		return
 	}
-	end := time.Now().Add(lateMost)
+	end := time.Now().Add(maxLate)
 	if j.b.w.c.Route == scenario.Direct {
 		end = time.Now().Add(lateDirect)
 	}

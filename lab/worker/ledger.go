@@ -152,13 +152,13 @@ func (s *writeLoop) over(ctx context.Context) bool {
 	if s.w.c.Route == scenario.Direct {
 		return s.late >= lateWrites || time.Since(s.since) > lateDirect
 	}
-	return s.stale >= refusals || time.Since(s.tried) > lateMost || time.Since(s.since) > lateReach
+	return s.stale >= refusals || time.Since(s.tried) > maxLate || time.Since(s.since) > lateReach
 }
 
 // How long a reckless leader keeps writing.
 const (
 	refusals   = 3                // until so many refusals
-	lateMost   = 2 * time.Second  // if nothing refuses it
+	maxLate    = 2 * time.Second  // if nothing refuses it
 	lateReach  = 10 * time.Second // if it cannot reach the store, such as while a guard starts
 	lateWrites = 40               // without a fence: the most writes
 	lateDirect = time.Second      // without a fence: the longest time

@@ -101,7 +101,7 @@ func TestADeposedLeaderKeepsWritingAndAFenceRefusesIt(t *testing.T) {
 					t.Errorf("%s without a fence: %d entries came late, %d were refused",
 						store, len(late), len(stale))
 				}
-				tooFew := len(stale) < refusals && lasted < lateMost/2
+				tooFew := len(stale) < refusals && lasted < maxLate/2
 				if route != scenario.Direct && (len(late) > 0 || tooFew) {
 					t.Errorf("%s: %d entries came late, %d were refused in %s: %v",
 						store, len(late), len(stale), lasted, late)
@@ -129,7 +129,7 @@ func TestADeposedLeaderTriesUntilItReachesTheStore(t *testing.T) {
 	keeper.Lose(fence.ErrDeposed)
 	c := Config{Name: "worker-1", Route: scenario.Guarded, Pause: time.Millisecond}
 	w := newWorker(c, func(history.Event) {}, newSignals())
-	store := unreachable{time.Now().Add(lateMost + lateMost/4)}
+	store := unreachable{time.Now().Add(maxLate + maxLate/4)}
 	s := &writeLoop{w: w, store: "redis", writer: store, token: 7, term: term}
 	if err := s.run(t.Context()); err != nil || s.stale != refusals {
 		t.Errorf("it was refused %d times: %v", s.stale, err)

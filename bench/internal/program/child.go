@@ -65,15 +65,15 @@ func (c *Child) Kill() {
 	<-c.Ended
 }
 
-// EndMost is how long a child may take to end.
-const EndMost = 20 * time.Second
+// MaxEnd is how long a child may take to end.
+const MaxEnd = 20 * time.Second
 
 // End lets the child end in order.
 func (c *Child) End() {
 	_ = c.Stdin.Close()
 	select {
 	case <-c.Ended:
-	case <-time.After(EndMost):
+	case <-time.After(MaxEnd):
 		c.Kill()
 	}
 }

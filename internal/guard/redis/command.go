@@ -28,8 +28,8 @@ func (e tooLong) Error() string {
 }
 
 const (
-	argumentsMost = 1<<31 - 1 // as in Redis
-	argumentMost  = 1 << 40   // the limit of Redis is a setting, proto-max-bulk-len
+	maxArguments = 1<<31 - 1 // as in Redis
+	maxArgument  = 1 << 40   // the limit of Redis is a setting, proto-max-bulk-len
 )
 
 // parseCommand reads the first command in b. A command of more than most bytes is tooLong. size is
@@ -43,7 +43,7 @@ func parseCommand(b []byte, most int, args [][]byte) (size int, _ [][]byte, err 
 	if b[0] != '*' {
 		return parseInline(b, args)
 	}
-	count, n, err := parseHeader(b, "invalid multibulk length", argumentsMost)
+	count, n, err := parseHeader(b, "invalid multibulk length", maxArguments)
 	if n == 0 || err != nil {
 		return 0, args, err
 	}
@@ -77,7 +77,7 @@ func parseArgument(b []byte) (length int64, header int, err error) {
 	if b[0] != '$' {
 		return 0, 0, protocolError("expected '$', got '" + onOneLine(string(b[:1])) + "'")
 	}
-	length, header, err = parseHeader(b, "invalid bulk length", argumentMost)
+	length, header, err = parseHeader(b, "invalid bulk length", maxArgument)
 	if err == nil && length < 0 {
 		return 0, 0, protocolError("invalid bulk length")
 	}

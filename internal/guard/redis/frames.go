@@ -30,12 +30,12 @@ type levels struct {
 }
 
 const (
-	endless    = -1
-	headerMost = 32 // bytes of a header line
+	endless   = -1
+	maxHeader = 32 // bytes of a header line
 
-	// openMost limits the memory of one stream to 512 KiB. A script's reply nests to 7995 levels at
+	// maxOpen limits the memory of one stream to 512 KiB. A script's reply nests to 7995 levels at
 	// most, where Lua's stack ends. No reply of Redis is deeper, except an EXEC around it.
-	openMost = 32 << 10
+	maxOpen  = 32 << 10
 	openKept = 64 // capacity kept for the next reply
 )
 
@@ -127,9 +127,9 @@ func (f *frames) header(b []byte) (n int, whole bool, err error) {
 		f.line, f.cr = true, false
 		return 1, false, f.count()
 	}
-	end := bytes.IndexByte(b[:min(len(b), headerMost)], '\n')
+	end := bytes.IndexByte(b[:min(len(b), maxHeader)], '\n')
 	switch {
-	case end < 0 && len(b) < headerMost:
+	case end < 0 && len(b) < maxHeader:
 		return 0, false, nil
 	case end < 2 || b[end-1] != '\r':
 		return 0, false, errReply
@@ -217,7 +217,7 @@ func (f *frames) push(l levels) error {
 		f.open[last].same += l.same
 		return nil
 	}
-	if len(f.open) == openMost {
+	if len(f.open) == maxOpen {
 		return errReply
 	}
 	f.open = append(f.open, l)

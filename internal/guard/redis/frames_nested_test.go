@@ -217,8 +217,8 @@ func TestAnyDepthTakesLittleMemory(t *testing.T) {
 		"%1\r\n":                   little,
 		"|1\r\n":                   little,
 		"*?\r\n":                   little,
-		"*2\r\n*3\r\n":             openMost,
-		"*2\r\n*3\r\n%9\r\n>4\r\n": openMost,
+		"*2\r\n*3\r\n":             maxOpen,
+		"*2\r\n*3\r\n%9\r\n>4\r\n": maxOpen,
 	} {
 		var f frames
 		var err error
@@ -231,7 +231,7 @@ func TestAnyDepthTakesLittleMemory(t *testing.T) {
 			t.Errorf("%q: %d kept, %v", begin, len(f.open), err)
 		}
 	}
-	if kept := unsafe.Sizeof(levels{}) * openMost; kept > 512<<10 {
+	if kept := unsafe.Sizeof(levels{}) * maxOpen; kept > 512<<10 {
 		t.Errorf("the open levels of one reply may take %d bytes", kept)
 	}
 }

@@ -71,7 +71,7 @@ func TestMalformedRepliesAreRejected(t *testing.T) {
 	for _, bad := range []string{
 		"hello\r\n", "$x\r\n", "$-2\r\n", "*1x\r\n", "$5\n", ".\r\n", ";0\r\n", "*\r\n",
 		"$99999999999999999999\r\n", "*" + strings.Repeat("0", 40), "\r\n",
-		strings.Repeat("*3\r\n*2\r\n", openMost),
+		strings.Repeat("*3\r\n*2\r\n", maxOpen),
 	} {
 		var f frames
 		if _, _, err := f.scan([]byte(bad)); err == nil {
@@ -160,7 +160,7 @@ func FuzzDown(f *testing.F) {
 				t.Fatalf("n %d, %v", n, err)
 			}
 			at += n
-			if shown-at >= errorMost {
+			if shown-at >= maxError {
 				t.Fatalf("%d bytes are held", shown-at)
 			}
 		}

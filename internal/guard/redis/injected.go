@@ -35,8 +35,8 @@ type injectedReply struct {
 
 // The waiting replies of one session take less than 600 KB.
 const (
-	waitingMost      = 16 << 10  // replies, of 8 bytes in a slice that has room to grow
-	bytesMost        = 256 << 10 // of distinct replies
+	maxWaiting       = 16 << 10  // replies, of 8 bytes in a slice that has room to grow
+	maxBytes         = 256 << 10 // of distinct replies
 	distinctOverhead = 128       // memory of one in distinct, besides its text
 )
 
@@ -52,7 +52,7 @@ func newInjectedReplies() *injectedReplies {
 func (r *injectedReplies) add(text []byte) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) >= waitingMost || r.bytes >= bytesMost {
+	if len(r.waiting) >= maxWaiting || r.bytes >= maxBytes {
 		return nil, refusal.TooManyRefused
 	}
 	return r.enqueue(text), nil
@@ -95,16 +95,16 @@ func (r *injectedReplies) forget(n int) {
 	}
 }
 
-// errorMost limits how much of a server's error is searched for the name of one of our commands.
+// maxError limits how much of a server's error is searched for the name of one of our commands.
 // Redis cuts the name at 128 bytes.
-const errorMost = 256
+const maxError = 256
 
 // match checks whether an error reply answers one of our commands. b begins with the reply. size is
 // its length on the wire, or 0 when it answers another command. more means that b is too short to
 // decide.
 func (r *injectedReplies) match(b []byte) (answer string, size int, final, more bool) {
-	end := bytes.IndexByte(b[:min(len(b), errorMost)], '\n')
-	if end < 0 && len(b) < errorMost {
+	end := bytes.IndexByte(b[:min(len(b), maxError)], '\n')
+	if end < 0 && len(b) < maxError {
 		return "", 0, false, true
 	}
 	if end < 0 {

@@ -42,7 +42,7 @@ func TestUnansweredRefusalsTakeBoundedMemory(t *testing.T) {
 			}
 			var err error
 			for i := 0; err == nil; i++ {
-				if i > waitingMost {
+				if i > maxWaiting {
 					t.Fatalf("%s: refusals are not bounded", name)
 				}
 				_, err = u.Walk([]byte(next(i)), io.Discard)
@@ -93,12 +93,12 @@ func TestRefusalsAreForgottenOnceTheyAreAnswered(t *testing.T) {
 func TestASessionWithTooManyUnansweredRefusalsIsEndedAndToldWhy(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
-	r.send("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost-1) +
+	r.send("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", maxWaiting-1) +
 		"CLIENT REPLY ON\r\nFLUSHALL\r\nRPUSH written before\r\n")
 	// replies were off, so only the last refusal is sent
 	r.expect("+OK", "-NOTALLOWED FLUSHALL", ":1")
 	_, _ = r.conn.Write([]byte("CLIENT REPLY OFF\r\n" +
-		strings.Repeat("FLUSHALL\r\n", waitingMost+1) + "RPUSH written after\r\n"))
+		strings.Repeat("FLUSHALL\r\n", maxWaiting+1) + "RPUSH written after\r\n"))
 	r.expect("-NOTALLOWED this session has too many refused commands")
 	r.ended()
 	if got := g.written(); len(got) != 1 {

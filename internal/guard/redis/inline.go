@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// inlineMost is the longest inline command. So an inline command always fits into the relay's
+// maxInline is the longest inline command. So an inline command always fits into the relay's
 // buffer. Redis takes up to 64 KiB.
-const inlineMost = 8 << 10
+const maxInline = 8 << 10
 
 // parseInline reads a line of words, as people type it. A word may be quoted: "…" with escapes, or
 // '…'.
 func parseInline(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
 	end := bytes.IndexByte(b, '\n')
-	if end > inlineMost || end < 0 && len(b) > inlineMost {
+	if end > maxInline || end < 0 && len(b) > maxInline {
 		return 0, args, protocolError("too big inline request")
 	}
 	line := b

@@ -197,7 +197,7 @@ func TestWhereRedisIsLaxTheGuardRefuses(t *testing.T) {
 		"*1\r\n$4\r\nPINGxy":                  "an argument is longer than it says",
 		"*1\r\n\x00":                          "expected '$', got '\x00'",
 		"SET a \x00b\r\n":                     "a zero byte in an inline request",
-		strings.Repeat("x", inlineMost+1):     "too big inline request",
+		strings.Repeat("x", maxInline+1):      "too big inline request",
 		"*" + strings.Repeat("1", 21):         "invalid multibulk length",
 		"*1\r\n$" + strings.Repeat("1", 21):   "invalid bulk length",
 		fmt.Sprintf("*1\r\n$%d\r\n", 1<<40+1): "invalid bulk length",

@@ -22,8 +22,8 @@ type large struct {
 	dropped   bool  // the command was refused: none of it passes
 }
 
-// shownMost is how much of an argument shows whether it names one of our keys, or may be a claim.
-const shownMost = max(len(keyPrefix)+1, len(refusal.Prefix))
+// maxShown is how much of an argument shows whether it names one of our keys, or may be a claim.
+const maxShown = max(len(keyPrefix)+1, len(refusal.Prefix))
 
 // tooLongArgument takes the place of the argument that does not fit when the guard decides on a
 // command by the arguments before it. No rule knows it, and it is not one of our keys, nor a
@@ -33,7 +33,7 @@ var tooLongArgument = []byte("(too long)")
 // beginLarge reads the command's first line. args are its first arguments, on which the guard has
 // decided.
 func beginLarge(b []byte, args [][]byte) (*large, error) {
-	count, n, err := parseHeader(b, "invalid multibulk length", argumentsMost)
+	count, n, err := parseHeader(b, "invalid multibulk length", maxArguments)
 	l := &large{header: n, decided: len(args), arguments: count}
 	if len(args) > 0 {
 		l.canName = equalFold(args[0], "HELLO") ||
@@ -68,7 +68,7 @@ func (l *large) next(b []byte) (n int, err error) {
 		n, l.header = l.header, 0 // it was all there when the command began
 		return n, nil
 	case l.unchecked:
-		if int64(len(b)) < min(l.payload, int64(shownMost)) {
+		if int64(len(b)) < min(l.payload, int64(maxShown)) {
 			return 0, nil
 		}
 		if err := l.check(b[:min(l.payload, int64(len(b)))]); err != nil {

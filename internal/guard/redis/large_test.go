@@ -47,8 +47,8 @@ func TestRedisItselfRejectsAnArgumentThatIsTooLarge(t *testing.T) {
 // The login timeout is much longer than this test may run, so the guard must not wait for it.
 func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{LoginTimeout: time.Hour}})
-	for _, text := range []string{header(commandMost, "GET"), header(512<<20, "SET", "a"),
-		header(commandMost, "FENCE", "orders")} {
+	for _, text := range []string{header(maxCommand, "GET"), header(512<<20, "SET", "a"),
+		header(maxCommand, "FENCE", "orders")} {
 		r := g.raw()
 		r.send("PING\r\n" + text)
 		r.expect("+PONG", "-ERR Protocol error: a command before the token is longer than 64 KiB")

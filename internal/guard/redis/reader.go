@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// commandMost is the longest command before admission.
-const commandMost = 64 << 10
+// maxCommand is the longest command before admission.
+const maxCommand = 64 << 10
 
 // commandReader reads a client's commands during the handshake. It holds what the client has sent
 // and the handshake has not used yet.
@@ -23,8 +23,8 @@ func (r *commandReader) next() (raw []byte, args [][]byte, err error) {
 		if err != nil || raw != nil {
 			return raw, args, err
 		}
-		if len(r.buf) >= commandMost {
-			return nil, nil, r.tooLong(commandMost)
+		if len(r.buf) >= maxCommand {
+			return nil, nil, r.tooLong(maxCommand)
 		}
 		if err := r.fill(); err != nil {
 			return nil, nil, err
@@ -34,7 +34,7 @@ func (r *commandReader) next() (raw []byte, args [][]byte, err error) {
 
 // ready returns the first command if all of it has arrived.
 func (r *commandReader) ready() (raw []byte, args [][]byte, err error) {
-	size, args, err := parseCommand(r.buf, commandMost, r.args[:0])
+	size, args, err := parseCommand(r.buf, maxCommand, r.args[:0])
 	if length, ok := err.(tooLong); ok {
 		return nil, nil, r.tooLong(length)
 	}

@@ -147,7 +147,7 @@ func TestMalformedCommandsAreNotForwarded(t *testing.T) {
 		"*1\n$4\nPING\n", "*-x\r\n", "*01\r\n$4\r\nPING\r\n",
 		"*1\r\n$99999999999999999999\r\nx", "*2\r\n$3\r\nGET\r\n$1\r\nabc\r\n",
 		"SET a \"unbalanced\r\n", "SET a 'b'c\r\n", "SET a \x00b\r\n",
-		strings.Repeat("x", inlineMost+2), "*1\r\r$4\r\nPING\r\n", "*\r\n", "*1\r\n$\r\n",
+		strings.Repeat("x", maxInline+2), "*1\r\r$4\r\nPING\r\n", "*\r\n", "*1\r\n$\r\n",
 		"*+1\r\n$4\r\nPING\r\n",
 	} {
 		early, late := g.raw(), g.fenced(5)

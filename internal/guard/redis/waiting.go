@@ -77,16 +77,16 @@ func isShort(name []byte) bool {
 	return shortReads[string(n)] || subscribes[string(n)] || harmless[string(n)]
 }
 
-// longMost is how many long reads a transaction without a token may have: Redis runs nothing else
+// maxLong is how many long reads a transaction without a token may have: Redis runs nothing else
 // until it is through.
-const longMost = 16
+const maxLong = 16
 
 // tooMuchAtOnce refuses a long read where the guard cannot hold back what comes after it.
 func (c *conn) tooMuchAtOnce(args [][]byte) *fence.Refusal {
 	if !c.multi || isShort(args[0]) {
 		return nil
 	}
-	if c.long++; c.long <= longMost {
+	if c.long++; c.long <= maxLong {
 		return nil
 	}
 	return refusal.LongWithoutToken(commandName(args), "a transaction without a token has 16 long reads at most")

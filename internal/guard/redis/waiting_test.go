@@ -35,10 +35,10 @@ func TestReadsThatCanTakeLongNeedAToken(t *testing.T) {
 
 func TestATransactionWithoutATokenHasFewLongReads(t *testing.T) {
 	r := reading(t).raw()
-	begin := "MULTI\r\n" + strings.Repeat("KEYS a\r\nGET a\r\n", longMost)
-	queued := strings.Fields(strings.Repeat("+QUEUED ", 2*longMost))
+	begin := "MULTI\r\n" + strings.Repeat("KEYS a\r\nGET a\r\n", maxLong)
+	queued := strings.Fields(strings.Repeat("+QUEUED ", 2*maxLong))
 	r.says(begin, append([]string{"+OK"}, queued...)...)
-	r.says("EXEC\r\n", fmt.Sprintf("*%d", 2*longMost))
+	r.says("EXEC\r\n", fmt.Sprintf("*%d", 2*maxLong))
 	r.says(begin, append([]string{"+OK"}, queued...)...) // each transaction counts anew
 	r.says("KEYS a\r\nGET a\r\nEXEC\r\n", "-NOTOKEN KEYS", "+QUEUED", "-EXECABORT")
 }

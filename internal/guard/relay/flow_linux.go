@@ -16,7 +16,7 @@ type inLoop struct {
 	state atomic.Int32               // idle, running, …
 	timer atomic.Pointer[time.Timer] // of the deadline that was set last
 	left  func()                     // called when nothing more is done for it
-	shift *turn                     // of the goroutine that runs it; nil if that is not the loop's
+	shift *turn                      // of the goroutine that runs it; nil if that is not the loop's
 }
 
 const (

@@ -57,8 +57,8 @@ func (r *Report) Open() int {
 }
 
 // Check looks for what no seal covers: in these schemas, or in those with sealed tables, and in the
-// settings of the server. The connection must lead straight to it: call Pooler first. guard is the role of the guard, which may do what others may not. What the
-// role of the connection cannot see is a finding, too.
+// settings of the server. The connection must lead straight to it: call Pooler first. guard is the role
+// of the guard, which may do what others may not. What the role of the connection cannot see is a finding, too.
 func Check(ctx context.Context, c *pgx.Conn, guard string, schemas ...string) (*Report, error) {
 	r := &Report{Schemas: schemas, Findings: []Finding{}}
 	err := looking(ctx, c, func(tx pgx.Tx) error {

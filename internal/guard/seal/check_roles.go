@@ -1,9 +1,9 @@
 package seal
 
-// may begins a query about what roles may do that can log in. is is each role that such a role can
-// become, itself first of all: a role without INHERIT has the rights of its groups after SET ROLE.
-const may = `
-with may(oid, rolname, "is") as (
+// loginRoles begins a query: it lists the roles that can log in, and what each can become, itself first
+// of all. A role without INHERIT has the rights of its groups after SET ROLE.
+const loginRoles = `
+with login_role(oid, rolname, becomes) as (
     select r.oid, r.rolname, g.oid from pg_roles r join pg_roles g on not g.rolsuper and pg_has_role(r.oid, g.oid, 'member')
      where r.rolcanlogin and not r.rolsuper)`
 
@@ -55,42 +55,42 @@ select quote_ident(r.rolname),
 	{
 		id:  "mark-writer",
 		why: "who writes the tables of the schema ringfence can make a record of his own session, or change marks",
-		sql: may + `
+		sql: loginRoles + `
 select distinct quote_ident(r.rolname), 'it may write, or owns, relations of the schema ringfence',
        format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence FROM %I', r.rolname)
-  from may r
- where exists (select from pg_namespace n where n.nspname = 'ringfence' and n.nspowner = r.is)
+  from login_role r
+ where exists (select from pg_namespace n where n.nspname = 'ringfence' and n.nspowner = r.becomes)
     or exists (select from pg_class c where c.relnamespace = 'ringfence'::regnamespace and (
-           c.relowner = r.is
-        or c.relkind = 'r' and has_table_privilege(r.is, c.oid, 'insert, update, delete, truncate, trigger')
-        or c.relkind = 'S' and has_sequence_privilege(r.is, c.oid, 'usage, update')))`,
+           c.relowner = r.becomes
+        or c.relkind = 'r' and has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate, trigger')
+        or c.relkind = 'S' and has_sequence_privilege(r.becomes, c.oid, 'usage, update')))`,
 	},
 	{
 		id:  "guard-role",
 		why: "the functions of a guard raise marks and record sessions, and believe who calls them",
-		sql: may + `
+		sql: loginRoles + `
 select distinct quote_ident(r.rolname), format('it may call ringfence.register and raise as a guard, and is not the guard''s role %I', $2::text),
        format('REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ringfence FROM %I; then guard install', r.rolname)
-  from may r
+  from login_role r
  where r.rolname <> $2::text
    and exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname in ('register', 'raise', 'adopt', 'forget')
-                  and has_function_privilege(r.is, p.oid, 'execute'))`,
+                  and has_function_privilege(r.becomes, p.oid, 'execute'))`,
 	},
 	{
 		id:  "ddl",
 		why: "no trigger fires for DDL: who may create objects creates tables, functions and views without a token",
-		sql: may + `
+		sql: loginRoles + `
 select 'schema ' || quote_ident(n.nspname),
        'roles that may create objects in it: ' || string_agg(distinct quote_ident(r.rolname), ', '),
        format('REVOKE CREATE ON SCHEMA %I FROM …; new tables need guard protect', n.nspname)
-  from pg_namespace n join may r on has_schema_privilege(r.is, n.oid, 'create')
+  from pg_namespace n join login_role r on has_schema_privilege(r.becomes, n.oid, 'create')
  where n.nspname = any ($1)
  group by n.nspname
 union all
 select 'database ' || quote_ident(d.datname),
        'roles that may create schemas in it: ' || string_agg(distinct quote_ident(r.rolname), ', '),
        format('REVOKE CREATE ON DATABASE %I FROM …', d.datname)
-  from pg_database d join may r on has_database_privilege(r.is, d.oid, 'create')
+  from pg_database d join login_role r on has_database_privilege(r.becomes, d.oid, 'create')
  where d.datname = current_database()
  group by d.datname`,
 	},

@@ -84,12 +84,12 @@ select format('%I.%I', n.nspname, c.relname), 'a foreign table cannot be sealed'
 	{
 		id:  "sequence",
 		why: "sequences have no triggers: nextval and setval take effect at once, and are not rolled back",
-		sql: may + `
+		sql: loginRoles + `
 select * from (
     select format('%I.%I', n.nspname, c.relname),
            'roles that may move it without a token: ' || (
-               select string_agg(distinct quote_ident(r.rolname), ', ') from may r
-                where has_sequence_privilege(r.is, c.oid, 'usage, update')),
+               select string_agg(distinct quote_ident(r.rolname), ', ') from login_role r
+                where has_sequence_privilege(r.becomes, c.oid, 'usage, update')),
            format('accept it if gaps do no harm; setval needs UPDATE: REVOKE UPDATE ON SEQUENCE %I.%I FROM …', n.nspname, c.relname)
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where n.nspname = any ($1) and c.relkind = 'S') s (object, what, advice)

@@ -154,7 +154,7 @@ func (s *Store) AtRest(ctx context.Context, sess marks.Session) (bool, error) {
 func (s *Store) Release(
 	ctx context.Context, all ...marks.Departed,
 ) (leaving []marks.Session, err error) {
-	for most := range slices.Chunk(all, releaseMost) {
+	for most := range slices.Chunk(all, maxRelease) {
 		if err := s.release(ctx, most); err != nil {
 			return nil, err
 		}
@@ -162,8 +162,8 @@ func (s *Store) Release(
 	return nil, nil
 }
 
-// releaseMost is how many sessions one script releases: Redis does nothing else meanwhile.
-const releaseMost = 500
+// maxRelease is how many sessions one script releases: Redis does nothing else meanwhile.
+const maxRelease = 500
 
 // release asks the server's list of clients which of these sessions are gone, and then drops their
 // records. A run never uses a client id twice, so none of these comes back in between.

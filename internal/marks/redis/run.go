@@ -12,8 +12,8 @@ import (
 
 var runScript = NewScript(luaText("run"))
 
-// commandMost limits a command's name and arguments. A Lua call takes fewer than 8,000.
-const commandMost = 7000
+// maxCommand limits a command's name and arguments. A Lua call takes fewer than 8,000.
+const maxCommand = 7000
 
 // Run implements store/redis.Tx. db is a client of the server that has the marker. Its user needs
 // the rights in RunACL.
@@ -41,9 +41,9 @@ func flatten(commands [][]any) ([]any, error) {
 	}
 	var args []any
 	for i, command := range commands {
-		if len(command) == 0 || len(command) > commandMost {
+		if len(command) == 0 || len(command) > maxCommand {
 			return nil, fmt.Errorf("command %d has %d words: give 1 to %d",
-				i+1, len(command), commandMost)
+				i+1, len(command), maxCommand)
 		}
 		args = append(append(args, len(command)), command...)
 	}

@@ -172,7 +172,7 @@ func retry(ctx context.Context, call func() error) error {
 			return err
 		}
 		if isBroken(err) {
-			if breaks++; breaks > breaksMost {
+			if breaks++; breaks > maxBreaks {
 				return err
 			}
 		}
@@ -183,8 +183,8 @@ func retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// breaksMost limits the broken connections that retry tolerates in one call.
-const breaksMost = 20
+// maxBreaks limits the broken connections that retry tolerates in one call.
+const maxBreaks = 20
 
 // isBroken reports whether a connection was ended during a call, or before it could serve. An error
 // of dialing does not count: then the server is down.

@@ -167,7 +167,7 @@ func markOf(r reply, name fence.Resource) marks.Mark {
 	return m
 }
 
-// Marks implements marks.Store with one script, or with one for every marksMost resources if none
+// Marks implements marks.Store with one script, or with one for every maxMarks resources if none
 // is named.
 func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark, error) {
 	wanted := only
@@ -179,7 +179,7 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 		wanted = names
 	}
 	var found []marks.Mark
-	for most := range slices.Chunk(wanted, marksMost) {
+	for most := range slices.Chunk(wanted, maxMarks) {
 		read, err := s.marks(ctx, most)
 		if err != nil {
 			return nil, err
@@ -195,8 +195,8 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 	return found, nil
 }
 
-// marksMost is how many marks one script reads: Redis does nothing else meanwhile.
-const marksMost = 500
+// maxMarks is how many marks one script reads: Redis does nothing else meanwhile.
+const maxMarks = 500
 
 // names returns the resources that have a mark.
 func (s *Store) names(ctx context.Context) (names []fence.Resource, err error) {

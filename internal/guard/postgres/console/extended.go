@@ -19,13 +19,13 @@ type portal struct {
 	rows      [][]any // those that the client has not got yet
 }
 
-// Kinds of portals in the protocol, of which a session holds heldMost each.
+// Kinds of portals in the protocol, of which a session holds maxHeld each.
 const (
 	prepared  = 'S'
 	executing = 'P'
 )
 
-const heldMost = 100
+const maxHeld = 100
 
 // extended answers a message of the extended query protocol.
 func (s *Session) extended(ctx context.Context, message pgproto3.FrontendMessage) error {
@@ -161,10 +161,10 @@ func (s *Session) get(kind byte, name string) (*portal, error) {
 
 // hold keeps one more prepared statement or portal, unless there are too many.
 func (s *Session) hold(kind byte, name string, p *portal) error {
-	if len(s.held[kind]) >= heldMost || len(name) > wire.MaxName {
+	if len(s.held[kind]) >= maxHeld || len(name) > wire.MaxName {
 		return &wire.Error{
 			Code:    wire.ProgramLimitExceeded,
-			Message: fmt.Sprintf("at most %d at a time, with names of %d bytes", heldMost, wire.MaxName),
+			Message: fmt.Sprintf("at most %d at a time, with names of %d bytes", maxHeld, wire.MaxName),
 		}
 	}
 	s.held[kind][name] = p

@@ -190,11 +190,11 @@ func TestAPortalLastsUntilSync(t *testing.T) {
 func TestAClientCannotFillTheMemoryWithStatements(t *testing.T) {
 	c := connected(t)
 	var all []pgproto3.FrontendMessage
-	for i := range heldMost + 1 {
+	for i := range maxHeld + 1 {
 		all = append(all, &pgproto3.Parse{Name: fmt.Sprint(i), Query: "show numbers"})
 	}
 	got := c.say(append(all, &pgproto3.Sync{})...)
-	if strings.Count(got, "ParseComplete") != heldMost || !strings.HasSuffix(got, " 54000") {
+	if strings.Count(got, "ParseComplete") != maxHeld || !strings.HasSuffix(got, " 54000") {
 		t.Errorf("got %s", got)
 	}
 }
