@@ -19,6 +19,8 @@ func TestAWorkerThatLeavesWhileItIsEnlistedIsForgotten(t *testing.T) {
 		second := s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
 		note := first.next()
 		second.stop()
+		synctest.Wait() // the assigner knows that it has left
+		first.hold(nil)
 		if err := note.arrivesUnheard(); err != nil {
 			t.Fatal(err)
 		}
