@@ -69,10 +69,7 @@ func (s *stream) Read(b []byte) (int, error) {
 
 func TestAPeerThatDoesNotReadHoldsUpTheOtherOneAndNobodyElse(t *testing.T) {
 	const most = 4 << 20 // the buffers of two connections in Go, and what the test itself needs
-	total := int64(256 << 20)
-	if testing.Short() {
-		total = 64 << 20
-	}
+	const total = 64 << 20
 	onEachEngine(t, func(t *testing.T, engine engine) {
 		for name, ends := range map[string]func(*relayed) (from, to peer){
 			"the client does not read": func(r *relayed) (peer, peer) { return r.server, r.client },

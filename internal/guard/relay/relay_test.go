@@ -353,6 +353,7 @@ func TestAClientThatHasSentItsLastByteGetsALateAnswer(t *testing.T) {
 		if testing.Short() {
 			t.Skip("takes longer than Linger")
 		}
+		t.Parallel()
 		r := relay(t, engine, through{}, through{})
 		_ = r.client.CloseWrite()
 		if _, err := r.server.Read(make([]byte, 1)); err != io.EOF {
@@ -439,6 +440,7 @@ func TestTheRelayDropsTheRestForAClientThatHasLeftAndDoesNotRead(t *testing.T) {
 		if testing.Short() {
 			t.Skip("takes as long as Linger")
 		}
+		t.Parallel()
 		r := relay(t, engine, through{}, through{})
 		full(r.server)
 		_ = r.client.CloseWrite()
