@@ -31,7 +31,7 @@ func (l *login) identify(ctx context.Context) (marks.Session, error) {
 	}
 	identity, ok, err := l.find(ctx)
 	if err == nil && !ok {
-		identity, err = l.ask()
+		identity, err = l.ask(ctx)
 	}
 	if err != nil {
 		return marks.Session{}, err
@@ -55,7 +55,10 @@ func (l *login) find(ctx context.Context) (identity pgstore.Identity, ok bool, e
 }
 
 // ask queries the connection itself.
-func (l *login) ask() (pgstore.Identity, error) {
+func (l *login) ask(ctx context.Context) (pgstore.Identity, error) {
+	if err := l.at.Store.BeginRun(ctx); err != nil {
+		return pgstore.Identity{}, err
+	}
 	answer, err := l.query(pgstore.IdentityQuery)
 	if err != nil {
 		return pgstore.Identity{}, unidentified(err, l.startup.database(), l.at.Store.Database())

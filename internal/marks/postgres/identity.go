@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ func (s *Store) Identify(ctx context.Context, pid uint32, tag string) (i Identit
 }
 
 // IdentityQuery asks a connection which session of which server it is. It takes a new backend a few
-// milliseconds, most of it to load PL/pgSQL; Identify takes a fraction of one.
+// milliseconds, most of it to load PL/pgSQL; Identify takes a fraction of one. Call BeginRun first.
 const IdentityQuery = "select ringfence.leg()"
 
 // ParseIdentity parses the answer to IdentityQuery.
@@ -90,7 +89,7 @@ func (s *Store) Walsender(ctx context.Context, pid uint32, role string) (marks.S
 	var start time.Time
 	var user, run string
 	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&start, &user, &run) },
-		`select a.backend_start, a.usename, ringfence.run() from pg_stat_activity a
+		`select a.backend_start, a.usename, ringfence.begin_run() from pg_stat_activity a
 		  where a.pid = $1 and a.backend_type = 'walsender'`, int64(pid))
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && user != role {
 		return marks.Session{}, poolerError(fmt.Sprintf("the server has no replication connection "+
@@ -106,7 +105,7 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (alive bool, err 
 		return false, err
 	}
 	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&alive) },
-		`select ringfence.run() = $3 and exists (
+		`select coalesce(ringfence.run() = $3, false) and exists (
 		        select from pg_stat_get_activity($1) a where a.pid = $1 and a.backend_start = $2)`,
 		sess.ID, start, sess.Run)
 	return alive, err
@@ -123,17 +122,18 @@ var errOtherServer = refusal.Setup(
 // the same database as before.
 func (s *Store) onOtherServer(ctx context.Context, run string) bool {
 	var own string
-	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&own) }, `select ringfence.run()`)
-	return err == nil && withoutDatabase(own) != withoutDatabase(run)
+	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&own) }, beginRunSQL)
+	return err == nil && startOf(own) != startOf(run)
 }
 
-// withoutDatabase removes the database from a run (system identifier, timeline, database, start).
-func withoutDatabase(run string) string {
-	parts := strings.Split(run, "/")
-	if len(parts) != 4 {
-		return run
-	}
-	return strings.Join(slices.Delete(parts, 2, 3), "/")
+// startOf returns the start of the server from a run (a random id, database, start).
+func startOf(run string) string { return run[strings.LastIndexByte(run, '/')+1:] }
+
+// BeginRun makes sure that a run of the store's server has begun. Call it before a connection is
+// asked with IdentityQuery, which may not write.
+func (s *Store) BeginRun(ctx context.Context) error {
+	var run string
+	return s.row(ctx, func(r pgx.Row) error { return r.Scan(&run) }, beginRunSQL)
 }
 
 // poolerError refuses a connection that does not lead straight to one server.

@@ -18,7 +18,7 @@ import (
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
 // numbered file and a new version. Every install replaces the functions.
-const Version = 8
+const Version = 9
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
@@ -27,7 +27,7 @@ var sqlFiles embed.FS
 var migrations = []string{
 	"sql/001_schema.sql", "sql/002_checkpoint.sql", "sql/003_run.sql", "sql/004_attachment.sql",
 	"sql/005_sealed.sql", "sql/006_authorization.sql", "sql/007_leaving.sql",
-	"sql/008_candidate.sql",
+	"sql/008_candidate.sql", "sql/009_boot.sql",
 }
 
 // functions run after the migrations, in this order.

@@ -19,12 +19,12 @@ type origin struct {
 // server than before. Another server is none: it may be a standby that was promoted, or a restored
 // one, to which what is remembered still applies.
 func (o *origin) check(ctx context.Context, c *pgx.Conn, replaced func()) error {
-	var run string
-	if err := c.QueryRow(ctx, `select ringfence.run()`).Scan(&run); err != nil {
+	var server string
+	if err := c.QueryRow(ctx, `select ringfence.server()`).Scan(&server); err != nil {
 		return explain(err)
 	}
-	parts := strings.Split(run, "/")
-	if len(parts) != 4 {
+	parts := strings.Split(server, "/")
+	if len(parts) != 3 {
 		return nil // Register compares the whole run
 	}
 	o.mu.Lock()

@@ -2,7 +2,7 @@ package postgres
 
 // The statements of an admission.
 const (
-	identifySQL = `select a.backend_start, o.rolsuper, ringfence.run()
+	identifySQL = `select a.backend_start, o.rolsuper, ringfence.begin_run()
 	  from pg_stat_get_activity($1) a join pg_roles o on o.oid = a.usesysid
 	 where a.pid = $1 and a.query = $2
 	   and a.datid = (select d.oid from pg_database d where d.datname = current_database())`
@@ -18,6 +18,8 @@ const (
 
 	revokeSQL = `select current, gone, remaining, blocked, prepared, described
 	  from ringfence.revoke($1, $2, $3, $4, $5)`
+
+	beginRunSQL = `select ringfence.begin_run()`
 
 	tellSQL = `select pg_notify('ringfence', $1)`
 

@@ -70,7 +70,7 @@ func (s *Store) leaveAtLast() {
 // and plan them, which takes longer than the take-over.
 func (s *Store) warm(ctx context.Context) {
 	var run string
-	if s.row(ctx, func(r pgx.Row) error { return r.Scan(&run) }, `select ringfence.run()`) != nil {
+	if s.row(ctx, func(r pgx.Row) error { return r.Scan(&run) }, beginRunSQL) != nil {
 		return
 	}
 	for _, call := range []struct {

@@ -94,3 +94,36 @@ func TestAnUpgradeWaitsForARaiseOfAnOlderProgram(t *testing.T) {
 	d.lead(t, claimed(7))
 	d.enters(t, claimed(7), pgx.TxOptions{})
 }
+
+// version8 is the output of guard install --print before there was a table of the run.
+//
+//go:embed testdata/version8.sql
+var version8 string
+
+// Version 8 has told the run in another way. What it has confirmed in this run stays confirmed, so the
+// upgrade ends nobody.
+func TestAnUpgradeFromVersion8KeepsWhatIsConfirmed(t *testing.T) {
+	d := bare(t)
+	d.sql(t, version8)
+	d.sql(t, "create table entry (token bigint); grant all on entry to app")
+	control := d.connect(t, guardRole)
+	must(t, control, "select ringfence.raise('orders', 5, 'zk:a', 'host', '', (ringfence.look('orders')).basis)")
+	session := d.connect(t, "app")
+	const register = "select ringfence.register($1, (select backend_start from pg_stat_activity " +
+		"where pid = $1), ringfence.run(), '{orders}', '{5}', array[''], 'zk:a')"
+	must(t, control, register, int64(session.PgConn().PID()))
+	r := &realm{database: d, token: 5}
+	r.enters(t, claimed(5), pgx.TxOptions{})
+	r.upgrade(t)
+
+	if marks, err := r.s.Marks(t.Context()); err != nil || len(marks) != 1 || !marks[0].Confirmed {
+		t.Errorf("marks after the upgrade: %+v, %v", marks, err)
+	}
+	r.enters(t, claimed(5), pgx.TxOptions{})
+	must(t, session, "select")
+	r.lead(t, claimed(7))
+	if session.Ping(t.Context()) == nil {
+		t.Error("the newer leader has not found the session from before the upgrade")
+	}
+	r.outside(t, claimed(5), fence.ErrStale)
+}

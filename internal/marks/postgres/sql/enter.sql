@@ -19,7 +19,10 @@
 -- all the time must not look like one that is inside.
 --
 -- A gate counts only on the run of the server on which its mark was raised, and only while its row
--- is original.
+-- is original. The run is read once, with the first snapshot. A row of ringfence.boot that has been
+-- replaced since, without an end of this transaction, was taken away while the server ran; then a raise
+-- since then has replaced the gate's row, too, and without a raise the gate still has the newest token.
+-- Only original rows count here as well, so a transaction without a run does not enter.
 --
 -- If authorization is on, the session's own role must be allowed to claim the resource. That comes
 -- first. A transaction whose snapshot is from before it was switched on counts as one from before.
@@ -30,11 +33,16 @@ drop function if exists ringfence.enter(text, bigint, text);
 create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text := ringfence.run();
+    v_run text;
+    v_authorize boolean;
     v_number integer;
     g record;
 begin
-    if (select i.authorize from ringfence.installation i) then
+    select i.authorize, b.run into v_authorize, v_run
+      from ringfence.installation i
+      left join ringfence.boot b on b.written = b.xmin and b.started = pg_postmaster_start_time()
+                                and b.database = (select d.oid from pg_database d where d.datname = current_database());
+    if v_authorize then
         perform ringfence.check_allowed(p_resource, p_token);
     end if;
     for v_look in 1..2 loop

@@ -49,7 +49,7 @@ create or replace function ringfence.register(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_server text := ringfence.server();
-    v_run text := ringfence.run_of(v_server);
+    v_run text := ringfence.begin_run();
     v_complete boolean;
     v_vouched boolean;
     v_role oid;
@@ -57,7 +57,7 @@ begin
     perform ringfence.check_isolation();
     basis := ''; older := 0; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false;
     adoption := ''; candidate := ''; rolled_back := false;
-    if p_run <> v_run then
+    if p_run is distinct from v_run then
         step := 'elsewhere'; resource := '';
         return;
     end if;
@@ -72,7 +72,7 @@ begin
     end if;
     perform set_config('synchronous_commit', 'off', true); -- a session that a crash forgets is a session that it ended
     perform 1 from ringfence.mark m where m.resource = any (p_resources) order by m.resource for no key update;
-    select i.written = i.xmin and coalesce(i.registry = ringfence.registry_of(v_run), false), i.written = i.xmin and i.server = v_server
+    select i.written = i.xmin and coalesce(i.registry = ringfence.registry(), false), i.written = i.xmin and i.server = v_server
       into v_complete, v_vouched from ringfence.installation i;
 
     select w.step, w.resource, coalesce(w.token, 0), coalesce(w.issuer, ''), coalesce(w.holder, ''), w.raised_at, w.confirmed, w.continued,
@@ -145,12 +145,12 @@ create or replace function ringfence.look(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_server text := ringfence.server();
-    v_run text := ringfence.run_of(v_server);
+    v_run text := ringfence.begin_run();
     m record;
     i record;
 begin
     select k.*, k.xmin as row_xmin into m from ringfence.mark k where k.resource = p_resource;
-    select n.*, n.xmin as row_xmin, n.registry = ringfence.registry_of(v_run) as complete into i from ringfence.installation n;
+    select n.*, n.xmin as row_xmin, n.registry = ringfence.registry() as complete into i from ringfence.installation n;
     token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
     adoption := coalesce(m.adoption, ''); candidate := coalesce(m.candidate, ''); rolled_back := coalesce(m.rolled_back, false);
     if m.resource is null then
@@ -186,6 +186,7 @@ declare
 begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
+    perform ringfence.begin_run();
     perform 1 from ringfence.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.candidate, l.rolled_back, l.basis
@@ -242,7 +243,7 @@ create or replace function ringfence.write_mark(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_server text := ringfence.server();
-    v_run text := ringfence.run_of(v_server);
+    v_run text := ringfence.begin_run();
 begin
     if p_there then
         update ringfence.mark m
@@ -287,7 +288,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     update ringfence.gate g set written = g.xmin where g.resource = p_resource and g.written is distinct from g.xmin
 $$;
 
--- confirm_registry makes the registry one of this run. On a new run of the server nobody has been
+-- confirm_registry makes the registry one of this instance. On a new start of the server nobody has been
 -- admitted yet, so the registry is complete and empty. If it was restored, or its table is new, or
 -- a row of the resource was copied, it counts as lost: then revoke first lists every session.
 create or replace function ringfence.confirm_registry(p_resource text) returns void
@@ -302,7 +303,7 @@ begin
     end if;
     perform from ringfence.installation for no key update;
     select n.*, n.written = n.xmin as original into i from ringfence.installation n;
-    if i.original and not v_copied and i.registry is not null and i.registry not like ringfence.run() || '/%' then
+    if i.original and not v_copied and i.registry is not null and i.registry not like ringfence.instance() || '/%' then
         delete from ringfence.session;
         update ringfence.installation set registry = ringfence.registry();
     elsif not i.original or v_copied or i.registry is distinct from ringfence.registry() then
@@ -628,6 +629,7 @@ declare
 begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
+    perform ringfence.begin_run();
     perform from ringfence.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption

@@ -6,6 +6,7 @@ declare
     v_known boolean := to_regnamespace('ringfence_installed') is not null;
     v_original boolean := (select i.written = i.xmin from ringfence.installation i);
 begin
+    perform ringfence.begin_run();
     create schema if not exists ringfence_installed;
     comment on schema ringfence_installed is 'Ringfence was installed in this database. Drop it only together with the schema ringfence, and when no client is connected';
     insert into ringfence.installation (version, server, registry)
