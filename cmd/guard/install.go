@@ -33,10 +33,14 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 			fmt.Fprint(p.Stdout, text)
 			continue
 		}
-		if err := t.Install(ctx); err != nil {
+		warnings, err := t.Install(ctx)
+		if err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
 		fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(len(all)))
+		for _, w := range warnings {
+			fmt.Fprintf(p.Stderr, "guard: %s: %s\n", t.among(len(all)), w)
+		}
 	}
 	return p.installCoordinator(ctx, c, all)
 }

@@ -32,8 +32,9 @@ type Upstream interface {
 	Serve(s Service) Protocol
 	// OpenAuthorizer opens the store for an operator who says who may claim what.
 	OpenAuthorizer(ctx context.Context, c Common) (Authorizer, error)
-	// Install prepares the store; Script returns the commands that Install runs, to be printed.
-	Install(ctx context.Context) error
+	// Install prepares the store, and returns what the server did not let it do, one text each; Script
+	// returns the commands that Install runs, to be printed.
+	Install(ctx context.Context) (warnings []string, err error)
 	Script() (string, error)
 }
 

@@ -124,8 +124,6 @@ func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
 			control: bouncer.URL("guard_role", database),
 			store:   pgstore.Options{AllowPrepared: true},
 		}, "pooler"},
-		"no right to end sessions": {"revoke pg_signal_backend from guard_role",
-			setup{store: pgstore.Options{AllowPrepared: true}}, "pg_signal_backend"},
 		"no right to see other sessions": {"revoke pg_read_all_stats from guard_role",
 			setup{store: pgstore.Options{AllowPrepared: true}}, "pg_read_all_stats"},
 		"no right to raise": {"revoke execute on function ringfence.register from guard_role",

@@ -185,12 +185,12 @@ func (s *Settings) OpenAuthorizer(ctx context.Context, _ guard.Common) (guard.Au
 }
 
 // Install implements guard.Upstream.
-func (s *Settings) Install(ctx context.Context) error {
+func (s *Settings) Install(ctx context.Context) ([]string, error) {
 	role, err := pgstore.Role(s.Upstream.Reveal())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return pgstore.Install(ctx, s.AdminURL(), role, s.Leaders...)
+	return pgstore.InstallWarned(ctx, s.AdminURL(), role, s.Leaders...)
 }
 
 // Script implements guard.Upstream.

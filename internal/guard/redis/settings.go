@@ -73,8 +73,8 @@ func (s *Settings) OpenAuthorizer(ctx context.Context, c guard.Common) (guard.Au
 }
 
 // Install implements guard.Upstream.
-func (s *Settings) Install(ctx context.Context) error {
-	return redisstore.Install(ctx, s.Upstream.Reveal())
+func (s *Settings) Install(ctx context.Context) ([]string, error) {
+	return nil, redisstore.Install(ctx, s.Upstream.Reveal())
 }
 
 // Script implements guard.Upstream.

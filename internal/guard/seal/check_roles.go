@@ -95,11 +95,30 @@ select 'database ' || quote_ident(d.datname),
  group by d.datname`,
 	},
 	{
+		id:  "guard-blind",
+		why: "a guard must see which sessions live; it serves nobody until it can",
+		sql: `
+select quote_ident(g.rolname), 'the guard''s role lacks pg_read_all_stats',
+       format('GRANT pg_read_all_stats TO %1$I; where the service does not let you: GRANT pg_monitor TO %1$I, which contains it', g.rolname)
+  from pg_roles g where g.rolname = $2::text and not pg_has_role(g.oid, 'pg_read_all_stats', 'usage')`,
+	},
+	{
+		id:  "guard-ends-few",
+		why: "a take-over fails while older sessions live that the guard cannot end",
+		sql: `
+select quote_ident(g.rolname), 'the guard''s role lacks pg_signal_backend, so it cannot end sessions of ' || string_agg(quote_ident(r.rolname), ', ' order by r.rolname),
+       format('GRANT pg_signal_backend TO %1$I; where the service does not let you, GRANT to %1$I each of these roles that leaders log in as', g.rolname)
+  from pg_roles g join pg_roles r on r.rolcanlogin and not r.rolsuper and not pg_has_role(g.oid, r.oid, 'usage')
+   and has_database_privilege(r.oid, current_database(), 'connect')
+ where g.rolname = $2::text and not pg_has_role(g.oid, 'pg_signal_backend', 'usage')
+ group by g.rolname`,
+	},
+	{
 		id:  "seal-blind",
 		why: "the owner of ringfence.seal must see when a backend has started; without that, sealed tables refuse the sessions of guards",
 		sql: `
 select quote_ident(r.rolname), 'it owns the function ringfence.seal and lacks pg_read_all_stats',
-       format('GRANT pg_read_all_stats TO %I', r.rolname)
+       format('GRANT pg_read_all_stats TO %1$I; where the service does not let you: GRANT pg_monitor TO %1$I, which contains it', r.rolname)
   from pg_proc p join pg_roles r on r.oid = p.proowner
  where p.oid = 'ringfence.seal'::regproc and not pg_has_role(r.oid, 'pg_read_all_stats', 'usage')`,
 	},

@@ -241,3 +241,43 @@ func TestAcceptedFindingsDoNotCount(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A managed service may not let its administrator grant what a guard needs.
+func TestCheckSaysWhatTheGuardsRoleLacks(t *testing.T) {
+	r := newRealm(t)
+	r.sql("create role seal_bare login")
+	defer r.sql("drop owned by seal_bare; drop role seal_bare")
+	for _, step := range []struct {
+		grant       string
+		blind, ends bool
+	}{
+		{"select", true, true},
+		{"grant pg_monitor to seal_bare", false, true},
+		{"grant app to seal_bare", false, true}, // there may be other roles that log in
+		{"grant pg_signal_backend to seal_bare", false, false},
+	} {
+		r.sql(step.grant)
+		report, err := Check(t.Context(), r.connect("postgres"), "seal_bare")
+		if err != nil {
+			t.Fatal(err)
+		}
+		blind, ends := false, false
+		for _, f := range report.Findings {
+			if f.Object != "seal_bare" {
+				continue
+			}
+			switch f.ID {
+			case "guard-blind":
+				blind = strings.Contains(f.Do, "GRANT pg_monitor TO seal_bare")
+			case "guard-ends-few":
+				ends = strings.Contains(f.Do, "GRANT pg_signal_backend TO seal_bare")
+				if app := strings.Contains(f.What+",", " app,"); app == strings.Contains(step.grant, "app") {
+					t.Errorf("after %s: %s", step.grant, f.What)
+				}
+			}
+		}
+		if blind != step.blind || ends != step.ends {
+			t.Errorf("after %s: blind %t, ends few %t", step.grant, blind, ends)
+		}
+	}
+}

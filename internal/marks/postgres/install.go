@@ -56,7 +56,8 @@ select pg_advisory_xact_lock(%d);
 func InstallSQL(guard string, leaders ...string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, preamble, installLock)
-	fill := strings.NewReplacer("{{guard}}", identifier(guard), "{{version}}", strconv.Itoa(Version))
+	fill := strings.NewReplacer("{{guard}}", identifier(guard), "{{guard literal}}", literal(guard),
+		"{{version}}", strconv.Itoa(Version))
 	for _, name := range slices.Concat(migrations, functions) {
 		if err := appendFile(&b, name, fill); err != nil {
 			return "", err
@@ -90,26 +91,47 @@ func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }
 const installLock = 0x72696e67
 
 // Install creates or upgrades the schema ringfence in the database of url, for the roles of
-// InstallSQL. It runs one transaction and may be repeated: it changes no mark. The role of url must
-// own the database (or be a superuser) and be able to grant pg_signal_backend and
-// pg_read_all_stats.
+// InstallSQL. It runs one transaction and may be repeated: it changes no mark. The role of url must be
+// able to create a schema in the database. InstallWarned says what else it could not do.
 func Install(ctx context.Context, url, guard string, leaders ...string) error {
+	_, err := InstallWarned(ctx, url, guard, leaders...)
+	return err
+}
+
+// warned is the SQLSTATE of the warnings of an installation.
+const warned = "01RF0"
+
+// InstallWarned is Install. It returns what is missing after it, one text each: a managed service may
+// not let the role of url grant what a guard needs.
+func InstallWarned(
+	ctx context.Context, url, guard string, leaders ...string,
+) (warnings []string, err error) {
 	text, err := InstallSQL(guard, leaders...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	conn, err := Connect(ctx, url)
+	cfg, err := parseURL(url)
 	if err != nil {
-		return fmt.Errorf("install: %w", err)
+		return nil, fmt.Errorf("install: %w", err)
+	}
+	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if n.Code == warned {
+			warnings = append(warnings, n.Message+" ("+n.Hint+")")
+		}
+	}
+	conn, err := logIn(ctx, cfg, url)
+	if err != nil {
+		return nil, fmt.Errorf("install: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if err = newerInstalled(ctx, conn); err == nil {
+		warnings = nil
 		err = runInstall(ctx, conn, text)
 	}
 	if err != nil {
-		return fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, guard))
+		return nil, fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, guard))
 	}
-	return nil
+	return warnings, nil
 }
 
 // installTries is how often an installation is begun. Sessions that lock tables of the schema in
@@ -135,6 +157,10 @@ func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return logIn(ctx, cfg, url)
+}
+
+func logIn(ctx context.Context, cfg *pgx.ConnConfig, url string) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("cannot log in at %s: %w", Address(url), err)
@@ -172,9 +198,8 @@ func installHint(err error, guard string) string {
 	case "40P01", "55P03": // deadlock_detected, lock_not_available
 		return " (sessions hold locks on the schema ringfence: try again; pg_locks says which)"
 	case "42501": // insufficient_privilege
-		return " (set GUARD_POSTGRES_ADMIN to the URL of a role that owns the database and can grant " +
-			"pg_signal_backend and pg_read_all_stats; " +
-			"or give the output of guard install --print to somebody who can)"
+		return " (set GUARD_POSTGRES_ADMIN to the URL of a role that owns the database, " +
+			"or has CREATE on it; an installation is repeated by the role that owns the schema; or give the output of guard install --print to somebody who can)"
 	}
 	return ""
 }

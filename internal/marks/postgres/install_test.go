@@ -152,12 +152,6 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 			t.Cleanup(func() { d.sql(t, "grant pg_read_all_stats to "+guardRole) })
 			return d
 		}, nil, "GRANT pg_read_all_stats"},
-		"no right to end sessions": {func(t *testing.T) database {
-			d := installed(t)
-			d.sql(t, "revoke pg_signal_backend from "+guardRole)
-			t.Cleanup(func() { d.sql(t, "grant pg_signal_backend to "+guardRole) })
-			return d
-		}, nil, "pg_signal_backend"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.prepare(t).open(t, Options{}).Probe(t.Context())

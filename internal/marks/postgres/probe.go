@@ -23,15 +23,14 @@ func (s *Store) Probe(ctx context.Context) error {
 // probe checks a control connection before it serves.
 func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	var pid uint32
-	var standby, sees, signals bool
+	var standby, sees bool
 	var prepared int
 	var role string
 	// settings are not made yet, so each function has its schema: the search_path may have others.
 	err := c.QueryRow(ctx, `select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(),
 	        current_user, pg_catalog.current_setting('max_prepared_transactions')::int,
-	        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage'),
-	        pg_catalog.pg_has_role(current_user, 'pg_signal_backend', 'usage')`).
-		Scan(&pid, &standby, &role, &prepared, &sees, &signals)
+	        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage')`).
+		Scan(&pid, &standby, &role, &prepared, &sees)
 	if err != nil {
 		return explain(err)
 	}
@@ -59,11 +58,11 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	if version != Version {
 		return refusal.OtherVersion(version, Version)
 	}
-	if !sees || !signals {
+	if !sees {
 		return refusal.Setup(
-			fmt.Sprintf("role %s lacks pg_read_all_stats or pg_signal_backend", role),
-			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)",
-				identifier(role)))
+			fmt.Sprintf("role %s lacks pg_read_all_stats, so live sessions look gone", role),
+			fmt.Sprintf("GRANT pg_read_all_stats TO %[1]s; or GRANT pg_monitor TO %[1]s, "+
+				"which contains it (guard install tries both)", identifier(role)))
 	}
 	return nil
 }

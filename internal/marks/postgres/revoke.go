@@ -66,7 +66,7 @@ func (s *Store) Revoke(
 		case !current:
 			return ended, s.overtaken(ctx, c)
 		case len(blocked) > 0:
-			return ended, blockedBy(c, remaining, blocked)
+			return ended, s.blockedBy(c, remaining, blocked)
 		case len(prepared) > 0:
 			return ended, preparedBy(c, prepared)
 		case len(remaining) == 0:
@@ -131,13 +131,14 @@ func (s *Store) overtaken(ctx context.Context, c fence.Claim) error {
 	return refusal.Stale(c, found[0].Token, found[0].Holder, found[0].Raised)
 }
 
-func blockedBy(c fence.Claim, pids []int32, roles []string) error {
+func (s *Store) blockedBy(c fence.Claim, pids []int32, roles []string) error {
 	slices.Sort(roles)
 	roles = slices.Compact(roles)
 	return refusal.Unrevoked(c, fmt.Sprintf(
-		"the guard's role may not end sessions of role %s (backend pids %v): "+
-			"only a superuser ends a superuser's session; let leaders log in as ordinary roles",
-		strings.Join(roles, ", "), pids), nil)
+		"the guard's role %[1]s may not end sessions of role %[2]s (backend pids %[3]v): "+
+			"GRANT pg_signal_backend TO %[1]s; where a service does not let you, grant it each of "+
+			"those roles; only a superuser ends a superuser's session, so let leaders log in as ordinary roles",
+		identifier(s.cfg.User), strings.Join(roles, ", "), pids), nil)
 }
 
 func preparedBy(c fence.Claim, gids []string) error {

@@ -364,7 +364,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
 $$;
 
 -- may_see returns whether the caller can see the start time of every role's backend. Without that,
--- live backends look gone.
+-- live backends look gone. A member of pg_monitor has pg_read_all_stats, too.
 create or replace function ringfence.may_see() returns boolean
 language sql stable set search_path = pg_catalog, pg_temp as $$
     select pg_has_role(current_user, 'pg_read_all_stats', 'usage')
@@ -426,7 +426,7 @@ declare
 begin
     perform ringfence.check_isolation();
     if not ringfence.may_see() then
-        raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats', current_user);
+        raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats (pg_monitor contains it)', current_user);
     end if;
     -- A crash loses nothing that this writes and that still counts: it ends every session, and a
     -- gate counts on one run of the server.
