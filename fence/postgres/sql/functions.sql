@@ -17,8 +17,49 @@ begin
         || (select d.oid from pg_database d where d.datname = current_database()) || ':';
 end $$;
 
--- begin_call begins every other function, and returns the timeline of the server. The timeline
--- rises with each promotion; pg_walfile_name has the new one at once. What the caller's transaction
+-- timeline returns the timeline of the server. It rises with each promotion; pg_walfile_name has the new
+-- one at once.
+create or replace function ringfence_elections.timeline() returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint;
+end $$;
+
+-- Some managed services refuse the functions of the WAL, or hide the control file. There timeline is a
+-- number that rises when an unlogged table has lost its row: with a promotion, and with a crash, too. And
+-- the prefix of issuers has no system identifier. The random id behind it is another one in each
+-- installation.
+do $do$
+begin
+    perform ringfence_elections.timeline();
+exception when others then
+    create or replace function ringfence_elections.timeline() returns bigint
+    language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    begin
+        if not exists (select from ringfence_elections.boot b where b.written = b.xmin) then
+            perform from ringfence_elections.installation for update;
+            if not exists (select from ringfence_elections.boot b where b.written = b.xmin) then
+                insert into ringfence_elections.number as n (number) values (1) on conflict (only_row) do update set number = n.number + 1;
+                delete from ringfence_elections.boot;
+                insert into ringfence_elections.boot default values;
+                update ringfence_elections.boot set written = xmin;
+            end if;
+        end if;
+        return (select n.number from ringfence_elections.number n);
+    end $$;
+end $do$;
+do $do$
+begin
+    perform ringfence_elections.prefix();
+exception when others then
+    create or replace function ringfence_elections.prefix() returns text
+    language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    begin
+        return 'postgres:hidden:' || (select d.oid from pg_database d where d.datname = current_database()) || ':';
+    end $$;
+end $do$;
+
+-- begin_call begins every other function, and returns the timeline of the server. What the caller's transaction
 -- writes is durable when it is answered, whatever the defaults of the role or the database are.
 create or replace function ringfence_elections.begin_call() returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -36,7 +77,7 @@ begin
     if not exists (select from ringfence_elections.issuer i where i.written = i.xmin) then
         perform ringfence_elections.make_issuer();
     end if;
-    v_timeline := ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint;
+    v_timeline := ringfence_elections.timeline();
     if v_timeline > 2147483647 then
         raise exception 'timeline % does not fit into a token', v_timeline using errcode = 'RFE03';
     end if;

@@ -29,6 +29,18 @@ create table if not exists ringfence_elections.session (
     timeline   bigint not null
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.1);
 
+-- In place of the timeline, where the server hides it: see timeline in functions.sql. number rises when
+-- the unlogged table has lost its row, as it does with a promotion, a crash and a restore. A row
+-- counts only as it was written.
+create table if not exists ringfence_elections.number (
+    only_row boolean primary key default true check (only_row),
+    number   bigint not null default 0
+);
+create unlogged table if not exists ringfence_elections.boot (
+    only_row boolean primary key default true check (only_row),
+    written  xid
+);
+
 -- The low half of tokens. One sequence for all elections: the server never counts a number twice on
 -- a timeline, also after a crash.
 create sequence if not exists ringfence_elections.counter as bigint maxvalue 4294967295 no cycle;

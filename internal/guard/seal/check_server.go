@@ -11,6 +11,15 @@ import (
 var serverKinds = []kind{
 	extensionKind,
 	{
+		id: "identity-hidden",
+		why: "a number of our own stands for them, which cannot tell a crash from a failover: after either, a guard without " +
+			"a coordinator raises no mark before guard adopt",
+		sql: `
+select 'ringfence.server', 'the server hides its system identifier or its timeline from the role that has installed',
+       'run guards with GUARD_COORDINATOR, and accept this; or guard install by a role that may call pg_control_system and pg_current_wal_insert_lsn'
+  from pg_proc p where p.oid = 'ringfence.server'::regproc and p.prosrc like '%ringfence.identity%'`,
+	},
+	{
 		id:  "prepared-allowed",
 		why: "a prepared transaction outlives its session, and anybody with its role commits it later",
 		sql: `

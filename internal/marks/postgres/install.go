@@ -32,7 +32,7 @@ var migrations = []string{
 
 // functions run after the migrations, in this order.
 var functions = []string{
-	"sql/server.sql", "sql/enter.sql", "sql/functions.sql", "sql/authorization.sql", "sql/attach.sql",
+	"sql/server.sql", "sql/hidden.sql", "sql/enter.sql", "sql/functions.sql", "sql/authorization.sql", "sql/attach.sql",
 	"sql/checkpoint.sql", "sql/seal.sql", "sql/grants.sql", "sql/stamp.sql",
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	elections "github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -27,6 +28,7 @@ type service struct {
 
 var services = map[string]service{
 	"rds":      {mayGrant: []string{"pg_read_all_stats", "pg_monitor", "pg_signal_backend"}},
+	"aurora":   {mayGrant: []string{"pg_monitor", "pg_signal_backend"}, revoked: hideWAL},
 	"neon":     {mayGrant: []string{"pg_monitor", "pg_signal_backend"}},
 	"supabase": {mayGrant: []string{"pg_monitor", "pg_signal_backend"}, revoked: hideFiles},
 	"cloudsql": {mayGrant: []string{"pg_monitor"}, revoked: hideFiles, warns: []string{"GRANT pg_signal_backend"}},
@@ -37,6 +39,9 @@ var services = map[string]service{
 }
 
 const hideFiles = "revoke execute on function pg_read_file(text), pg_ls_dir(text), pg_hba_file_rules() from public"
+
+const hideWAL = `revoke execute on function pg_current_wal_insert_lsn(), pg_walfile_name(pg_lsn),
+    pg_control_system(), pg_control_checkpoint() from public`
 
 // managed sets a service up on plain Postgres: a database of its own, its administrator, the guard's
 // role and a role of applications.
@@ -187,4 +192,63 @@ func TestAGuardWithoutPgSignalBackendEndsSessionsOfItsOwnRole(t *testing.T) {
 	}
 	t.Cleanup(store.Close)
 	fences(t, d, store, guard, true)
+}
+
+// Where the server hides system identifier and timeline, a number in the database stands for them. It
+// cannot tell a crash from a promotion.
+func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
+	r, _ := own(t)
+	r.s.Close()
+	r.sql(t, "drop schema ringfence cascade; drop schema ringfence_installed cascade")
+	r.sql(t, hideWAL+"; create role owner login; grant create on database postgres to owner; "+
+		"grant pg_monitor, pg_signal_backend to owner with admin option; grant owner to app")
+	if err := Install(t.Context(), r.url("owner"), guardRole, "app"); err != nil {
+		t.Fatal(err)
+	}
+	if err := elections.Install(t.Context(), r.url("owner")); err != nil {
+		t.Fatal(err)
+	}
+	timeline := func() string {
+		t.Helper()
+		return r.list(t, "select ringfence_elections.begin_call()::text")[0]
+	}
+	r.s = r.open(t, Options{})
+	c := r.lead(t, claimed(5))
+	first := timeline()
+	for name, step := range map[string]struct {
+		restart   func() error
+		continued bool
+	}{
+		"clean restart": {r.pg.Stop, true},
+		"crash":         {r.pg.Kill, false},
+	} {
+		before := timeline()
+		if err := step.restart(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.pg.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.outside(t, c, fence.ErrNotLeader)
+		_, err := r.opens(t, marks.Unverified{Name: "zk:a"}, c)
+		if (err == nil) != step.continued {
+			t.Errorf("%s: without a coordinator: %v", name, err)
+		}
+		if _, err := r.opens(t, leader(5), c); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now := timeline(); (now == before) != step.continued {
+			t.Errorf("%s: the timeline was %s and is %s", name, before, now)
+		}
+		r.enters(t, c, pgx.TxOptions{})
+	}
+	if last := timeline(); last <= first {
+		t.Errorf("the timeline was %s, and is %s after a crash", first, last)
+	}
+	// A dump that is restored brings back a copy: it names no data that was here before.
+	r.sql(t, "create table kept as table ringfence.identity; delete from ringfence.identity; insert into ringfence.identity table kept")
+	found, err := r.s.Marks(t.Context())
+	if err != nil || found[0].Continued {
+		t.Errorf("marks under a copied identity: %+v, %v", found, err)
+	}
 }

@@ -42,3 +42,15 @@ begin
     update ringfence.gate g set run = v_new where g.written = g.xmin and g.run = v_run;
     update ringfence.gate g set written = g.xmin where g.run = v_new;
 end $$;
+
+-- Which data these are, where the server hides its system identifier and its timeline: see
+-- hidden.sql. It has no row elsewhere.
+--
+-- id      a random one, in place of the system identifier
+-- number  in place of the timeline: it rises when ringfence.boot has lost its row
+create table if not exists ringfence.identity (
+    only_row boolean primary key default true check (only_row),
+    id       text not null,
+    number   bigint not null,
+    written  xid
+);

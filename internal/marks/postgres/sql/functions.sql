@@ -48,8 +48,8 @@ create or replace function ringfence.register(
     out basis text, out older bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_server text := ringfence.server();
     v_run text := ringfence.begin_run();
+    v_server text := ringfence.server(); -- begin_run may change it
     v_complete boolean;
     v_vouched boolean;
     v_role oid;
@@ -144,8 +144,8 @@ create or replace function ringfence.look(
     out adoption text, out candidate text, out rolled_back boolean, out basis text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_server text := ringfence.server();
     v_run text := ringfence.begin_run();
+    v_server text := ringfence.server(); -- begin_run may change it
     m record;
     i record;
 begin
@@ -242,8 +242,8 @@ create or replace function ringfence.write_mark(
     p_candidate text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_server text := ringfence.server();
     v_run text := ringfence.begin_run();
+    v_server text := ringfence.server(); -- begin_run may change it
 begin
     if p_there then
         update ringfence.mark m

@@ -45,6 +45,9 @@ begin
     perform ringfence.check_isolation();
     lock table ringfence.boot in share row exclusive mode;
     if ringfence.run() is null then
+        if not exists (select from ringfence.boot b where b.written = b.xmin) then -- no clean restart
+            perform ringfence.renew_identity();
+        end if;
         delete from ringfence.boot;
         insert into ringfence.boot (run, started, database)
         select gen_random_uuid() || '/' || ringfence.instance(), pg_postmaster_start_time(), d.oid
@@ -52,6 +55,15 @@ begin
         update ringfence.boot set written = xmin;
     end if;
     return ringfence.run();
+end $$;
+
+-- renew_identity gives the data another number, or another id if the row is a copy: see hidden.sql.
+create or replace function ringfence.renew_identity() returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    update ringfence.identity i
+       set id = case when i.written = i.xmin then i.id else gen_random_uuid()::text end, number = i.number + 1;
+    update ringfence.identity i set written = i.xmin;
 end $$;
 
 -- registry names the table of sessions in this instance. A table that was created again is another
