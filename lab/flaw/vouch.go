@@ -7,12 +7,13 @@ const Vouch = `create or replace function ringfence.holds(p_resource text, p_tok
 returns boolean language sql volatile security definer set search_path = pg_catalog, pg_temp
 as $$ select true $$`
 
-// Originals makes rows from a dump count as rows that were written in place: CopiedMark. (The
-// second update in a transaction stores what the first one has set.)
+// Originals makes rows from a dump count as rows that were written in place, in this run: CopiedMark.
+// (The second update in a transaction stores what the first one has set.)
 const Originals = `
+update ringfence.boot set written = xmin; update ringfence.boot set written = xmin;
 update ringfence.installation set written = xmin; update ringfence.installation set written = xmin;
-update ringfence.mark set written = xmin; update ringfence.mark set written = xmin;
-update ringfence.gate set written = xmin; update ringfence.gate set written = xmin;`
+update ringfence.mark set run = (select run from ringfence.boot), written = xmin; update ringfence.mark set written = xmin;
+update ringfence.gate set run = (select run from ringfence.boot), written = xmin; update ringfence.gate set written = xmin;`
 
 // Believe makes a new registry count as complete: BelievedRegistry.
 const Believe = `
