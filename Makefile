@@ -104,7 +104,7 @@ fuzz: ## fuzz every decoder, 30 s each
 	@scripts/fuzz.sh 30s
 
 .PHONY: bench
-bench: bench-pg bench-redis bench-takeover bench-memory bench-checkpoint bench-election bench-jobs ## all seven; about two hours
+bench: bench-pg bench-redis bench-takeover bench-memory bench-checkpoint bench-enter bench-election bench-jobs ## all eight; about two hours
 
 # The files that a benchmark writes: BENCH_OUT=DIRECTORY gets JSON of each, and a plot where there is one.
 bench_json = $(if $(BENCH_OUT),-json $(abspath $(BENCH_OUT))/$(1).json)
@@ -129,6 +129,10 @@ bench-memory: deps build ## memory of 10,000 idle sessions, growth, logins per s
 .PHONY: bench-checkpoint
 bench-checkpoint: deps build ## a checkpointed step: no fence, fence, guard, by hand, River
 	@cd bench && $(GO) run . checkpoint $(call bench_json,checkpoint) $(BENCH_ARGS)
+
+.PHONY: bench-enter
+bench-enter: deps ## pgbench -N with ringfence.enter in every transaction, beside the same without it
+	@cd bench && $(GO) run . enter $(call bench_out,enter) $(BENCH_ARGS)
 
 .PHONY: bench-election
 bench-election: deps ## elections with up to 1,000 candidates, and a process with 1,000; BENCH_ARGS="-coordinators etcd -sizes 10" for some
