@@ -33,36 +33,34 @@ drop function if exists ringfence.enter(text, bigint, text);
 create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text;
-    v_authorize boolean;
-    v_number integer;
+    f record;
     g record;
 begin
-    select i.authorize, b.run into v_authorize, v_run
+    select i.authorize, b.run, t.number, t.token, t.issuer,
+           t.token = p_token and t.issuer = p_issuer and t.run = b.run and t.open and t.written = t.xmin and not t.rolled_back
+           and ('' in (p_candidate, t.candidate) or t.candidate = p_candidate) as fits into f
       from ringfence.installation i
       left join ringfence.boot b on b.written = b.xmin and b.started = pg_postmaster_start_time()
-                                and b.database = (select d.oid from pg_database d where d.datname = current_database());
-    if v_authorize then
+                                and b.database = (select d.oid from pg_database d where d.datname = current_database())
+      left join ringfence.gate t on t.resource = p_resource;
+    if f.authorize then
         perform ringfence.check_allowed(p_resource, p_token);
     end if;
-    for v_look in 1..2 loop
-        if v_look = 2 then
-            v_number := g.number;
-            if not pg_try_advisory_xact_lock_shared(v_number, pg_backend_pid()) then
-                while not pg_try_advisory_xact_lock_shared(v_number, hashtext(gen_random_uuid()::text)) loop
-                end loop;
-            end if;
-            perform from ringfence.entered;
-        end if;
-        select t.token, t.issuer, t.run, t.open, t.number, t.written = t.xmin as original, t.xmax <> '0'::xid as touched,
-               t.candidate, t.rolled_back into g
-          from ringfence.gate t where t.resource = p_resource;
-        if (g.token, g.issuer, g.run, g.open, g.original, g.number, g.rolled_back) is distinct from
-           (p_token, p_issuer, v_run, true, true, coalesce(v_number, g.number), false)
-           or p_candidate <> '' and g.candidate <> '' and p_candidate <> g.candidate then
-            perform ringfence.refuse(p_resource, p_token, p_issuer, g.token, g.issuer, p_candidate);
-        end if;
-    end loop;
+    if f.fits is distinct from true then
+        perform ringfence.refuse(p_resource, p_token, p_issuer, f.token, f.issuer, p_candidate);
+    end if;
+    if not pg_try_advisory_xact_lock_shared(f.number, pg_backend_pid()) then
+        while not pg_try_advisory_xact_lock_shared(f.number, hashtext(gen_random_uuid()::text)) loop
+        end loop;
+    end if;
+    perform from ringfence.entered;
+    select t.token, t.issuer, t.xmax <> '0'::xid as touched,
+           t.token = p_token and t.issuer = p_issuer and t.run = f.run and t.open and t.written = t.xmin and not t.rolled_back
+           and ('' in (p_candidate, t.candidate) or t.candidate = p_candidate) and t.number = f.number as fits into g
+      from ringfence.gate t where t.resource = p_resource;
+    if g.fits is distinct from true then
+        perform ringfence.refuse(p_resource, p_token, p_issuer, g.token, g.issuer, p_candidate);
+    end if;
     if g.touched and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform ringfence.newest(p_resource);
     end if;
