@@ -31,14 +31,33 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 				fmt.Fprintf(p.Stdout, "-- %s\n\\connect %s\n", t, pgx.Identifier{t.Database()}.Sanitize())
 			}
 			fmt.Fprint(p.Stdout, text)
+			if withHolders(t) != nil {
+				fmt.Fprint(p.Stdout, elections.Script())
+			}
 			continue
 		}
 		if err := t.Install(ctx); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
+		if pg := withHolders(t); pg != nil {
+			if err := elections.Install(ctx, pg.AdminURL()); err != nil {
+				return fmt.Errorf("%s: elections: %w", t, err)
+			}
+		}
 		fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(len(all)))
 	}
 	return p.installCoordinator(ctx, c, all)
+}
+
+// elections are beside the marks in a database whose programs get tokens by SQL.
+var elections = coordinators.Installers["postgres"]
+
+// withHolders returns the settings of a Postgres where programs get tokens by SQL, or nil.
+func withHolders(s server) *guardpg.Settings {
+	if pg, ok := s.Upstream.(*guardpg.Settings); ok && len(pg.Holders) > 0 {
+		return pg
+	}
+	return nil
 }
 
 // installCoordinator prepares a coordinator that has a schema. In a guarded database it is prepared

@@ -14,13 +14,15 @@ import (
 
 // Version is the version of the schema that this program needs. Every install replaces the
 // functions.
-const Version = 4
+const Version = 5
 
 var (
 	//go:embed sql/schema.sql
 	schemaSQL string
 	//go:embed sql/functions.sql
 	functionsSQL string
+	//go:embed sql/holders.sql
+	holdersSQL string
 )
 
 // preamble begins the transaction of an installation. With this search_path no function that
@@ -56,6 +58,7 @@ func InstallSQL(roles ...string) string {
 	fmt.Fprintf(&b, preamble, installLock)
 	b.WriteString(schemaSQL)
 	b.WriteByte('\n')
+	b.WriteString(holdersSQL)
 	b.WriteString(functionsSQL)
 	fmt.Fprintf(&b, stamp, Version)
 	for _, role := range roles {

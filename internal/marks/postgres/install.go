@@ -33,11 +33,8 @@ var migrations = []string{
 // functions run after the migrations, in this order.
 var functions = []string{
 	"sql/server.sql", "sql/enter.sql", "sql/functions.sql", "sql/authorization.sql", "sql/attach.sql",
-	"sql/checkpoint.sql", "sql/seal.sql", "sql/grants.sql", "sql/stamp.sql",
+	"sql/checkpoint.sql", "sql/seal.sql", "sql/contract.sql", "sql/grants.sql", "sql/stamp.sql",
 }
-
-// forLeader runs last, once for each role of programs that keep checkpoints.
-const forLeader = "sql/leader.sql"
 
 // preamble begins the transaction of an installation. Anybody who may create functions in public
 // could have made one with the name of a function that we call. With this search_path it is not
@@ -50,22 +47,34 @@ select pg_advisory_xact_lock(%d);
 
 `
 
-// InstallSQL returns the SQL that Install runs, as one transaction, for people who want to read it
-// first and run it with psql. guard is the role that the guard logs in as. leaders are the roles of
-// programs that keep checkpoints in this database.
-func InstallSQL(guard string, leaders ...string) (string, error) {
+// Roles are who uses the schema.
+type Roles struct {
+	Guard   string   // the guard logs in as this role
+	Leaders []string // programs that keep checkpoints in this database
+	Holders []string // programs that get tokens by SQL
+}
+
+// SQL returns the SQL that Install runs, as one transaction, for people who want to read it first and run
+// it with psql.
+func (r Roles) SQL() (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, preamble, installLock)
-	fill := strings.NewReplacer("{{guard}}", identifier(guard), "{{version}}", strconv.Itoa(Version))
+	fill := strings.NewReplacer("{{guard}}", identifier(r.Guard), "{{version}}", strconv.Itoa(Version))
 	for _, name := range slices.Concat(migrations, functions) {
 		if err := appendFile(&b, name, fill); err != nil {
 			return "", err
 		}
 	}
-	for _, l := range leaders {
-		fill := strings.NewReplacer("{{leader}}", identifier(l))
-		if err := appendFile(&b, forLeader, fill); err != nil {
-			return "", err
+	for _, grant := range []struct {
+		file, name string
+		roles      []string
+	}{
+		{"sql/leader.sql", "{{leader}}", r.Leaders}, {"sql/holder.sql", "{{holder}}", r.Holders},
+	} {
+		for _, role := range grant.roles {
+			if err := appendFile(&b, grant.file, strings.NewReplacer(grant.name, identifier(role))); err != nil {
+				return "", err
+			}
 		}
 	}
 	b.WriteString("commit;\n")
@@ -89,12 +98,16 @@ func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }
 // installLock is the advisory lock that an installation holds, so that two do not run at once.
 const installLock = 0x72696e67
 
-// Install creates or upgrades the schema ringfence in the database of url, for the roles of
-// InstallSQL. It runs one transaction and may be repeated: it changes no mark. The role of url must
+// Install is Roles.Install for a guard and its leaders.
+func Install(ctx context.Context, url, guard string, leaders ...string) error {
+	return Roles{Guard: guard, Leaders: leaders}.Install(ctx, url)
+}
+
+// Install creates or upgrades the schema ringfence in the database of url. It runs one transaction and may be repeated: it changes no mark. The role of url must
 // own the database (or be a superuser) and be able to grant pg_signal_backend and
 // pg_read_all_stats.
-func Install(ctx context.Context, url, guard string, leaders ...string) error {
-	text, err := InstallSQL(guard, leaders...)
+func (r Roles) Install(ctx context.Context, url string) error {
+	text, err := r.SQL()
 	if err != nil {
 		return err
 	}
@@ -107,7 +120,7 @@ func Install(ctx context.Context, url, guard string, leaders ...string) error {
 		err = runInstall(ctx, conn, text)
 	}
 	if err != nil {
-		return fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, guard))
+		return fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, r.Guard))
 	}
 	return nil
 }

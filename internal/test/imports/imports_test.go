@@ -143,6 +143,7 @@ var allowed = map[string][]string{
 	"internal/test/imports":     {},
 	"internal/test/docs":        {},
 	"internal/test/endtoend":    {},
+	"internal/test/sqlterms":    {},
 
 	"examples/merchants": {"fence", "fence/etcd", "jobs", "checkpoint", "checkpoint/postgres",
 		"store/postgres", pgx},
