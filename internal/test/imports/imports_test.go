@@ -145,6 +145,7 @@ var allowed = map[string][]string{
 	"internal/test/endtoend":    {},
 	"internal/test/sqlterms":    {},
 
+	"examples/sql/gosql": {pgx},
 	"examples/merchants": {"fence", "fence/etcd", "jobs", "checkpoint", "checkpoint/postgres",
 		"store/postgres", pgx},
 
