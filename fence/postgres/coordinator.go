@@ -81,8 +81,8 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 		timeout = max(timeout, time.Second)
 	}
 	c := &Coordinator{
-		address: a, calls: newPool(a.cfg, maxCalls), beats: newPool(a.cfg, maxBeats),
-		tells: newPool(a.cfg, maxTells), enrolling: turns{queue: map[fence.Resource]*queue{}},
+		address: a, calls: newPool(a, maxCalls), beats: newPool(a, maxBeats),
+		tells: newPool(a, maxTells), enrolling: turns{queue: map[fence.Resource]*queue{}},
 	}
 	c.frame = campaign.NewFrame(campaign.Settings{
 		Kind: "Postgres", Where: a.String(), Timeout: timeout, Logger: o.Logger, Refused: refused, Ends: ends,
