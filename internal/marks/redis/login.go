@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"fmt"
 
 	driver "github.com/redis/go-redis/v9"
 
@@ -21,7 +22,7 @@ func logInFirst(opt *driver.Options, source *password.Source) {
 			return c.AuthACL(ctx, user, present).Err()
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("log in: %w", err) // the driver takes this off, and no more
 		}
 		_, err = c.Pipelined(ctx, func(p driver.Pipeliner) error {
 			p.ClientSetName(ctx, name)

@@ -29,9 +29,10 @@ type Source struct {
 	command []string
 	runs    runs
 
-	mu       sync.Mutex
-	last     string // the password that was read last
-	hopeless string // the password that the server has refused for the whole of patience
+	mu      sync.Mutex
+	last    string    // the password that was read last
+	refused string    // the password that the server refuses, or ""
+	since   time.Time // when it refused that first
 }
 
 // New returns nil if neither a file nor a command is given.
@@ -85,7 +86,8 @@ func (s *Source) Read(ctx context.Context) (password string, err error) {
 	return password, nil
 }
 
-// Login logs in by try, with the present password, and again while the server refuses it.
+// Login logs in by try, with the present password, and again while the server refuses it. If ctx ends
+// first, the error is ctx's, because a later login may succeed.
 func (s *Source) Login(ctx context.Context, refused func(error) bool, try func(password string) error) error {
 	return s.Retry(ctx, refused, func() error {
 		password, err := s.Read(ctx)
@@ -105,31 +107,30 @@ func (s *Source) Retry(ctx context.Context, refused func(error) bool, try func()
 	if s == nil {
 		return try()
 	}
-	begin := time.Now()
 	for n := 1; ; n++ {
 		err := try()
 		if err == nil || !refused(err) {
 			return err
 		}
-		if !s.again(begin) {
+		if !s.again() {
 			return fmt.Errorf("%w (the password is that of %s)", err, s)
 		}
-		backoff.Pause(ctx, backoff.After(n, 10*time.Millisecond, 500*time.Millisecond))
+		backoff.Pause(ctx, backoff.After(n, 10*time.Millisecond, 250*time.Millisecond))
 		if ctx.Err() != nil {
-			return err
+			return fmt.Errorf("%w: %s", context.Cause(ctx), strings.Join(strings.Fields(err.Error()), " "))
 		}
 	}
 }
 
 // again reports whether to try again after a refusal.
-func (s *Source) again(begin time.Time) bool {
+func (s *Source) again() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs.forget(s.last)
-	if time.Since(begin) > patience {
-		s.hopeless = s.last
+	if s.refused != s.last {
+		s.refused, s.since = s.last, time.Now()
 	}
-	return s.hopeless != s.last
+	return time.Since(s.since) <= patience
 }
 
 // Accepted notes that the server has accepted the password: if it refuses the same one later, the
@@ -140,5 +141,5 @@ func (s *Source) Accepted() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hopeless = ""
+	s.refused = ""
 }

@@ -1,6 +1,7 @@
 package password
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"os"
@@ -226,6 +227,25 @@ func TestAPasswordThatWasAcceptedIsNotGivenUpAtOnce(t *testing.T) {
 		rewrite(t, file, "p2")
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestALoginThatRunsOutOfTimeIsNotRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, srv := source(t, written(t, "p1"), ""), &server{}
+		srv.accepts.Store("p0")
+		limited := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return s.Login(ctx, wrong, srv.logIn)
+		}
+		if err := limited(); !errors.Is(err, context.DeadlineExceeded) || wrong(err) {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(patience)
+		if err := limited(); !wrong(err) {
+			t.Errorf("the password was refused for %s, and the next login returned %v", patience, err)
 		}
 	})
 }
