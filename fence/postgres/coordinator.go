@@ -63,7 +63,11 @@ var _ documents.Coordinator = (*Coordinator)(nil)
 //	postgres://app@database/shop
 //	postgres://app@h1,h2,h3/shop       the one of them that is the primary
 //	postgres://app@pooler/shop?listen=off
+//	postgres://app@database/shop?password_file=FILE
+//	postgres://app@database/shop?password_command=COMMAND
 //
+// A password in a file, or of a command, is read again for each new connection. The command is split at
+// white space and runs without a shell.
 // listen=off is needed behind a pooler such as PgBouncer, in transaction or session mode: the
 // Coordinator then polls. Open fails if the server does not answer within the session timeout or
 // refuses the login, and with a *fence.SetupError on a standby.
