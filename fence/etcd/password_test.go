@@ -35,14 +35,14 @@ func passwordFile(t *testing.T, server, password string) (change func(string), a
 
 func TestThePasswordOfAUserMayChange(t *testing.T) {
 	server := etcdtest.WithUsers(t)
-	root, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{server.Addr()}, Username: "root", Password: "secret", Logger: zap.NewNop(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
 	changeServer := func(password string) {
+		root, err := clientv3.New(clientv3.Config{ // a new one: the other's token has expired
+			Endpoints: []string{server.Addr()}, Username: "root", Password: "secret", Logger: zap.NewNop(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
 		if _, err := root.UserChangePassword(t.Context(), "app", password); err != nil {
 			t.Error(err)
 		}
