@@ -32,7 +32,8 @@ var texts = settings.Texts{
 	"GUARD_COORDINATOR": {Meaning: `
 		where elections are held, such as zk://host1:2181,host2:2181/root,
 		etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
-		postgres://user:password@host:5432/database. A token is then admitted only while its
+		postgres://user:password@host:5432/database; with ?password_file= or ?password_command=
+		for a password that may change. A token is then admitted only while its
 		holder leads. Unset: the mark alone decides and every higher token raises it, which is
 		weaker`},
 	"GUARD_COORDINATOR_OUTAGE": {Meaning: `

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 // Version is the version of the schema that this program needs. Every install replaces the
@@ -76,7 +77,7 @@ func Install(ctx context.Context, url string, roles ...string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, a.cfg)
+	conn, err := pglogin.Connect(ctx, a.cfg, a.password)
 	if err != nil {
 		return fmt.Errorf("install: %w", explain(err))
 	}

@@ -42,7 +42,9 @@ var texts = settings.Texts{
 		URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
 		guard's control connections use it, also for the other databases of the server; clients'
 		logins are relayed to the same host.
-		sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`},
+		sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them.
+		password_file=FILE or password_command=COMMAND say where the password of this URL is, and are
+		read again for each new connection; so for every URL with a user`},
 	"ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
 		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",

@@ -29,6 +29,7 @@ var texts = settings.Texts{
 	"UPSTREAM": {Meaning: `
 		URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
 		TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
+		password_file= or password_command= say where a password is that may change.
 		Marks are in database 0, whatever number the URL names, since sessions can select any`},
 	"IDLE_TIMEOUT": {Meaning: `
 		how long a Redis client without a token may be idle. Each command restarts it`},

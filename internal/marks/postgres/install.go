@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
@@ -144,11 +145,11 @@ func runInstall(ctx context.Context, conn *pgx.Conn, text string) error {
 
 // Connect opens a connection for one command of an operator.
 func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
-	cfg, err := parseURL(url)
+	to, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := pglogin.Connect(ctx, to.cfg, to.password)
 	if err != nil {
 		return nil, fmt.Errorf("cannot log in at %s: %w", Address(url), err)
 	}
