@@ -37,8 +37,33 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 			return fmt.Errorf("%s: %w", t, err)
 		}
 		fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(len(all)))
+		if err := p.installFunctions(ctx, t, len(all)); err != nil {
+			return err
+		}
 	}
 	return p.installCoordinator(ctx, c, all)
+}
+
+// functional is a store that has functions for programs in other languages beside what guards need.
+type functional interface {
+	InstallFunctions(ctx context.Context) (missing string, err error)
+}
+
+// installFunctions loads the functions of a store that has some. A guard does without them, so it is no
+// error if the server does not have or allow them.
+func (p *program) installFunctions(ctx context.Context, t server, stores int) error {
+	f, ok := t.Upstream.(functional)
+	if !ok {
+		return nil
+	}
+	missing, err := f.InstallFunctions(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	if missing != "" {
+		fmt.Fprintf(p.Stdout, "%s: without functions: %s\n", t.among(stores), missing)
+	}
+	return nil
 }
 
 // installCoordinator prepares a coordinator that has a schema. In a guarded database it is prepared
