@@ -15,24 +15,29 @@ local function bad(message)
 end
 
 local function not_installed(s)
-  local detail = 'the marker key is missing or was restored: it was never made, or Redis has lost or replaced its data since'
-  if s.foreign_data and s.installed or s.foreign_schema then detail = 'the marker in Redis is of another version of ringfence' end
+  local detail = 'the marker key is missing or was restored: it was never made, ' ..
+    'or Redis has lost or replaced its data since'
+  if s.foreign_data and s.installed or s.foreign_schema then
+    detail = 'the marker in Redis is of another version of ringfence'
+  end
   return error_of('NOTINSTALLED', 'ringfence is not installed in this store', detail .. '; nothing was changed',
     'an operator runs: guard install; in another database than 0 begin the commands with SELECT')
 end
 
 local function stale(s, token)
-  return error_of('STALETOKEN', 'stale token: ' .. token .. ' is older than the mark ' .. s.token .. ' of "' .. s.resource .. '"',
+  return error_of('STALETOKEN',
+    'stale token: ' .. token .. ' is older than the mark ' .. s.token .. ' of "' .. s.resource .. '"',
     s.holder .. ' has it now; nothing was changed', 'this process no longer leads: stop; this token will never be taken again')
 end
 
 local function other_issuer(s, token, issuer)
   if token == '' then
     return error_of('ISSUER', 'the mark ' .. s.token .. ' of "' .. s.resource .. '" was raised by others than ' .. issuer,
-      s.present and 'it is of issuer ' .. s.issuer .. '; nothing was changed' or 'Redis has lost it; nothing was changed',
+      (s.present and 'it is of issuer ' .. s.issuer or 'Redis has lost it') .. '; nothing was changed',
       'a resource is elected, taken or brought: use another name')
   end
-  return error_of('ISSUER', 'token ' .. token .. ' of "' .. s.resource .. '" comes from another issuer than the mark ' .. s.token,
+  return error_of('ISSUER',
+    'token ' .. token .. ' of "' .. s.resource .. '" comes from another issuer than the mark ' .. s.token,
     'the mark was raised under ' .. s.issuer .. ', the token comes from ' .. issuer .. '; nothing was changed',
     'a resource is elected, taken or brought: use another name, or let an operator run: guard adopt ' .. s.resource)
 end
@@ -43,27 +48,35 @@ local function not_authorized(s, who)
 end
 
 local function unraised(s, token, detail)
-  return error_of('NOTLEADER', 'the mark of "' .. s.resource .. '" is not raised to token ' .. token, detail .. '; nothing was changed',
-    'take or bring it again, with the same attempt or token')
+  return error_of('NOTLEADER', 'the mark of "' .. s.resource .. '" is not raised to token ' .. token,
+    detail .. '; nothing was changed', 'take or bring it again, with the same attempt or token')
 end
 
 -- refusals turns a verdict of gate into the error.
-local refusals = {
-  stale = stale, schema = not_installed, missing = not_installed, issuer = other_issuer,
-  ['rolled back'] = function(s) return error_of('ISSUER', 'the coordinator went back: it gives out tokens of "' .. s.resource .. '" a second time',
+local refusals = {stale = stale, schema = not_installed, missing = not_installed, issuer = other_issuer}
+
+refusals['rolled back'] = function(s)
+  return error_of('ISSUER', 'the coordinator went back: it gives out tokens of "' .. s.resource .. '" a second time',
     'a leader has had a token that is not above the mark ' .. s.token .. '; nothing was changed',
-    'an operator stops all leaders, paused ones too, and runs: guard adopt --new-issuer ' .. s.resource) end,
-  revoke = function(s) return error_of('REVOKE', 'older sessions of "' .. s.resource .. '" could not be ended in time',
-    s.sessions .. ' that guards have admitted under another token may still live; nothing was changed', 'try again when a guard has ended them, or let an operator run: guard adopt ' .. s.resource) end,
-  raise = function(s, token)
-    if s.present and s.token == token and not s.confirmed then
-      return unraised(s, token, 'the mark is this token\'s, but Redis was restarted or has lost data since it was raised: it may have been higher')
-    elseif s.token == token then
-      return unraised(s, token, 'the mark has this number, and another take has given it out')
-    end
-    return unraised(s, token, 'the mark is ' .. s.token)
-  end,
-}
+    'an operator stops all leaders, paused ones too, and runs: guard adopt --new-issuer ' .. s.resource)
+end
+
+refusals.revoke = function(s)
+  return error_of('REVOKE', 'older sessions of "' .. s.resource .. '" could not be ended in time',
+    s.sessions .. ' that guards have admitted under another token may still live; nothing was changed',
+    'try again when a guard has ended them, or let an operator run: guard adopt ' .. s.resource)
+end
+
+refusals.raise = function(s, token)
+  local detail = 'the mark is ' .. s.token
+  if s.present and s.token == token and not s.confirmed then
+    detail = 'the mark is this token\'s, but Redis was restarted or has lost data since it was raised: ' ..
+      'it may have been higher'
+  elseif s.present and s.token == token then
+    detail = 'the mark has this number, which another take has given out'
+  end
+  return unraised(s, token, detail)
+end
 
 -- number returns a decimal number without leading zeros, or nil if it is not one of 0 to 2^63-1.
 local function number(text)
@@ -88,7 +101,9 @@ local function opened(resource, who)
   redis.call('SELECT', 0)
   local s = look(resource, MARKER .. ':' .. resource, here())
   if s.foreign_schema or not s.installed or s.foreign_data then return s, not_installed(s) end
-  if (who == 'ringfence_bring' or authorizing()) and not allowed(who, resource, s.marker_epoch) then return s, not_authorized(s, who) end
+  if (who == 'ringfence_bring' or authorizing()) and not allowed(who, resource, s.marker_epoch) then
+    return s, not_authorized(s, who)
+  end
   if s.present and not of_functions(s.issuer) or not s.present and s.listed and not s.functional then
     return s, other_issuer(s, '', who)
   end
@@ -123,7 +138,8 @@ function functions.ringfence_take(args)
 
   local highest = string.match(s.candidate, '^(%d*):') or ''
   if attempt ~= '' and highest ~= '' and (higher(highest, attempt) or highest == attempt and s.holder ~= holder) then
-    return error_of('STALETOKEN', 'attempt ' .. attempt .. ' of "' .. resource .. '" is late: "' .. s.holder .. '" has attempt ' .. highest,
+    return error_of('STALETOKEN',
+      'attempt ' .. attempt .. ' of "' .. resource .. '" is late: "' .. s.holder .. '" has attempt ' .. highest,
       'nothing was changed', 'this attempt is over: stop')
   end
   if s.confirmed and s.holder == holder and (attempt == '' or attempt == highest) then
@@ -144,7 +160,9 @@ function functions.ringfence_bring(args)
   local resource, token, issuer, holder = args[1] or '', number(args[2]), args[3] or '', args[4] or ''
   if not is_resource(resource) then return bad('"' .. resource .. '" is no resource') end
   if not token or token == '0' then return bad('a token is a number from 1 to 9223372036854775807') end
-  if #issuer > 200 or not string.match(issuer, '^[!-~]+$') then return bad('an issuer has 1 to 200 visible characters, and no blank') end
+  if #issuer > 200 or not string.match(issuer, '^[!-~]+$') then
+    return bad('an issuer has 1 to 200 visible characters, and no blank')
+  end
   if not is_holder(holder) or #args > 4 then return bad('a holder has 1 to 1024 bytes, and no control characters') end
   local s, refused = opened(resource, 'ringfence_bring')
   if refused then return refused end
@@ -152,7 +170,8 @@ function functions.ringfence_bring(args)
   if s.present and s.issuer ~= issuer then return other_issuer(s, token, issuer) end
   if higher(s.token, token) then return stale(s, token) end
   if not s.confirmed and not s.continued then
-    return error_of('NOTLEADER', 'the mark of "' .. resource .. '" may have been lost, and nobody confirms a token that is brought',
+    return error_of('NOTLEADER',
+      'the mark of "' .. resource .. '" may have been lost, and nobody confirms a token that is brought',
       'nothing was changed', 'an operator makes sure that no older leader runs, and runs: guard adopt ' .. resource)
   end
   if not s.confirmed or s.token ~= token then raise_to(s, token, issuer, holder, '') end
