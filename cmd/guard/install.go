@@ -45,6 +45,9 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 			}
 		}
 		fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(len(all)))
+		if err := p.installFunctions(ctx, t, len(all)); err != nil {
+			return err
+		}
 	}
 	return p.installCoordinator(ctx, c, all)
 }
@@ -56,6 +59,28 @@ var elections = coordinators.Installers["postgres"]
 func withHolders(s server) *guardpg.Settings {
 	if pg, ok := s.Upstream.(*guardpg.Settings); ok && len(pg.Holders) > 0 {
 		return pg
+	}
+	return nil
+}
+
+// functional is a store that has functions for programs in other languages beside what guards need.
+type functional interface {
+	InstallFunctions(ctx context.Context) (missing string, err error)
+}
+
+// installFunctions loads the functions of a store that has some. A guard does without them, so it is no
+// error if the server does not have or allow them.
+func (p *program) installFunctions(ctx context.Context, t server, stores int) error {
+	f, ok := t.Upstream.(functional)
+	if !ok {
+		return nil
+	}
+	missing, err := f.InstallFunctions(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	if missing != "" {
+		fmt.Fprintf(p.Stdout, "%s: without functions: %s\n", t.among(stores), missing)
 	}
 	return nil
 }

@@ -78,5 +78,11 @@ func (s *Settings) Install(ctx context.Context) error {
 	return redisstore.Install(ctx, s.Upstream.Reveal())
 }
 
+// InstallFunctions loads the functions for programs in other languages. missing says why the server has
+// none although nothing failed.
+func (s *Settings) InstallFunctions(ctx context.Context) (missing string, err error) {
+	return redisstore.LoadFunctions(ctx, s.Upstream.Reveal())
+}
+
 // Script implements guard.Upstream.
 func (s *Settings) Script() (string, error) { return redisstore.InstallText(s.Upstream.Reveal()) }
