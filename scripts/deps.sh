@@ -92,6 +92,9 @@ debian() {
     need redis-py python3-redis /usr/lib/python3/dist-packages/redis
     need JDBC libpostgresql-jdbc-java /usr/share/java/postgresql.jar
     need javac default-jdk-headless javac
+    need Spring libspring-jdbc-java /usr/share/java/spring3-jdbc.jar
+    need "Spring's transactions" libspring-transaction-java /usr/share/java/spring3-transaction.jar
+    need commons-logging libcommons-logging-java /usr/share/java/commons-logging.jar
     need node nodejs node
     need npm npm npm
     need promtool prometheus promtool

@@ -22,6 +22,9 @@ const (
 	modules  = "../endtoend/testdata/drivers/node_modules"
 )
 
+const spring = "/usr/share/java/postgresql.jar:/usr/share/java/spring3-jdbc.jar:/usr/share/java/spring3-core.jar:" +
+	"/usr/share/java/spring3-beans.jar:/usr/share/java/spring3-transaction.jar:/usr/share/java/commons-logging.jar"
+
 // languages are the programs of examples/sql. has runs if what a program needs is there.
 var languages = []struct {
 	file    string
@@ -32,6 +35,7 @@ var languages = []struct {
 	{"sqlalchemy_.py", []string{"/usr/bin/python3", "-c", "import sqlalchemy, psycopg2"}, []string{"/usr/bin/python3"}},
 	{"django_.py", []string{"/usr/bin/python3", "-c", "import django, psycopg2"}, []string{"/usr/bin/python3"}},
 	{"Jdbc.java", []string{"test", "-e", "/usr/share/java/postgresql.jar"}, []string{"java", "-cp", "/usr/share/java/postgresql.jar"}},
+	{"Spring.java", []string{"test", "-e", "/usr/share/java/spring3-jdbc.jar"}, []string{"java", "-cp", spring}},
 	{"pg.js", []string{"test", "-e", modules + "/pg"}, []string{"node"}},
 	{"pg.rb", []string{"ruby", "-e", "require 'pg'"}, []string{"ruby"}},
 	{"activerecord.rb", []string{"ruby", "-e", "require 'active_record'"}, []string{"ruby"}},
