@@ -83,7 +83,7 @@ func newPostgres(name, program, dir string, acc *account, settings map[string]st
 }
 
 func (p *Postgres) create(ctx context.Context, bin string, o PostgresOptions) error {
-	err := p.run(ctx, filepath.Join(bin, "initdb"), "-D", p.data, "--no-sync", "--no-instructions",
+	err := p.run(ctx, filepath.Join(bin, "initdb"), "-D", p.data, "--no-sync",
 		"--auth=trust", "-U", "postgres", "-E", "UTF8", "--locale=C")
 	if err != nil {
 		return err
