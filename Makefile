@@ -60,8 +60,8 @@ deps-drivers: ## the same as deps, and the drivers of test-drivers (Debian packa
 	@cd internal/test/endtoend/testdata/drivers && npm ci --no-audit --no-fund
 
 .PHONY: test-drivers
-test-drivers: deps-drivers ## psql, psycopg, JDBC, node-postgres, pg_dump, redis-cli, redis-py, ioredis through a guard, with TLS; promtool
-	RINGFENCE_DRIVERS=required $(GO) test -count 1 -v -run 'DriversOverTLS|Promtool' ./internal/test/endtoend ./cmd/guard
+test-drivers: deps-drivers ## psql, psycopg, JDBC, node-postgres, pg_dump, redis-cli, redis-py, ioredis through a guard, with TLS; examples/sql, examples/redis; promtool
+	RINGFENCE_DRIVERS=required $(GO) test -count 1 -v -run 'Drivers|Promtool|OtherLanguages' ./internal/test/endtoend ./cmd/guard ./internal/test/sqlterms
 
 .PHONY: test-newer
 test-newer: deps ## stores and guards on servers of your own; NEWER_PATHS=/postgres/bin:/redis/bin and PACKAGES for others

@@ -81,9 +81,20 @@ debian() {
     need psql postgresql-client psql
     need redis-cli redis-tools redis-cli
     need psycopg python3-psycopg /usr/lib/python3/dist-packages/psycopg
+    need SQLAlchemy python3-sqlalchemy /usr/lib/python3/dist-packages/sqlalchemy
+    need Django python3-django /usr/lib/python3/dist-packages/django
+    need psycopg2 python3-psycopg2 /usr/lib/python3/dist-packages/psycopg2
+    need ruby ruby ruby
+    need ruby-pg ruby-pg /usr/lib/ruby/vendor_ruby/pg.rb
+    need ActiveRecord ruby-activerecord /usr/share/rubygems-integration/all/specifications/activerecord-*.gemspec
+    need php php-cli php
+    need php-pgsql php-pgsql /usr/lib/php/*/pdo_pgsql.so
     need redis-py python3-redis /usr/lib/python3/dist-packages/redis
     need JDBC libpostgresql-jdbc-java /usr/share/java/postgresql.jar
     need javac default-jdk-headless javac
+    need Spring libspring-jdbc-java /usr/share/java/spring3-jdbc.jar
+    need "Spring's transactions" libspring-transaction-java /usr/share/java/spring3-transaction.jar
+    need commons-logging libcommons-logging-java /usr/share/java/commons-logging.jar
     need node nodejs node
     need npm npm npm
     need promtool prometheus promtool

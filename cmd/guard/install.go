@@ -31,18 +31,62 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 				fmt.Fprintf(p.Stdout, "-- %s\n\\connect %s\n", t, pgx.Identifier{t.Database()}.Sanitize())
 			}
 			fmt.Fprint(p.Stdout, text)
+			if withHolders(t) != nil {
+				fmt.Fprint(p.Stdout, elections.Script())
+			}
 			continue
 		}
 		warnings, err := t.Install(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
+		if pg := withHolders(t); pg != nil {
+			if err := elections.Install(ctx, pg.AdminURL()); err != nil {
+				return fmt.Errorf("%s: elections: %w", t, err)
+			}
+		}
 		fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(len(all)))
 		for _, w := range warnings {
 			fmt.Fprintf(p.Stderr, "guard: %s: %s\n", t.among(len(all)), w)
 		}
+		if err := p.installFunctions(ctx, t, len(all)); err != nil {
+			return err
+		}
 	}
 	return p.installCoordinator(ctx, c, all)
+}
+
+// elections are beside the marks in a database whose programs get tokens by SQL.
+var elections = coordinators.Installers["postgres"]
+
+// withHolders returns the settings of a Postgres where programs get tokens by SQL, or nil.
+func withHolders(s server) *guardpg.Settings {
+	if pg, ok := s.Upstream.(*guardpg.Settings); ok && len(pg.Holders) > 0 {
+		return pg
+	}
+	return nil
+}
+
+// functional is a store that has functions for programs in other languages beside what guards need.
+type functional interface {
+	InstallFunctions(ctx context.Context) (missing string, err error)
+}
+
+// installFunctions loads the functions of a store that has some. A guard does without them, so it is no
+// error if the server does not have or allow them.
+func (p *program) installFunctions(ctx context.Context, t server, stores int) error {
+	f, ok := t.Upstream.(functional)
+	if !ok {
+		return nil
+	}
+	missing, err := f.InstallFunctions(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t, err)
+	}
+	if missing != "" {
+		fmt.Fprintf(p.Stdout, "%s: without functions: %s\n", t.among(stores), missing)
+	}
+	return nil
 }
 
 // installCoordinator prepares a coordinator that has a schema. In a guarded database it is prepared

@@ -4,8 +4,43 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
+	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
+
+// A guard needs no functions, so an install whose user may not load them succeeds, and says so.
+func TestAnInstallOfRedisLoadsTheFunctionsIfItMay(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{})
+	db := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer db.Close()
+	_, rule, _ := strings.Cut(redismarks.ACL("keeper", "secret"), " ")
+	var args []any
+	for _, word := range strings.Fields("ACL " + rule) {
+		args = append(args, word)
+	}
+	if err := db.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"GUARD_REDIS_UPSTREAM=redis://keeper:secret@" + server.Addr() + "/0"}
+	code, out, errs := invoke(t, env, "install")
+	if code != cli.Done || !strings.Contains(out, "redis: installed\nredis: without functions: ") {
+		t.Errorf("without the right: exit %d: %s%s", code, out, errs)
+	}
+	if err := db.Do(t.Context(), "ACL", "SETUSER", "keeper", "+function|load").Err(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = invoke(t, env, "install")
+	if code != cli.Done || out != "redis: installed\n" {
+		t.Errorf("with the right: exit %d: %s%s", code, out, errs)
+	}
+	if v, err := db.FCall(t.Context(), "ringfence_version", nil).Text(); err != nil || v != "1" {
+		t.Errorf("%q, %v", v, err)
+	}
+}
 
 // The role of GUARD_COORDINATOR owns nothing in the database that has the elections.
 func TestAnInstallOfOtherDatabasesLeavesTheElectionsAlone(t *testing.T) {

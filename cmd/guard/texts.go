@@ -9,7 +9,7 @@ var texts = settings.Texts{
 	"GUARD_POSTGRES_SERVERS": {Meaning: `
 		comma-separated names of further Postgres servers, such as archive. Each has settings of
 		its own: GUARD_POSTGRES_ARCHIVE_LISTEN, _UPSTREAM, _ADMIN, _DATABASES, _MAX_DATABASES,
-		_LEADERS, _OPERATORS and _ALLOW_PREPARED, with the meaning and the default of the setting
+		_LEADERS, _HOLDERS, _OPERATORS and _ALLOW_PREPARED, with the meaning and the default of the setting
 		without a name. All other settings are the same for all servers; limits count for each`},
 	"GUARD_REDIS_SERVERS": {Meaning: `
 		comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,
@@ -32,7 +32,8 @@ var texts = settings.Texts{
 	"GUARD_COORDINATOR": {Meaning: `
 		where elections are held, such as zk://host1:2181,host2:2181/root,
 		etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
-		postgres://user:password@host:5432/database. A token is then admitted only while its
+		postgres://user:password@host:5432/database; with ?password_file= or ?password_command=
+		for a password that may change. A token is then admitted only while its
 		holder leads. Unset: the mark alone decides and every higher token raises it, which is
 		weaker`},
 	"GUARD_COORDINATOR_OUTAGE": {Meaning: `

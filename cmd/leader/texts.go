@@ -10,7 +10,9 @@ var texts = settings.Texts{
 		Meaning: `
 			where elections are held, such as zk://host1:2181,host2:2181/root,
 			etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
-			postgres://user:password@host:5432/database`,
+			postgres://user:password@host:5432/database. In this and every other URL,
+			?password_file=FILE or ?password_command=COMMAND say where the password is, and are read
+			again for each new connection`,
 	},
 	"LEADER_STORES": {
 		Meaning: `

@@ -57,10 +57,12 @@ var _ documents.Coordinator = (*Coordinator)(nil)
 //
 //	etcd://[user:password@]host[:port][,host[:port]…][/prefix]
 //	etcds://…[?sslrootcert=FILE][&sslcert=FILE&sslkey=FILE]
+//	etcd[s]://user@…?password_file=FILE, or password_command=COMMAND
 //
 // The port defaults to 2379 and the prefix to /ringfence. User and password are percent-encoded
 // where needed. etcds uses TLS: it verifies the members by sslrootcert, or the system's roots, and
-// presents the client certificate if there is one. Open fails if no member answers within the
+// presents the client certificate if there is one. A password in a file, or of a command, is read
+// again for each login. Open fails if no member answers within the
 // session timeout, or if etcd refuses the credentials.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 	return open(ctx, url, o, nil)
@@ -113,7 +115,10 @@ func (c *Coordinator) connect(ctx context.Context, a campaign.Address, change fu
 	if change != nil {
 		change(&cfg)
 	}
-	c.logins = &login{cfg: cfg}
+	if a.Changing != nil {
+		cfg.Password = a.Changing.String() // in its place: intercept sends the password
+	}
+	c.logins = &login{cfg: cfg, password: a.Changing}
 	c.logins.cfg.Username, c.logins.cfg.Password = "", ""
 	if cfg.Username != "" {
 		cfg.DialOptions = append(slices.Clone(cfg.DialOptions),

@@ -63,7 +63,11 @@ var _ documents.Coordinator = (*Coordinator)(nil)
 //	postgres://app@database/shop
 //	postgres://app@h1,h2,h3/shop       the one of them that is the primary
 //	postgres://app@pooler/shop?listen=off
+//	postgres://app@database/shop?password_file=FILE
+//	postgres://app@database/shop?password_command=COMMAND
 //
+// A password in a file, or of a command, is read again for each new connection. The command is split at
+// white space and runs without a shell.
 // listen=off is needed behind a pooler such as PgBouncer, in transaction or session mode: the
 // Coordinator then polls. Open fails if the server does not answer within the session timeout or
 // refuses the login, and with a *fence.SetupError on a standby.
@@ -81,8 +85,8 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 		timeout = max(timeout, time.Second)
 	}
 	c := &Coordinator{
-		address: a, calls: newPool(a.cfg, maxCalls), beats: newPool(a.cfg, maxBeats),
-		tells: newPool(a.cfg, maxTells), enrolling: turns{queue: map[fence.Resource]*queue{}},
+		address: a, calls: newPool(a, maxCalls), beats: newPool(a, maxBeats),
+		tells: newPool(a, maxTells), enrolling: turns{queue: map[fence.Resource]*queue{}},
 	}
 	c.frame = campaign.NewFrame(campaign.Settings{
 		Kind: "Postgres", Where: a.String(), Timeout: timeout, Logger: o.Logger, Refused: refused, Ends: ends,

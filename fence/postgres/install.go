@@ -10,17 +10,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 // Version is the version of the schema that this program needs. Every install replaces the
 // functions.
-const Version = 4
+const Version = 5
 
 var (
 	//go:embed sql/schema.sql
 	schemaSQL string
 	//go:embed sql/functions.sql
 	functionsSQL string
+	//go:embed sql/holders.sql
+	holdersSQL string
 )
 
 // preamble begins the transaction of an installation. With this search_path no function that
@@ -56,6 +59,7 @@ func InstallSQL(roles ...string) string {
 	fmt.Fprintf(&b, preamble, installLock)
 	b.WriteString(schemaSQL)
 	b.WriteByte('\n')
+	b.WriteString(holdersSQL)
 	b.WriteString(functionsSQL)
 	fmt.Fprintf(&b, stamp, Version)
 	for _, role := range roles {
@@ -73,7 +77,7 @@ func Install(ctx context.Context, url string, roles ...string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, a.cfg)
+	conn, err := pglogin.Connect(ctx, a.cfg, a.password)
 	if err != nil {
 		return fmt.Errorf("install: %w", explain(err))
 	}

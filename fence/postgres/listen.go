@@ -122,7 +122,7 @@ var errPooler = errors.New("there is a pooler between us and Postgres: " +
 func (l *listener) serve() error {
 	ctx, cancel := context.WithTimeout(l.c.frame.Context(), l.c.frame.RequestTimeout())
 	defer cancel()
-	conn, err := connect(ctx, l.c.address.cfg)
+	conn, err := connect(ctx, l.c.address)
 	if err != nil {
 		return err
 	}

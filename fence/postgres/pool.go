@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 // pool keeps a few connections. Unlike pgxpool's, a connection that was given up does not count
 // while pgx still says goodbye to a server that does not answer (up to 15 s): the heartbeat must go
 // on.
 type pool struct {
-	cfg   *pgx.ConnConfig
+	address
 	slots chan struct{} // one for each connection in use
 
 	mu     sync.Mutex
@@ -21,8 +23,8 @@ type pool struct {
 	ending sync.WaitGroup // connections that are being closed
 }
 
-func newPool(cfg *pgx.ConnConfig, most int) *pool {
-	return &pool{cfg: cfg, slots: make(chan struct{}, most)}
+func newPool(a address, most int) *pool {
+	return &pool{address: a, slots: make(chan struct{}, most)}
 }
 
 // do uses a connection.
@@ -36,7 +38,7 @@ func (p *pool) do(ctx context.Context, use func(*pgx.Conn) error) error {
 	conn := p.take()
 	if conn == nil {
 		var err error
-		if conn, err = connect(ctx, p.cfg); err != nil {
+		if conn, err = connect(ctx, p.address); err != nil {
 			return err
 		}
 	}
@@ -48,7 +50,8 @@ func (p *pool) do(ctx context.Context, use func(*pgx.Conn) error) error {
 // connect opens a connection to the first host of the URL that is the primary. Each host gets its
 // share of the time that ctx leaves: one that is frozen or cut off accepts connections and is silent,
 // or answers nothing at all, and would use up all of it.
-func connect(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
+func connect(ctx context.Context, a address) (*pgx.Conn, error) {
+	cfg := a.cfg
 	deadline, limited := ctx.Deadline()
 	if hosts := hosts(cfg); limited && hosts > 1 {
 		share := time.Until(deadline) / time.Duration(hosts)
@@ -57,7 +60,7 @@ func connect(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
 			cfg.ConnectTimeout = max(share, time.Millisecond) // 0 is no limit
 		}
 	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := pglogin.Connect(ctx, cfg, a.password)
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -10,12 +10,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/network/password"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 // address is what a URL says.
 type address struct {
-	cfg    *pgx.ConnConfig
-	listen bool // LISTEN works: nothing between us and the server shares connections
+	cfg      *pgx.ConnConfig
+	password *password.Source // nil: that of cfg
+	listen   bool             // LISTEN works: nothing between us and the server shares connections
 }
 
 // parseURL reads the URL of Open. Errors never show a password.
@@ -32,6 +36,10 @@ func parseURL(s string) (address, error) {
 	if err != nil {
 		return address{}, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
 	}
+	source, err := pglogin.Cut(cfg)
+	if err != nil {
+		return address{}, err
+	}
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "ringfence"
 	}
@@ -45,7 +53,7 @@ func parseURL(s string) (address, error) {
 	if hosts(cfg) > 1 && cfg.ValidateConnect == nil {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
-	return address{cfg: cfg, listen: listen}, nil
+	return address{cfg: cfg, password: source, listen: listen}, nil
 }
 
 // cutListen removes the option that only we know.

@@ -96,7 +96,7 @@ func (s *store) operation(w documents.Write) any {
 	case w.Kind == documents.KindDelete:
 		return &zk.DeleteRequest{Path: at, Version: stored}
 	case w.Version == 0:
-		return &zk.CreateRequest{Path: at, Data: w.Data, Acl: s.client.ACL, Flags: zk.FlagPersistent}
+		return &zk.CreateRequest{Path: at, Data: w.Data, Flags: zk.FlagPersistent}
 	}
 	return &zk.SetDataRequest{Path: at, Data: w.Data, Version: stored}
 }

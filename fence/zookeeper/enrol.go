@@ -54,7 +54,7 @@ func (e *candidate) create(ctx context.Context) error {
 	at, err := ensemble.Do(ctx, e.s.zk, func(conn *zk.Conn) (string, error) {
 		prefix := path.Join(e.dir, e.id.namePrefix())
 		at, err := conn.Create(prefix, encode(entryData{Holder: e.Holder}),
-			zk.FlagEphemeralSequential, e.s.c.client.ACL)
+			zk.FlagEphemeralSequential, e.s.zk.ACL)
 		e.created(path.Base(at), err) // also if ctx has ended
 		return at, err
 	})

@@ -69,7 +69,7 @@ func makeIssuer(ctx context.Context, s *ensemble.Session, at string) error {
 	}
 	id := []byte(newUUID())
 	_, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) (string, error) {
-		return conn.Create(at, id, zk.FlagPersistent, s.Client.ACL)
+		return conn.Create(at, id, zk.FlagPersistent, s.ACL)
 	})
 	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
 		return nil // the caller reads again; the parent may have been deleted

@@ -250,7 +250,7 @@ func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
 		_, err = ensemble.Do(t.Context(), s.zk, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path.Join(e.dir, e.id.namePrefix()),
 				encode(entryData{Holder: "late"}), zk.FlagEphemeralSequential,
-				c.client.ACL)
+				s.zk.ACL)
 		})
 		if err != nil {
 			t.Fatal(err)

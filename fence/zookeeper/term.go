@@ -56,7 +56,7 @@ func (e *candidate) publish(ctx context.Context, at string, replace bool) error 
 	}
 	ops = append(ops, &zk.CreateRequest{
 		Path: at, Data: encode(acknowledgement{Token: e.Token(), Holder: e.Holder}),
-		Acl: e.s.c.client.ACL, Flags: zk.FlagEphemeral,
+		Acl: e.s.zk.ACL, Flags: zk.FlagEphemeral,
 	})
 	_, err := ensemble.Do(ctx, e.s.zk, func(conn *zk.Conn) (any, error) { return conn.Multi(ops...) })
 	return err

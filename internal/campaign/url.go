@@ -8,21 +8,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ringfence/ringfence/internal/network/password"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
 // Address is what the URL of a coordinator says.
 type Address struct {
-	Hosts          []string    // host:port
-	User, Password string      // no user: none
-	Path           string      // without a final slash
-	TLS            *tls.Config // nil without
+	Hosts          []string         // host:port
+	User, Password string           // no user: none
+	Changing       *password.Source // where the password is instead; nil: it is Password
+	Path           string           // without a final slash
+	TLS            *tls.Config      // nil without
 }
 
 // Form is the form of a coordinator's URL, which net/url cannot read:
 //
 //	SCHEME://[user:password@]host[:port][,host[:port]…][/path]
 //	SCHEMEs://…[?options of TLS]
+//	SCHEME[s]://user@…?password_file=FILE
+//	SCHEME[s]://user@…?password_command=COMMAND
 type Form struct {
 	Kind    string                 // of coordinator, for messages
 	Scheme  string                 // without TLS
@@ -44,12 +48,18 @@ func (f Form) Parse(s string) (a Address, err error) {
 		return Address{}, fmt.Errorf("the %s URL takes no @ and no # after its first / or ?; "+
 			"write /, ? and # in a user or password as %%2F, %%3F and %%23", f.Kind)
 	}
-	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		if a.User, a.Password, err = parseCredentials(authority[:at], f.Kind); err != nil {
-			return Address{}, err
-		}
-		authority = authority[at+1:]
+	options, err := url.ParseQuery(query)
+	if err != nil {
+		return Address{}, fmt.Errorf("the options after ? in the %s URL cannot be read", f.Kind)
 	}
+	if a.Changing, err = password.Cut(options); err != nil {
+		return Address{}, fmt.Errorf("the %s URL: %w", f.Kind, err)
+	}
+	at := strings.LastIndexByte(authority, '@')
+	if a.User, a.Password, err = f.credentials(authority[:max(at, 0)], at >= 0, a.Changing); err != nil {
+		return Address{}, err
+	}
+	authority = authority[at+1:]
 	for one := range strings.SplitSeq(authority, ",") {
 		host, err := parseHost(one, f.Kind, f.Port)
 		if err != nil {
@@ -60,17 +70,13 @@ func (f Form) Parse(s string) (a Address, err error) {
 	if a.Path, err = f.parsePath(path); err != nil {
 		return Address{}, err
 	}
-	options, err := url.ParseQuery(query)
-	if err != nil {
-		return Address{}, fmt.Errorf("the options after ? in the %s URL cannot be read", f.Kind)
-	}
 	if scheme != f.Scheme {
 		a.TLS, err = tlsconfig.Client(scheme, options)
 		return a, err
 	}
 	for name := range options {
-		return Address{}, fmt.Errorf("option %q: a URL with %[2]s:// takes no options; "+
-			"those of TLS need %[2]ss://", name, f.Scheme)
+		return Address{}, fmt.Errorf("option %q: a URL with %[2]s:// takes no options but those of a "+
+			"password; those of TLS need %[2]ss://", name, f.Scheme)
 	}
 	return a, nil
 }
@@ -88,18 +94,40 @@ func (f Form) parsePath(path string) (string, error) {
 	return "/" + path, nil
 }
 
-func parseCredentials(s, kind string) (user, password string, err error) {
+// credentials reads what is before the @, if there is one.
+func (f Form) credentials(s string, set bool, changing *password.Source) (user, fixed string, err error) {
+	switch {
+	case changing == nil && !set:
+		return "", "", nil
+	case changing == nil:
+		return parseCredentials(s, f.Kind)
+	case s == "":
+		return "", "", fmt.Errorf("the %s URL has %s, and no user", f.Kind, changing)
+	case strings.Contains(s, ":"):
+		return "", "", fmt.Errorf("the %s URL has a password, and %s", f.Kind, changing)
+	}
+	if user, err = url.PathUnescape(s); err != nil {
+		return "", "", badEscape(f.Kind)
+	}
+	return user, "", nil
+}
+
+func badEscape(kind string) error {
+	return fmt.Errorf("user or password in the %s URL has a %% that is not followed by "+
+		"two hexadecimal digits; write %% as %%25", kind)
+}
+
+func parseCredentials(s, kind string) (user, fixed string, err error) {
 	rawUser, rawPassword, ok := strings.Cut(s, ":")
 	if !ok || rawUser == "" || rawPassword == "" {
 		return "", "", fmt.Errorf("credentials in the %s URL have the form user:password@", kind)
 	}
 	user, userErr := url.PathUnescape(rawUser)
-	password, passwordErr := url.PathUnescape(rawPassword)
+	fixed, passwordErr := url.PathUnescape(rawPassword)
 	if userErr != nil || passwordErr != nil {
-		return "", "", fmt.Errorf("user or password in the %s URL has a %% that is not followed by "+
-			"two hexadecimal digits; write %% as %%25", kind)
+		return "", "", badEscape(kind)
 	}
-	return user, password, nil
+	return user, fixed, nil
 }
 
 func parseHost(s, kind, defaultPort string) (string, error) {

@@ -20,7 +20,8 @@ type Raiser struct {
 
 // NewRaiser returns a Raiser for the guard or Redis at url. The coordinator confirms the claim before Raise
 // raises a mark without a guard: give the one at which the term was won. When it is nil, the claim is
-// believed, unless the mark may have been lost.
+// believed, unless the mark may have been lost. The options password_file=FILE and password_command=COMMAND of
+// the URL say where a password is that may change: it is read again for each new connection.
 func NewRaiser(url string, coordinator fence.Observer) *Raiser {
 	return &Raiser{url: url, coordinator: coordinator}
 }

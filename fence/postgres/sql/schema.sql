@@ -73,3 +73,10 @@ create table if not exists ringfence_elections.document (
     data    bytea not null,
     primary key (folder, name)
 ) with (fillfactor = 80);
+
+-- Who has taken a resource last (see take), and the highest attempt so far.
+create table if not exists ringfence_elections.taken (
+    resource text primary key,
+    holder   text not null,
+    attempt  bigint
+) with (fillfactor = 50);

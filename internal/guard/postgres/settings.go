@@ -23,6 +23,7 @@ type Settings struct {
 	Databases     []string     `env:"DATABASES"`
 	MaxDatabases  int          `env:"MAX_DATABASES" envDefault:"20"`
 	Leaders       []string     `env:"LEADERS"`
+	Holders       []string     `env:"HOLDERS"`
 	Operators     []string     `env:"OPERATORS"`
 	AllowPrepared bool         `env:"ALLOW_PREPARED" envDefault:"false"`
 }
@@ -41,7 +42,9 @@ var texts = settings.Texts{
 		URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
 		guard's control connections use it, also for the other databases of the server; clients'
 		logins are relayed to the same host.
-		sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`},
+		sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them.
+		password_file=FILE or password_command=COMMAND say where the password of this URL is, and are
+		read again for each new connection; so for every URL with a user`},
 	"ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
 		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",
@@ -57,6 +60,10 @@ var texts = settings.Texts{
 	"LEADERS": {Meaning: `
 		comma-separated roles of programs that keep checkpoints of tasks in the database;
 		guard install grants them the privileges. Used by guard install only`},
+	"HOLDERS": {Meaning: `
+		comma-separated roles of programs that get tokens by SQL, with ringfence.campaign, take
+		and bring; guard install grants them the functions, and prepares elections in the
+		database. Used by guard install only`},
 	"OPERATORS": {Meaning: `
 		comma-separated roles that may use the console, besides the guard's own: they log in
 		to the guard's port with the database ringfence and without a token, as with
@@ -86,6 +93,7 @@ func (s *Settings) Check(prefix string) (problems []error) {
 	}
 	check("DATABASES", "database", s.Databases)
 	check("LEADERS", "role", s.Leaders)
+	check("HOLDERS", "role", s.Holders)
 	check("OPERATORS", "role", s.Operators)
 	if s.MaxDatabases <= 0 {
 		problems = append(problems, fmt.Errorf("%sMAX_DATABASES is %d: it must be above 0", prefix, s.MaxDatabases))
@@ -190,7 +198,7 @@ func (s *Settings) Install(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgstore.InstallWarned(ctx, s.AdminURL(), role, s.Leaders...)
+	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders}.Install(ctx, s.AdminURL())
 }
 
 // Script implements guard.Upstream.
@@ -199,5 +207,5 @@ func (s *Settings) Script() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pgstore.InstallSQL(role, s.Leaders...)
+	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders}.SQL()
 }

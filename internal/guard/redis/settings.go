@@ -29,6 +29,7 @@ var texts = settings.Texts{
 	"UPSTREAM": {Meaning: `
 		URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
 		TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
+		password_file= or password_command= say where a password is that may change.
 		Marks are in database 0, whatever number the URL names, since sessions can select any`},
 	"IDLE_TIMEOUT": {Meaning: `
 		how long a Redis client without a token may be idle. Each command restarts it`},
@@ -75,6 +76,12 @@ func (s *Settings) OpenAuthorizer(ctx context.Context, c guard.Common) (guard.Au
 // Install implements guard.Upstream.
 func (s *Settings) Install(ctx context.Context) ([]string, error) {
 	return nil, redisstore.Install(ctx, s.Upstream.Reveal())
+}
+
+// InstallFunctions loads the functions for programs in other languages. missing says why the server has
+// none although nothing failed.
+func (s *Settings) InstallFunctions(ctx context.Context) (missing string, err error) {
+	return redisstore.LoadFunctions(ctx, s.Upstream.Reveal())
 }
 
 // Script implements guard.Upstream.

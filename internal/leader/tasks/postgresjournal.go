@@ -13,6 +13,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	pgjournal "github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/network/password"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
@@ -37,8 +39,9 @@ func (j raisedPostgres) Raise(ctx context.Context, c fence.Claim) error {
 // between admits them.
 type tokenJournal struct {
 	*pgjournal.Journal
-	pool  *pgxpool.Pool
-	claim atomic.Pointer[fence.Claim]
+	pool     *pgxpool.Pool
+	password *password.Source // nil: that of the URL
+	claim    atomic.Pointer[fence.Claim]
 }
 
 func openPostgresJournal(
@@ -48,7 +51,11 @@ func openPostgresJournal(
 	if err != nil {
 		return nil, nil, err // it does not contain the password
 	}
-	j := &tokenJournal{}
+	source, err := pglogin.Cut(cfg.ConnConfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	j := &tokenJournal{password: source}
 	params := cfg.ConnConfig.RuntimeParams
 	if params["application_name"] == "" {
 		params["application_name"] = o.Holder
@@ -70,13 +77,13 @@ func openPostgresJournal(
 	return j, func() { j.Close(); j.pool.Close() }, nil
 }
 
-// carry adds the token to a new connection, if there is one yet. Without a guard in between it has
+// carry adds the present password to a new connection, and the token if there is one yet. Without a guard in between it has
 // no effect.
-func (j *tokenJournal) carry(_ context.Context, cfg *pgx.ConnConfig) error {
+func (j *tokenJournal) carry(ctx context.Context, cfg *pgx.ConnConfig) error {
 	if c := j.claim.Load(); c != nil {
 		cfg.RuntimeParams["options"] = postgres.AppendOptions(cfg.RuntimeParams["options"], *c)
 	}
-	return nil
+	return pglogin.FillAccepted(ctx, cfg, j.password)
 }
 
 // Raise implements fence.Raiser. It only checks the mark, and replaces connections of earlier

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
@@ -33,11 +34,8 @@ var migrations = []string{
 // functions run after the migrations, in this order.
 var functions = []string{
 	"sql/server.sql", "sql/hidden.sql", "sql/enter.sql", "sql/functions.sql", "sql/authorization.sql", "sql/attach.sql",
-	"sql/checkpoint.sql", "sql/seal.sql", "sql/grants.sql", "sql/stamp.sql",
+	"sql/checkpoint.sql", "sql/seal.sql", "sql/contract.sql", "sql/grants.sql", "sql/stamp.sql",
 }
-
-// forLeader runs last, once for each role of programs that keep checkpoints.
-const forLeader = "sql/leader.sql"
 
 // preamble begins the transaction of an installation. Anybody who may create functions in public
 // could have made one with the name of a function that we call. With this search_path it is not
@@ -50,23 +48,35 @@ select pg_advisory_xact_lock(%d);
 
 `
 
-// InstallSQL returns the SQL that Install runs, as one transaction, for people who want to read it
-// first and run it with psql. guard is the role that the guard logs in as. leaders are the roles of
-// programs that keep checkpoints in this database.
-func InstallSQL(guard string, leaders ...string) (string, error) {
+// Roles are who uses the schema.
+type Roles struct {
+	Guard   string   // the guard logs in as this role
+	Leaders []string // programs that keep checkpoints in this database
+	Holders []string // programs that get tokens by SQL
+}
+
+// SQL returns the SQL that Install runs, as one transaction, for people who want to read it first and run
+// it with psql.
+func (r Roles) SQL() (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, preamble, installLock)
-	fill := strings.NewReplacer("{{guard}}", identifier(guard), "{{guard literal}}", literal(guard),
+	fill := strings.NewReplacer("{{guard}}", identifier(r.Guard), "{{guard literal}}", literal(r.Guard),
 		"{{version}}", strconv.Itoa(Version))
 	for _, name := range slices.Concat(migrations, functions) {
 		if err := appendFile(&b, name, fill); err != nil {
 			return "", err
 		}
 	}
-	for _, l := range leaders {
-		fill := strings.NewReplacer("{{leader}}", identifier(l))
-		if err := appendFile(&b, forLeader, fill); err != nil {
-			return "", err
+	for _, grant := range []struct {
+		file, name string
+		roles      []string
+	}{
+		{"sql/leader.sql", "{{leader}}", r.Leaders}, {"sql/holder.sql", "{{holder}}", r.Holders},
+	} {
+		for _, role := range grant.roles {
+			if err := appendFile(&b, grant.file, strings.NewReplacer(grant.name, identifier(role))); err != nil {
+				return "", err
+			}
 		}
 	}
 	b.WriteString("commit;\n")
@@ -90,36 +100,34 @@ func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }
 // installLock is the advisory lock that an installation holds, so that two do not run at once.
 const installLock = 0x72696e67
 
-// Install creates or upgrades the schema ringfence in the database of url, for the roles of
-// InstallSQL. It runs one transaction and may be repeated: it changes no mark. The role of url must be
-// able to create a schema in the database. InstallWarned says what else it could not do.
+// Install is Roles.Install for a guard and its leaders, without its warnings.
 func Install(ctx context.Context, url, guard string, leaders ...string) error {
-	_, err := InstallWarned(ctx, url, guard, leaders...)
+	_, err := Roles{Guard: guard, Leaders: leaders}.Install(ctx, url)
 	return err
 }
 
 // warned is the SQLSTATE of the warnings of an installation.
 const warned = "01RF0"
 
-// InstallWarned is Install. It returns what is missing after it, one text each: a managed service may
-// not let the role of url grant what a guard needs.
-func InstallWarned(
-	ctx context.Context, url, guard string, leaders ...string,
-) (warnings []string, err error) {
-	text, err := InstallSQL(guard, leaders...)
+// Install creates or upgrades the schema ringfence in the database of url. It runs one transaction and
+// may be repeated: it changes no mark. The role of url must be able to create a schema in the database.
+// The warnings say what else is missing, one text each: a managed service may not let the role of url
+// grant what a guard needs.
+func (r Roles) Install(ctx context.Context, url string) (warnings []string, err error) {
+	text, err := r.SQL()
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := parseURL(url)
+	to, err := parseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("install: %w", err)
 	}
-	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+	to.cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if n.Code == warned {
 			warnings = append(warnings, n.Message+" ("+n.Hint+")")
 		}
 	}
-	conn, err := logIn(ctx, cfg, url)
+	conn, err := to.logIn(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("install: %w", err)
 	}
@@ -129,7 +137,7 @@ func InstallWarned(
 		err = runInstall(ctx, conn, text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, guard))
+		return nil, fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, r.Guard))
 	}
 	return warnings, nil
 }
@@ -153,15 +161,15 @@ func runInstall(ctx context.Context, conn *pgx.Conn, text string) error {
 
 // Connect opens a connection for one command of an operator.
 func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
-	cfg, err := parseURL(url)
+	to, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	return logIn(ctx, cfg, url)
+	return to.logIn(ctx, url)
 }
 
-func logIn(ctx context.Context, cfg *pgx.ConnConfig, url string) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+func (to *target) logIn(ctx context.Context, url string) (*pgx.Conn, error) {
+	conn, err := pglogin.Connect(ctx, to.cfg, to.password)
 	if err != nil {
 		return nil, fmt.Errorf("cannot log in at %s: %w", Address(url), err)
 	}

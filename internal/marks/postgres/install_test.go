@@ -196,7 +196,7 @@ func TestAPoolerBetweenGuardAndPostgresIsRefused(t *testing.T) {
 
 func TestThePrintedInstallationRunsInPsql(t *testing.T) {
 	d := bare(t)
-	text, err := InstallSQL(guardRole)
+	text, err := Roles{Guard: guardRole}.SQL()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 const (
@@ -43,7 +43,7 @@ func (s *Store) listen(ctx context.Context, raised func(fence.Resource)) error {
 	defer cancel()
 	cfg := s.cfg.Copy()
 	cfg.RuntimeParams["application_name"] = "ringfence listen"
-	conn, err := pgx.ConnectConfig(bounded, cfg)
+	conn, err := pglogin.Connect(bounded, cfg, s.password)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/postgres/pgcause"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -45,9 +46,13 @@ func (r Raiser) present(ctx context.Context, c fence.Claim) (guarded bool, err e
 	if err != nil {
 		return false, fmt.Errorf("not a Postgres URL: %w", err)
 	}
+	source, err := pglogin.Cut(cfg)
+	if err != nil {
+		return false, err
+	}
 	cfg.RuntimeParams["application_name"] = c.Holder
 	cfg.RuntimeParams["options"] = refusal.StartupOption(cfg.RuntimeParams["options"], c)
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := pglogin.Connect(ctx, cfg, source)
 	if err != nil {
 		return false, fmt.Errorf("open a session at %s: %w", Address(r.URL), pgcause.Plain(Refused(err, c)))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -40,8 +41,8 @@ type Options struct {
 // Store keeps marks and sessions in the schema ringfence of the database itself. Any goroutine of
 // any number of processes may call its methods.
 type Store struct {
-	pool    *pgxpool.Pool
-	cfg     *pgx.ConnConfig
+	pool *pgxpool.Pool
+	target
 	stop    context.CancelFunc
 	sweeper sync.WaitGroup
 	revoked chan struct{} // has a value if backends may be leaving that a revocation has to end
@@ -58,7 +59,7 @@ var (
 // connection is probed before its first use, so the store notices a server that comes back
 // different without a restart of the program. Open fails only for a malformed URL.
 func Open(url string, o Options) (*Store, error) {
-	cfg, err := parseURL(url)
+	to, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -66,15 +67,19 @@ func Open(url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.DialFunc = o.Timeouts.Dialer().DialContext
-	pc.ConnConfig = cfg
+	to.cfg.DialFunc = o.Timeouts.Dialer().DialContext
+	pc.ConnConfig = to.cfg
+	pc.BeforeConnect = func(ctx context.Context, cfg *pgx.ConnConfig) error {
+		return pglogin.Fill(ctx, cfg, to.password)
+	}
 	pc.MaxConns = o.Connections
 	if pc.MaxConns == 0 {
 		pc.MaxConns = 4
 	}
 	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep one warm
-	s := &Store{cfg: cfg, revoked: make(chan struct{}, 1)}
+	s := &Store{target: to, revoked: make(chan struct{}, 1)}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		to.password.Accepted()
 		err := probe(ctx, c, o)
 		if err == nil {
 			err = s.of.check(ctx, c, o.Replaced)
@@ -98,7 +103,9 @@ func (s *Store) Close() {
 }
 
 // Ping asks the server for any answer. It dials if there is no connection.
-func (s *Store) Ping(ctx context.Context) error { return explain(s.pool.Ping(ctx)) }
+func (s *Store) Ping(ctx context.Context) error {
+	return explain(s.loggedIn(ctx, func() error { return s.pool.Ping(ctx) }))
+}
 
 // Database returns the name of the database that this store protects and that has its marks.
 func (s *Store) Database() string { return s.cfg.Database }
@@ -335,16 +342,21 @@ func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
 // retry repeats a call once if it lost its connection: a pooled connection may lead to a server
 // that is gone, and each of our statements may be repeated.
 func (s *Store) retry(ctx context.Context, call func() error) error {
-	err := call()
+	err := s.loggedIn(ctx, call)
 	if err != nil && ctx.Err() == nil && connectionLost(err) {
 		s.pool.Reset() // the other connections are probably dead, too
-		err = call()
+		err = s.loggedIn(ctx, call)
 	}
 	err = explain(err)
 	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Reason == fence.ErrNotInstalled {
 		return refusal.NotInstalledIn(s.cfg.Database, r)
 	}
 	return err
+}
+
+// loggedIn repeats a call whose new connection was not let in, since its password may be changing.
+func (s *Store) loggedIn(ctx context.Context, call func() error) error {
+	return s.password.Retry(ctx, pglogin.Refused, call)
 }
 
 func connectionLost(err error) bool {

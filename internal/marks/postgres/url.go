@@ -8,26 +8,38 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/network/password"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
+// target is what the URL of control connections says.
+type target struct {
+	cfg      *pgx.ConnConfig
+	password *password.Source // nil: that of cfg
+}
+
 // parseURL parses the URL of control connections.
-func parseURL(rawURL string) (*pgx.ConnConfig, error) {
+func parseURL(rawURL string) (to target, err error) {
 	cfg, err := pgx.ParseConfig(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
+		return to, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
+	}
+	source, err := pglogin.Cut(cfg)
+	if err != nil {
+		return to, err
 	}
 	for _, other := range cfg.Fallbacks { // sslmode=prefer adds one for the same server
 		if other.Host != cfg.Host || other.Port != cfg.Port {
-			return nil, errors.New(
+			return to, errors.New(
 				"a Postgres URL of several hosts: name the one primary that is guarded")
 		}
 	}
 	if err := renewCertificate(cfg, rawURL); err != nil {
-		return nil, err
+		return to, err
 	}
 	cfg.RuntimeParams["application_name"] = "ringfence"
-	return cfg, nil
+	return target{cfg, source}, nil
 }
 
 // renewCertificate has each connection use the newest client certificate that the URL names. The
@@ -97,18 +109,18 @@ func ForDatabase(rawURL, database string) string {
 
 // DatabaseOf returns the database that a URL names.
 func DatabaseOf(rawURL string) (string, error) {
-	cfg, err := parseURL(rawURL)
+	to, err := parseURL(rawURL)
 	if err != nil {
 		return "", err
 	}
-	return cfg.Database, nil
+	return to.cfg.Database, nil
 }
 
 // Role returns the role that a URL logs in as.
 func Role(rawURL string) (string, error) {
-	cfg, err := parseURL(rawURL)
+	to, err := parseURL(rawURL)
 	if err != nil {
 		return "", err
 	}
-	return cfg.User, nil
+	return to.cfg.User, nil
 }

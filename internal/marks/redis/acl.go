@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,12 +17,16 @@ func InstallText(address string) (string, error) {
 	if user == "" {
 		user = "ringfence"
 	}
-	return "# the guard's user:\n" + ACL(user, "PASSWORD") + "\n\n" +
+	return "# the guard's user:\n" + ACL(user, "PASSWORD") + " " + loadRight + "\n\n" +
 		"# applications' users: no +@dangerous, and key patterns that leave out " +
 		markerKey + "*\n\n" +
 		"# an application that runs commands under a token itself, without the guard;\n" +
 		"# add the keys, channels and commands that it needs:\n" +
 		RunACL("APPLICATION", "PASSWORD") + "\n\n" +
+		"# a program that takes tokens of RESOURCE (ringfence_take, ringfence_bring);\n" +
+		"# it could also write the marks themselves, so give it a user of its own:\n" +
+		TakeACL("TAKER", "PASSWORD", "RESOURCE") + "\n\n" +
+		"# before Redis 7.0: ~ in the place of %R~, and without +fcall and +function|load\n\n" +
 		"# guard install then creates the key " + markerKey + "; " +
 		"the first time, it ends every client connection before that\n", nil
 }
@@ -41,12 +46,27 @@ func RunACL(user, password string) string {
 		user, password, markerKey, markerKey, strings.Join(runRights, " "))
 }
 
+// TakeACL is the rule for a program that takes or brings tokens of a resource with the functions.
+// Redis runs a function with its caller's rights, so the user can also write the marker and the
+// resource's mark directly. It does not escape the password.
+func TakeACL(user, password, resource string) string {
+	return fmt.Sprintf("ACL SETUSER %s on >%s resetkeys ~%s ~%s:%s ~%s %%R~%s resetchannels -@all %s",
+		user, password, markerKey, markerKey, resource, originalKey, allowedKey, strings.Join(takeRights, " "))
+}
+
 // runRights are the commands that a driver needs to connect, and a script under a claim before its
 // own work.
 var runRights = []string{
 	"+hello", "+auth", "+ping", "+select", "+client|setname", "+info", "+eval", "+evalsha",
-	"+hmget", "+hlen", "+object|encoding",
+	"+fcall", "+hmget", "+hlen", "+object|encoding",
 }
+
+// takeRights are what ringfence_take and ringfence_bring need.
+var takeRights = append(slices.Clone(runRights),
+	"+time", "+hget", "+hset", "+hdel", "+hkeys", "+del", "+setrange")
+
+// loadRight is what guard install needs to load the functions. Redis before 7.0 does not know it.
+const loadRight = "+function|load"
 
 // rights are all the commands that the guard's own connections run.
 var rights = []string{

@@ -23,6 +23,23 @@
 // What outlives a connection is out of reach. Replicas and failover lose acknowledged writes, marks
 // among them, and a deposed leader that still reaches a former primary writes there.
 //
+// # Functions for other languages
+//
+// lua/functions.lua has functions with which a program in any language takes a token and runs commands
+// under it (docs/redis.md). Library makes them a library for FCALL, FunctionScript one script for EVALSHA.
+// They share the check (lua/gate.lua) and the marks with Run and Script:
+//
+//	ringfence_take   raises the mark to the next number, and returns it with a name that no other take
+//	                 has. Redis may lose marks and give a number out again; the name tells the two apart
+//	ringfence_bring  raises it to somebody else's number
+//	ringfence_exec   runs commands while the mark is the caller's
+//
+// A script cannot end a connection. So no session is ever recorded under a mark of a function: Register and
+// Raise refuse the issuers "take" and "bring:…", and functions refuse a resource that guards have raised,
+// also one whose mark is lost. With no sessions to end, such a mark does not depend on the registry: after a
+// restart the next take confirms it, and leaves the registry lost for guards. The field functions of the
+// marker names the server for which ringfence:.original was made then.
+//
 // # Keys
 //
 //	ringfence              the marker: schema, epoch, the resources that have a mark

@@ -21,7 +21,7 @@ type Script struct{ text string }
 // NewScript implements store/redis.NewScript.
 func NewScript(lua string) *Script {
 	body := "return {'ran', (function()\n" + lua + "\nend)()}\n"
-	return &Script{luaText("common") + luaText("gate") + body}
+	return &Script{luaText("common") + luaText("gate") + luaText("claimed") + body}
 }
 
 // forDatabase returns the script for a client of this database number, and its hash. The marks are
@@ -101,7 +101,7 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, context.Cause(ctx))
 }
 
-// gateRefusal returns the refusal for the verdict of gate.lua.
+// gateRefusal returns the refusal for the verdict of the function gate.
 func gateRefusal(list []any, c fence.Claim) error {
 	verdict := text(list[0])
 	_, m, err := parseMark(list)

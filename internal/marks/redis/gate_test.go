@@ -35,6 +35,13 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		{"another issuer", nil, otherIssuer, fence.ErrOtherIssuer},
 		{"another resource", nil, fence.Claim{Resource: "stock", Token: large,
 			Issuer: fence.Unverified}, fence.ErrNotLeader},
+		{"token 0 of a resource without a mark", nil, fence.Claim{Resource: "stock",
+			Issuer: fence.Unverified}, fence.ErrNotLeader},
+		{"token 0 of an adopted resource", func(t *testing.T, b *bench) {
+			if _, err := b.store.Adopt(t.Context(), claim(0), "operator"); err != nil {
+				t.Fatal(err)
+			}
+		}, claim(0), fence.ErrNotLeader},
 		{"the server was restarted", func(t *testing.T, b *bench) { b.restart(t) }, claim(large),
 			fence.ErrNotLeader},
 		{"the server was restarted, an older token", func(t *testing.T, b *bench) { b.restart(t) },

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/network/password"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
@@ -148,7 +149,7 @@ func open(address string, o Options) (*driver.Client, error) {
 // ownOptions are the options of a client that only we use: RESP2, our name, and none of the
 // commands that drivers send unasked.
 func ownOptions(address, name string) (*driver.Options, error) {
-	opt, err := ParseURL(address)
+	opt, source, err := parseURL(address)
 	if err != nil {
 		return nil, err
 	}
@@ -158,35 +159,55 @@ func ownOptions(address, name string) (*driver.Options, error) {
 	opt.ReadBufferSize, opt.WriteBufferSize = 16<<10, 16<<10
 	opt.ContextTimeoutEnabled = true
 	opt.OnConnect = probeConnection
+	if source != nil {
+		logInFirst(opt, source)
+	}
 	return opt, nil
 }
 
-// ParseURL reads the URL of a server. Beside the driver's own options, a rediss URL may have those
-// of package tlsconfig.
+// ParseURL reads the URL of a server. Beside the driver's own options, it may have those of package
+// password, and a rediss URL those of package tlsconfig.
 func ParseURL(address string) (*driver.Options, error) {
-	address, options := splitTLS(address)
+	opt, source, err := parseURL(address)
+	if source != nil && err == nil {
+		opt.CredentialsProviderContext = func(ctx context.Context) (user, present string, err error) {
+			present, err = source.Read(ctx)
+			return opt.Username, present, err
+		}
+	}
+	return opt, err
+}
+
+func parseURL(address string) (*driver.Options, *password.Source, error) {
+	address, options := splitOptions(address)
 	opt, err := driver.ParseURL(address)
 	if err != nil {
-		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " +
+		return nil, nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " +
 			withoutSecrets(err))
 	}
-	if len(options) == 0 {
-		return opt, nil
-	}
-	if opt.TLSConfig == nil {
-		return nil, errors.New("not a Redis URL: the options of TLS (ssl…) need rediss://")
+	source, err := password.Cut(options)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("not a Redis URL: %w", err)
+	case source != nil && opt.Password != "":
+		return nil, nil, fmt.Errorf("the Redis URL has a password, and %s", source)
+	case len(options) == 0:
+		return opt, source, nil
+	case opt.TLSConfig == nil:
+		return nil, nil, errors.New("not a Redis URL: the options of TLS (ssl…) need rediss://")
 	}
 	config, err := tlsconfig.Client("rediss", options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	config.ServerName = opt.TLSConfig.ServerName
 	opt.TLSConfig = config
-	return opt, nil
+	return opt, source, nil
 }
 
-// splitTLS removes the options of TLS from a URL, which the driver would refuse.
-func splitTLS(address string) (rest string, options url.Values) {
+// splitOptions removes the options of TLS and of package password from a URL, which the driver would
+// refuse.
+func splitOptions(address string) (rest string, options url.Values) {
 	rest, query, _ := strings.Cut(address, "?")
 	all, err := url.ParseQuery(query)
 	if err != nil {
@@ -194,7 +215,7 @@ func splitTLS(address string) (rest string, options url.Values) {
 	}
 	options = url.Values{}
 	for name, values := range all {
-		if strings.HasPrefix(name, "ssl") {
+		if strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "password_") {
 			options[name] = values
 			all.Del(name)
 		}

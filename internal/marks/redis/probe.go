@@ -115,7 +115,7 @@ func Explain(err error) error {
 			Hint:  "point the guard at the primary",
 			Cause: err,
 		}
-	case strings.Contains(strings.ToLower(err.Error()), "unknown command"):
+	case isUnknown(err):
 		return &fence.SetupError{
 			What:  "the upstream lacks a command: " + err.Error(),
 			Hint:  "ringfence needs Redis 6.2 or later, or Valkey, with Lua and CLIENT KILL",

@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-var runScript = NewScript(luaText("run"))
+var runScript = NewScript(luaText("commands") + luaText("run"))
 
 // maxCommand limits a command's name and arguments. A Lua call takes fewer than 8,000.
 const maxCommand = 7000

@@ -75,6 +75,9 @@ const (
 	markerKey = "ringfence"
 	auditKey  = "ringfence:.audit"
 	probeKey  = "ringfence:.probe"
+
+	originalKey = "ringfence:.original"
+	allowedKey  = "ringfence:.allowed"
 )
 
 func key(r fence.Resource) string { return markerKey + ":" + string(r) }

@@ -15,13 +15,15 @@ import (
 type PgBouncerOptions struct {
 	User string // of every server session; default: the superuser "postgres"
 	TLS  *Pair  // what clients see; the server is reached with TLS, too. nil: no TLS
+	Mode string // pool_mode; default: session
 }
 
-// PgBouncer is a pooler in session mode in front of a Postgres. A client gets a server session of
+// PgBouncer is a pooler in front of a Postgres. A client gets a server session of
 // the configured user, regardless of its own user name.
 type PgBouncer struct {
 	Process
 	user string
+	mode string
 	port int
 }
 
@@ -42,7 +44,7 @@ func StartPgBouncer(
 	if err != nil {
 		return nil, err
 	}
-	b := &PgBouncer{user: cmp.Or(o.User, "postgres")}
+	b := &PgBouncer{user: cmp.Or(o.User, "postgres"), mode: cmp.Or(o.Mode, "session")}
 	b.spec = spec{
 		name: "pgbouncer", dir: dir, account: acc,
 		command: func() []string { return []string{program, b.configFile()} },
@@ -82,11 +84,11 @@ listen_addr = %s
 listen_port = %d
 unix_socket_dir =
 auth_type = any
-pool_mode = session
+pool_mode = %s
 max_client_conn = 1000
 default_pool_size = 250
 ignore_startup_parameters = extra_float_digits,options
-`, host, port, b.user, host, b.port)
+`, host, port, b.user, host, b.port, b.mode)
 }
 
 // encryption lets clients do without TLS, too: the pooler is asked in plain text whether it is up.

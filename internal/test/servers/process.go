@@ -145,7 +145,7 @@ func (p *Process) close() {
 	if p.spec.tidy != nil {
 		p.spec.tidy()
 	}
-	p.closeErr = errors.Join(err, os.RemoveAll(p.spec.dir))
+	p.closeErr = errors.Join(err, removeDir(p.spec.dir))
 }
 
 // PID returns the process id of the server's first process, or 0 if it does not run.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 )
 
 // maxTempDir keeps the path of a Unix socket in the directory below the 104 bytes of macOS (Linux:
@@ -24,6 +26,18 @@ func newDir(name string, a *account) (string, error) {
 		return "", errors.Join(err, os.Remove(dir))
 	}
 	return dir, nil
+}
+
+// removeDir removes the directory of a server that has ended. A child that was saving, such as Redis' for
+// an RDB file, may write there for a moment longer.
+func removeDir(dir string) error {
+	const patience = 10 * time.Second
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := os.RemoveAll(dir)
+		if !errors.Is(err, syscall.ENOTEMPTY) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // tempRoot returns the default temporary directory, or /tmp if a Unix socket's path would be too

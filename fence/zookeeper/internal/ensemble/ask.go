@@ -7,8 +7,8 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// Ask calls ask with the client's session. If there is no reply, it calls ask again with a new
-// session, until the request timeout has passed. So ask may run several times.
+// Ask calls ask with the client's session. If there is no reply, or the session's password is no longer
+// the present one, it calls ask again with a new session, until the request timeout has passed. So ask may run several times.
 func Ask[T any](
 	ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error),
 ) (T, error) {
@@ -22,8 +22,8 @@ func Ask[T any](
 	ctx, cancel := context.WithTimeout(ctx, c.RequestTimeout())
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
-		value, err := askOnce(ctx, c, ask)
-		if err == nil || !Unanswered(err) && ctx.Err() == nil {
+		value, again, err := askOnce(ctx, c, ask)
+		if err == nil || !again && ctx.Err() == nil {
 			return value, err
 		}
 		c.noteFailure(err)
@@ -34,17 +34,16 @@ func Ask[T any](
 
 func askOnce[T any](
 	ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error),
-) (T, error) {
+) (value T, again bool, err error) {
 	s, err := c.session(ctx)
 	if err != nil {
-		var none T
-		return none, err
+		return value, Unanswered(err), err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.RequestTimeout()/3, ErrSlow)
+	limited, cancel := context.WithTimeoutCause(ctx, c.RequestTimeout()/3, ErrSlow)
 	defer cancel()
-	value, err := ask(ctx, s)
-	if Unanswered(err) {
+	value, err = ask(limited, s)
+	if again = Unanswered(err) || Denied(err) && s.outdated(ctx); again {
 		c.Drop(s)
 	}
-	return value, err
+	return value, again, err
 }

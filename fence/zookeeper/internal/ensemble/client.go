@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/ringfence/ringfence/internal/campaign"
 )
 
@@ -16,8 +14,7 @@ import (
 // no longer needed.
 type Client struct {
 	*campaign.Frame
-	campaign.Address          // Path is the parent of our znodes
-	ACL              []zk.ACL // of the znodes that this client creates
+	campaign.Address // Path is the parent of our znodes
 
 	current current
 
@@ -28,8 +25,8 @@ type Client struct {
 }
 
 // New makes a client of the ensemble in the URL: zk://[user:password@]host[:port][,host[:port]…][/root],
-// or the same with zks:// and with options of TLS after a question mark (package tlsconfig). It connects
-// at the first call. refused reports errors that retrying cannot fix.
+// or the same with zks:// and with options of TLS after a question mark (package tlsconfig). In either
+// the password may be an option instead (package password). New connects at the first call. refused reports errors that retrying cannot fix.
 func New(url string, timeout time.Duration, log *slog.Logger, refused func(error) bool) (*Client, error) {
 	a, err := parseURL(url)
 	if err != nil {
@@ -41,13 +38,10 @@ func New(url string, timeout time.Duration, log *slog.Logger, refused func(error
 }
 
 func newClient(a campaign.Address, timeout time.Duration, log *slog.Logger) *Client {
-	c := &Client{Address: a, ACL: zk.WorldACL(zk.PermAll)}
+	c := &Client{Address: a}
 	c.Frame = campaign.NewFrame(campaign.Settings{
 		Kind: "ZooKeeper", Where: strings.Join(a.Hosts, ","), Timeout: timeout, Logger: log, Last: c.lastFailure,
 	})
-	if a.User != "" {
-		c.ACL = zk.DigestACL(zk.PermAll, a.User, a.Password)
-	}
 	c.current.changing = make(chan struct{}, 1)
 	return c
 }

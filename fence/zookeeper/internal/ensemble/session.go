@@ -20,8 +20,10 @@ const (
 
 // Session is one ZooKeeper session and the only zk.Conn that ever uses it.
 type Session struct {
-	Client    *Client // that opened it
-	resumable bool    // reconnects after a broken connection; otherwise the session is then over
+	Client    *Client  // that opened it
+	ACL       []zk.ACL // of the znodes that this session creates
+	password  string
+	resumable bool // reconnects after a broken connection; otherwise the session is then over
 	conn      *zk.Conn
 	loop      chan struct{}   // closed when the library's loop has ended
 	ctx       context.Context // ends at close
@@ -57,7 +59,7 @@ func (c *Client) NewSession(ctx context.Context) (*Session, error) {
 
 func (c *Client) openSession(ctx context.Context, resumable bool) (*Session, error) {
 	s := &Session{
-		Client: c, resumable: resumable, loop: make(chan struct{}), over: make(chan struct{}),
+		Client: c, ACL: zk.WorldACL(zk.PermAll), resumable: resumable, loop: make(chan struct{}), over: make(chan struct{}),
 		changed: make(chan struct{}),
 		watches: map[string]watch{}, paths: map[string]int{},
 	}
@@ -104,11 +106,32 @@ func (s *Session) handshake(ctx context.Context) error {
 	if s.Client.User == "" {
 		return nil
 	}
-	_, err := Retry(ctx, s, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.AddAuth("digest",
-			[]byte(s.Client.User+":"+s.Client.Password))
+	var err error
+	if s.password, err = s.Client.presentPassword(ctx); err != nil {
+		return err
+	}
+	s.ACL = zk.DigestACL(zk.PermAll, s.Client.User, s.password)
+	_, err = Retry(ctx, s, func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, conn.AddAuth("digest", []byte(s.Client.User+":"+s.password))
 	})
 	return err
+}
+
+// outdated reports whether there is another password by now. To ZooKeeper that is another user, so it
+// denies a session what it would allow a new one.
+func (s *Session) outdated(ctx context.Context) bool {
+	if s.Client.Changing == nil {
+		return false
+	}
+	present, err := s.Client.presentPassword(ctx)
+	return err == nil && present != s.password
+}
+
+func (c *Client) presentPassword(ctx context.Context) (string, error) {
+	if c.Changing == nil {
+		return c.Password, nil
+	}
+	return c.Changing.Read(ctx)
 }
 
 // event is the library's callback. It must not block.

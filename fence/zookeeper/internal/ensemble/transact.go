@@ -12,16 +12,19 @@ import (
 // have been carried out, or may be later, while its conditions hold.
 var ErrUnanswered = errors.New("ZooKeeper's answer was lost; what was sent may have been written")
 
-// Transact sends a transaction at most once. If it returns no results, the transaction may have been
+// Transact sends a transaction at most once. Znodes that it creates get the session's ACL. If it returns no results, the transaction may have been
 // sent (ErrUnanswered), or it was not sent (any other error).
 func Transact(
 	ctx context.Context, c *Client, ops ...any,
 ) (results []zk.MultiResponse, answer error) {
-	_, err := Ask(ctx, c, func(_ context.Context, s *Session) (any, error) {
+	_, err := Ask(ctx, c, func(asked context.Context, s *Session) (any, error) {
 		if _, _, cause := s.State(); cause != nil {
 			return nil, cause // Ask tries again with another session
 		}
 		results, answer = transact(ctx, s, ops)
+		if Denied(answer) && s.outdated(asked) {
+			return nil, answer // nothing was written, and Ask tries again with another session
+		}
 		return nil, nil // no error, so Ask does not send it again
 	})
 	if err != nil {
@@ -39,6 +42,11 @@ func transact(caller context.Context, s *Session, ops []any) ([]zk.MultiResponse
 	defer done()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Client.RequestTimeout(), ErrSlow)
 	defer cancel()
+	for _, op := range ops {
+		if create, ok := op.(*zk.CreateRequest); ok {
+			create.Acl = s.ACL
+		}
+	}
 	results, err := Do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(ops...)
 	})

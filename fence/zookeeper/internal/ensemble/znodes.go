@@ -91,7 +91,7 @@ func (s *Session) Multi(ctx context.Context, ops ...any) error {
 
 // Ensure creates a persistent znode and its parents if they are missing.
 func (s *Session) Ensure(ctx context.Context, at string) error {
-	plain := func(conn *zk.Conn) (string, error) { return conn.Create(at, nil, zk.FlagPersistent, s.Client.ACL) }
+	plain := func(conn *zk.Conn) (string, error) { return conn.Create(at, nil, zk.FlagPersistent, s.ACL) }
 	err := s.make(ctx, at, plain)
 	if !errors.Is(err, zk.ErrNoNode) || path.Dir(at) == at {
 		return err
@@ -109,7 +109,7 @@ func (s *Session) EnsureContainer(ctx context.Context, at string) error {
 		return err
 	}
 	return s.make(ctx, at, func(conn *zk.Conn) (string, error) {
-		return conn.CreateContainer(at, nil, zk.FlagContainer, s.Client.ACL)
+		return conn.CreateContainer(at, nil, zk.FlagContainer, s.ACL)
 	})
 }
 

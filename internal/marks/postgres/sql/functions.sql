@@ -370,6 +370,18 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select pg_has_role(current_user, 'pg_read_all_stats', 'usage')
 $$;
 
+-- check_sight fails a call that has to see other roles' sessions and cannot.
+create or replace function ringfence.check_sight() returns void
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    if not ringfence.may_see() then
+        raise insufficient_privilege using
+            message = format('role %I cannot see whether older sessions live', current_user),
+            detail = 'nothing was changed',
+            hint = format('ask whoever may for one of: GRANT pg_read_all_stats TO %1$I; GRANT pg_monitor TO %1$I', current_user);
+    end if;
+end $$;
+
 -- open opens the gate of the mark, if the mark still is this one: transactions may enter and
 -- sessions be admitted. The caller has seen that no older session or transaction is left. It locks
 -- the mark so that two calls do not meet at the gate's row: the second would leave a lock there,
@@ -425,9 +437,6 @@ declare
     v_inside integer[];
 begin
     perform ringfence.check_isolation();
-    if not ringfence.may_see() then
-        raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats (pg_monitor contains it)', current_user);
-    end if;
     -- A crash loses nothing that this writes and that still counts: it ends every session, and a
     -- gate counts on one run of the server.
     perform set_config('synchronous_commit', 'off', true);
@@ -436,6 +445,7 @@ begin
     -- one.
     current := ringfence.is_mark(p_resource, p_token, p_issuer);
     if current and not ringfence.complete() then
+        perform ringfence.check_sight();
         perform ringfence.list_everybody(p_newcomer);
     end if;
     -- Transactions first, sessions second: one that attaches is inside until the record of its
@@ -445,6 +455,9 @@ begin
     -- gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
       from ringfence.others(p_resource, p_token, p_issuer) o;
+    if v_listed_pids is not null then
+        perform ringfence.check_sight();
+    end if;
     -- Check the mark again after the list of sessions. The list is empty when the mark is another
     -- one, and that must not mean that nobody is left.
     current := current and ringfence.is_mark(p_resource, p_token, p_issuer);

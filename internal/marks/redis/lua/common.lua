@@ -8,14 +8,16 @@
 --   authorize        '1' while authorization is on; the schema is '3' then, which programs refuse that
 --                    know nothing of authorization
 --   origin           'install', or 'raise' when a raise had to make the marker again
---   resource:<name>  for every resource with a mark
+--   resource:<name>  for every resource with a mark; 'function' if a function has raised it
 --   ended            the server on which every unrecorded connection was ended
+--   functions        the server on which a function has raised a mark
 --   original         the encoding of ringfence:.original at that time
 --   ending:<name>    while the connections of a server with a lost registry are being ended
 --
 -- A resource has these fields:
 --   token, issuer, holder, raised (µs since 1970), adoption
---   candidate            whose term has raised the mark, or '' where that is not known
+--   candidate            whose term has raised the mark, or '' where that is not known; after a take
+--                        <highest attempt so far>:<a name that no other take has>
 --   rolled_back          '1' if the issuer gives out tokens a second time: nobody of it counts any more
 --   server, epoch        under which the mark was raised or confirmed
 --   under                the token of all recorded sessions
@@ -46,12 +48,12 @@ local function here()
   return {run = run, server = run .. '/' .. id}
 end
 
--- marker reads schema, epoch, ended, original and further fields of the marker. If the marker is of
--- this server and was loaded since, it may be an earlier one, and counts as one without an epoch.
+-- marker reads schema, epoch, ended, original, functions and further fields of the marker. If the marker
+-- is of this server and was loaded since, it may be an earlier one, and counts as one without an epoch.
 local function marker(now, ...)
-  local m = redis.call('HMGET', MARKER, 'schema', 'epoch', 'ended', 'original', ...)
+  local m = redis.call('HMGET', MARKER, 'schema', 'epoch', 'ended', 'original', 'functions', ...)
   local encoding = redis.call('OBJECT', 'ENCODING', ORIGINAL) -- false if there is none: no sign
-  if m[3] == now.server and encoding and encoding ~= m[4] then m[2] = false end
+  if (m[3] == now.server or m[5] == now.server) and encoding and encoding ~= m[4] then m[2] = false end
   return m
 end
 
@@ -103,6 +105,10 @@ local function allowed(user, resource, epoch)
   return false
 end
 
+-- of_functions returns whether an issuer is one of tokens that functions give out. No guard admits a
+-- session under them, so their marks do not depend on the registry.
+local function of_functions(issuer) return issuer == 'take' or string.sub(issuer, 1, 6) == 'bring:' end
+
 -- look reads the state of a resource.
 local function look(resource, key, now)
   local m = marker(now, 'origin', 'resource:' .. resource)
@@ -111,7 +117,8 @@ local function look(resource, key, now)
   local s = {
     resource = resource, key = key, now = now,
     installed = m[2] ~= false, foreign_schema = m[1] ~= false and not known(m[1]), marker_epoch = m[2],
-    listed = m[6] ~= false, present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
+    listed = m[7] ~= false, functional = m[7] == 'function', marked_here = m[3] == now.server or m[5] == now.server,
+    present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
     raised = f[4] or '0', server = f[5], under = f[7], adoption = f[8] or '', sessions = 0,
     candidate = f[9] or '', rolled_back = f[10] == '1',
   }
@@ -119,14 +126,20 @@ local function look(resource, key, now)
   s.gone = not s.installed or (s.listed and not s.present) or (s.present and f[6] ~= m[2])
   -- The registry is lost, and sessions from it may still live. Those may be sessions of other
   -- resources, and sessions that this process admitted before it was a replica for a time.
-  s.lost = s.gone or earlier(m[1]) or not known(m[1]) or m[3] ~= now.server
+  s.foreign_data = earlier(m[1]) or not known(m[1])
+  s.lost = s.gone or s.foreign_data or m[3] ~= now.server
   if s.present then
-    s.confirmed = not s.lost and s.server == now.server
+    s.confirmed = s.server == now.server
+    if of_functions(s.issuer) then
+      s.confirmed = s.confirmed and not s.gone and not s.foreign_data
+    else
+      s.confirmed = s.confirmed and not s.lost
+    end
     s.continued = not s.gone
-    if s.confirmed then s.sessions = redis.call('HLEN', key) - FIXED - (f[9] and 2 or 0) end
+    if s.confirmed or of_functions(s.issuer) then s.sessions = redis.call('HLEN', key) - FIXED - (f[9] and 2 or 0) end
   else
-    s.confirmed = not s.lost and m[5] == 'install'
-    s.continued = not s.gone and m[5] == 'install'
+    s.confirmed = not s.lost and m[6] == 'install'
+    s.continued = not s.gone and m[6] == 'install'
   end
   -- The state that a raise depends on.
   s.basis = table.concat({now.server, m[2] or '-', s.token, s.issuer, s.raised, f[5] or '-', f[6] or '-', s.adoption}, ' ')
@@ -163,11 +176,12 @@ local function forget_sessions(key)
   end
 end
 
--- keep makes the marker count on this server from now on.
-local function keep(now)
+-- keep makes the marker count on this server from now on. field is 'ended' once every unrecorded
+-- connection was ended, and 'functions' for the marks of functions only.
+local function keep(now, field)
   redis.call('DEL', ORIGINAL)
   redis.call('SETRANGE', ORIGINAL, 0, 'original')
-  redis.call('HSET', MARKER, 'schema', SCHEMA, 'ended', now.server,
+  redis.call('HSET', MARKER, 'schema', SCHEMA, field, now.server,
     'original', redis.call('OBJECT', 'ENCODING', ORIGINAL))
 end
 
@@ -186,7 +200,7 @@ local function mend(s, nonce, epoch)
     redis.call('HSET', MARKER, 'epoch', epoch, 'origin', 'raise')
     s.marker_epoch = epoch
   end
-  keep(s.now)
+  keep(s.now, 'ended')
   return true
 end
 
@@ -200,5 +214,5 @@ local function write_mark(s, token, issuer, holder, adoption, candidate)
     'raised', time[1] .. string.rep('0', 6 - #time[2]) .. time[2], 'adoption', adoption,
     'server', s.now.server, 'epoch', s.marker_epoch, 'under', kept and s.under or '-',
     'candidate', candidate, 'rolled_back', '0')
-  redis.call('HSET', MARKER, 'resource:' .. s.resource, '')
+  redis.call('HSET', MARKER, 'resource:' .. s.resource, of_functions(issuer) and 'function' or '')
 end

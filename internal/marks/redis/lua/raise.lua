@@ -5,7 +5,7 @@
 -- its number as another candidate, is of a coordinator that was rolled back. That is written down with
 -- the mark. Each further try of a leader counts up, and would be above the mark sooner or later.
 local s = look(ARGV[1], KEYS[2], here())
-local refused = judge(s, ARGV[2], ARGV[3])
+local refused = of_functions(ARGV[3]) and 'issuer' or judge(s, ARGV[2], ARGV[3])
 if refused and refused ~= 'stale' then return answer(refused, 1, s) end
 if s.basis ~= ARGV[6] then return answer('changed', 1, s) end
 if refused == 'stale' or s.token == ARGV[2] and another(s, ARGV[5]) then

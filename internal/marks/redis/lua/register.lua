@@ -15,7 +15,7 @@ if authorizing() then
   end
 end
 for i, s in ipairs(claims) do
-  local refused = judge(s, s.want, s.from)
+  local refused = of_functions(s.from) and 'issuer' or judge(s, s.want, s.from)
   if refused then return answer(refused, i, s) end
 end
 for i, s in ipairs(claims) do

@@ -1,0 +1,312 @@
+-- The contract for programs in any language: three ways to a token, and one to use it. Elections and
+-- marks are in one database here, so who wins raises the mark in the same transaction. See docs/sql.md.
+--
+-- A token of campaign or take begins in two calls. The first one raises the mark, and has to commit:
+-- from then on nobody enters under an older token. A later one finds out who is still inside, ends
+-- them, and opens the gate when nobody is left. A program repeats its call until ready is true. Where
+-- there was no mark before, nobody can be inside, and the first call opens the gate.
+--
+-- campaign, take and bring run with the caller's rights, and so end backends that the caller may end.
+-- What decides runs with the owner's. All of them take locks that last until the transaction ends, so
+-- they belong into a transaction of their own. What they have returned counts once that has committed.
+
+-- term is what the three return.
+--   pass    what enter takes: resource, token, issuer and candidate in one text; null unless it leads
+--   ready   enter lets transactions in
+--   ending  transactions and sessions under older tokens that have to end first, as far as is known
+--   leader  who leads
+--   until   when the lease ends that the call has renewed, by the server's clock; null for take and bring
+--   refused why the mark cannot be raised, such as a mark of another coordinator; null if it can
+do $$
+begin
+    if to_regtype('ringfence.term') is null then
+        create type ringfence.term as (
+            resource text, token bigint, issuer text, pass text, ready boolean, ending integer, leader text, until timestamptz, refused text);
+    end if;
+end $$;
+
+-- pass writes a claim as one text. No part of it has a blank.
+create or replace function ringfence.pass(p_resource text, p_token bigint, p_issuer text, p_candidate text) returns text
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+    select p_resource || ' ' || p_token || ' ' || p_issuer || ' ' || p_candidate
+$$;
+
+-- enter puts the transaction under a pass, or fails it. It is enter of enter.sql with the parts of the pass.
+create or replace function ringfence.enter(p_pass text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_part text[] := string_to_array(p_pass, ' ');
+begin
+    if p_pass is null or cardinality(v_part) <> 4 or v_part[2] !~ '^[0-9]{1,19}$' then
+        raise exception using errcode = 'RF003', message = 'this is no pass: campaign and take return one to who leads',
+            detail = 'nothing of this transaction was written', hint = 'call campaign or take until ready is true, and enter with its pass';
+    end if;
+    perform ringfence.enter(v_part[1], v_part[2]::bigint, v_part[3], v_part[4]);
+end $$;
+
+-- campaign stands for the election of each of these resources, renews the lease of the holder, and says
+-- who leads. p_holder must be a name that no other process has, also none that was started before:
+-- a second process with the same holder has the same terms.
+create or replace function ringfence.campaign(p_resources text[], p_holder text, p_ttl interval default '10 seconds')
+returns setof ringfence.term
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    r record;
+begin
+    for r in select * from ringfence.stand(p_resources, p_holder, p_ttl) loop
+        perform ringfence.signal(r.remaining);
+        return next r.state;
+    end loop;
+end $$;
+
+create or replace function ringfence.campaign(p_resource text, p_holder text, p_ttl interval default '10 seconds')
+returns setof ringfence.term
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    return query select * from ringfence.campaign(array[p_resource], p_holder, p_ttl);
+end $$;
+
+-- stand does what campaign does with the owner's rights. remaining has the backends that it could not end.
+create or replace function ringfence.stand(p_resources text[], p_holder text, p_ttl interval)
+returns table (state ringfence.term, remaining integer[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    c_raises constant integer := 1000; -- of one call
+    v_raises integer := 0;
+    v_ttl bigint := (extract(epoch from p_ttl) * 1000)::bigint;
+    v_issuer text;
+    v_run text;
+    place record; -- what the election says
+    e record;
+begin
+    perform ringfence.check_caller(p_resources, p_holder);
+    if v_ttl is null or v_ttl not between 1000 and 86400000 then
+        raise exception using errcode = '22023', message = 'the time to live is from one second to one day';
+    end if;
+    perform ringfence.begin_run();
+    select array_agg(c.resource) as resources, array_agg(c.token) as tokens, array_agg(c.id) as ids, array_agg(c.leads) as leads,
+           array_agg(c.leader) as leaders, array_agg(c.until) as untils
+      into place from ringfence_elections.campaign('sql ' || md5(p_holder), p_holder, p_resources, v_ttl) c;
+    v_issuer := ringfence_elections.prefix() || (select x.id from ringfence_elections.issuer x);
+    perform ringfence.begin_first(array_agg(c.resource), array_agg(c.token), v_issuer, p_holder, array_agg(c.id))
+       from unnest(place.resources, place.tokens, place.ids, place.leads) as c(resource, token, id, leads) where c.leads;
+    v_run := ringfence.run();
+    for e in
+        select c.*, coalesce(g.token = c.token and g.issuer = v_issuer and g.candidate = c.id and g.open and not g.rolled_back
+                             and g.run = v_run and g.written = g.xmin, false) as open
+          from unnest(place.resources, place.tokens, place.ids, place.leads, place.leaders, place.untils)
+               as c(resource, token, id, leads, leader, until)
+          left join ringfence.gate g on g.resource = c.resource
+         order by c.resource collate "C" loop
+        state := row(e.resource, e.token, v_issuer, null, e.leads and e.open, 0, e.leader, e.until, null);
+        remaining := '{}';
+        if e.leads then
+            state.pass := ringfence.pass(e.resource, e.token, v_issuer, e.id);
+        end if;
+        if e.leads and not e.open and v_raises < c_raises then
+            v_raises := v_raises + 1;
+            select b.ready, b.ending, b.refused, b.remaining into state.ready, state.ending, state.refused, remaining
+              from ringfence.begin_term(e.resource, e.token, v_issuer, p_holder, e.id) b;
+        end if;
+        return next;
+    end loop;
+end $$;
+
+-- take makes the holder the leader of a resource at once, for who has decided already that the former
+-- holder is dead. An attempt below the highest one so far fails with RF001.
+create or replace function ringfence.take(p_resource text, p_holder text, p_attempt bigint default null)
+returns setof ringfence.term
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    r record;
+begin
+    select * into strict r from ringfence.take_term(p_resource, p_holder, p_attempt);
+    perform ringfence.signal(r.remaining);
+    return next r.state;
+end $$;
+
+create or replace function ringfence.take_term(p_resource text, p_holder text, p_attempt bigint, out state ringfence.term, out remaining integer[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    t record;
+    v_issuer text;
+begin
+    perform ringfence.check_caller(array[p_resource], p_holder);
+    perform ringfence.begin_run();
+    select * into strict t from ringfence_elections.take(p_resource, p_holder, p_attempt);
+    if t.outcome = 'late' then
+        raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
+            message = format('attempt %s of "%s" is late: "%s" has attempt %s', p_attempt, p_resource, t.holder, t.attempt),
+            detail = 'nothing was changed',
+            hint = 'this attempt is over: stop';
+    end if;
+    v_issuer := ringfence_elections.prefix() || (select x.id from ringfence_elections.issuer x);
+    state := row(p_resource, t.token, v_issuer, ringfence.pass(p_resource, t.token, v_issuer, t.id), false, 0, p_holder, null, null);
+    select b.ready, b.ending, b.refused, b.remaining into state.ready, state.ending, state.refused, remaining
+      from ringfence.begin_term(p_resource, t.token, v_issuer, p_holder, t.id) b;
+end $$;
+
+-- bring raises the mark to a token that somebody else has given out, such as a lock library or a
+-- coordinator that Ringfence does not ask. Nobody confirms it, and one that is too high locks everybody
+-- out, so the caller's role needs a row in the authorization list (guard allow), whether authorization
+-- is on or not. A token below the mark fails with RF001, one of another issuer with RF004.
+create or replace function ringfence.bring(p_resource text, p_token bigint, p_issuer text, p_holder text)
+returns setof ringfence.term
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    r record;
+begin
+    select * into strict r from ringfence.bring_term(p_resource, p_token, p_issuer, p_holder);
+    perform ringfence.signal(r.remaining);
+    return next r.state;
+end $$;
+
+create or replace function ringfence.bring_term(
+    p_resource text, p_token bigint, p_issuer text, p_holder text, out state ringfence.term, out remaining integer[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    m record;
+begin
+    perform ringfence.check_caller(array[p_resource], p_holder);
+    perform ringfence.begin_run();
+    perform ringfence.check_allowed(p_resource, p_token);
+    if p_token is null or p_token < 1 or coalesce(p_issuer, '') !~ '^[!-~]{1,200}$' then
+        raise exception using errcode = 'RF003', message = 'a token is a number from 1 on, and an issuer a name without blanks';
+    end if;
+    if p_issuer = (select ringfence_elections.prefix() || x.id from ringfence_elections.issuer x) then
+        raise exception using errcode = 'RF003', message = 'tokens of this database''s own elections are not brought: call campaign or take';
+    end if;
+    select * into m from ringfence.look(p_resource);
+    if m.issuer <> '' and (m.issuer <> p_issuer or m.token > p_token) then
+        perform ringfence.refuse(p_resource, p_token, p_issuer, m.token, m.issuer);
+    elsif not m.confirmed and not m.continued then
+        raise exception using errcode = 'RF007', schema = 'ringfence', table = p_resource, column = p_token::text,
+            message = format('the mark of "%s" may be older than the last one that counted', p_resource),
+            detail = 'the database was restored or failed over, and nobody confirms a token that is brought; nothing was changed',
+            hint = format('an operator makes sure that the token is the newest, and runs: guard adopt %s', p_resource);
+    end if;
+    state := row(p_resource, p_token, p_issuer, ringfence.pass(p_resource, p_token, p_issuer, ''), false, 0, p_holder, null, null);
+    select b.ready, b.ending, b.refused, b.remaining into state.ready, state.ending, state.refused, remaining
+      from ringfence.begin_term(p_resource, p_token, p_issuer, p_holder, '') b;
+end $$;
+
+-- leave gives up what a pass stands for: the next one may lead. The mark stays. It returns whether there
+-- was something to give up.
+create or replace function ringfence.leave(p_pass text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_part text[] := string_to_array(p_pass, ' ');
+begin
+    return ringfence_elections.leave(v_part[1], v_part[2]::bigint, v_part[4]);
+end $$;
+
+-- check_caller fails a call that cannot be right, and one of a role that may not claim one of the resources.
+create or replace function ringfence.check_caller(p_resources text[], p_holder text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_resource text;
+begin
+    perform ringfence.check_isolation();
+    if coalesce(p_holder, '') = '' or octet_length(p_holder) > 1024 then
+        raise exception using errcode = '22023', message = 'a holder has 1 to 1024 bytes';
+    end if;
+    foreach v_resource in array coalesce(p_resources, '{}') loop
+        if v_resource is null or v_resource !~ '^[a-z][a-z0-9_]{0,47}$' then
+            raise exception using errcode = 'RF003',
+                message = format('"%s" is no resource: it begins with a letter, and has lower-case letters, digits and _, at most 48', v_resource);
+        end if;
+    end loop;
+    if ringfence.authorizing() then
+        v_resource := ringfence.forbidden((select o.oid from pg_roles o where o.rolname = session_user), p_resources);
+        if v_resource is not null then
+            perform ringfence.check_allowed(v_resource, 0);
+        end if;
+    end if;
+end $$;
+
+-- begin_first raises the first marks of resources, and opens their gates: nobody can be inside. It returns
+-- those for which it has. What has a mark, a gate or a session, or will have one when another transaction
+-- commits, is left out, and everything is while the registry is lost.
+create or replace function ringfence.begin_first(
+    p_resources text[], p_tokens bigint[], p_issuer text, p_holder text, p_candidates text[]) returns text[]
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_run text;
+    v_server text;
+    v_begun text[];
+begin
+    if not exists (
+        select from unnest(p_resources) as r(resource) where not exists (select from ringfence.mark m where m.resource = r.resource)
+    ) or not ringfence.complete() then
+        return '{}';
+    end if;
+    v_server := ringfence.server();
+    v_run := ringfence.run();
+    with begun as (
+        insert into ringfence.mark (resource, token, issuer, holder, raised_at, server, run, adoption, candidate)
+        select r.resource, r.token, p_issuer, p_holder, clock_timestamp(), v_server, v_run, '', r.candidate
+          from unnest(p_resources, p_tokens, p_candidates) as r(resource, token, candidate)
+         where not exists (select from ringfence.gate g where g.resource = r.resource)
+           and not exists (select from ringfence.session s where s.resource in (r.resource, '*'))
+         order by r.resource collate "C" on conflict do nothing returning mark.resource
+    )
+    select coalesce(array_agg(b.resource), '{}') into v_begun from begun b;
+    update ringfence.mark m set written = m.xmin where m.resource = any (v_begun);
+    insert into ringfence.gate (resource, token, issuer, run, candidate, open, number)
+    select m.resource, m.token, m.issuer, m.run, m.candidate, true, ringfence.number() from ringfence.mark m where m.resource = any (v_begun);
+    update ringfence.gate g set written = g.xmin where g.resource = any (v_begun);
+    return v_begun;
+end $$;
+
+-- begin_term raises the mark for a claim that leads, or, if a transaction before this one has raised it,
+-- ends who is under older tokens, and opens the gate when nobody is left. remaining has the backends that
+-- it could not end. refused says why it cannot raise; that must be committed, since raise may have noted
+-- that a coordinator went back. It is for functions that know that the claim leads until this transaction
+-- has committed.
+create or replace function ringfence.begin_term(
+    p_resource text, p_token bigint, p_issuer text, p_holder text, p_candidate text,
+    out ready boolean, out ending integer, out refused text, out remaining integer[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_before record;
+    v_step text := 'changed';
+    v_left record;
+begin
+    ready := ringfence.begin_first(array[p_resource], array[p_token], p_issuer, p_holder, array[p_candidate]) <> '{}';
+    ending := 0; remaining := '{}';
+    if ready then
+        return;
+    end if;
+    while v_step = 'changed' loop -- again if somebody raises it at the same time
+        select * into v_before from ringfence.look(p_resource);
+        exit when v_before.token = p_token and v_before.issuer = p_issuer and v_before.candidate = p_candidate and v_before.confirmed
+              and not v_before.rolled_back;
+        v_step := (ringfence.raise(p_resource, p_token, p_issuer, p_holder, p_candidate, v_before.basis)).step;
+    end loop;
+    if v_step = 'raised' then
+        select cardinality(i.pids) + cardinality(i.gids) into ending from ringfence.inside(p_resource) i;
+    elsif v_step = 'issuer' then
+        refused := format('RF004: the mark of "%s" belongs to issuer %s: guard adopt %s', p_resource, v_before.issuer, p_resource);
+    elsif v_step = 'rolled back' then
+        refused := format('RF004: the coordinator went back, it gives out tokens of "%s" a second time: guard adopt --new-issuer %s', p_resource, p_resource);
+    elsif ringfence.is_committed((select m.written from ringfence.mark m where m.resource = p_resource)) then
+        select * into v_left from ringfence.revoke(p_resource, p_token, p_issuer, 2147483647, 0);
+        ending := cardinality(v_left.remaining) + cardinality(v_left.prepared);
+        ready := v_left.current and ending = 0 and ringfence.complete();
+        if cardinality(v_left.blocked) > 0 then
+            remaining := v_left.remaining;
+        end if;
+    end if;
+end $$;
+
+-- is_committed returns whether a transaction has committed. It is false for the caller's own one, and for
+-- its subtransactions. Until a raise has committed others enter under the older token, so that nobody is
+-- inside proves nothing.
+create or replace function ringfence.is_committed(p_xid xid) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_end bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint; -- nothing from here on has ended
+    v_age bigint := (v_end % 4294967296 - p_xid::text::bigint + 4294967296) % 4294967296;
+begin
+    return v_age between 1 and 2147483647 and coalesce(pg_xact_status((v_end - v_age)::text::xid8), 'committed') = 'committed';
+end $$;

@@ -1,0 +1,87 @@
+// Package pglogin logs in to Postgres with a password that may change (package password).
+//
+//	cfg, err := pgx.ParseConfig(url)
+//	source, err := pglogin.Cut(cfg)
+//	conn, err := pglogin.Connect(ctx, cfg, source)
+//
+// A pool calls Fill before it connects and Accepted of the source after that, and whoever uses the
+// pool repeats a call that has had no connection, by Retry of the source and Refused.
+package pglogin
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/network/password"
+)
+
+// Cut removes the options of package password, which pgx would send to the server. It returns nil if
+// there are none.
+func Cut(cfg *pgx.ConnConfig) (*password.Source, error) {
+	options := url.Values{}
+	for _, name := range []string{password.FileOption, password.CommandOption} {
+		if value, set := cfg.RuntimeParams[name]; set {
+			options.Set(name, value)
+			delete(cfg.RuntimeParams, name)
+		}
+	}
+	source, err := password.Cut(options)
+	if source == nil || err != nil {
+		return nil, err
+	}
+	if u, err := url.Parse(cfg.ConnString()); err == nil {
+		if _, set := u.User.Password(); set {
+			return nil, errors.New("the Postgres URL has a password, and " + source.String())
+		}
+	}
+	return source, nil
+}
+
+// Fill sets the present password.
+func Fill(ctx context.Context, cfg *pgx.ConnConfig, source *password.Source) (err error) {
+	if source != nil {
+		cfg.Password, err = source.Read(ctx)
+	}
+	return err
+}
+
+// FillAccepted sets a password that the server accepts, since it has just let us in. It is for a pool
+// whose users do not repeat calls.
+func FillAccepted(ctx context.Context, cfg *pgx.ConnConfig, source *password.Source) error {
+	if source == nil {
+		return nil
+	}
+	conn, err := Connect(ctx, cfg, source)
+	if err != nil {
+		return err
+	}
+	cfg.Password = conn.Config().Password
+	return conn.Close(ctx)
+}
+
+// Connect connects with the present password, and again while the server refuses it.
+func Connect(ctx context.Context, cfg *pgx.ConnConfig, source *password.Source) (conn *pgx.Conn, err error) {
+	if source == nil {
+		return pgx.ConnectConfig(ctx, cfg)
+	}
+	cfg = cfg.Copy()
+	err = source.Login(ctx, Refused, func(present string) (err error) {
+		cfg.Password = present
+		conn, err = pgx.ConnectConfig(ctx, cfg)
+		return err
+	})
+	return conn, err
+}
+
+// Refused reports whether the server has refused a login for what it says of the user: also 28000,
+// because that is what a login by PAM gets, as with tokens of RDS.
+func Refused(err error) bool {
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	return connecting && answered && strings.HasPrefix(pg.Code, "28")
+}

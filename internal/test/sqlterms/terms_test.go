@@ -1,0 +1,233 @@
+package sqlterms
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// take in each way that a holder can come to a term.
+var ways = map[string]string{"campaign": "campaign('orders', $1)", "take": "take('orders', $1)"}
+
+func TestTheFirstTermBeginsWithItsFirstCall(t *testing.T) {
+	for name, call := range ways {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			c := s.connect("app")
+			first := s.one(c, call, "host-1")
+			if !first.Ready || first.Pass == nil || first.Leader != "host-1" || first.Ending != 0 {
+				t.Fatalf("%+v", first)
+			}
+			if err := s.writes(c, first.Pass); err != nil {
+				t.Error(err)
+			}
+			again := s.one(c, call, "host-1") // as after an answer that was lost
+			if again.Token != first.Token || *again.Pass != *first.Pass || !again.Ready {
+				t.Errorf("%+v, then %+v", first, again)
+			}
+		})
+	}
+}
+
+func TestATakeOverEndsOlderTransactionsAndRefusesLaterOnes(t *testing.T) {
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+		t.Run(string(level), func(t *testing.T) {
+			s := newStage(t)
+			old, idle, c := s.connect("app"), s.connect("app"), s.connect("app")
+			first := s.ready(old, "take('orders', 'host-1', 1)")
+			inside, err := s.begin(old, level, first.Pass)
+			if err != nil {
+				t.Fatal(err)
+			}
+			early, err := idle.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level}) // has a snapshot, and has not entered
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := early.Exec(s.ctx, "select count(*) from written"); err != nil {
+				t.Fatal(err)
+			}
+
+			second := s.one(c, "take('orders', 'host-2', 2)")
+			if second.Ready || second.Ending != 1 || second.Token <= first.Token {
+				t.Fatalf("%+v", second)
+			}
+			s.fails(s.writes(s.connect("app"), first.Pass), "RF001")
+			s.fails(s.writes(s.connect("app"), second.Pass), "RF007") // not ready
+			second = s.ready(c, "take('orders', 'host-2', 2)")
+			if _, err := inside.Exec(s.ctx, "insert into written (token) values (1)"); err == nil {
+				t.Error("the older transaction has written")
+			}
+			if _, err := early.Exec(s.ctx, "select ringfence.enter($1)", first.Pass); err == nil {
+				t.Error("an older snapshot has entered")
+			}
+			if err := s.writes(c, second.Pass); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestALateAttemptDeposesNobody(t *testing.T) {
+	s := newStage(t)
+	c := s.connect("app")
+	s.ready(c, "take('orders', 'worker-1', 1)")
+	second := s.ready(c, "take('orders', 'worker-2', 2)")
+	for _, late := range []string{"take('orders', 'worker-1', 1)", "take('orders', 'worker-3', 2)"} {
+		_, err := s.call(c, late)
+		s.fails(err, "RF001")
+	}
+	if err := s.writes(c, second.Pass); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALeaseThatEndsLetsTheNextOneIn(t *testing.T) {
+	s := newStage(t)
+	c := s.connect("app")
+	first := s.ready(c, "campaign('orders', 'host-1', '1 second')")
+	if now := s.one(c, "campaign('orders', 'host-2', '1 second')"); now.Ready || now.Pass != nil || now.Leader != "host-1" {
+		t.Fatalf("beside a leader: %+v", now)
+	}
+	second := s.ready(c, "campaign('orders', 'host-2', '1 minute')") // renews its own lease as long as it waits
+	s.fails(s.writes(c, first.Pass), "RF001")
+	if err := s.writes(c, second.Pass); err != nil {
+		t.Error(err)
+	}
+	back := s.one(c, "campaign('orders', 'host-1', '1 second')")
+	if back.Ready || back.Token <= second.Token || back.Leader != "host-2" {
+		t.Errorf("%+v", back)
+	}
+	var left bool
+	if err := c.QueryRow(s.ctx, "select ringfence.leave($1)", second.Pass).Scan(&left); err != nil || !left {
+		t.Errorf("leave: %v, %v", left, err)
+	}
+	start := time.Now()
+	s.ready(c, "campaign('orders', 'host-1', '1 minute')")
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("after the leader has left it took %s", took)
+	}
+}
+
+// A call that raises, and one that would find nobody inside, in one transaction: until that has
+// committed, others enter under the older token.
+func TestATermDoesNotBeginInTheTransactionThatRaisesItsMark(t *testing.T) {
+	for name, nested := range map[string]string{"plain": "", "subtransaction": "savepoint s"} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			c, old := s.connect("app"), s.connect("app")
+			first := s.ready(c, "take('orders', 'host-1', 1)")
+			tx, err := c.Begin(s.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(s.ctx, nested); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if now := s.one(tx, "take('orders', 'host-2', 2)"); now.Ready {
+					t.Fatalf("%+v", now)
+				}
+			}
+			inside, err := s.begin(old, "", first.Pass)
+			if err != nil {
+				t.Fatalf("nobody has taken it yet: %v", err)
+			}
+			if err := tx.Commit(s.ctx); err != nil {
+				t.Fatal(err)
+			}
+			if now := s.one(c, "take('orders', 'host-2', 2)"); now.Ready || now.Ending != 1 {
+				t.Errorf("%+v", now)
+			}
+			s.ready(c, "take('orders', 'host-2', 2)")
+			if err := inside.Commit(s.ctx); err == nil {
+				t.Error("the older transaction has committed")
+			}
+		})
+	}
+}
+
+func TestATransactionThatIsRolledBackHasTakenNothing(t *testing.T) {
+	s := newStage(t)
+	c := s.connect("app")
+	first := s.ready(c, "take('orders', 'host-1', 1)")
+	tx, err := c.Begin(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := s.one(tx, "take('orders', 'host-2', 2)")
+	if err := tx.Rollback(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.writes(c, first.Pass); err != nil {
+		t.Error(err)
+	}
+	s.fails(s.writes(c, second.Pass), "RF007")
+}
+
+func TestAnOldSnapshotCannotTake(t *testing.T) {
+	s := newStage(t)
+	c := s.connect("app")
+	tx, err := c.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.call(tx, "take('orders', 'host-1')"); err == nil {
+		t.Error("it is taken")
+	}
+}
+
+func TestABroughtTokenNeedsARowInTheList(t *testing.T) {
+	s := newStage(t)
+	c, admin := s.connect("app"), s.connect("postgres")
+	_, err := s.call(c, "bring('orders', 7, 'shedlock', 'host-1')")
+	s.fails(err, "RF010")
+	s.exec(admin, "select ringfence.allow('app', 'orders')")
+	seven := s.ready(c, "bring('orders', 7, 'shedlock', 'host-1')")
+	if err := s.writes(c, seven.Pass); err != nil {
+		t.Error(err)
+	}
+	nine := s.ready(c, "bring('orders', 9, 'shedlock', 'host-2')")
+	s.fails(s.writes(c, seven.Pass), "RF001")
+	if err := s.writes(c, nine.Pass); err != nil {
+		t.Error(err)
+	}
+	_, err = s.call(c, "bring('orders', 8, 'shedlock', 'host-3')")
+	s.fails(err, "RF001")
+	_, err = s.call(c, "bring('orders', 10, 'redisson', 'host-3')")
+	s.fails(err, "RF004")
+	if now := s.one(c, "campaign(array['orders'], 'host-4')"); now.Ready || now.Refused == nil {
+		t.Errorf("an elected leader beside a token that was brought: %+v", now)
+	}
+}
+
+func TestWhoIsNotNamedGetsNoToken(t *testing.T) {
+	s := newStage(t)
+	c := s.connect("stranger")
+	for _, call := range []string{
+		"campaign('orders', 'host-1')", "campaign(array['orders'], 'host-1')", "take('orders', 'host-1')", "bring('orders', 7, 'x', 'host-1')",
+		"stand(array['orders'], 'host-1', '1 minute')", "take_term('orders', 'host-1', 1)", "bring_term('orders', 7, 'x', 'host-1')",
+		"begin_term('orders', 7, 'x', 'host-1', '')", "leave('orders 1 x y')",
+	} {
+		_, err := c.Exec(s.ctx, "select * from ringfence."+call)
+		s.fails(err, "42501")
+	}
+	_, err := s.connect("app").Exec(s.ctx, "select * from ringfence.begin_term('orders', 7, 'x', 'host-1', '')")
+	s.fails(err, "42501")
+}
+
+func TestWrongInputChangesNothing(t *testing.T) {
+	s := newStage(t)
+	c := s.connect("app")
+	for call, code := range map[string]string{
+		"campaign('Orders', 'host-1')": "RF003", "campaign('orders', '')": "22023", "campaign('orders', null)": "22023",
+		"campaign('orders', 'host-1', '1 ms')": "22023", "campaign('orders', 'host-1', null)": "22023",
+		"take(null, 'host-1')": "RF003", "bring('orders', 0, 'x', 'h')": "RF010",
+	} {
+		_, err := s.call(c, call)
+		s.fails(err, code)
+	}
+	for _, pass := range []*string{nil, new(""), new("orders 7"), new("orders x y z"), new("orders 99999999999999999999 y z")} {
+		s.fails(s.writes(c, pass), "RF003")
+	}
+}
