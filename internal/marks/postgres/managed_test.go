@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
 	elections "github.com/ringfence/ringfence/fence/postgres"
@@ -73,7 +74,7 @@ func TestOnEachManagedServiceTheDatabaseFences(t *testing.T) {
 	for name, s := range services {
 		t.Run(name, func(t *testing.T) {
 			d, admin, guard, app := managed(t, pg, name, s)
-			warnings, err := Roles{Guard: guard, Leaders: []string{app}}.Install(t.Context(), d.url(admin))
+			warnings, err := Roles{Guard: guard, Leaders: []string{app}, Holders: []string{app}}.Install(t.Context(), d.url(admin))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,6 +91,7 @@ func TestOnEachManagedServiceTheDatabaseFences(t *testing.T) {
 				t.Errorf("elections: %v", err)
 			}
 			electsOne(t, d.url(app))
+			takesBySQL(t, d, app)
 			store, err := Open(d.url(guard), Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -123,6 +125,54 @@ func electsOne(t *testing.T, url string) {
 	})
 	if err != nil || !won {
 		t.Errorf("the election: %t, %v", won, err)
+	}
+}
+
+// takesBySQL takes a token by SQL alone while a transaction is inside under an older one. A role may end
+// its own backends, and who is inside shows in the locks, which everybody may see.
+func takesBySQL(t *testing.T, d database, app string) {
+	t.Helper()
+	take := func(holder string) (pass string) {
+		t.Helper()
+		conn := d.connect(t, app)
+		for ready, tries := false, 0; !ready; tries++ {
+			if tries == 1000 {
+				t.Fatal("the term does not begin")
+			}
+			err := conn.QueryRow(t.Context(), "select pass, ready from ringfence.take('by_sql', $1)", holder).Scan(&pass, &ready)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return pass
+	}
+	enter := func(pass string) (pgx.Tx, error) {
+		tx, err := d.connect(t, app).Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tx.Exec(t.Context(), "select ringfence.enter($1)", pass)
+		return tx, err
+	}
+	old := take("a")
+	inside, err := enter(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := take("b")
+	if inside.Commit(t.Context()) == nil {
+		t.Error("the older transaction has committed")
+	}
+	_, err = enter(old)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "RF001" {
+		t.Errorf("the older holder: %v", err)
+	}
+	tx, err := enter(newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
