@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -48,6 +46,24 @@ const maxLines = 5
 
 // Each program takes the resource, writes, and is in the middle of a transaction when another one takes it.
 func TestProgramsInOtherLanguagesAreFenced(t *testing.T) {
+	eachLanguage(t, func(t *testing.T, command []string) {
+		for _, pooled := range []bool{false, true} {
+			for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+				t.Run(through(pooled)+"/"+level, func(t *testing.T) { fenced(t, command, level, pooled) })
+			}
+		}
+	})
+}
+
+func through(pooled bool) string {
+	if pooled {
+		return "PgBouncer"
+	}
+	return "direct"
+}
+
+// eachLanguage runs a test with the command of each program that can run here.
+func eachLanguage(t *testing.T, test func(t *testing.T, command []string)) {
 	if testing.Short() {
 		t.Skip("starts compilers and interpreters")
 	}
@@ -74,82 +90,98 @@ func TestProgramsInOtherLanguagesAreFenced(t *testing.T) {
 				}
 				command = []string{built}
 			}
-			for _, pooled := range []bool{false, true} {
-				for _, level := range []string{"read committed", "repeatable read", "serializable"} {
-					name := "direct/" + level
-					if pooled {
-						name = "PgBouncer/" + level
-					}
-					t.Run(name, func(t *testing.T) { fenced(t, command, level, pooled) })
-				}
-			}
+			test(t, command)
 		})
 	}
 }
 
 func fenced(t *testing.T, command []string, level string, pooled bool) {
 	s := newStage(t)
-	admin := s.connect("postgres")
-	s.exec(admin, "create table ledger (line text); grant all on ledger to app")
-	at := s.url("app")
-	if pooled {
-		b, err := servers.StartPgBouncer(s.ctx, s.pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = b.Close() })
-		at = b.URL("app", s.name)
-	}
-	u, err := url.Parse(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, 50*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, command[0], append(command[1:], "host-1", "1")...)
-	cmd.Env = append(os.Environ(), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(), "PGUSER=app", "PGDATABASE="+s.name, "PGSSLMODE=disable",
-		"LEVEL="+level, "NODE_PATH="+modules)
-	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := bufio.NewScanner(out)
-	hears := func(want string) {
-		t.Helper()
-		if !said.Scan() || said.Text() != want {
-			rest, _ := io.ReadAll(out)
-			t.Fatalf("it says %q, not %q; then %q", said.Text(), want, rest)
-		}
-	}
-	hears("wrote")
-	hears("inside")
-	pool, err := pgxpool.New(ctx, s.url("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	second := s.ready(pool, "take('orders', 'host-2', 2)")
-	if _, err := in.Write([]byte("go on\n")); err != nil {
-		t.Fatal(err)
-	}
-	hears("ended")
-	hears("refused")
-	if err := cmd.Wait(); err != nil {
+	p := s.start(command, level, s.address(pooled))
+	p.hears("wrote")
+	p.hears("inside")
+	second := s.ready(s.connect("app"), "take('orders', 'host-2', 2)")
+	p.goOn()
+	p.hears("ended")
+	p.hears("refused")
+	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	if err := s.writes(s.connect("app"), second.Pass); err != nil {
 		t.Errorf("the newer holder is refused: %v", err)
 	}
 	var lines int
-	if err := admin.QueryRow(ctx, "select count(*) from ledger").Scan(&lines); err != nil || lines != 1 {
+	if err := s.connect("postgres").QueryRow(s.ctx, "select count(*) from ledger").Scan(&lines); err != nil || lines != 1 {
 		t.Errorf("%d lines, %v", lines, err)
+	}
+}
+
+// address returns the URL of the role app, straight or through PgBouncer.
+func (s *stage) address(pooled bool) string {
+	s.Helper()
+	if !pooled {
+		return s.url("app")
+	}
+	b, err := servers.StartPgBouncer(s.ctx, s.pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = b.Close() })
+	return b.URL("app", s.name)
+}
+
+// program is one of examples/sql that runs as host-1, with its first attempt.
+type program struct {
+	*stage
+	cmd  *exec.Cmd
+	in   io.Writer
+	out  io.Reader
+	said *bufio.Scanner
+}
+
+func (s *stage) start(command []string, level, at string) *program {
+	s.Helper()
+	s.exec(s.connect("postgres"), "create table if not exists ledger (line text); grant all on ledger to app")
+	u, err := url.Parse(at)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, 50*time.Second)
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:], "host-1", "1")...)
+	cmd.Env = append(os.Environ(), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(), "PGUSER=app", "PGDATABASE="+s.name, "PGSSLMODE=disable",
+		"LEVEL="+level, "NODE_PATH="+modules)
+	cmd.Stderr = s.Output()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { cancel(); _ = cmd.Wait() })
+	return &program{s, cmd, in, out, bufio.NewScanner(out)}
+}
+
+func (p *program) says() string {
+	p.said.Scan()
+	return p.said.Text()
+}
+
+func (p *program) hears(want string) {
+	p.Helper()
+	if got := p.says(); got != want {
+		rest, _ := io.ReadAll(p.out)
+		p.Fatalf("it says %q, not %q; then %q", got, want, rest)
+	}
+}
+
+func (p *program) goOn() {
+	p.Helper()
+	if _, err := p.in.Write([]byte("go on\n")); err != nil {
+		p.Fatal(err)
 	}
 }
