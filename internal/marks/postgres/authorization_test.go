@@ -208,8 +208,9 @@ func TestACopyOfWhatIsAllowedAllowsNothing(t *testing.T) {
 		"a copy of the database": func(t *testing.T, r *realm) {
 			r.s.Close()
 			server, original, copied := database{r.pg, "postgres"}, r.name, r.name+"_copy"
-			server.sql(t, fmt.Sprintf("select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '%s'",
-				original))
+			others := fmt.Sprintf("from pg_stat_activity where datname = '%s'", original)
+			server.sql(t, "select pg_terminate_backend(pid) "+others)
+			server.until(t, "select (count(*) = 0)::text "+others)
 			server.sql(t, fmt.Sprintf("create database %s template %s", copied, original))
 			t.Cleanup(func() {
 				server.sql(t, "drop database "+copied+" with (force)")

@@ -339,11 +339,14 @@ func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
 	})
 }
 
-// retry repeats a call once if it lost its connection: a pooled connection may lead to a server
-// that is gone, and each of our statements may be repeated.
+// maxTries is how often a call is begun that loses its connection.
+const maxTries = 3
+
+// retry repeats a call if it lost its connection: a pooled connection may lead to a server that is gone,
+// and each of our statements may be repeated.
 func (s *Store) retry(ctx context.Context, call func() error) error {
 	err := s.loggedIn(ctx, call)
-	if err != nil && ctx.Err() == nil && connectionLost(err) {
+	for n := 1; n < maxTries && err != nil && ctx.Err() == nil && connectionLost(err); n++ {
 		s.pool.Reset() // the other connections are probably dead, too
 		err = s.loggedIn(ctx, call)
 	}
