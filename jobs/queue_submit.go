@@ -84,7 +84,7 @@ func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, e
 
 // submitOne hands a job in that is good, once under this ID.
 func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
-	there, err := id, q.persist(ctx, func() error { return q.room(ctx, spec) })
+	err := q.persist(ctx, func() error { return q.room(ctx, spec) })
 	if errors.Is(err, ErrFull) {
 		if other, failed := q.holder(ctx, spec.Unique); failed == nil && other != "" {
 			return other, nil // nothing is added
@@ -93,8 +93,10 @@ func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
 	if err != nil {
 		return "", err
 	}
+	var there ID
 	change := documents.Change{Writes: q.changes.submit(id, spec, q.now())}
 	err = q.persist(ctx, func() error {
+		there = id
 		_, err := q.docs.Change(ctx, change)
 		if errors.Is(err, documents.ErrConflict) {
 			there, err = q.taken(ctx, id, spec.Unique)
