@@ -32,8 +32,6 @@ func (p *program) run(ctx context.Context, args []string) int {
 				"GUARD_POSTGRES_UPSTREAM; guard status\nis then for all that have the schema.\n\n" +
 				"Exit codes: 0 done, 1 error, 2 wrong usage or settings, 4 guard check has found " +
 				"something that --accept does not name.\n",
-			Columns: [2]int{9, 24},
-			Whole:   true,
 		},
 	}
 	return cmd.Main(ctx, args)
@@ -51,32 +49,34 @@ func (p *program) commands() []command {
 		{
 			Name: "install", Arguments: "[--print] [--all | --databases D,…] [--server S]",
 			Flags: flags(o.print, o.several), Run: p.install,
-			Summary: "create or upgrade the schema in every store; --print shows the commands instead",
+			Summary: "create or upgrade the schema in every store",
+			More:    "It may be repeated: it changes no mark.\n",
 		},
 		{
-			Name: "status", Arguments: "[-o table|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
-			Output: true, Flags: flags(o.limited, o.several), Check: patterns, Run: p.status,
-			Summary: "print the marks in every store: of every resource, or of those that are named, " +
-				"also by patterns such as 'orders_*'; --limit: at most so many of a store, 0 for all " +
-				"(default: 100 in a table, all in JSON)",
+			Name: "status", Arguments: "[-o table|wide|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
+			Output: true, Wide: true, Flags: flags(o.limited, o.several), Check: patterns, Run: p.status,
+			Summary: "print the marks in every store",
+			More: "Of every resource, or of those that are named, also by patterns such as 'orders_*'. The holder is\n" +
+				"who raised the mark; it may have lost its term since. -o wide also prints issuers.\n",
 		},
 		{
 			Name: "health", Run: p.health,
-			Summary: "ask the guard at GUARD_HTTP_LISTEN on this host whether it is ready: exit 0, or 1 " +
-				"with the reason; for health checks",
+			Summary: "ask the guard of this host whether it is ready",
+			More: "It asks at GUARD_HTTP_LISTEN. The exit code is 0, or 1 with the reason; for health checks of\n" +
+				"containers.\n",
 		},
 		{
 			Name: "adopt", Arguments: "[--new-issuer] [--all | --databases D,…] [--server S] RESOURCE",
-			Flags: flags(o.issuer, o.several), Check: exactly("adopt", 1), Run: p.adopt,
-			Summary: "accept tokens of the present coordinator: ends every session of RESOURCE and " +
-				"forgets its mark; --new-issuer: the coordinator was restored from a backup, so its tokens " +
-				"cannot be compared with earlier ones; --all: where RESOURCE has a mark",
+			Flags: flags(o.issuer, o.several), Check: exactly(1), Run: p.adopt,
+			Summary: "accept tokens of the present coordinator for a resource",
+			More:    "It ends every session of RESOURCE and forgets its mark.\n",
 		},
 		{
 			Name: "protect", Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
 			Flags: flags(o.sealed, o.print, o.single, o.inSchemas), Check: p.someTable, Run: p.protect,
-			Summary: "seal tables of Postgres, with their partitions and children: they take writes only " +
-				"under the mark of R, also from clients that go round the guard; --print shows the SQL instead",
+			Summary: "seal tables of Postgres",
+			More: "Sealed tables, with their partitions and children, take writes only under the mark of the\n" +
+				"resource, also from clients that go round the guard.\n",
 		},
 		{
 			Name: "unprotect", Arguments: "[--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
@@ -86,31 +86,32 @@ func (p *program) commands() []command {
 		{
 			Name: "check", Arguments: "[-o table|json] [--database D] [--server S] [--schema S,…] [--accept ID[:OBJECT],…]",
 			Output: true, Flags: flags(o.accepted, o.single, o.inSchemas), Run: p.check,
-			Summary: "report how writes could reach Postgres past the guard and the seals: exit 4 if there " +
-				"is a way that --accept does not name, 0 if not; --schema: instead of those with sealed tables",
+			Summary: "report how writes could reach Postgres past the guard and the seals",
+			More:    "The exit code is 4 if there is a way that --accept does not name, 0 if not.\n",
 		},
 		{
 			Name: "allow", Arguments: "[-o table|json] [--all | --databases D,…] [--server S] [ROLE RESOURCE…]",
 			Output: true, Flags: o.several, Check: takes("allow takes a role and its resources, or nothing to list what is allowed", notOne), Run: p.allow,
-			Summary: "let a role of Postgres, and its members, or a user of Redis claim resources, also by " +
-				"patterns such as 'orders_*'; without arguments, list what is allowed; --databases, --server: " +
-				"only there; --all: in all databases that have the schema (default: as for install)",
+			Summary: "let a role claim resources, or list what is allowed",
+			More: "ROLE is a role of Postgres, which stands for its members, too, or a user of Redis. Resources may be\n" +
+				"patterns such as 'orders_*'.\n",
 		},
 		{
 			Name: "forbid", Arguments: "[--all | --databases D,…] [--server S] ROLE [RESOURCE…]",
 			Flags: o.several, Check: takes("forbid takes a role, and the resources or patterns to take back (all, if none is named)", some), Run: p.forbid,
-			Summary: "take back what allow gave: these resources or patterns, or all of the role",
+			Summary: "take back what allow gave",
+			More:    "These resources or patterns, or all of the role.\n",
 		},
 		{
 			Name: "authorize", Arguments: "[--force] [--all | --databases D,…] [--server S] on|off",
 			Flags: flags(o.forced, o.several), Check: takes("authorize takes on or off", onOrOff), Run: p.authorize,
-			Summary: "on: from now on every guard refuses claims that nobody has allowed; --force: also if " +
-				"sessions are admitted now that would be refused. It ends no session",
+			Summary: "refuse claims that nobody has allowed, from now on; or no longer",
+			More:    "It ends no session.\n",
 		},
 	}
 	for i, c := range all {
 		if c.Check == nil {
-			all[i].Check = exactly(c.Name, 0)
+			all[i].Check = exactly(0)
 		}
 		all[i].Run = p.scrubbed(c.Run)
 	}
@@ -118,10 +119,12 @@ func (p *program) commands() []command {
 }
 
 // exactly checks the number of arguments.
-func exactly(name string, want int) func(cli.Arguments) error {
+func exactly(want int) func(cli.Arguments) error {
 	return func(a cli.Arguments) error {
-		if len(a.Names) != want {
-			return fmt.Errorf("%s takes %d arguments, got %d", name, want, len(a.Names))
+		if got := len(a.Names); got > want {
+			return fmt.Errorf("%q is one argument too many", a.Names[want])
+		} else if got < want {
+			return errors.New("an argument is missing")
 		}
 		return nil
 	}
@@ -186,13 +189,34 @@ func flags(all ...func(*flag.FlagSet)) func(*flag.FlagSet) {
 	}
 }
 
-func (o *options) print(f *flag.FlagSet)     { f.BoolVar(&o.printOnly, "print", false, "") }
-func (o *options) issuer(f *flag.FlagSet)    { f.BoolVar(&o.newIssuer, "new-issuer", false, "") }
-func (o *options) limited(f *flag.FlagSet)   { f.IntVar(&o.limit, "limit", -1, "") }
-func (o *options) sealed(f *flag.FlagSet)    { f.StringVar(&o.resource, "resource", "", "") }
-func (o *options) inSchemas(f *flag.FlagSet) { f.StringVar(&o.schemas, "schema", "", "") }
-func (o *options) accepted(f *flag.FlagSet)  { f.StringVar(&o.accept, "accept", "", "") }
-func (o *options) forced(f *flag.FlagSet)    { f.BoolVar(&o.force, "force", false, "") }
+func (o *options) print(f *flag.FlagSet) {
+	f.BoolVar(&o.printOnly, "print", false, "show the commands and run none")
+}
+
+func (o *options) issuer(f *flag.FlagSet) {
+	f.BoolVar(&o.newIssuer, "new-issuer", false,
+		"the coordinator was restored from a backup, so its tokens cannot be compared with earlier ones")
+}
+
+func (o *options) limited(f *flag.FlagSet) {
+	f.IntVar(&o.limit, "limit", -1, "at most `N` marks of a store, 0 for all (default: 100 in a table, all in JSON)")
+}
+
+func (o *options) sealed(f *flag.FlagSet) {
+	f.StringVar(&o.resource, "resource", "", "the resource `R` under whose mark the tables take writes")
+}
+
+func (o *options) inSchemas(f *flag.FlagSet) {
+	f.StringVar(&o.schemas, "schema", "", "`S,…`: schemas; check without it looks at those with sealed tables")
+}
+
+func (o *options) accepted(f *flag.FlagSet) {
+	f.StringVar(&o.accept, "accept", "", "`ID[:OBJECT],…`: findings that are known and fine")
+}
+
+func (o *options) forced(f *flag.FlagSet) {
+	f.BoolVar(&o.force, "force", false, "also if sessions are admitted now that would be refused")
+}
 
 // operator names the person who runs an administrative command.
 func operator(host string) string {

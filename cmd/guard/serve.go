@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/logging"
 	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/program/version"
 )
 
 // serve runs until ctx ends and every client is gone.
@@ -52,7 +54,9 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	defer observer.Close()
 	watchers := watchers{status: c.statusPage(), elections: c.follower(observer, log)}
 
-	log.LogAttrs(ctx, slog.LevelInfo, "starting", settings.Effective(c)...)
+	log.LogAttrs(ctx, slog.LevelInfo, "starting",
+		slices.Concat([]slog.Attr{slog.String("version", version.Of().String())}, settings.Given(c, c.given))...)
+	log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(c)...)
 	loops, err := c.loops()
 	if err != nil {
 		return err

@@ -178,7 +178,7 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 		t.Errorf("exit %d, %v", code, tokens)
 	}
 	_, out, _ := invoke(t, env, "status")
-	if !strings.Contains(out, "DATABASE") || !strings.Contains(out, "crm") {
+	if !strings.Contains(out, "postgres/crm ") {
 		t.Errorf("the table is\n%s", out)
 	}
 

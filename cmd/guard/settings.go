@@ -26,6 +26,7 @@ type config struct {
 	Redis           guardredis.Settings `envPrefix:"GUARD_REDIS_"`
 
 	servers []server // all of them, once the settings are loaded
+	given   []string // the environment, and what GUARD_SETTINGS_FILE adds to it
 
 	TLSCert       string `env:"GUARD_TLS_CERT"`
 	TLSKey        string `env:"GUARD_TLS_KEY"`
@@ -71,6 +72,7 @@ func load(env []string) (*config, error) {
 	if err := settings.Load(c, "GUARD_", env); err != nil {
 		return nil, err
 	}
+	c.given = env
 	return c, nil
 }
 

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -130,19 +131,7 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 	if format == "json" {
 		return p.printJSON(all)
 	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STORE\tDATABASE\tRESOURCE\tTOKEN\tHOLDER\tSINCE\tSESSIONS\tISSUER\tCONFIRMED\tROLLED BACK")
-	for _, s := range all {
-		if s.Error != "" {
-			fmt.Fprintf(w, "%s\t%s\tnot ready: %s\n", s.Store, cmp.Or(s.Database, "-"), s.Error)
-		}
-		for _, m := range s.Marks {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%t\t%t\n", s.Store, cmp.Or(s.Database, "-"),
-				m.Resource, m.Token, m.Holder, m.Raised.UTC().Format(time.RFC3339), m.Sessions, m.Issuer,
-				m.Confirmed, m.RolledBack)
-		}
-	}
-	if err := w.Flush(); err != nil {
+	if err := writeMarks(p.Stdout, all, format == "wide"); err != nil {
 		return err
 	}
 	for _, s := range all {
@@ -153,4 +142,37 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 		}
 	}
 	return nil
+}
+
+// writeMarks writes a table. Its last column says what is unusual about a mark.
+func writeMarks(to io.Writer, all []storeStatus, wide bool) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	row := func(issuer string, columns ...string) {
+		if wide {
+			columns = slices.Insert(columns, 3, issuer)
+		}
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(columns, "\t"), "\t"))
+	}
+	row("ISSUER", "STORE", "RESOURCE", "TOKEN", "HOLDER", "SINCE", "SESSIONS", "NOTE")
+	for _, s := range all {
+		store := strings.Trim(s.Store+"/"+s.Database, "/")
+		if s.Error != "" {
+			fmt.Fprintf(w, "%s\tnot ready: %s\n", store, s.Error)
+		}
+		for _, m := range s.Marks {
+			row(string(m.Issuer), store, string(m.Resource), m.Token.String(), cli.Printable(m.Holder),
+				m.Raised.UTC().Format("2006-01-02 15:04:05Z"), strconv.Itoa(m.Sessions), note(m))
+		}
+	}
+	return w.Flush()
+}
+
+func note(m marks.Mark) string {
+	switch {
+	case m.RolledBack:
+		return "the coordinator went back"
+	case !m.Confirmed:
+		return "unconfirmed"
+	}
+	return ""
 }

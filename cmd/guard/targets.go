@@ -23,14 +23,18 @@ type selection struct {
 }
 
 func (o *selection) several(f *flag.FlagSet) {
-	f.StringVar(&o.server, "server", "", "")
-	f.StringVar(&o.databases, "databases", "", "")
-	f.BoolVar(&o.all, "all", false, "")
+	o.one(f)
+	f.StringVar(&o.databases, "databases", "", "`D,…`: these databases")
+	f.BoolVar(&o.all, "all", false, "all databases of the server; where the schema has to be there, those that have it")
 }
 
 func (o *selection) single(f *flag.FlagSet) {
-	f.StringVar(&o.server, "server", "", "")
-	f.StringVar(&o.database, "database", "", "")
+	o.one(f)
+	f.StringVar(&o.database, "database", "", "`D`: this database")
+}
+
+func (o *selection) one(f *flag.FlagSet) {
+	f.StringVar(&o.server, "server", "", "`S`: this server alone, such as archive")
 }
 
 // selected returns the servers that a command is for.

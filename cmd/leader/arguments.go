@@ -21,7 +21,9 @@ type request struct {
 }
 
 // againFlag declares --again.
-func (r *request) againFlag(f *flag.FlagSet) { f.BoolVar(&r.again, "again", false, "") }
+func (r *request) againFlag(f *flag.FlagSet) {
+	f.BoolVar(&r.again, "again", false, "stand for election again after a lost term")
+}
 
 // parse reads the arguments after the subcommand.
 func (c command) parse(a cli.Arguments, r *request) (err error) {

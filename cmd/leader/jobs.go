@@ -37,28 +37,33 @@ type jobsRequest struct {
 func (r *request) workFlags(f *flag.FlagSet) {
 	r.jobs = jobsRequest{}
 	w := &r.jobs.work
-	f.IntVar(&w.Capacity, "capacity", 4, "")
-	f.StringVar(&w.Strategy, "strategy", "least-loaded", "")
-	f.Func("label", "", labels(&w.Labels))
+	f.IntVar(&w.Capacity, "capacity", 4, "run at most `N` jobs at once (default 4)")
+	f.StringVar(&w.Strategy, "strategy", "least-loaded",
+		"`S`: how it chooses among workers while it assigns: least-loaded (default), round-robin or random")
+	f.Func("label", "`L,…`: labels that this worker has; a job that names labels goes to workers that have them", labels(&w.Labels))
 }
 
 func (r *request) submitFlags(f *flag.FlagSet) {
 	r.jobs = jobsRequest{}
 	s := &r.jobs.spec
-	f.BoolVar(&r.jobs.wait, "wait", false, "")
-	f.StringVar((*string)(&s.Resource), "resource", "", "")
-	f.StringVar(&s.Unique, "unique", "", "")
-	f.Func("at", "", func(text string) (err error) { s.NotBefore, err = parseTime(text); return err })
-	f.StringVar(&s.Every, "every", "", "")
-	f.IntVar(&s.Priority, "priority", 0, "")
-	f.IntVar(&s.Retries, "retries", 0, "")
-	f.TextVar(&s.Backoff, "backoff", jobs.Duration(0), "")
-	f.TextVar(&s.Timeout, "timeout", jobs.Duration(0), "")
-	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "")
-	f.Func("label", "", labels(&s.Labels))
-	f.StringVar(&r.jobs.task, "task", "", "")
-	f.StringVar(&r.jobs.stdin, "stdin", "", "")
-	f.Func("env", "", func(entry string) error {
+	f.BoolVar(&r.jobs.wait, "wait", false,
+		"wait for the end; print the command's output, and exit with its code. The job goes on if this is interrupted")
+	f.StringVar((*string)(&s.Resource), "resource", "", "the job leads `R` while it runs (default: a resource of its own)")
+	f.StringVar(&s.Unique, "unique", "",
+		"if an unfinished job of the group has this `KEY`, print its ID and hand in nothing")
+	f.Func("at", "`TIME`: not before 2026-12-24T18:00:00Z, or a duration from now such as 10m", func(text string) (err error) { s.NotBefore, err = parseTime(text); return err })
+	f.StringVar(&s.Every, "every", "", "`SPEC`: start again; 15m, or a cron expression in UTC such as '0 3 * * *'")
+	f.IntVar(&s.Priority, "priority", 0, "`N`: 0 to 9; a higher one is assigned first")
+	f.IntVar(&s.Retries, "retries", 0, "try it again up to `N` times after a failure")
+	f.TextVar(&s.Backoff, "backoff", jobs.Duration(0),
+		"pause for `D` before the first retry, twice as long each time (default 1s)")
+	f.TextVar(&s.Timeout, "timeout", jobs.Duration(0), "end a try after `D`")
+	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "keep the status for `D` after the end (default 1h)")
+	f.Func("label", "`L,…`: labels that its worker must have", labels(&s.Labels))
+	f.StringVar(&r.jobs.task, "task", "",
+		"run the task in `FILE` (leader task -h) in place of a command")
+	f.StringVar(&r.jobs.stdin, "stdin", "", "`JSON`: what the command reads")
+	f.Func("env", "`NAME=value`: more environment; may be repeated", func(entry string) error {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
 			return errors.New("it has the form NAME=value")
 		}
@@ -69,7 +74,7 @@ func (r *request) submitFlags(f *flag.FlagSet) {
 
 func (r *request) jobsFlags(f *flag.FlagSet) {
 	r.jobs = jobsRequest{}
-	f.Func("state", "", func(text string) (err error) { r.jobs.state, err = jobs.ParseState(text); return err })
+	f.Func("state", "`S`: only jobs in this state: waiting, assigned, running, done, failed or cancelled", func(text string) (err error) { r.jobs.state, err = jobs.ParseState(text); return err })
 }
 
 func labels(into *[]string) func(string) error {

@@ -33,7 +33,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		Help: cli.Help{
 			About: "leader runs a command or a task as the leader of a resource, and shows the state " +
 				"of elections.",
-			Settings: &config{}, ExitCodes: exitCodes, Columns: [2]int{12, 44},
+			Settings: &config{}, ExitCodes: exitCodes,
 		},
 	}
 	return cmd.Main(ctx, args)

@@ -14,7 +14,7 @@ import (
 )
 
 func (r *request) serveFlags(f *flag.FlagSet) {
-	f.StringVar(&r.listen, "listen", "127.0.0.1:8480", "")
+	f.StringVar(&r.listen, "listen", "127.0.0.1:8480", "`ADDRESS` of the API and the page (default 127.0.0.1:8480)")
 }
 
 // parseListen reads the arguments of serve.

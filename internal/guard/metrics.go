@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/program/version"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -63,6 +64,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Namespace: "ringfence", Name: name, Help: help, Buckets: buckets,
 		}, labels)
 	}
+	built := version.Of()
+	gauge("build_info", "Always 1. The labels say which program this is.", "version", "commit", "goversion").
+		WithLabelValues(built.Version, built.Commit, built.Go).Set(1)
 	m := &Metrics{
 		ofResources: labels[labelledResource]{max: maxResources}, ofDatabases: labels[string]{max: maxDatabases},
 		ready: gauge("ready",

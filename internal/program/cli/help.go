@@ -1,89 +1,104 @@
 package cli
 
 import (
+	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
-// Help holds the parts of a program's help, and how to show them.
+// Help holds the parts of a program's help.
 type Help struct {
 	About     string // what the program is for, in one line
 	Settings  any    // a pointer to a struct, as settings.Load takes it
 	ExitCodes string
-	Columns   [2]int // the widths of the subcommands' names and arguments
-
-	// Whole makes -h of a subcommand, and a usage error, show all subcommands with their summaries
-	// instead of that one alone.
-	Whole bool
 }
 
 // help prints the subcommands, the settings and the exit codes.
 func (p *Program[C]) help() int {
 	var b strings.Builder
 	b.WriteString(p.Help.About + "\n\n")
-	p.list(&b)
-	return p.print(&b)
+	all := append(slices.Clone(p.Commands), Command[C]{Name: "version", Summary: "print the version of this program"})
+	width := 0
+	for _, c := range all {
+		width = max(width, len(c.Name))
+	}
+	for _, c := range all {
+		fmt.Fprintf(&b, "  %s %-*s  %s\n", p.Name, width, c.Name, c.Summary)
+	}
+	fmt.Fprintf(&b, "\n`%s COMMAND -h` has the arguments of a command.\n\nSettings, from the environment:\n", p.Name)
+	if err := settings.Help(&b, p.Help.Settings); err != nil {
+		return Error
+	}
+	fmt.Fprintf(&b, "\n%s", p.Help.ExitCodes)
+	return p.print(b.String())
 }
 
+// helpOn prints the page of one subcommand.
 func (p *Program[C]) helpOn(c Command[C]) int {
-	if p.Help.Whole {
-		return p.help()
-	}
 	var b strings.Builder
-	summary := strings.ToUpper(c.Summary[:1]) + c.Summary[1:]
-	fmt.Fprintf(&b, "%s %s %s\n\n%s.\n", p.Name, c.Name, c.Arguments, summary)
+	fmt.Fprintf(&b, "%s\n\n%s.\n", p.usage(c), strings.ToUpper(c.Summary[:1])+c.Summary[1:])
 	if c.More != "" {
 		b.WriteString("\n" + c.More)
 	}
-	return p.print(&b)
+	var a Arguments
+	if flags := listFlags(c.flagSet(&a)); flags != "" {
+		b.WriteString("\n" + flags)
+	}
+	fmt.Fprintf(&b, "\n`%s -h` lists every setting, and the exit codes.\n", p.Name)
+	return p.print(b.String())
 }
 
-// print prints the text, the settings and the exit codes.
-func (p *Program[C]) print(b *strings.Builder) int {
-	b.WriteString("\nSettings, from the environment:\n")
-	if err := settings.Help(b, p.Help.Settings); err != nil {
-		return Error
-	}
-	fmt.Fprintf(b, "\n%s", p.Help.ExitCodes)
-	if _, err := io.WriteString(p.Stdout, b.String()); err != nil {
+func (p *Program[C]) print(text string) int {
+	if _, err := io.WriteString(p.Stdout, text); err != nil {
 		return Error
 	}
 	return Done
 }
 
-// list prints a line for each subcommand.
-func (p *Program[C]) list(w io.Writer) {
-	for _, c := range p.Commands {
-		names, arguments := p.Help.Columns[0], p.Help.Columns[1]
-		fmt.Fprintf(w, "  %s %-*s %-*s %s\n", p.Name, names, c.Name, arguments, c.Arguments, c.Summary)
-	}
+func (p *Program[C]) usage(c Command[C]) string {
+	return strings.TrimSpace(strings.Join([]string{p.Name, c.Name, c.Arguments}, " "))
 }
 
-// mistake reports a usage error and shows the correct usage. name is "" without a subcommand.
+// listFlags describes flags. The usage of a flag has the name of its value in back quotes, and may begin with
+// it and a colon.
+func listFlags(set *flag.FlagSet) string {
+	const indent, width = 20, 100
+	var b strings.Builder
+	set.VisitAll(func(f *flag.Flag) {
+		value, usage := flag.UnquoteUsage(f)
+		usage = strings.TrimPrefix(usage, value+": ")
+		name := "--" + f.Name
+		if len(f.Name) == 1 {
+			name = "-" + f.Name
+		}
+		name = strings.TrimSpace(name + " " + value)
+		for i, line := range settings.Wrap(usage, width-indent) {
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(&b, "  %-*s %s\n", indent-3, name, line)
+		}
+	})
+	return b.String()
+}
+
+// mistake reports a usage error: the correct usage of a subcommand and of those whose names begin with
+// its name, or one line if the arguments name none.
 func (p *Program[C]) mistake(name string, err error) int {
+	if name == "" {
+		fmt.Fprintf(p.Stderr, "%s: %v; `%s -h` lists them\n", p.Name, err, p.Name)
+		return Usage
+	}
 	fmt.Fprintf(p.Stderr, "%s: %v\n", p.Name, err)
-	if p.Help.Whole {
-		p.list(p.Stderr)
-	} else {
-		p.shortList(name)
-	}
-	about := p.Name
-	if name != "" && !p.Help.Whole {
-		about += " " + name
-	}
-	fmt.Fprintf(p.Stderr, "`%s -h` says more.\n", about)
-	return Usage
-}
-
-// shortList prints the usage of a subcommand and of those whose names begin with its name. For ""
-// it prints all of them.
-func (p *Program[C]) shortList(name string) {
 	for _, c := range p.Commands {
-		if name == "" || c.Name == name || strings.HasPrefix(c.Name, name+" ") {
-			fmt.Fprintf(p.Stderr, "  %s %s %s\n", p.Name, c.Name, c.Arguments)
+		if c.Name == name || strings.HasPrefix(c.Name, name+" ") {
+			fmt.Fprintf(p.Stderr, "  %s\n", p.usage(c))
 		}
 	}
+	fmt.Fprintf(p.Stderr, "`%s %s -h` says more.\n", p.Name, name)
+	return Usage
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/ringfence/ringfence/internal/program/version"
 )
 
 // Streams are a program's environment, input and output. Tests replace them.
@@ -27,7 +29,7 @@ type Program[C any] struct {
 	// Load reads the settings from the environment. Its error lists every problem.
 	Load func() (C, error)
 
-	// Help is printed by -h and, in part, after a usage error.
+	// Help is printed by -h.
 	Help Help
 
 	// SetsApart puts the arguments after "--" into Arguments.Rest, such as a command to run.
@@ -39,10 +41,11 @@ type Program[C any] struct {
 type Command[C any] struct {
 	Name      string // one or more words; if two names match, the longer one wins
 	Arguments string
-	Summary   string
-	More      string                // printed by -h after the summary
+	Summary   string                // a few words, for the list of subcommands
+	More      string                // the page of -h has it after the summary
 	Output    bool                  // takes -o table|json
-	Flags     func(*flag.FlagSet)   // declares further flags; nil for none
+	Wide      bool                  // takes -o wide as well
+	Flags     func(*flag.FlagSet)   // declares further flags, each with its usage; nil for none
 	Check     func(Arguments) error // checks the arguments first; its error is a usage error
 	Run       func(ctx context.Context, c C, a Arguments) error
 }
@@ -52,7 +55,7 @@ type Arguments struct {
 	Names  []string
 	Dashed bool     // there was a "--", and SetsApart
 	Rest   []string // the arguments after it
-	Output string   // the value of -o: table (the default) or json
+	Output string   // the value of -o: table (the default), json, or wide
 }
 
 // Mistake is a usage error. A subcommand that returns one has changed nothing.
@@ -76,6 +79,9 @@ func (p *Program[C]) Main(ctx context.Context, args []string) int {
 	if isHelp(args[0]) {
 		return p.help()
 	}
+	if args[0] == "version" || args[0] == "--version" {
+		return p.print(p.Name + " " + version.Of().String() + "\n")
+	}
 	c, rest, ok := p.find(args)
 	if !ok {
 		return p.mistake("", fmt.Errorf("%q is not a subcommand", args[0]))
@@ -92,8 +98,8 @@ func (p *Program[C]) Main(ctx context.Context, args []string) int {
 	}
 	settings, err := p.Load()
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "%s: %v\n`%s %s -h` lists every setting with its default and meaning.\n",
-			p.Name, err, p.Name, c.Name)
+		fmt.Fprintf(p.Stderr, "%s: %v\n`%s -h` lists every setting with its default and meaning.\n",
+			p.Name, err, p.Name)
 		return Usage
 	}
 	return p.code(c, c.Run(ctx, settings, a))
@@ -133,14 +139,7 @@ func (p *Program[C]) parse(c Command[C], args []string) (a Arguments, err error)
 	if i := slices.Index(args, "--"); i >= 0 && p.SetsApart {
 		args, a.Rest, a.Dashed = args[:i], args[i+1:], true
 	}
-	set := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	if c.Output {
-		set.StringVar(&a.Output, "o", "table", "")
-	}
-	if c.Flags != nil {
-		c.Flags(set)
-	}
+	set := c.flagSet(&a)
 	for len(args) > 0 {
 		if err := set.Parse(args); err != nil {
 			return a, err
@@ -149,10 +148,30 @@ func (p *Program[C]) parse(c Command[C], args []string) (a Arguments, err error)
 			a.Names, args = append(a.Names, args[0]), args[1:]
 		}
 	}
-	if c.Output && a.Output != "table" && a.Output != "json" {
-		return a, fmt.Errorf("-o takes table or json, not %q", a.Output)
+	if formats := c.formats(); c.Output && !slices.Contains(formats, a.Output) {
+		return a, fmt.Errorf("-o takes %s, not %q", strings.Join(formats, " or "), a.Output)
 	}
 	return a, nil
+}
+
+func (c Command[C]) formats() []string {
+	if c.Wide {
+		return []string{"table", "wide", "json"}
+	}
+	return []string{"table", "json"}
+}
+
+// flagSet declares the flags of a subcommand.
+func (c Command[C]) flagSet(a *Arguments) *flag.FlagSet {
+	set := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	if c.Output {
+		set.StringVar(&a.Output, "o", "table", "`FORMAT`: "+strings.Join(c.formats(), " or "))
+	}
+	if c.Flags != nil {
+		c.Flags(set)
+	}
+	return set
 }
 
 func isHelp(arg string) bool {

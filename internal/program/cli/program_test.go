@@ -40,12 +40,11 @@ func newTrial(change func(*trial)) *trial {
 	t.Load = func() (*config, error) { return &config{}, t.bad }
 	t.Help = cli.Help{
 		About: "tool does things.", Settings: &config{}, ExitCodes: "Exit codes: 0 done.\n",
-		Columns: [2]int{9, 10},
 	}
 	t.Commands = []cli.Command[*config]{
 		{Name: "do", Arguments: "THING", Summary: "do a thing", Run: t.run("do"),
 			More:  "A thing is done once.\n",
-			Flags: func(f *flag.FlagSet) { f.BoolVar(&t.loud, "loud", false, "") },
+			Flags: func(f *flag.FlagSet) { f.BoolVar(&t.loud, "loud", false, "with a sound") },
 			Check: func(a cli.Arguments) error {
 				if len(a.Names) == 0 {
 					return errors.New("THING is missing")
@@ -102,37 +101,31 @@ func TestArgumentsReachTheSubcommandThatTheyName(t *testing.T) {
 }
 
 func TestAUsageErrorShowsTheCorrectUsageBeforeTheSettingsAreRead(t *testing.T) {
+	const do, doList = "  tool do THING\n", "  tool do list [-o table|json]\n"
 	for args, want := range map[string]string{
-		"": "tool: no subcommand\n  tool do THING\n  tool do list [-o table|json]\n  " +
-			"tool undo \n",
-		"redo": "tool: \"redo\" is not a subcommand\n  tool do THING\n  tool do list [-o " +
-			"table|json]\n  tool undo \n",
-		"do":            "tool: THING is missing\n  tool do THING\n  tool do list [-o table|json]\n",
-		"do list -loud": "tool: flag provided but not defined: -loud\n  tool do list [-o table|json]\n",
-		"do -o json it": "tool: flag provided but not defined: -o\n  tool do THING\n  tool do list " +
-			"[-o table|json]\n",
+		"":              "tool: no subcommand; `tool -h` lists them\n",
+		"redo":          "tool: \"redo\" is not a subcommand; `tool -h` lists them\n",
+		"do":            "tool: THING is missing\n" + do + doList + "`tool do -h` says more.\n",
+		"do list -loud": "tool: flag provided but not defined: -loud\n" + doList + "`tool do list -h` says more.\n",
+		"do -o json it": "tool: flag provided but not defined: -o\n" + do + doList + "`tool do -h` says more.\n",
 	} {
 		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
 		code := p.Main(t.Context(), strings.Fields(args))
-		help := "`tool -h` says more.\n"
-		if strings.HasPrefix(args, "do") {
-			help = "`tool do -h` says more.\n"
-		}
-		if strings.HasPrefix(args, "do list") {
-			help = "`tool do list -h` says more.\n"
-		}
-		if got := p.log.String(); code != cli.Usage || p.ran != "" || got != want+help {
+		if got := p.log.String(); code != cli.Usage || p.ran != "" || got != want {
 			t.Errorf("tool %s: code %d, %q ran, it says\n%s", args, code, p.ran, got)
 		}
 	}
-	p := newTrial(func(p *trial) { p.Help.Whole = true })
-	if code := p.Main(t.Context(), []string{"do"}); code != cli.Usage ||
-		!strings.Contains(p.log.String(), "  tool undo                 undo the last thing\n") {
-		t.Errorf("code %d, it says\n%s", code, &p.log)
-	}
 }
 
-const settingsAndCodes = `
+const wholeHelp = `tool does things.
+
+  tool do       do a thing
+  tool do list  list things
+  tool undo     undo the last thing
+  tool version  print the version of this program
+
+` + "`tool COMMAND -h`" + ` has the arguments of a command.
+
 Settings, from the environment:
   T_NAME (not set by default)
       who this is
@@ -140,30 +133,33 @@ Settings, from the environment:
 Exit codes: 0 done.
 `
 
-const wholeHelp = `tool does things.
-
-  tool do        THING      do a thing
-  tool do list   [-o table|json] list things
-  tool undo                 undo the last thing
-` + settingsAndCodes
+const allSettings = "\n`tool -h` lists every setting, and the exit codes.\n"
 
 func TestHelpIsPrintedForEveryFormOfTheFlag(t *testing.T) {
-	for _, c := range []struct {
-		args  string
-		whole bool
-		want  string
-	}{
-		{"-h", false, wholeHelp},
-		{"help", false, wholeHelp},
-		{"--help do", true, wholeHelp},
-		{"do -h", true, wholeHelp},
-		{"do it -h", false, "tool do THING\n\nDo a thing.\n\nA thing is done once.\n" + settingsAndCodes},
-		{"do list --help", false, "tool do list [-o table|json]\n\nList things.\n" + settingsAndCodes},
+	for args, want := range map[string]string{
+		"-h":        wholeHelp,
+		"help":      wholeHelp,
+		"--help do": wholeHelp,
+		"do it -h": "tool do THING\n\nDo a thing.\n\nA thing is done once.\n\n" +
+			"  --loud            with a sound\n" + allSettings,
+		"do list --help": "tool do list [-o table|json]\n\nList things.\n\n" +
+			"  -o FORMAT         table or json\n" + allSettings,
+		"undo -h": "tool undo\n\nUndo the last thing.\n" + allSettings,
 	} {
-		p := newTrial(func(p *trial) { p.bad, p.Help.Whole = errors.New("never seen"), c.whole })
-		if code := p.Main(t.Context(), strings.Fields(c.args)); code != cli.Done || p.ran != "" ||
-			p.out.String() != c.want || p.log.Len() > 0 {
-			t.Errorf("tool %s: code %d, stderr %q, it says\n%s", c.args, code, &p.log, &p.out)
+		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
+		if code := p.Main(t.Context(), strings.Fields(args)); code != cli.Done || p.ran != "" ||
+			p.out.String() != want || p.log.Len() > 0 {
+			t.Errorf("tool %s: code %d, stderr %q, it says\n%s", args, code, &p.log, &p.out)
+		}
+	}
+}
+
+func TestTheVersionIsPrinted(t *testing.T) {
+	for _, arg := range []string{"version", "--version"} {
+		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
+		if code := p.Main(t.Context(), []string{arg}); code != cli.Done || !strings.HasPrefix(p.out.String(), "tool ") ||
+			!strings.Contains(p.out.String(), "go1.") {
+			t.Errorf("tool %s: code %d, it says %s", arg, code, &p.out)
 		}
 	}
 }
@@ -171,7 +167,7 @@ func TestHelpIsPrintedForEveryFormOfTheFlag(t *testing.T) {
 func TestBadSettingsAreAUsageError(t *testing.T) {
 	p := newTrial(func(p *trial) { p.bad = errors.New("2 problems") })
 	code := p.Main(t.Context(), []string{"do", "list"})
-	want := "tool: 2 problems\n`tool do list -h` lists every setting with its default and meaning.\n"
+	want := "tool: 2 problems\n`tool -h` lists every setting with its default and meaning.\n"
 	if code != cli.Usage || p.ran != "" || p.log.String() != want {
 		t.Errorf("code %d, %q ran, it says %s", code, p.ran, &p.log)
 	}
@@ -188,7 +184,7 @@ func TestTheErrorOfASubcommandDeterminesTheExitCode(t *testing.T) {
 		{cli.Exit(cli.Lost), cli.Lost, ""},
 		{cli.Exit(cli.Done), cli.Done, ""},
 		{fmt.Errorf("late: %w", cli.Mistake("not so")), cli.Usage,
-			"tool: not so\n  tool undo \n`tool undo -h` says more.\n"},
+			"tool: not so\n  tool undo\n`tool undo -h` says more.\n"},
 	} {
 		p := newTrial(func(p *trial) { p.ends = c.err })
 		if code := p.Main(t.Context(), []string{"undo"}); code != c.code || p.log.String() != c.says {

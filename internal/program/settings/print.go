@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -13,7 +14,7 @@ func Help(w io.Writer, into any) error {
 	var b strings.Builder
 	for _, f := range fields(into) {
 		fmt.Fprintf(&b, "  %s (%s)\n", f.name, f.defaultLabel())
-		for _, line := range wrap(f.help, 100) {
+		for _, line := range Wrap(f.help, 100) {
 			fmt.Fprintf(&b, "      %s\n", line)
 		}
 	}
@@ -33,8 +34,8 @@ func (f field) defaultLabel() string {
 	return "not set by default"
 }
 
-// wrap breaks text at spaces into lines of at most width characters. A longer word keeps its line.
-func wrap(text string, width int) []string {
+// Wrap breaks text at spaces into lines of at most width characters. A longer word keeps its line.
+func Wrap(text string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -65,7 +66,14 @@ func Changed(a, b any) (names []string) {
 	return names
 }
 
-// Effective returns every setting with its value, for the log at the start. Secrets are masked.
+// Given returns the settings that an environment names, with their values, for the log at the start. Secrets
+// are masked.
+func Given(into any, environ []string) []slog.Attr {
+	given := environment(environ)
+	return slices.DeleteFunc(Effective(into), func(a slog.Attr) bool { return given[a.Key] == "" })
+}
+
+// Effective returns every setting with its value. Secrets are masked.
 func Effective(into any) []slog.Attr {
 	var attrs []slog.Attr
 	for _, f := range fields(into) {
