@@ -55,6 +55,31 @@ func TestAJobThatRepeatsKeepsItsPeriod(t *testing.T) {
 	}
 }
 
+func TestTheFirstRoundOfAJobThatRepeatsIsDueWhenItsScheduleSaysSo(t *testing.T) {
+	day := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		every                string
+		submitted, notBefore time.Duration
+		want                 time.Duration // all after the beginning of the day
+	}{
+		{"", 9 * time.Hour, 0, 9 * time.Hour},
+		{"15m", 9 * time.Hour, 0, 9 * time.Hour},
+		{"15m", 9 * time.Hour, 10 * time.Hour, 10 * time.Hour},
+		{"0 3 * * *", 9 * time.Hour, 0, 27 * time.Hour},
+		{"0 3 * * *", 3 * time.Hour, 0, 3 * time.Hour},
+		{"0 3 * * *", 9 * time.Hour, 50 * time.Hour, 51 * time.Hour},
+		{"0 3 * * *", 9 * time.Hour, 51 * time.Hour, 51 * time.Hour},
+	} {
+		spec := Spec{Every: c.every}
+		if c.notBefore > 0 {
+			spec.NotBefore = day.Add(c.notBefore)
+		}
+		if got := spec.first(day.Add(c.submitted)).Sub(day); got != c.want {
+			t.Errorf("%+v: it is due %s after midnight", c, got)
+		}
+	}
+}
+
 // after returns the status that a step makes.
 func after(t *testing.T, step []documents.Write) record {
 	t.Helper()

@@ -30,8 +30,8 @@ type Spec struct {
 	Timeout Duration `json:"timeout,omitempty"` // of one try. Default: none
 
 	// Every makes the job start again: a duration such as "15m", counted from when it was due first,
-	// or a cron expression such as "0 3 * * *" in UTC. Rounds that are due while one has not ended are
-	// left out. It ends when it is cancelled.
+	// or a cron expression such as "0 3 * * *" in UTC, which says when the first round is due, too.
+	// Rounds that are due while one has not ended are left out. It ends when it is cancelled.
 	Every string `json:"every,omitempty"`
 
 	// Unique is a key that only one unfinished job of the group has. Another submission with the same
@@ -150,8 +150,12 @@ func (s Spec) backoff(failures int) time.Duration {
 
 // first is when a job is due that was submitted at a time, and the first round of one that repeats.
 func (s Spec) first(submitted time.Time) time.Time {
-	if s.NotBefore.Before(submitted) {
-		return submitted
+	first := submitted
+	if s.NotBefore.After(submitted) {
+		first = s.NotBefore
 	}
-	return s.NotBefore
+	if again, _ := parseEvery(s.Every); again.cron != nil {
+		return again.cron.Next(first.UTC().Add(-time.Nanosecond))
+	}
+	return first
 }

@@ -36,6 +36,9 @@ func parseEvery(s string) (every, error) {
 		return every{}, fmt.Errorf("%q is neither a duration such as 15m nor a cron expression such as "+
 			"'0 3 * * *': %w", s, err)
 	}
+	if schedule.Next(time.Now().UTC()).IsZero() {
+		return every{}, fmt.Errorf("%q names a day that never comes", s)
+	}
 	return every{cron: schedule}, nil
 }
 

@@ -24,6 +24,7 @@ const (
 
 func (s *taskStage) settlement() (file string) {
 	s.t.Helper()
+	s.SQL("do $$ begin create role app; exception when duplicate_object or unique_violation then null; end $$")
 	s.example("settlement")
 	s.SQL(`insert into orders (merchant, amount, day)
 		select 'm' || n % 3, n, '2026-11-20'::date + (n - 1) / 10 from generate_series(1, 30) as n`)

@@ -55,14 +55,14 @@ func (inv *invocation) logSettings(ctx context.Context) {
 // it also stands again after each term that was lost, but not before the command is gone.
 func (r *commandRunner) campaign(ctx context.Context, stores []fence.Raiser) int {
 	l := fence.Lead{
-		Elector:  &coordinators.Announcer{Elector: r.coordinator, Log: r.log},
+		Elector:  &coordinators.Announcer{Coordinator: r.coordinator, Log: r.log},
 		Resource: r.resource, Holder: r.config.Holder, Stores: stores,
 	}
 	for wait := firstBackoff; ; wait = min(2*wait, maxBackoff) {
 		o, err := r.lead(ctx, l)
 		code, again := 0, false
 		if o == nil {
-			code, again = r.reportFailure(classify(context.Cause(ctx), err), err)
+			code, again = r.reportFailure(ctx, classify(context.Cause(ctx), err), err)
 		} else {
 			code, again = r.report(o, err)
 			if o.ran >= maxBackoff {
@@ -96,6 +96,7 @@ func (r *commandRunner) lead(ctx context.Context, l fence.Lead) (o *outcome, err
 
 // failure says what to do after a campaign that did not start the command.
 type failure struct {
+	signalled bool // by a person or the system, which want no advice
 	transient bool // stand for election again
 	code      int
 	next      string // what a person should do
@@ -105,7 +106,7 @@ type failure struct {
 // fence.Lead.
 func classify(ended, err error) failure {
 	if s, ok := errors.AsType[supervise.Signalled](ended); ok {
-		return failure{code: s.Code(), next: "nothing: a signal ended it"}
+		return failure{signalled: true, code: s.Code()}
 	}
 	switch {
 	case ended != nil:
@@ -136,8 +137,11 @@ func classify(ended, err error) failure {
 
 // reportFailure logs a campaign or a raise that has failed, and returns the exit code, or true to
 // stand for election again.
-func (r *commandRunner) reportFailure(f failure, err error) (code int, again bool) {
+func (r *commandRunner) reportFailure(ctx context.Context, f failure, err error) (code int, again bool) {
 	switch {
+	case f.signalled:
+		r.log.Info("ended by a signal; the command was not started", "cause", context.Cause(ctx).Error())
+		return f.code, false
 	case f.transient:
 		r.log.Warn("not leader yet; the command was not started; resigned, standing again",
 			"cause", err.Error())

@@ -23,3 +23,9 @@ create table outbox (
     body       text not null,
     sent_at    timestamptz
 );
+
+-- The role that leader logs in as, and something to settle.
+grant select, insert, update on orders, ledger, outbox to app;
+grant usage on all sequences in schema public to app;
+insert into orders (merchant, amount, day) values
+    ('north', 12.50, current_date), ('north', 7.50, current_date), ('south', 100, current_date);

@@ -77,6 +77,7 @@ func badSpecs(s *stage) {
 		"a label":         {Kind: "a", Labels: []string{"a b"}},
 		"a period":        {Kind: "a", Every: "1ms"},
 		"a schedule":      {Kind: "a", Every: "every day"},
+		"no such day":     {Kind: "a", Every: "0 3 30 2 *"},
 		"a time zone":     {Kind: "a", Every: "TZ=Asia/Tokyo 0 3 * * *"},
 		"a unique key":    {Kind: "a", Unique: strings.Repeat("x", jobs.MaxUnique+1)},
 		"a far year":      {Kind: "a", NotBefore: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)},

@@ -14,6 +14,11 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
+// ParseURL reads the URL of a guard or a Redis, as NewRaiser takes it, for NewClient. Beside what the driver's
+// own ParseURL knows, that is password_file or password_command, and with rediss:// sslmode, sslrootcert,
+// sslcert and sslkey, as libpq has them. A password is read again for each new connection.
+func ParseURL(url string) (*driver.Options, error) { return marks.ParseURL(url) }
+
 // NewClient makes a driver's client for one term, through a guard. Every connection is a session
 // under the term's token, and none outlives the term. o is as for the driver's own NewClient;
 // NewClient copies it. It overrides two options: ClientName is the claim

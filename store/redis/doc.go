@@ -4,7 +4,9 @@
 //
 //	import driver "github.com/redis/go-redis/v9"
 //
-//	db := redis.NewClient(term, &driver.Options{Addr: "guard:7379"})
+//	options, err := redis.ParseURL("rediss://app@guard:7379?sslrootcert=ca.pem&password_file=/run/secrets/app")
+//	…
+//	db := redis.NewClient(term, options) // the driver's: &driver.Options{Addr: "guard:7379"} does as well
 //
 // Straight to Redis, commands carry the token themselves, in one script, over any client:
 //

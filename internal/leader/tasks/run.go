@@ -48,7 +48,7 @@ func (inv *Invocation) Run(ctx context.Context) int {
 	r := &taskRun{
 		Invocation: inv, ctx: ctx, reaper: reaper, stdout: inv.Stdout, stderr: inv.Stderr,
 		elector: &recordingElector{
-			Elector: &coordinators.Announcer{Elector: inv.Coordinator, Log: inv.Log},
+			Elector: &coordinators.Announcer{Coordinator: inv.Coordinator, Log: inv.Log},
 		},
 	}
 	if inv.Bar != nil {
