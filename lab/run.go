@@ -84,7 +84,9 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (err error) {
 	s.Workload.Pause = cmp.Or(s.Workload.Pause, 5*time.Millisecond)
 	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
 	s.Topology.Route = cmp.Or(s.Topology.Route, scenario.Guarded)
-	s.Topology.Elections = cmp.Or(o.Elections, scenario.InZooKeeper)
+	if s.Topology.Route != scenario.SQL {
+		s.Topology.Elections = cmp.Or(o.Elections, scenario.InZooKeeper)
+	}
 	s.Topology.TLS = o.TLS
 	if o.Session > 0 {
 		s.SetSession(o.Session)
