@@ -158,8 +158,8 @@ func (r *run) supervised(ctx context.Context, do func() error) error {
 
 func (r *run) build(ctx context.Context) (err error) {
 	t := r.Topology
-	r.rec.Progress("building the system: %s, postgres, redis, %d guard, %d workers",
-		strings.Join(t.CoordinatorNames(), ", "), t.Guards, t.Workers)
+	servers := slices.Compact(append(t.CoordinatorNames(), "postgres", "redis"))
+	r.rec.Progress("building the system: %s, %d guard, %d workers", strings.Join(servers, ", "), t.Guards, t.Workers)
 	bounded, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	r.sys, err = r.o.Build(bounded, system.Build{

@@ -25,8 +25,8 @@ var sqlScenarios = []Scenario{
 		About: "The same where the server allows prepared transactions: some are prepared under the old term, and the " +
 			"successor rolls them back before its own begins.",
 		Topology: small.with(overSQL).with(func(t *Topology) { t.PGSettings = []string{"max_prepared_transactions=20"} }),
-		Faults:   []Fault{Fault{Do: Inside, On: "leader", Times: 6}.with(pauseLeader)},
-		Expect:   expect(func(e *history.Expect) { e.Changes, e.Stale = 6, 6 }),
+		Faults:   []Fault{Fault{Do: Inside, On: "leader", Times: 8}.with(pauseLeader)},
+		Expect:   expect(func(e *history.Expect) { e.Changes, e.Stale = 8, 8 }),
 	},
 	{
 		Name: "sql-pooler-killed", Rows: []int{45},

@@ -56,10 +56,8 @@ const campaign = `select token, issuer, coalesce(pass, ''), ready, ending, coale
 func (e *sqlElector) call(ctx context.Context) (p place, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.w.c.Deadline)
 	defer cancel()
-	start := history.Now()
-	fresh := e.since == 0
-	if fresh {
-		e.since = start
+	if e.since == 0 {
+		e.since = history.Now()
 	}
 	err = e.pool.QueryRow(ctx, campaign, string(scenario.Resource), e.holder(), e.ttl().String()).
 		Scan(&p.token, &p.issuer, &p.pass, &p.ready, &p.ending, &p.refused)
@@ -68,9 +66,8 @@ func (e *sqlElector) call(ctx context.Context) (p place, err error) {
 	}
 	e.w.reached.Store(true)
 	token := fence.Token(p.token)
-	if token != e.token && e.token != 0 && !fresh {
-		e.raised(history.Unknown) // of the candidate before
-		e.since = start
+	if token != e.token && e.token != e.ready { // the candidate before may have raised the mark
+		e.raised(history.Unknown)
 	}
 	e.token = token
 	if p.ready && e.ready != token {

@@ -49,7 +49,7 @@ const prepared = "PREPARE TRANSACTION"
 type choices struct {
 	*rand.Rand
 	order []int // of the shapes in which it is stopped, the same for all workers
-	next  int
+	next  int   // of order, in steps of two
 }
 
 func newChoices(c Config) *choices {
@@ -67,7 +67,6 @@ func (c *choices) draw(stop bool) (shape, pgx.TxIsoLevel) {
 	n := c.IntN(len(shapes))
 	if stop {
 		n = c.order[c.next%len(shapes)]
-		c.next += 2
 	}
 	return shapes[n], levels[c.IntN(len(levels))]
 }
@@ -86,13 +85,15 @@ type attempt struct {
 }
 
 func (p ledgerSQL) write(ctx context.Context, op string, token fence.Token) result {
-	a := &attempt{ledgerSQL: p, ctx: ctx, op: op, token: int64(token), stops: p.w.signals.stopRequested()}
-	kind, level := p.w.choices.draw(a.stops)
-	a.limit()
-	defer func() { a.cancel() }()
+	stops := p.w.signals.stopRequested()
+	kind, level := p.w.choices.draw(stops)
+	a := &attempt{ledgerSQL: p, ctx: ctx, op: op, token: int64(token), stops: stops}
 	r := a.transact(kind, level)
-	if a.stops && !a.stopped {
+	if stops && !a.stopped {
 		p.w.signals.stopLater()
+	}
+	if a.stopped || stops && kind.name == prepared { // the server may refuse to prepare
+		p.w.choices.next += 2
 	}
 	if a.stopped {
 		p.w.note("it was stopped in %s of %s, %s: %s %s", kind.name, op, level, r.outcome, r.text())
@@ -106,6 +107,8 @@ func (a *attempt) limit() {
 
 // transact does one transaction, and returns its outcome.
 func (a *attempt) transact(kind shape, level pgx.TxIsoLevel) result {
+	a.limit()
+	defer func() { a.cancel() }()
 	var err error
 	if a.tx, err = a.pool.BeginTx(a.within, pgx.TxOptions{IsoLevel: level}); err != nil {
 		return beforeCommit(err, a.claim)
