@@ -90,7 +90,7 @@ func (e Elections) Name() string {
 	case InPostgres:
 		return "Postgres"
 	case InTheStore:
-		return "the same database (SQL)"
+		return "SQL"
 	}
 	return "ZooKeeper"
 }

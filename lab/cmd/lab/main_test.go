@@ -40,7 +40,7 @@ func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 		{"run leader-paused --tls --injector containers", "--injector local only"},
 		{"run leader-paused --tls --write README.md", "not with --write"},
 		{"run leader-paused --path lua", "there is sql"},
-		{"run leader-paused --path sql --tls", "neither --tls nor --write"},
+		{"run leader-paused --path sql --tls", "does not go with --tls"},
 		{"run guard-paused --path sql", "it needs a guard"},
 		{"run sql-pooler-killed", "only be run with --path sql"},
 		{"run all --path sql --injector containers nonsense", "lab list shows them"},

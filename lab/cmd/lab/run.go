@@ -227,7 +227,7 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 		}
 	}
 	if s.write != "" && code == exitValid {
-		return code, updateResults(s.write, scenario.Elections(s.elections), with, without)
+		return code, updateResults(s.write, s.elect(), with, without)
 	}
 	return code, nil
 }

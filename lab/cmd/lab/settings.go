@@ -113,8 +113,8 @@ func (s *settings) check() error {
 	if s.path != "" && s.path != string(scenario.SQL) {
 		return fmt.Errorf("%w: no path %q; there is sql", errUsage, s.path)
 	}
-	if s.path != "" && (s.tls || s.write != "") {
-		return fmt.Errorf("%w: --path sql goes with neither --tls nor --write", errUsage)
+	if s.path != "" && s.tls {
+		return fmt.Errorf("%w: --path sql does not go with --tls", errUsage)
 	}
 	if _, ok := scenario.FindControl(s.control); s.control != "" && !ok {
 		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
@@ -164,8 +164,16 @@ func (s *settings) options(sc scenario.Scenario, unguarded bool) (lab.Options, e
 		Build: builders[scenario.Injector(s.injector)], Injector: scenario.Injector(s.injector),
 		Programs: programs, Dir: dir, Seed: s.seed, Time: s.time, Jobs: s.jobs, Session: s.session,
 		Unguarded: unguarded, Command: s.command(sc, unguarded),
-		Elections: scenario.Elections(s.elections), TLS: s.tls,
+		Elections: s.elect(), TLS: s.tls,
 	}, nil
+}
+
+// elect returns where elections are held.
+func (s *settings) elect() scenario.Elections {
+	if s.path == string(scenario.SQL) {
+		return scenario.InTheStore
+	}
+	return scenario.Elections(s.elections)
 }
 
 // command returns the command that repeats a run.
