@@ -16,7 +16,7 @@ var sqlScenarios = []Scenario{
 		Name: "sql-paused-in-each-shape", Rows: []int{13},
 		About: "The leader is frozen inside transactions of all shapes: in a savepoint, in COPY, in a long " +
 			"query, before a deferred trigger or a cursor WITH HOLD writes at COMMIT.",
-		Topology: small.with(overSQL),
+		Topology: small.with(overSQL), Only: Local,
 		Faults:   []Fault{Fault{Do: Inside, On: "leader", Times: 8}.with(pauseLeader)},
 		Expect:   expect(func(e *history.Expect) { e.Changes, e.Stale = 8, 8 }),
 	},
@@ -25,6 +25,7 @@ var sqlScenarios = []Scenario{
 		About: "The same where the server allows prepared transactions: some are prepared under the old term, and the " +
 			"successor rolls them back before its own begins.",
 		Topology: small.with(overSQL).with(func(t *Topology) { t.PGSettings = []string{"max_prepared_transactions=20"} }),
+		Only:     Local,
 		Faults:   []Fault{Fault{Do: Inside, On: "leader", Times: 8}.with(pauseLeader)},
 		Expect:   expect(func(e *history.Expect) { e.Changes, e.Stale = 8, 8 }),
 	},
@@ -32,7 +33,7 @@ var sqlScenarios = []Scenario{
 		Name: "sql-pooler-killed", Rows: []int{45},
 		About: "PgBouncer is killed under load, then frozen for longer than the lease; then the leader is frozen inside a " +
 			"transaction.",
-		Topology: small.with(overSQL),
+		Topology: small.with(overSQL), Only: Local,
 		Faults: []Fault{
 			{Do: Kill, On: Pooler, For: 300 * ms},
 			{Do: Pause, On: Pooler, For: 1500 * ms, After: sec},
