@@ -17,8 +17,8 @@ var sqlScenarios = []Scenario{
 		About: "The leader is frozen inside transactions of all shapes: in a savepoint, in COPY, in a long " +
 			"query, before a deferred trigger or a cursor WITH HOLD writes at COMMIT.",
 		Topology: small.with(overSQL), Only: Local,
-		Faults:   []Fault{Fault{Do: Inside, On: "leader", Times: 8}.with(pauseLeader)},
-		Expect:   expect(func(e *history.Expect) { e.Changes, e.Stale = 8, 8 }),
+		Faults: []Fault{Fault{Do: Inside, On: "leader", Times: 8}.with(pauseLeader)},
+		Expect: expect(func(e *history.Expect) { e.Changes, e.Stale = 8, 8 }),
 	},
 	{
 		Name: "sql-prepared-transactions", Rows: []int{44},
