@@ -141,15 +141,13 @@ func TestATransactionOfEachShapeIsFenced(t *testing.T) {
 	}
 }
 
-func TestTwoWorkersThatAreStoppedInTurnAreStoppedInEachShape(t *testing.T) {
+func TestLeadersWithOneTokenAfterTheOtherAreStoppedInEachShape(t *testing.T) {
 	one, two := newChoices(Config{Name: "worker-1", Seed: 5}), newChoices(Config{Name: "worker-2", Seed: 5})
 	seen := map[string]bool{}
-	for range len(shapes) / 2 {
-		for _, c := range []*choices{one, two} {
-			kind, _ := c.draw(true)
-			c.next += 2
-			seen[kind.name] = true
-		}
+	for token := fence.Token(7); token < 7+fence.Token(len(shapes)); token += 2 {
+		a, _ := one.draw(true, token)
+		b, _ := two.draw(true, token+1)
+		seen[a.name], seen[b.name] = true, true
 	}
 	if len(seen) != len(shapes) {
 		t.Errorf("only in %v", seen)

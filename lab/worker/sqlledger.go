@@ -48,25 +48,24 @@ const prepared = "PREPARE TRANSACTION"
 // choices draws shapes. A worker that is started again draws the same ones.
 type choices struct {
 	*rand.Rand
-	order []int // of the shapes in which it is stopped, the same for all workers
-	next  int   // of order, in steps of two
+	order   []int // of the shapes in which a worker is stopped, the same for all workers
+	refused int   // how often it was to be stopped in a prepared transaction, and the server prepared none
 }
 
 func newChoices(c Config) *choices {
 	name := fnv.New64()
 	_, _ = io.WriteString(name, c.Name)
-	number := 0
-	_, _ = fmt.Sscanf(c.Name, "worker-%d", &number)
 	return &choices{
-		rand.New(rand.NewPCG(c.Seed, name.Sum64())), rand.New(rand.NewPCG(c.Seed, 0)).Perm(len(shapes)), number,
+		Rand:  rand.New(rand.NewPCG(c.Seed, name.Sum64())),
+		order: rand.New(rand.NewPCG(c.Seed, 0)).Perm(len(shapes)),
 	}
 }
 
-// draw returns a shape and a level. Two workers that are stopped in turn are stopped in every shape.
-func (c *choices) draw(stop bool) (shape, pgx.TxIsoLevel) {
+// draw returns a shape and a level. Leaders with one token after the other are stopped in every shape.
+func (c *choices) draw(stop bool, t fence.Token) (shape, pgx.TxIsoLevel) {
 	n := c.IntN(len(shapes))
 	if stop {
-		n = c.order[c.next%len(shapes)]
+		n = c.order[(int(t)+c.refused)%len(shapes)]
 	}
 	return shapes[n], levels[c.IntN(len(levels))]
 }
@@ -86,14 +85,14 @@ type attempt struct {
 
 func (p ledgerSQL) write(ctx context.Context, op string, token fence.Token) result {
 	stops := p.w.signals.stopRequested()
-	kind, level := p.w.choices.draw(stops)
+	kind, level := p.w.choices.draw(stops, token)
 	a := &attempt{ledgerSQL: p, ctx: ctx, op: op, token: int64(token), stops: stops}
 	r := a.transact(kind, level)
 	if stops && !a.stopped {
 		p.w.signals.stopLater()
-	}
-	if a.stopped || stops && kind.name == prepared { // the server may refuse to prepare
-		p.w.choices.next += 2
+		if kind.name == prepared {
+			p.w.choices.refused++
+		}
 	}
 	if a.stopped {
 		p.w.note("it was stopped in %s of %s, %s: %s %s", kind.name, op, level, r.outcome, r.text())
