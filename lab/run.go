@@ -84,7 +84,9 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (err error) {
 	s.Workload.Pause = cmp.Or(s.Workload.Pause, 5*time.Millisecond)
 	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
 	s.Topology.Route = cmp.Or(s.Topology.Route, scenario.Guarded)
-	s.Topology.Elections = cmp.Or(o.Elections, scenario.InZooKeeper)
+	if s.Topology.Route != scenario.SQL {
+		s.Topology.Elections = cmp.Or(o.Elections, scenario.InZooKeeper)
+	}
 	s.Topology.TLS = o.TLS
 	if o.Session > 0 {
 		s.SetSession(o.Session)
@@ -156,8 +158,8 @@ func (r *run) supervised(ctx context.Context, do func() error) error {
 
 func (r *run) build(ctx context.Context) (err error) {
 	t := r.Topology
-	r.rec.Progress("building the system: %s, postgres, redis, %d guard, %d workers",
-		strings.Join(t.CoordinatorNames(), ", "), t.Guards, t.Workers)
+	servers := slices.Compact(append(t.CoordinatorNames(), "postgres", "redis"))
+	r.rec.Progress("building the system: %s, %d guard, %d workers", strings.Join(servers, ", "), t.Guards, t.Workers)
 	bounded, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	r.sys, err = r.o.Build(bounded, system.Build{

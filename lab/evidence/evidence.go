@@ -38,10 +38,13 @@ func Prepare(ctx context.Context, s scenario.Scenario, sys system.System) error 
 	return system.Exec(ctx, sys.Addresses().Postgres, append([]string{recordPublished}, seedSchema(s)...)...)
 }
 
-// seedSchema returns what a seeded bug needs in Postgres.
+// seedSchema returns what a seeded bug, or the path SQL, needs in Postgres.
 func seedSchema(s scenario.Scenario) (sql []string) {
 	if s.Topology.GuardFlaw != "" {
 		sql = append(sql, flaw.Vouch)
+	}
+	if s.Topology.Route == scenario.SQL {
+		sql = append(sql, system.SQLTables)
 	}
 	switch flaw.Name(s.Topology.SchemaFlaw) {
 	case flaw.BelievedSetting:

@@ -58,6 +58,10 @@ const (
 	AnyAttempt Name = "any-attempt"
 	// InParts: a job is assigned with two changes of documents instead of one.
 	InParts Name = "in-parts"
+	// NoEnter: a transaction does not call ringfence.enter.
+	NoEnter Name = "no-enter"
+	// ByHand: a transaction looks at a lease instead, and locks nothing.
+	ByHand Name = "by-hand"
 )
 
 // Flaws of a client of jobs.

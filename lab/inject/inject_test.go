@@ -493,3 +493,19 @@ func TestARandomMixIsTheSameForTheSameSeed(t *testing.T) {
 		}
 	}
 }
+
+func TestAMixOnThePathSQLHasOnlyItsFaults(t *testing.T) {
+	r, _ := scripted()
+	r.Topology.Route = scenario.SQL
+	drawn := map[string]bool{}
+	for range 200 {
+		f := r.draw()
+		if !f.OverSQL() {
+			t.Fatalf("%s", f)
+		}
+		drawn[f.String()] = true
+	}
+	if len(drawn) < 5 {
+		t.Errorf("only %v", drawn)
+	}
+}

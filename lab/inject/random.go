@@ -17,7 +17,8 @@ func (r *Injector) Random(ctx context.Context) error {
 	end := time.Now().Add(cmp.Or(r.Time, defaultMix))
 	for time.Now().Before(end) && ctx.Err() == nil {
 		f := r.draw()
-		if another := r.rnd.IntN(3) == 0; another && !(r.Workload.Kind == scenario.Jobs && f.On == "postgres") {
+		onlyPostgres := r.Workload.Kind == scenario.Jobs || r.Topology.Route == scenario.SQL
+		if another := r.rnd.IntN(3) == 0; another && !(onlyPostgres && f.On == "postgres") {
 			f.Then = append(f.Then[:len(f.Then):len(f.Then)], r.drawServer(f.On))
 		}
 		if err := r.Inject(ctx, []scenario.Fault{f}); err != nil {
@@ -36,6 +37,9 @@ func (r *Injector) draw() scenario.Fault {
 		possible = slices.DeleteFunc(slices.Clone(possible), func(f scenario.Fault) bool {
 			return f.On == "coordinator follower"
 		})
+	}
+	if r.Topology.Route == scenario.SQL {
+		possible = slices.DeleteFunc(slices.Clone(possible), func(f scenario.Fault) bool { return !f.OverSQL() })
 	}
 	f := possible[r.rnd.IntN(len(possible))]
 	f.After = time.Duration(200+r.rnd.IntN(800)) * time.Millisecond

@@ -109,9 +109,12 @@ func (s *System) operatorOf(database string) []string {
 		s.tls.postgres("guard", s.pg.Addr(), database), s.tls.redis(s.leg(s.redis.Addr()), "0"),
 	}
 	coordinator := s.elects.url(s.elects.legs())
-	return append(s.guardEnviron(coordinator, to), "PATH="+os.Getenv("PATH"),
-		"GUARD_POSTGRES_ADMIN="+s.tls.postgres("postgres", s.pg.Addr(), database),
-		"GUARD_POSTGRES_LEADERS=app")
+	own := []string{"GUARD_POSTGRES_LEADERS=app"}
+	if s.build.Topology.Route == scenario.SQL {
+		own = []string{"GUARD_POSTGRES_HOLDERS=app", "GUARD_POSTGRES_ALLOW_PREPARED=true"}
+	}
+	return append(append(s.guardEnviron(coordinator, to), "PATH="+os.Getenv("PATH"),
+		"GUARD_POSTGRES_ADMIN="+s.tls.postgres("postgres", s.pg.Addr(), database)), own...)
 }
 
 func (s *System) operate(ctx context.Context, env []string, args ...string) (string, error) {

@@ -19,12 +19,19 @@ func (s *System) newLink(process, peer, to string) (*Link, error) {
 // linkCoordinator gives a process links to the coordinator, and returns their URL.
 func (s *System) linkCoordinator(process string) (string, error) {
 	var addrs []string
-	for _, address := range s.elects.legs() {
+	legs := s.elects.legs()
+	if s.pooler != nil {
+		legs = []string{s.pooler.Addr()}
+	}
+	for _, address := range legs {
 		l, err := s.newLink(process, "coordinator", address)
 		if err != nil {
 			return "", err
 		}
 		addrs = append(addrs, l.Addr())
+	}
+	if s.pooler != nil {
+		return s.asApp(addrs[0]), nil
 	}
 	return s.elects.url(addrs), nil
 }
@@ -72,6 +79,8 @@ func (s *System) link(worker string) (r system.Routes, err error) {
 	if route := s.build.Topology.Route; route == scenario.Guarded || route == "" {
 		g := s.guards[s.build.Topology.GuardOf(worker)]
 		postgres, redis = g.postgres, g.redis
+	} else if route == scenario.SQL {
+		postgres = s.pooler.Addr()
 	}
 	for _, one := range []struct {
 		peer, to string

@@ -21,6 +21,9 @@ func (s *System) startServers(ctx context.Context) error {
 	t := s.build.Topology
 	err := atOnce([]func() error{
 		func() (err error) {
+			if t.Elections == scenario.InTheStore {
+				return nil
+			}
 			started, err := startCoordinator(ctx, t, s.tls)
 			if err == nil {
 				s.elects = started
@@ -33,6 +36,9 @@ func (s *System) startServers(ctx context.Context) error {
 		},
 		func() error { return s.startRedis(ctx) },
 	})
+	if s.pg != nil && t.Elections == scenario.InTheStore {
+		s.elects = electionsDB{Postgres: s.pg, tls: s.tls}
+	}
 	if s.elects != nil {
 		all := s.elects.processes()
 		for i, name := range t.CoordinatorNames() {
@@ -89,6 +95,18 @@ func (s *System) startOneRedis(ctx context.Context, args []string) (*servers.Red
 		s.secure[r.Addr()] = at[0]
 	}
 	return r, err
+}
+
+// startPooler starts PgBouncer for workers on the path SQL.
+func (s *System) startPooler(ctx context.Context) (err error) {
+	if s.build.Topology.Route != scenario.SQL {
+		return nil
+	}
+	s.pooler, err = servers.StartPgBouncer(ctx, s.pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
+	if err == nil {
+		s.processes[scenario.Pooler] = s.pooler
+	}
+	return err
 }
 
 // startCopy starts the second Postgres, if there is one.

@@ -22,9 +22,10 @@ type System struct {
 	tls     *encryption // nil: no TLS
 	elects  coordinator // nil until it has started
 	pg      *servers.Postgres
-	redis   *servers.Redis    // the primary
-	replica *servers.Redis    // nil if there is none
-	secure  map[string]string // the address with TLS of each Redis, by its other address
+	redis   *servers.Redis     // the primary
+	replica *servers.Redis     // nil if there is none
+	pooler  *servers.PgBouncer // nil unless the workers are on the path SQL
+	secure  map[string]string  // the address with TLS of each Redis, by its other address
 	guards  map[string]guardAddresses
 	links   map[ends][]*Link
 	workers map[string]*worker
@@ -64,7 +65,7 @@ func Build(ctx context.Context, b system.Build) (*System, error) {
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{
-		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startCopy, s.startGuards,
+		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startPooler, s.startCopy, s.startGuards,
 		s.prepareWorkers,
 	} {
 		if err := step(ctx); err != nil {

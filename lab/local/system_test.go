@@ -156,6 +156,49 @@ func TestRoutesThatBypassTheGuard(t *testing.T) {
 	arrives(t, d, "+PONG\r\n")
 }
 
+func TestThePathSQLLeadsThroughAPooler(t *testing.T) {
+	s, _ := built(t, func(b *system.Build) {
+		paused, _ := scenario.Find("leader-paused")
+		paused, _ = paused.OverSQL()
+		b.Topology = paused.Topology
+	})
+	ctx := limited(t)
+	leads := func(peer string) (role string, ready bool) {
+		t.Helper()
+		c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", peer}][0].Addr())+"&default_query_exec_mode=exec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(ctx)
+		err = c.QueryRow(ctx, "select session_user, ready from ringfence.campaign('orders'::text, 'worker-1')").Scan(&role, &ready)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return role, ready
+	}
+	for _, peer := range []string{"coordinator", "guard"} {
+		if role, ready := leads(peer); role != "app" || !ready {
+			t.Errorf("the link %s leads to role %s, ready %t", peer, role, ready)
+		}
+	}
+	if err := s.Kill(ctx, scenario.Pooler); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr())); err == nil {
+		t.Error("the link bypasses the pooler")
+	}
+	if err := s.Start(ctx, scenario.Pooler); err != nil {
+		t.Fatal(err)
+	}
+	if _, ready := leads("guard"); !ready {
+		t.Error("it does not lead after the pooler's restart")
+	}
+	if name, err := s.CoordinatorLeader(ctx); name != "postgres" || err != nil {
+		t.Errorf("the coordinator is %s: %v", name, err)
+	}
+	status(t, ctx, s)
+}
+
 // The database vouches for the flawed guard, as lab.Run makes it do: otherwise no leader would
 // begin to write, and no flaw could show.
 func TestALeaderAcceptsAFlawedGuard(t *testing.T) {

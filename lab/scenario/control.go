@@ -132,6 +132,11 @@ var Controls = []Control{
 		seed: guardFlaw(flaw.Unreported),
 	},
 	{
+		Name: flaw.ByHand, Scenario: "sql-paused-in-each-shape", By: []string{"I1"},
+		Bug:  "transactions look at a lease with a condition written by hand, and do not call enter",
+		seed: workerFlaw(flaw.ByHand),
+	},
+	{
 		Name: flaw.Swapped, Scenario: "leader-paused", By: []string{"I1", "I3"},
 		Bug: "a good history in which two tokens are swapped", change: swapTokens,
 	},

@@ -31,6 +31,8 @@ func (t Topology) CoordinatorNames() []string {
 			return []string{"elections", "elections-2"}
 		}
 		return []string{"elections"}
+	case InTheStore:
+		return []string{"postgres"}
 	}
 	return names("zookeeper", n)
 }

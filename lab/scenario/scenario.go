@@ -76,6 +76,7 @@ const (
 	InZooKeeper Elections = "zk"
 	InEtcd      Elections = "etcd"
 	InPostgres  Elections = "postgres" // a server of its own
+	InTheStore  Elections = "sql"      // the database that is written to: of the path SQL, and no other
 )
 
 // AllElections lists the coordinators.
@@ -88,6 +89,8 @@ func (e Elections) Name() string {
 		return "etcd"
 	case InPostgres:
 		return "Postgres"
+	case InTheStore:
+		return "SQL"
 	}
 	return "ZooKeeper"
 }
@@ -124,6 +127,7 @@ const (
 	Guarded  Route = "guarded"  // through the guard: sessions under a token
 	Embedded Route = "embedded" // to the database itself, each transaction or script under a token
 	Direct   Route = "direct"   // to the database itself without a token, as without Ringfence
+	SQL      Route = "sql"      // through PgBouncer, with the functions of docs/sql.md; no coordinator, no guard
 )
 
 // Workload says what the leader does.
@@ -311,10 +315,15 @@ const (
 	NextAssigner Until = "next assigner"
 )
 
-// Unguard removes Ringfence. The fence of a task is in its journal: there the condition is removed.
+// Unguard removes Ringfence. The fence of a task is in its journal: there the condition is removed. On the
+// path SQL enter is removed, and elections stay.
 func (s *Scenario) Unguard() {
 	if s.Workload.Kind == Tasks {
 		s.Workload.Flaw = string(flaw.Unconditional)
+		return
+	}
+	if s.Topology.Route == SQL {
+		s.Workload.Flaw = string(flaw.NoEnter)
 		return
 	}
 	s.Topology.Route = Direct

@@ -130,6 +130,12 @@ type Build struct {
 //go:embed tables.sql
 var Tables string
 
+// SQLTables are what transactions on the path SQL also use, in one transaction: a deferred trigger and a
+// function that write to the ledger.
+//
+//go:embed sqlpath.sql
+var SQLTables string
+
 // Lua is one write to the Redis ledger: the entry and its effect, in one script. KEYS: ledger,
 // balance; ARGV: the entry. The list is the order of commits. An entry is "op token".
 const Lua = `redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('INCR', KEYS[2])`

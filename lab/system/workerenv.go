@@ -22,8 +22,8 @@ func (b Build) WorkerEnv(name string, to Routes, failpointUsed bool) map[string]
 		"LAB_JOURNAL": to.Journal, "LAB_WORLD": to.World,
 		"LAB_ROUTE": string(t.Route), "LAB_KIND": string(w.Kind), "LAB_MANNERS": string(w.Manners),
 		"LAB_PAUSE": duration(w.Pause), "LAB_HEALTH": duration(w.Health),
-		"LAB_STRATEGY": w.Strategy,
-		"LAB_FLAW":     w.Flaw, "LAB_CHILD": w.Child, "LAB_CLOCK_JUMP": duration(w.ClockJump),
+		"LAB_STRATEGY": w.Strategy, "LAB_SEED": strconv.FormatUint(b.Seed, 10),
+		"LAB_FLAW": w.Flaw, "LAB_CHILD": w.Child, "LAB_CLOCK_JUMP": duration(w.ClockJump),
 	}
 	if w.Rounds != 0 {
 		env["LAB_ROUNDS"] = strconv.FormatInt(w.Rounds, 10)

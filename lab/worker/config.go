@@ -34,6 +34,7 @@ type Config struct {
 	Deadline time.Duration    `env:"LAB_DEADLINE" envDefault:"2s"` // of one operation
 	Health   time.Duration    `env:"LAB_HEALTH"`
 	Rounds   int64            `env:"LAB_ROUNDS"`
+	Seed     uint64           `env:"LAB_SEED"`     // of the shapes of transactions on the path SQL
 	Strategy string           `env:"LAB_STRATEGY"` // Jobs: how this worker assigns
 	// Failpoint is one of Places or JobPlaces, and a step or a change: "after effect:3". A restarted worker has none.
 	Failpoint  string        `env:"LAB_FAILPOINT"`
@@ -86,7 +87,7 @@ func (c Config) problems() (all []error) {
 			all = append(all, fmt.Errorf(format, args...))
 		}
 	}
-	wrong(!slices.Contains([]scenario.Route{scenario.Guarded, scenario.Embedded, scenario.Direct}, c.Route),
+	wrong(!slices.Contains([]scenario.Route{scenario.Guarded, scenario.Embedded, scenario.Direct, scenario.SQL}, c.Route),
 		"LAB_ROUTE: there is no route %q", c.Route)
 	wrong(!slices.Contains([]scenario.Kind{scenario.Ledger, scenario.Tasks, scenario.Commands, scenario.Jobs}, c.Kind),
 		"LAB_KIND: there is no workload %q", c.Kind)
@@ -95,7 +96,7 @@ func (c Config) problems() (all []error) {
 	wrong(!slices.Contains([]string{"", IgnoreTerm, Fork}, c.Child),
 		"LAB_CHILD: there is no child %q", c.Child)
 	wrong(!slices.Contains([]flaw.Name{
-		"", flaw.FirstToken, flaw.Unconditional, flaw.AnyAttempt, flaw.InParts,
+		"", flaw.FirstToken, flaw.Unconditional, flaw.AnyAttempt, flaw.InParts, flaw.NoEnter, flaw.ByHand,
 	}, c.Flaw),
 		"LAB_FLAW: a worker has no flaw %q", c.Flaw)
 	wrong(c.Session <= 0, "LAB_SESSION: %s is not a timeout", c.Session)
@@ -108,6 +109,7 @@ func (c Config) problems() (all []error) {
 		"RINGFENCE_TOKEN is required for commands: start the worker with leader run")
 	wrong(commands && c.Route == scenario.Embedded,
 		"LAB_ROUTE: commands know no issuer, so they cannot be embedded")
+	wrong(c.Route == scenario.SQL && c.Kind != scenario.Ledger, "LAB_ROUTE: only the ledger is kept by SQL functions")
 	_, _, err := c.failpoint()
 	wrong(err != nil, "LAB_FAILPOINT: %w", err)
 	return all

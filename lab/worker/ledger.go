@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 )
@@ -43,23 +44,18 @@ func (w *worker) ledger(ctx context.Context, coordinator fence.Coordinator, e *e
 // errUnhealthy ends a term in which nothing is acknowledged any more.
 var errUnhealthy = errors.New("nothing was acknowledged for too long")
 
-// keepLedgers writes to both ledgers until ctx or the term ends; a reckless worker writes beyond
+// keepLedgers writes to its ledgers until ctx or the term ends; a reckless worker writes beyond
 // its term. The term is nil for Commands. stores raise marks that are lost, if no guard does.
 func (w *worker) keepLedgers(
 	ctx context.Context, claim fence.Claim, term *fence.Term, stores []fence.Raiser,
 ) error {
-	pg, err := w.postgres(claim, term)
+	writers, closeAll, err := w.writers(claim, term)
 	if err != nil {
 		return err
 	}
-	defer pg.close()
-	rdb, err := w.redis(claim, term)
-	if err != nil {
-		return err
-	}
-	defer rdb.close()
+	defer closeAll()
 	both, quit := errgroup.WithContext(ctx)
-	for store, writer := range map[string]writer{"postgres": pg, "redis": rdb} {
+	for store, writer := range writers {
 		l := &writeLoop{
 			w: w, store: store, writer: writer, token: claim.Token, term: term,
 			good: w.isGood(term),
@@ -75,6 +71,27 @@ func (w *worker) keepLedgers(
 		return w.resign(ctx, term)
 	}
 	return err
+}
+
+// writers opens the ledgers of both stores. On the path SQL there is only Postgres.
+func (w *worker) writers(claim fence.Claim, term *fence.Term) (all map[string]writer, closeAll func(), err error) {
+	if w.c.Route == scenario.SQL {
+		pg, err := w.ledgerSQL(claim)
+		if err != nil {
+			return nil, nil, err
+		}
+		return map[string]writer{"postgres": pg}, pg.close, nil
+	}
+	pg, err := w.postgres(claim, term)
+	if err != nil {
+		return nil, nil, err
+	}
+	rdb, err := w.redis(claim, term)
+	if err != nil {
+		pg.close()
+		return nil, nil, err
+	}
+	return map[string]writer{"postgres": pg, "redis": rdb}, func() { rdb.close(); pg.close() }, nil
 }
 
 // isGood reports whether the worker stops with its term.
@@ -149,7 +166,7 @@ func (s *writeLoop) over(ctx context.Context) bool {
 		s.since = time.Now()
 		s.tried = s.since
 	}
-	if s.w.c.Route == scenario.Direct {
+	if s.w.c.Route == scenario.Direct || s.w.c.Flaw == flaw.NoEnter {
 		return s.late >= lateWrites || time.Since(s.since) > lateDirect
 	}
 	return s.stale >= refusals || time.Since(s.tried) > maxLate || time.Since(s.since) > lateReach

@@ -79,6 +79,9 @@ func (w *worker) poolConfig(
 		return nil, fmt.Errorf("%s: %w", variable, err)
 	}
 	cfg.MaxConns = 2
+	if w.c.Route == scenario.SQL {
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // a pooler in transaction mode keeps no statements
+	}
 	cfg.ConnConfig.ConnectTimeout = w.c.Deadline
 	cfg.ConnConfig.RuntimeParams["application_name"] = w.c.Name
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {

@@ -78,7 +78,7 @@ func (r *recordedRaiser) reach(ctx context.Context) error {
 
 // raisers returns the raisers for a leader's stores, depending on its route.
 func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
-	if w.c.Route == scenario.Direct {
+	if w.c.Route == scenario.Direct || w.c.Route == scenario.SQL {
 		return nil
 	}
 	if w.c.Route != scenario.Embedded {

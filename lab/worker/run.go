@@ -37,6 +37,7 @@ type worker struct {
 	ops     atomic.Int64 // begun so far
 	exit    func(code int)
 
+	choices *choices    // on the path SQL
 	first   fence.Token // of the process's first term
 	reached atomic.Bool // whether the coordinator was reached
 	watches sync.WaitGroup
@@ -54,7 +55,7 @@ func Run(ctx context.Context, c Config, out, errs io.Writer) int {
 
 func newWorker(c Config, emit func(history.Event), signals *signals) *worker {
 	id := strings.ToLower(rand.Text()[:5])
-	return &worker{c: c, emit: emit, signals: signals, id: id, exit: exit}
+	return &worker{c: c, emit: emit, signals: signals, id: id, exit: exit, choices: newChoices(c)}
 }
 
 func (w *worker) run(ctx context.Context, errs io.Writer) int {
@@ -83,6 +84,9 @@ func (w *worker) run(ctx context.Context, errs io.Writer) int {
 
 // lead stands for election until ctx ends or the work is done.
 func (w *worker) lead(ctx context.Context) error {
+	if w.c.Route == scenario.SQL {
+		return w.leadBySQL(ctx)
+	}
 	coordinator, err := w.coordinator(ctx)
 	if err != nil {
 		return err

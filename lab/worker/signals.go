@@ -66,6 +66,18 @@ func (s *signals) resume() {
 	}
 }
 
+// stopLater makes the next transaction stop instead of one that has failed before it could, unless resume
+// was called meanwhile.
+func (s *signals) stopLater() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.on:
+	default:
+		s.inside.Store(true)
+	}
+}
+
 // stopRequested reports once that a transaction has to stop.
 func (s *signals) stopRequested() bool { return s.inside.CompareAndSwap(true, false) }
 

@@ -73,7 +73,7 @@ func StartPgBouncer(
 	return b, nil
 }
 
-// config lets clients send options. The pooler drops those that it cannot forward, so code that
+// config tries again a second after Postgres could not be reached, and lets clients send options. The pooler drops those that it cannot forward, so code that
 // must detect a pooler has to detect it in another way.
 func (b *PgBouncer) config(upstream *Postgres) string {
 	_, port, _ := net.SplitHostPort(upstream.Addr())
@@ -87,6 +87,7 @@ auth_type = any
 pool_mode = %s
 max_client_conn = 1000
 default_pool_size = 250
+server_login_retry = 1
 ignore_startup_parameters = extra_float_digits,options
 `, host, port, b.user, host, b.port, b.mode)
 }

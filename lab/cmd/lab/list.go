@@ -33,6 +33,9 @@ func (p program) list(_ context.Context, args []string) (int, error) {
 				about += fmt.Sprintf(" (Not with --coordinator %s: %s.)", e, s.NotOn[e])
 			}
 		}
+		if s.Topology.Route == scenario.SQL {
+			about += " (With --path sql.)"
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, strings.Trim(fmt.Sprint(s.Rows), "[]"), about)
 	}
 	fmt.Fprintln(w, "\nCONTROL\tON\tSEEDED BUG")

@@ -22,7 +22,7 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 	if err != nil {
 		return exitUnknown, err
 	}
-	chosen, err := choose(names, scenario.Injector(s.injector), scenario.Elections(s.elections))
+	chosen, err := choose(names, s)
 	if err != nil {
 		return exitUnknown, err
 	}
@@ -42,44 +42,60 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 	return p.conclude(s, with, without)
 }
 
-// choose finds the named scenarios.
-func choose(
-	names []string, in scenario.Injector, on scenario.Elections,
-) ([]scenario.Scenario, error) {
+// choose finds the named scenarios, on the path that was asked for.
+func choose(names []string, s *settings) ([]scenario.Scenario, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: name scenarios, or all; lab list shows them", errUsage)
 	}
 	var chosen []scenario.Scenario
 	for _, n := range names {
 		if n == "all" {
-			for _, s := range scenario.Catalogue {
-				if s.RunsIn(in) && s.RunsOn(on) {
-					chosen = append(chosen, s)
+			for _, sc := range scenario.Catalogue {
+				if sc, why := s.onPath(sc); why == "" {
+					chosen = append(chosen, sc)
 				}
 			}
 			continue
 		}
-		s, ok := scenario.Find(n)
+		sc, ok := scenario.Find(n)
 		if !ok {
 			return nil, fmt.Errorf("%w: no scenario %q; lab list shows them", errUsage, n)
 		}
-		if !s.RunsIn(in) {
-			return nil, fmt.Errorf("%w: %s can only be run with --injector %s", errUsage, n, s.Only)
+		sc, why := s.onPath(sc)
+		if why != "" {
+			return nil, fmt.Errorf("%w: %s %s", errUsage, n, why)
 		}
-		if !s.RunsOn(on) {
-			return nil, fmt.Errorf("%w: %s cannot be run with --coordinator %s: %s", errUsage, n, on,
-				s.NotOn[on])
-		}
-		chosen = append(chosen, s)
+		chosen = append(chosen, sc)
 	}
 	return chosen, nil
+}
+
+// onPath returns the scenario on the path that was asked for, or why it cannot be run.
+func (s *settings) onPath(sc scenario.Scenario) (on scenario.Scenario, why string) {
+	bySQL := s.path == string(scenario.SQL)
+	if !bySQL && sc.Topology.Route == scenario.SQL {
+		return sc, "can only be run with --path sql"
+	}
+	if bySQL {
+		var ok bool
+		if sc, ok = sc.OverSQL(); !ok {
+			return sc, "cannot be run with --path sql: it needs a guard, a coordinator or Redis"
+		}
+	}
+	if !sc.RunsIn(scenario.Injector(s.injector)) {
+		return sc, "can only be run with --injector " + string(sc.Only)
+	}
+	if on := scenario.Elections(s.elections); !sc.RunsOn(on) {
+		return sc, fmt.Sprintf("cannot be run with --coordinator %s: %s", on, sc.NotOn[on])
+	}
+	return sc, ""
 }
 
 // one runs, checks and reports one scenario.
 func (p program) one(
 	ctx context.Context, sc scenario.Scenario, s *settings, unguarded bool,
 ) check.Result {
-	o, err := s.options(sc.Name, unguarded)
+	o, err := s.options(sc, unguarded)
 	if err != nil {
 		return p.failed(sc, unguarded, err)
 	}
@@ -211,7 +227,7 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 		}
 	}
 	if s.write != "" && code == exitValid {
-		return code, updateResults(s.write, scenario.Elections(s.elections), with, without)
+		return code, updateResults(s.write, s.elect(), with, without)
 	}
 	return code, nil
 }

@@ -35,6 +35,7 @@ type settings struct {
 	write     string
 	elections string
 	tls       bool
+	path      string
 }
 
 func (s *settings) register(flags *flag.FlagSet) {
@@ -59,6 +60,8 @@ func (s *settings) register(flags *flag.FlagSet) {
 
 func (s *settings) registerRun(flags *flag.FlagSet) {
 	s.register(flags)
+	flags.StringVar(&s.path, "path", "", "sql: through PgBouncer to Postgres, with the functions of docs/sql.md "+
+		"and no guard; scenarios that need anything else are left out (when empty: the scenario's)")
 	flags.StringVar(&s.control, "control", "", "seed a bug: "+controlNames())
 	flags.BoolVar(&s.unguarded, "unguarded", false, "workers bypass the guard, without tokens")
 	flags.BoolVar(&s.compare, "compare", false, "run each scenario twice with one seed: with the "+
@@ -107,6 +110,12 @@ func (s *settings) check() error {
 	if s.tls && (s.injector != string(scenario.Local) || s.write != "") {
 		return fmt.Errorf("%w: --tls goes with --injector local only, and not with --write", errUsage)
 	}
+	if s.path != "" && s.path != string(scenario.SQL) {
+		return fmt.Errorf("%w: no path %q; there is sql", errUsage, s.path)
+	}
+	if s.path != "" && s.tls {
+		return fmt.Errorf("%w: --path sql does not go with --tls", errUsage)
+	}
 	if _, ok := scenario.FindControl(s.control); s.control != "" && !ok {
 		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
 	}
@@ -134,7 +143,7 @@ func (s *settings) prepare(ctx context.Context, log io.Writer) error {
 }
 
 // options returns the options of one run, with a new directory.
-func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
+func (s *settings) options(sc scenario.Scenario, unguarded bool) (lab.Options, error) {
 	suffix := ""
 	if s.control != "" {
 		suffix = "-" + s.control
@@ -143,7 +152,7 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 		suffix = "-unguarded"
 	}
 	now := time.Now().Format("20060102-150405.000")
-	dir := filepath.Join(s.dir, now+"-"+name+suffix)
+	dir := filepath.Join(s.dir, now+"-"+sc.Name+suffix)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return lab.Options{}, err
 	}
@@ -154,15 +163,25 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 	return lab.Options{
 		Build: builders[scenario.Injector(s.injector)], Injector: scenario.Injector(s.injector),
 		Programs: programs, Dir: dir, Seed: s.seed, Time: s.time, Jobs: s.jobs, Session: s.session,
-		Unguarded: unguarded, Command: s.command(name, unguarded),
-		Elections: scenario.Elections(s.elections), TLS: s.tls,
+		Unguarded: unguarded, Command: s.command(sc, unguarded),
+		Elections: s.elect(), TLS: s.tls,
 	}, nil
 }
 
+// elect returns where elections are held.
+func (s *settings) elect() scenario.Elections {
+	if s.path == string(scenario.SQL) {
+		return scenario.InTheStore
+	}
+	return scenario.Elections(s.elections)
+}
+
 // command returns the command that repeats a run.
-func (s *settings) command(name string, unguarded bool) string {
-	c := fmt.Sprintf("bin/lab run %s --seed %d", name, s.seed)
-	if s.elections != string(scenario.InZooKeeper) {
+func (s *settings) command(sc scenario.Scenario, unguarded bool) string {
+	c := fmt.Sprintf("bin/lab run %s --seed %d", sc.Name, s.seed)
+	if sc.Topology.Route == scenario.SQL {
+		c += " --path sql"
+	} else if s.elections != string(scenario.InZooKeeper) {
 		c += " --coordinator " + s.elections
 	}
 	if s.tls {
