@@ -75,7 +75,7 @@ lab: build ## build bin/lab, which runs chaos scenarios, and the programs it nee
 
 .PHONY: chaos
 chaos: deps lab ## every scenario with the guard and without it, and every control; CHAOS="leader-paused --seed 7" for some
-	@bin/lab run $(or $(CHAOS),all --compare) && $(if $(CHAOS),true,bin/lab controls)
+	@bin/lab run $(or $(CHAOS),all --compare) && $(if $(CHAOS),true,bin/lab run all --path sql --compare && bin/lab controls)
 
 .PHONY: chaos-smoke
 chaos-smoke: deps lab ## four scenarios, one of them with jobs, and five controls, in about two minutes
