@@ -1,0 +1,74 @@
+"""Celery tasks whose attempts are fenced: docs/queues.md."""
+import hashlib
+import os
+import time
+import uuid
+
+import celery
+import psycopg
+from celery.exceptions import Ignore
+
+
+def connect():
+    return psycopg.connect(os.environ["DATABASE_URL"], prepare_threshold=None)  # or a connection of your pool
+
+
+class Fenced(celery.Task):
+    """Takes a token for each attempt. Once another attempt has one, self.transaction() is refused in this one."""
+
+    abstract = True
+    acks_late = True  # or the message is gone with the worker
+
+    def __call__(self, *args, **kwargs):
+        self.request.fence = None
+        try:
+            self.request.fence = self.take()
+            return self.run(*args, **kwargs)
+        except Exception as e:
+            if self.over(e):
+                print(f"{self.request.id} goes on in another attempt: {e}", flush=True)
+                raise Ignore() from e  # the result is the other attempt's
+            raise
+
+    def transaction(self):
+        """with self.transaction() as conn: a connection in a transaction that is fenced, and committed at the end."""
+        conn = connect()
+        try:
+            conn.execute("select ringfence.enter(%s)", [self.request.fence])
+        except BaseException:
+            conn.close()
+            raise
+        return conn
+
+    def take(self):
+        resource = "celery_" + hashlib.sha256(self.request.id.encode()).hexdigest()[:32]
+        redelivered = bool(self.request.delivery_info.get("redelivered"))
+        try:
+            return take(resource, 2 * self.request.retries + redelivered)
+        except psycopg.Error as e:
+            if e.sqlstate == "RF001" and redelivered:
+                return take(resource, None)  # Celery does not number redeliveries: the last one to begin leads
+            raise
+
+    def over(self, e):
+        """Whether another attempt leads: e says so, or is what a take-over has made of this one's transaction."""
+        try:
+            if self.request.fence and getattr(e, "sqlstate", None) != "RF001":
+                self.transaction().close()
+        except psycopg.Error as now:
+            e = now
+        return getattr(e, "sqlstate", None) == "RF001"
+
+
+def take(resource, attempt):
+    holder = str(uuid.uuid4())
+    with connect() as conn:
+        conn.autocommit = True
+        while True:
+            token, ready, refused = conn.execute(
+                "select pass, ready, refused from ringfence.take(%s, %s, %s)", [resource, holder, attempt]).fetchone()
+            if refused:
+                raise RuntimeError(refused)
+            if ready:
+                return token
+            time.sleep(0.01)
