@@ -25,10 +25,11 @@ class Fenced(celery.Task):
             self.request.fence = self.take()
             return self.run(*args, **kwargs)
         except Exception as e:
-            if self.over(e):
-                print(f"{self.request.id} goes on in another attempt: {e}", flush=True)
-                raise Ignore() from e  # the result is the other attempt's
-            raise
+            refusal = self.refusal(e)
+            if not refusal:
+                raise
+            print(f"{self.request.id} has another attempt: {refusal}", flush=True)
+            raise Ignore() from e  # the result is the other attempt's
 
     def transaction(self):
         """with self.transaction() as conn: a connection in a transaction that is fenced, and committed at the end."""
@@ -50,14 +51,14 @@ class Fenced(celery.Task):
                 return take(resource, None)  # Celery does not number redeliveries: the last one to begin leads
             raise
 
-    def over(self, e):
-        """Whether another attempt leads: e says so, or is what a take-over has made of this one's transaction."""
+    def refusal(self, e):
+        """The fence's own error. A take-over breaks the connection of a transaction that it ends: trying again tells."""
         try:
             if self.request.fence and getattr(e, "sqlstate", None) != "RF001":
                 self.transaction().close()
-        except psycopg.Error as now:
-            e = now
-        return getattr(e, "sqlstate", None) == "RF001"
+        except psycopg.Error as again:
+            e = again
+        return e if getattr(e, "sqlstate", None) == "RF001" else None
 
 
 def take(resource, attempt):
