@@ -99,7 +99,7 @@ func newQuartz(s *stage) queue {
 		s.Fatal(err)
 	}
 	q := &quartz{stage: s, admin: s.connect("postgres"), classes: s.TempDir()}
-	q.env = []string{"JDBC_URL=jdbc:postgresql://" + u.Host + "/" + s.name + "?user=app&sslmode=disable", "WORKER=test"}
+	q.env = []string{"JDBC_URL=jdbc:postgresql://" + u.Host + "/" + s.name + "?user=app&sslmode=disable"}
 	sources, err := filepath.Glob(folder + "/*.java")
 	if err != nil || len(sources) == 0 {
 		s.Fatal(sources, err)
@@ -136,7 +136,7 @@ func (q *quartz) tables() string {
 }
 
 func (q *quartz) submit() {
-	q.run(q.env, "java", "-cp", q.classes+":"+quartzJars, "Worker", fmt.Sprint(lines))
+	q.run(append([]string{"WORKER=worker-0"}, q.env...), "java", "-cp", q.classes+":"+quartzJars, "Worker", fmt.Sprint(lines))
 }
 
 func (q *quartz) worker(name string) *servers.Program {
@@ -169,7 +169,13 @@ func (s *stage) program(name string, env []string, command ...string) *servers.P
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(func() { _ = p.Kill(); _ = p.Close() })
+	s.Cleanup(func() {
+		if s.Failed() {
+			s.Logf("%s: %s", name, p.LogTail(60))
+		}
+		_ = p.Kill()
+		_ = p.Close()
+	})
 	return p
 }
 
