@@ -2,6 +2,7 @@ package sqlterms
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,7 +14,10 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
-const lines = 100 // to book
+const (
+	lines = 100 // to book
+	stop  = 20  // the line at which the first attempt is stopped, in its transaction
+)
 
 // queuePatience is for the programs of a queue, which take long to start, and for a queue to notice that a worker
 // is lost.
@@ -105,8 +109,10 @@ type job struct {
 
 func newJob(s *stage, of func(*stage) queue) *job {
 	j := &job{stage: s, counter: s.connect("postgres")}
-	s.exec(j.counter, `create table ledger (n bigserial, merchant text, line int, worker text);
-	    grant all on ledger, ledger_n_seq to app`)
+	s.exec(j.counter, fmt.Sprintf(`create table ledger (n bigserial, merchant text, line int, worker text);
+	    grant all on ledger, ledger_n_seq to app;
+	    create function wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock_shared(7); return new; end';
+	    create trigger wait before insert on ledger for each row when (new.line = %d) execute function wait()`, stop))
 	j.queue = of(s)
 	return j
 }
@@ -115,19 +121,21 @@ func newJob(s *stage, of func(*stage) queue) *job {
 func (j *job) stopsAndWakes() (first *servers.Program) {
 	j.Helper()
 	first, second := j.worker("worker-1"), j.worker("worker-2")
+	j.exec(j.counter, "select pg_advisory_lock(7)")
 	j.submit()
 	j.start(first)
-	for j.count("true") == 0 {
+	for waits := false; !waits; {
+		err := j.counter.QueryRow(j.ctx, "select exists (select from pg_stat_activity where datname = $1 and wait_event = 'advisory')", j.name).
+			Scan(&waits)
+		if err != nil {
+			j.Fatal(err)
+		}
 		j.waits("the first attempt does not begin: " + first.LogTail(50))
 	}
-	j.exec(j.counter, "begin; lock table ledger in exclusive mode") // or it may be done before it is stopped
 	if err := first.Pause(); err != nil {
 		j.Fatal(err)
 	}
-	j.exec(j.counter, "rollback")
-	if n := j.count("true"); n == lines {
-		j.Fatal("the first attempt was done before it was stopped")
-	}
+	j.exec(j.counter, "select pg_advisory_unlock(7)")
 	j.lost()
 	j.start(second)
 	for j.count("worker = 'worker-2'") == 0 {
