@@ -187,7 +187,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatalf("%v: %s", err, out)
 	}
 	s.startTemporal(server)
-	w := worker.New(s.temporal, queue, worker.Options{})
+	w := worker.New(s.temporal, queue, worker.Options{LocalActivityWorkerOnly: true}) // activities are the other processes'
 	w.RegisterWorkflow(booking)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
