@@ -41,13 +41,17 @@ class Fenced(celery.Task):
             raise
         return conn
 
-    def take(self):
+    def attempt(self):
+        """What the attempt leads, and a number that puts the attempts in order; None: the last one to begin leads."""
         resource = "celery_" + hashlib.sha256(self.request.id.encode()).hexdigest()[:32]
-        redelivered = bool(self.request.delivery_info.get("redelivered"))
+        return resource, 2 * self.request.retries + bool(self.request.delivery_info.get("redelivered"))
+
+    def take(self):
+        resource, number = self.attempt()
         try:
-            return take(resource, 2 * self.request.retries + redelivered)
+            return take(resource, number)
         except psycopg.Error as e:
-            if e.sqlstate == "RF001" and redelivered:
+            if e.sqlstate == "RF001" and self.request.delivery_info.get("redelivered"):
                 return take(resource, None)  # Celery does not number redeliveries: the last one to begin leads
             raise
 
@@ -61,13 +65,13 @@ class Fenced(celery.Task):
         return e if getattr(e, "sqlstate", None) == "RF001" else None
 
 
-def take(resource, attempt):
+def take(resource, number):
     holder = str(uuid.uuid4())
     with connect() as conn:
         conn.autocommit = True
         while True:
             token, ready, refused = conn.execute(
-                "select pass, ready, refused from ringfence.take(%s, %s, %s)", [resource, holder, attempt]).fetchone()
+                "select pass, ready, refused from ringfence.take(%s, %s, %s)", [resource, holder, number]).fetchone()
             if refused:
                 raise RuntimeError(refused)
             if ready:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,20 @@ func TestAttemptsOfQueuesInOtherLanguagesBookTwiceWithoutEnter(t *testing.T) {
 				s.waits("no line is booked twice")
 			}
 		})
+	}
+}
+
+// Celery does not say how often it has delivered a message again.
+func TestRedeliveriesOfCeleryInOtherLanguagesLeadInTurn(t *testing.T) {
+	needsDrivers(t, queues["celery"].has)
+	s := newQueueStage(t)
+	folder, err := filepath.Abs("../../../examples/celery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := s.run([]string{"PYTHONPATH=" + folder, "PYTHONDONTWRITEBYTECODE=1", "DATABASE_URL=" + s.url("app")}, "/usr/bin/python3", "testdata/redelivered.py")
+	if said != "done\n" {
+		t.Errorf("it says %q", said)
 	}
 }
 
