@@ -60,7 +60,7 @@ deps-drivers: ## the same as deps, and the drivers of test-drivers (Debian packa
 	@cd internal/test/endtoend/testdata/drivers && npm ci --no-audit --no-fund
 
 .PHONY: test-drivers
-test-drivers: deps-drivers ## psql, psycopg, JDBC, node-postgres, pg_dump, redis-cli, redis-py, ioredis through a guard, with TLS; examples/sql, examples/redis; promtool
+test-drivers: deps-drivers ## psql, psycopg, JDBC, node-postgres, pg_dump, redis-cli, redis-py, ioredis through a guard, with TLS; examples/sql, redis, celery, quartz; promtool
 	RINGFENCE_DRIVERS=required $(GO) test -count 1 -v -run 'Drivers|Promtool|OtherLanguages' ./internal/test/endtoend ./cmd/guard ./internal/test/sqlterms
 
 .PHONY: test-newer
@@ -142,7 +142,7 @@ bench-election: deps ## elections with up to 1,000 candidates, and a process wit
 bench-jobs: deps build ## jobs: submitted, assigned and done per second, latency, recovery; beside River; BENCH_ARGS="-ways etcd" for some
 	@cd bench && $(GO) run . jobs $(call bench_out,jobs) $(BENCH_ARGS)
 
-MODULES := . lab bench examples/river
+MODULES := . lab bench examples/river examples/temporal examples/temporal/devserver
 
 .PHONY: check
 check: ## gofmt, go mod tidy, vet and staticcheck

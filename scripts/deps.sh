@@ -95,6 +95,10 @@ debian() {
     need Spring libspring-jdbc-java /usr/share/java/spring3-jdbc.jar
     need "Spring's transactions" libspring-transaction-java /usr/share/java/spring3-transaction.jar
     need commons-logging libcommons-logging-java /usr/share/java/commons-logging.jar
+    need Celery python3-celery /usr/lib/python3/dist-packages/celery
+    need Quartz libquartz2-java /usr/share/java/quartz2.jar
+    need HikariCP libhikaricp-java /usr/share/java/HikariCP.jar
+    need SLF4J libslf4j-java /usr/share/java/slf4j-simple.jar
     need node nodejs node
     need npm npm npm
     need promtool prometheus promtool

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 const (
@@ -122,12 +120,7 @@ func (s *stage) address(pooled bool) string {
 	if !pooled {
 		return s.url("app")
 	}
-	b, err := servers.StartPgBouncer(s.ctx, s.pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { _ = b.Close() })
-	return b.URL("app", s.name)
+	return s.pooler("transaction").URL("app", s.name)
 }
 
 // program is one of examples/sql that runs as host-1, with its first attempt.
@@ -147,9 +140,15 @@ func (s *stage) start(command []string, level, at string) *program {
 		s.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, 50*time.Second)
-	cmd := exec.CommandContext(ctx, command[0], append(command[1:], "host-1", "1")...)
-	cmd.Env = append(os.Environ(), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(), "PGUSER=app", "PGDATABASE="+s.name, "PGSSLMODE=disable",
-		"LEVEL="+level, "NODE_PATH="+modules)
+	s.Cleanup(cancel)
+	return s.launch(exec.CommandContext(ctx, command[0], append(command[1:], "host-1", "1")...), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(),
+		"PGUSER=app", "PGDATABASE="+s.name, "PGSSLMODE=disable", "LEVEL="+level, "NODE_PATH="+modules)
+}
+
+// launch starts a command that the test talks to.
+func (s *stage) launch(cmd *exec.Cmd, env ...string) *program {
+	s.Helper()
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = s.Output()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -162,7 +161,7 @@ func (s *stage) start(command []string, level, at string) *program {
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(func() { cancel(); _ = cmd.Wait() })
+	s.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return &program{s, cmd, in, out, bufio.NewScanner(out)}
 }
 
