@@ -171,9 +171,7 @@ func (s *session) begin(ctx context.Context, alive relay.Liveness) {
 		return // a reader that subscribes
 	}
 	stopIdle := guard.WhenIdle(c.p.o.SessionIdleTimeout, s.relay, func(ctx context.Context, unused func() bool) {
-		if s.endUnused(ctx, unused) {
-			stop(errUnused)
-		}
+		s.endUnused(ctx, unused, stop)
 	})
 	s.stopIdle = func() { stopIdle(); stop(nil) }
 }
@@ -193,13 +191,13 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 	_, refused := errors.AsType[*fence.Refusal](end.Err)
 	switch {
 	case errors.Is(end.Err, errDrained):
-		return s.sendAndClose(bytes.NewBufferString(s.down.lastWord))
+		err := s.sendAndClose(bytes.NewBufferString(s.down.lastWord))
+		if s.up.endsUnused() {
+			return guard.Unused
+		}
+		return err
 	case errors.Is(end.Err, relay.ErrStuck):
 		return guard.Stuck
-	case errors.Is(end.Err, errUnused) && s.down.atBoundary():
-		_ = s.closeWith(fmt.Errorf("nothing has passed for %s, so the session has ended; connect again",
-			s.p.o.SessionIdleTimeout))
-		return guard.Unused
 	case errors.Is(end.Err, errUnused):
 		return guard.Unused
 	case ctx.Err() != nil, !s.down.atBoundary():

@@ -33,16 +33,13 @@ type up struct {
 	silent   bool   // it may have turned its replies off
 	draining bool
 	stopped  bool // a sentinel is sent: the rest of the stream is discarded
-	unused   bool // the session was idle for too long: nothing more may pass
+	unused   bool // stopped, because the session was idle for too long
 }
 
 // Walk implements relay.Walker.
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.unused {
-		return 0, errUnused
-	}
 	select {
 	case <-u.shutdown: // drain may come late
 		u.draining = true

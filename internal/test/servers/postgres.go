@@ -122,7 +122,7 @@ func (p *Postgres) config() string {
 		"port":                    strconv.Itoa(p.port),
 		"unix_socket_directories": p.SocketDir(),
 		"shared_buffers":          "32MB",
-		"max_connections":         "300",
+		"max_connections":         "1000", // a shared server has the clients of many tests
 		"log_line_prefix":         "%m [%p] %u@%d ",
 		"log_checkpoints":         "off",
 		"timezone":                "UTC",
