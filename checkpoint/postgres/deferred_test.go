@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -190,7 +191,8 @@ func TestAFirstStatementThatFailsFailsTheTransaction(t *testing.T) {
 	}
 }
 
-// The session ends between two steps, and the step ignores that. It runs again.
+// The session ends between two steps, and the step ignores that. It runs again, perhaps more than once: the pool
+// may have another connection that was just being made.
 func TestATransactionThatCannotBeginIsTriedAgain(t *testing.T) {
 	d := installed(t)
 	runs := 0
@@ -206,10 +208,10 @@ func TestATransactionThatCannotBeginIsTriedAgain(t *testing.T) {
 		return s, insert(ctx, tx, "x")
 	})
 	task.Rounds = 5
-	if _, err := lead(t, d.journal(t, postgres.Options{}), 1, task); err != nil || runs != 6 {
+	if _, err := lead(t, d.journal(t, postgres.Options{}), 1, task); err != nil || runs < 6 {
 		t.Errorf("%d runs, %v", runs, err)
 	}
-	if got := d.list(t, "select distinct value from effect"); len(got) != 1 || got[0] != "x" {
+	if got := d.list(t, "select value from effect"); strings.Join(got, "") != "xxxxx" {
 		t.Errorf("effects %q", got)
 	}
 }
