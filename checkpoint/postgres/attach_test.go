@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -194,7 +195,7 @@ func TestWithoutAnAttachmentEachTransactionIsChecked(t *testing.T) {
 	if attaches(t, d.url("app"), "set default_transaction_isolation = 'repeatable read'") {
 		t.Error("a session that sees old marks is attached")
 	}
-	pooler := serverstest.PgBouncer(t, d.pg)
+	pooler := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{})
 	cfg, err := pgxpool.ParseConfig(pooler.URL("app", d.name))
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard/seal"
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -83,7 +84,7 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 		t.Error(err)
 	}
 
-	env = append(env, "GUARD_POSTGRES_UPSTREAM="+serverstest.PgBouncer(t, pg).URL("guard", "postgres"))
+	env = append(env, "GUARD_POSTGRES_UPSTREAM="+serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{}).URL("guard", "postgres"))
 	if out, _ := run(cli.Uncovered, "check"); !strings.Contains(out, "; nothing else was checked\n\npooler ") {
 		t.Errorf("through a pooler: %s", out)
 	}

@@ -367,7 +367,7 @@ func resign(t *testing.T, term *fence.Term) {
 func TestAPoolerInFrontOfPostgresStopsTheStart(t *testing.T) {
 	pg, env := fresh(t)
 	invoke(t, env, "install")
-	bouncer := serverstest.PgBouncer(t, pg)
+	bouncer := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{})
 	code, _, errs := invoke(t, []string{
 		"GUARD_POSTGRES_LISTEN=127.0.0.1:0",
 		"GUARD_POSTGRES_UPSTREAM=" + bouncer.URL("guard", "postgres"),

@@ -96,7 +96,7 @@ func (c *delayed) Close() error {
 // pooler starts a PgBouncer in transaction mode with two server connections.
 func pooler(t *testing.T, pg *servers.Postgres) *servers.PgBouncer {
 	t.Helper()
-	b := serverstest.PgBouncer(t, pg)
+	b := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{})
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}

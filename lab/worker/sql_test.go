@@ -13,6 +13,7 @@ import (
 	elections "github.com/ringfence/ringfence/fence/postgres"
 	marks "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -43,9 +44,7 @@ func newSQLStage(t *testing.T) *sqlStage {
 	_, err = marks.Roles{Guard: "warden", Holders: []string{"app"}}.Install(ctx, admin)
 	s.must(err)
 	s.must(system.Exec(ctx, admin, append(strings.Split(system.Tables, ";\n"), system.SQLTables)...))
-	pooler, err := servers.StartPgBouncer(ctx, pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
-	s.must(err)
-	t.Cleanup(func() { _ = pooler.Close() })
+	pooler := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
 	s.url = pooler.URL("app", "postgres")
 	s.db, err = pgx.Connect(ctx, admin)
 	s.must(err)

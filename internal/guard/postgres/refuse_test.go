@@ -113,7 +113,7 @@ func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
 		Settings: map[string]string{"max_prepared_transactions": "3"},
 	})
 	database := prepared(t, pg, "postgres")
-	bouncer := serverstest.PgBouncer(t, pg)
+	bouncer := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{})
 	for name, test := range map[string]struct {
 		before string
 		setup

@@ -217,7 +217,7 @@ func TestCheckReadsWhoReachesTheServer(t *testing.T) {
 func TestAPoolerIsFound(t *testing.T) {
 	r := newRealm(t)
 	for url, want := range map[string]int{
-		r.pg.URL("app", r.name): 0, serverstest.PgBouncer(t, r.pg).URL("app", r.name): 1,
+		r.pg.URL("app", r.name): 0, serverstest.PgBouncer(t, r.pg, servers.PgBouncerOptions{}).URL("app", r.name): 1,
 	} {
 		c, err := postgres.Connect(t.Context(), url)
 		if err != nil {

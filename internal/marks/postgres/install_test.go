@@ -183,7 +183,7 @@ func TestAServerWithPreparedTransactionsIsRefusedUnlessTheOperatorAllowsIt(t *te
 
 func TestAPoolerBetweenGuardAndPostgresIsRefused(t *testing.T) {
 	d := installed(t)
-	bouncer := serverstest.PgBouncer(t, d.pg)
+	bouncer := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{})
 	s, err := Open(bouncer.URL(guardRole, d.name), Options{})
 	if err != nil {
 		t.Fatal(err)

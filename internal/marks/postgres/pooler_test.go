@@ -20,7 +20,7 @@ import (
 // application.
 func (d database) pooler(t *testing.T) *servers.PgBouncer {
 	t.Helper()
-	b := serverstest.PgBouncer(t, d.pg)
+	b := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{})
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}

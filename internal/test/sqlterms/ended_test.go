@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // ends are the places where a take-over meets a transaction.
@@ -79,7 +77,7 @@ func (s *stage) startEnded(command []string, mode string, slow bool) *program {
 	first := s.ready(s.connect("app"), "take('orders', 'host-1', 1)")
 	at := s.url("app")
 	if mode != "" {
-		at = s.pooler(mode).URL("app", s.name)
+		at = s.pooler(mode)
 	}
 	u, err := url.Parse(at)
 	if err != nil {
@@ -102,14 +100,4 @@ func (s *stage) startEnded(command []string, mode string, slow bool) *program {
 		}
 	}
 	return p
-}
-
-func (s *stage) pooler(mode string) *servers.PgBouncer {
-	s.Helper()
-	b, err := servers.StartPgBouncer(s.ctx, s.pg, servers.PgBouncerOptions{User: "app", Mode: mode})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { _ = b.Close() })
-	return b
 }

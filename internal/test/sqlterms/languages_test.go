@@ -120,7 +120,7 @@ func (s *stage) address(pooled bool) string {
 	if !pooled {
 		return s.url("app")
 	}
-	return s.pooler("transaction").URL("app", s.name)
+	return s.pooler("transaction")
 }
 
 // program is one of examples/sql that runs as host-1, with its first attempt.

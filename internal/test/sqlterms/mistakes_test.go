@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // fencing is a way to keep a deposed leader from writing. docs/by-hand.md has the SQL of each.
@@ -211,24 +209,10 @@ func lockBehindAPooler(s *stage, f fencing) bool {
 	if f.take != nil {
 		return afterwards(s, f)
 	}
-	b, err := servers.StartPgBouncer(s.ctx, s.pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { _ = b.Close() })
+	at := s.pooler("transaction")
 	for range 2 {
-		cfg, err := pgx.ParseConfig(b.URL("app", s.name))
-		if err != nil {
-			s.Fatal(err)
-		}
-		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-		c, err := pgx.ConnectConfig(s.ctx, cfg)
-		if err != nil {
-			s.Fatal(err)
-		}
-		s.Cleanup(func() { _ = c.Close(s.ctx) })
 		var mine bool
-		if err := c.QueryRow(s.ctx, "select pg_try_advisory_lock(7)").Scan(&mine); err != nil || !mine {
+		if err := s.pooled(at).QueryRow(s.ctx, "select pg_try_advisory_lock(7)").Scan(&mine); err != nil || !mine {
 			return false
 		}
 	}

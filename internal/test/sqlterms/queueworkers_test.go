@@ -162,21 +162,7 @@ func (q *quartz) done() {
 // program prepares a worker.
 func (s *stage) program(name string, env []string, command ...string) *servers.Program {
 	s.Helper()
-	p, err := servers.NewProgram(servers.ProgramOptions{
-		Name: name, Command: command, Log: filepath.Join(s.TempDir(), name+".log"),
-		Env: func() []string { return append([]string{"WORKER=" + name}, env...) },
-	})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() {
-		if s.Failed() {
-			s.Logf("%s: %s", name, p.LogTail(60))
-		}
-		_ = p.Kill()
-		_ = p.Close()
-	})
-	return p
+	return serverstest.Program(s.TB, name, append([]string{"WORKER=" + name}, env...), command...)
 }
 
 // run runs a program to its end, and returns what it has said.

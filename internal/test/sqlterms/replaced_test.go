@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // replaced are the eight mistakes of docs/by-hand.md in place of the contract, for programs that do not
@@ -67,17 +65,7 @@ func TestProgramsInOtherLanguagesWithAFenceByHandLoseAWrite(t *testing.T) {
 				s.byHand(r.setup, r.check, r.take)
 				at := s.address(r.lock)
 				if r.lock {
-					cfg, err := pgx.ParseConfig(at)
-					if err != nil {
-						t.Fatal(err)
-					}
-					cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-					c, err := pgx.ConnectConfig(s.ctx, cfg)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer c.Close(s.ctx)
-					s.ready(c, "take('orders', 'host-2', 2)")
+					s.ready(s.pooled(at), "take('orders', 'host-2', 2)")
 				}
 				p := s.start(command, cmp.Or(r.level, "read committed"), at)
 				p.hears("wrote")

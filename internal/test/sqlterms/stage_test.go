@@ -66,6 +66,29 @@ func (s *stage) connect(role string) *pgx.Conn {
 	return c
 }
 
+// pooler starts PgBouncer in a mode, and returns the URL of the role app through it.
+func (s *stage) pooler(mode string) (url string) {
+	s.Helper()
+	b := serverstest.PgBouncer(s.TB, s.pg, servers.PgBouncerOptions{User: "app", Mode: mode})
+	return b.URL("app", s.name)
+}
+
+// pooled connects through a pooler. PgBouncer before 1.21 knows no prepared statements.
+func (s *stage) pooled(url string) *pgx.Conn {
+	s.Helper()
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		s.Fatal(err)
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	c, err := pgx.ConnectConfig(s.ctx, cfg)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = c.Close(context.WithoutCancel(s.ctx)) })
+	return c
+}
+
 func (s *stage) exec(c *pgx.Conn, sql string) {
 	s.Helper()
 	if _, err := c.PgConn().Exec(s.ctx, sql).ReadAll(); err != nil {

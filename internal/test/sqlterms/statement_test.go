@@ -19,17 +19,7 @@ func TestThroughAPoolerInStatementMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			s.exec(s.connect("postgres"), "insert into written (token) values (0)")
-			b := s.pooler("statement")
-			cfg, err := pgx.ParseConfig(b.URL("app", s.name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-			c, err := pgx.ConnectConfig(s.ctx, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Close(t.Context()) })
+			c := s.pooled(s.pooler("statement"))
 			run := func(pass *string) error {
 				_, err := c.PgConn().Exec(s.ctx, strings.ReplaceAll(sql, "PASS", *pass)).ReadAll()
 				return err
@@ -53,7 +43,7 @@ func TestThroughAPoolerInStatementMode(t *testing.T) {
 
 func TestAPoolerInStatementModeRefusesBegin(t *testing.T) {
 	s := newStage(t)
-	c, err := pgx.Connect(s.ctx, s.pooler("statement").URL("app", s.name))
+	c, err := pgx.Connect(s.ctx, s.pooler("statement"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,25 +105,8 @@ func TestATakeOverEndsRecordedSessions(t *testing.T) {
 // Nothing of the contract depends on a session.
 func TestThroughAPoolerInTransactionMode(t *testing.T) {
 	s := newStage(t)
-	b, err := servers.StartPgBouncer(s.ctx, s.pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = b.Close() })
-	connect := func() *pgx.Conn {
-		cfg, err := pgx.ParseConfig(b.URL("app", s.name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // PgBouncer before 1.21 knows no prepared statements
-		c, err := pgx.ConnectConfig(s.ctx, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close(t.Context()) })
-		return c
-	}
-	old, c := connect(), connect()
+	at := s.pooler("transaction")
+	old, c := s.pooled(at), s.pooled(at)
 	first := s.ready(c, "take('orders', 'host-1', 1)")
 	inside, err := s.begin(old, "", first.Pass)
 	if err != nil {
@@ -133,8 +116,8 @@ func TestThroughAPoolerInTransactionMode(t *testing.T) {
 	if err := inside.Commit(s.ctx); err == nil {
 		t.Error("the older transaction has committed")
 	}
-	s.fails(s.writes(connect(), first.Pass), "RF001") // who tries again
-	if err := s.writes(connect(), second.Pass); err != nil {
+	s.fails(s.writes(s.pooled(at), first.Pass), "RF001") // who tries again
+	if err := s.writes(s.pooled(at), second.Pass); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package serverstest
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -50,11 +51,29 @@ func Etcd(t testing.TB, o servers.EtcdOptions) *servers.Etcd {
 }
 
 // PgBouncer starts a pooler in front of the upstream for this test only.
-func PgBouncer(t testing.TB, upstream *servers.Postgres) *servers.PgBouncer {
+func PgBouncer(t testing.TB, upstream *servers.Postgres, o servers.PgBouncerOptions) *servers.PgBouncer {
 	t.Helper()
 	return own(t, "pgbouncer", func(ctx context.Context) (*servers.PgBouncer, error) {
-		return servers.StartPgBouncer(ctx, upstream, servers.PgBouncerOptions{})
+		return servers.StartPgBouncer(ctx, upstream, o)
 	})
+}
+
+// Program prepares a program for this test only, with a log of its own. The test starts it, and may leave it
+// stopped.
+func Program(t testing.TB, name string, env []string, command ...string) *servers.Program {
+	t.Helper()
+	p, err := servers.NewProgram(servers.ProgramOptions{
+		Name: name, Command: command, Log: filepath.Join(t.TempDir(), name+".log"), Env: func() []string { return env },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		logOnFailure(t, name, p)
+		_ = p.Kill()
+		_ = p.Close()
+	})
+	return p
 }
 
 // own starts a server, prints its log if the test fails, and closes it.

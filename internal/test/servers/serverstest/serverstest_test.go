@@ -53,7 +53,7 @@ func TestOwnServersAreClosedAfterTheirTest(t *testing.T) {
 	var dirs []string
 	t.Run("inner", func(t *testing.T) {
 		pg := serverstest.Postgres(t, servers.PostgresOptions{})
-		dirs = append(dirs, pg.Dir(), serverstest.PgBouncer(t, pg).Dir(),
+		dirs = append(dirs, pg.Dir(), serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{}).Dir(),
 			serverstest.Redis(t, servers.RedisOptions{}).Dir(),
 			serverstest.ZooKeeper(t, servers.ZooKeeperOptions{}).Nodes[0].Dir())
 	})
