@@ -18,7 +18,7 @@
  *                  may go back without a trace, in the same run
  *   ELECTED+ALONE  the same, and no mark refuses a lower token: the coordinator is a barrier of its own
  *   ELECTED+LIVE   the older leader and guard A may stop anywhere, and everybody else goes on: then the newer
- *                  leader gets in. Only a backend that is told to end does
+ *                  leader gets in. Only a backend that is told to end does, and only a dump is restored
  *
  * Claims (ARCHITECTURE.md, invariants):
  *   1    the mark never goes down                               in raise
@@ -39,7 +39,7 @@
  *   CHECK_FIRST           3   the sweep looks who lives, and then lists the records
  *   COPY_COUNTS           5   a mark that a dump has brought back counts
  *   NOT_DURABLE           5   a restart loses a raise that was answered
- *   ELECTED+REGISTRY      5   a registry that a dump has brought back counts as complete
+ *   ELECTED+REGISTRY      13  a registry that a dump has brought back counts as complete
  *   ELECTED+CLEARS        3   a raise empties a registry that is lost, as one of an earlier start
  *   ELECTED+NOT_LISTED    13  a lost registry counts as complete again, and nobody is listed
  *   ELECTED+NO_VERIFY     5   the coordinator is not asked at the admission
@@ -279,9 +279,11 @@ raise: /* Store.Raise: look, confirm, raise */
         if
 #ifndef NO_BASIS
         :: basis != BASIS -> goto raise
-        :: basis == BASIS ->
+        :: basis == BASIS && BELOW(TOKEN(s)) -> basis = 0; goto refused
+        :: basis == BASIS && !BELOW(TOKEN(s)) ->
 #else
-        :: true ->
+        :: BELOW(TOKEN(s)) -> basis = 0; goto refused
+        :: !BELOW(TOKEN(s)) ->
 #endif
            confirm_registry(s);
 #ifndef ALONE
@@ -355,7 +357,7 @@ over:
 }
 
 /* The clients, the flow to the backends, and their ends. */
-active proctype Backends()
+proctype Backends()
 {
     do
 #ifdef UNRECORDED
@@ -371,7 +373,7 @@ active proctype Backends()
     od
 }
 
-active proctype Ends()
+proctype Ends()
 {
     do
     :: atomic { MAY_END(0) -> alive[0] = false; flow = false; told[0] = false; printf("session 0: its backend has ended\n") }
@@ -380,7 +382,7 @@ active proctype Ends()
 }
 
 /* Store.sweep: it removes the records of sessions that are gone. */
-active proctype Sweep()
+proctype Sweep()
 {
     bit a, b, c;
 #ifdef CHECK_FIRST
@@ -409,7 +411,7 @@ inline end_all()
     told[0] = false; told[1] = false; told[2] = false; flow = false
 }
 
-active proctype Restart()
+proctype Restart()
 {
     byte before;
 #ifdef NOT_DURABLE
@@ -426,7 +428,7 @@ active proctype Restart()
 }
 
 /* What takes the data back to an earlier state. */
-active proctype SetBack()
+proctype SetBack()
 {
     d_step { copy(saved, db); printf("server: somebody saves its data\n") };
     if
@@ -434,7 +436,7 @@ active proctype SetBack()
            copy(db, saved); db.copied = (db.mark != 0 -> 1 : 0); db.foreign = 1;
            printf("server: a dump of it is restored while it runs\n")
        }
-#ifdef ELECTED
+#if defined(ELECTED) && !defined(LIVE)
     :: d_step { copy(db, saved); present++; end_all(); printf("server: the snapshot is put back, and it starts again\n") }
     :: d_step { copy(db, saved); end_all(); printf("server: goes back to it without a trace\n") }
 #endif
@@ -444,10 +446,10 @@ active proctype SetBack()
 }
 
 #ifdef ELECTED
-active proctype Election() { atomic { leads = 2; printf("coordinator: token 2 leads\n") } }
+proctype Election() { atomic { leads = 2; printf("coordinator: token 2 leads\n") } }
 #endif
 #ifdef LIVE
-active proctype Stop()
+proctype Stop()
 {
     if
     :: halted = true
@@ -457,7 +459,7 @@ active proctype Stop()
 #endif
 
 /* A registry that is complete has each session that may write. */
-active proctype Duty()
+proctype Duty()
 {
     atomic { COMPLETE && ready[0] && alive[0] && db.recorded[0] == 0 && !(closed && !flow) -> invariant(13, false) }
 }
@@ -465,12 +467,22 @@ active proctype Duty()
 init {
     atomic {
         db.registry = present;
+#ifdef ELECTED
+        db.mark = 1; db.raisedIn = present; /* by an earlier session of token 1 */
+#endif
         run Admit(0);
         run Admit(1);
 #ifdef ELECTED
-        run Admit(FOLLOWER)
+        run Admit(FOLLOWER);
+        run Election();
 #else
-        run Admit(2)
+        run Admit(2);
 #endif
+#ifdef LIVE
+        run Stop();
+#else
+        run Sweep(); run Restart(); run Duty();
+#endif
+        run Backends(); run Ends(); run SetBack()
     }
 }

@@ -11,7 +11,7 @@
  * Writes to a store are judged by its mark, as in admission.pml. No coordinator is asked there.
  *
  * Worlds: the claims hold in the one above, and in each of these.
- *   TWO          with job 1, and one try of each
+ *   TWO          with job 1, and one try of each; no answer is lost, and no worker leaves
  *   LIVE         worker 1 and the first assigner may stop anywhere, and everybody else goes on. Then the job ends
  *
  * Claims (ARCHITECTURE.md, invariants):
@@ -34,12 +34,11 @@
  *   FORGOTTEN        22   a worker is forgotten although it has assignments
  *   UNANSWERED       22   an assigner forgets a worker in the term in which it has got no answer to an assignment
  *   NOT_GONE         22   jobs are taken back from members that are there
- *   OTHER_NUMBER     23   a job that is taken back gives its number back
+ *   OTHER_NUMBER     24   a job that is taken back gives its number back
  *   NO_MARK          24   the mark is not raised before the handler is called
  *   MARK_REMOVED     24   the mark is removed when its job is done
  *   TWO+NUMBER_LATER 23   the document of the number is created after the assignment
  *   LIVE+NO_RELEASE  live nobody takes jobs back
- *   LIVE+NO_FRONT    live a job that is taken back gets no entry among those that wait
  */
 #include "invariant.h"
 
@@ -141,9 +140,7 @@ inline assign(t, j, v, w, n)
 inline wait(j)
 {
     job[j].state = waiting; job[j].worker = 0; place[j] = 0;
-#ifndef NO_FRONT
     entry[j] = true
-#endif
 }
 
 /* changes.takeBack */
@@ -214,7 +211,7 @@ round:
     };
     if
     :: atomic { PAUSE(t) -> assign(t, j, v, w, n) }
-#ifndef LIVE
+#if !defined(LIVE) && !defined(TWO)
     :: atomic { t == 1 && !sent -> sent = true; sentJob = j; sentVersion = v; sentWorker = w; sentNumber = n; unsure = w;
                 printf("assigner %d: sends an assignment of job %d to worker %d, and gets no answer\n", t, j, w) }
 #endif
@@ -273,7 +270,7 @@ release:
 }
 
 /* What was sent arrives late, or never. */
-active proctype Network()
+proctype Network()
 {
     do
     :: atomic { sent ->
@@ -286,9 +283,9 @@ active proctype Network()
     od
 }
 
-active proctype Election() { atomic { term = 2; printf("coordinator: assigner 2 is elected\n") } }
+proctype Election() { atomic { term = 2; printf("coordinator: assigner 2 is elected\n") } }
 
-active proctype Leave() { atomic { left[1] = true; printf("worker 1: has left\n") } }
+proctype Leave() { atomic { left[1] = true; printf("worker 1: has left\n") } }
 
 /* One try: its worker has found the assignment. It knows what it has read, and goes on whatever happens. */
 proctype Try(byte j; byte a)
@@ -322,6 +319,7 @@ proctype Try(byte j; byte a)
         :: else -> goto over
         fi
     };
+#ifndef LIVE
     do
     :: atomic { /* the handler, through a guard: it refuses a token below the mark, and raises to a higher one */
            PAUSE(w) && mark[n] <= token ->
@@ -336,7 +334,7 @@ proctype Try(byte j; byte a)
        }
     :: break
     od;
-
+#endif
 finish: /* Queue.step: it reads the status again after a conflict, and after an answer that was lost */
     atomic {
         PAUSE(w);
@@ -373,8 +371,12 @@ over:
     skip
 }
 
+#ifdef LIVE
+proctype Stop() { if :: halted = true :: skip fi }
+#endif
+
 /* A job is assigned only to a worker that the next assigner finds. */
-active proctype Found()
+proctype Found()
 {
     atomic { place[0] != 0 && !noted[place[0]] || place[1] != 0 && !noted[place[1]] -> invariant(22, false) }
 }
@@ -383,7 +385,14 @@ init {
     atomic {
         job[0].state = waiting; entry[0] = true;
         job[1].state = (JOBS == 2 -> waiting : none); entry[1] = (JOBS == 2);
-        run Assigner(1); run Assigner(2); 
+        run Network(); run Election(); run Found();
+#ifndef TWO
+        run Leave();
+#endif
+#ifdef LIVE
+        run Stop();
+#endif
+        run Assigner(1); run Assigner(2);
         run Try(0, 1);
         if
         :: JOBS == 2 -> run Try(1, 1)

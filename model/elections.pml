@@ -1,0 +1,222 @@
+/*
+ * Elections in Postgres (fence/postgres): enrol, lease, expiry, promotion.
+ *
+ *     make model MODEL=elections
+ *
+ * Two candidates enrol once, each in a session of its own. A session ends when its lease is over, by the
+ * server's clock, and a heartbeat renews it. The client counts from the start of the heartbeat, and its clock
+ * runs as fast as the server's. So its term is over before the lease is. A call is one transaction, which is
+ * answered when it is on disk. The server may crash; a standby that lacks the last transactions may be
+ * promoted, and the clock may step back. The coordinator may be put back to an earlier state on the same timeline. Then
+ * an operator calls renew_issuer before anybody enrols. Any process may stop anywhere.
+ *
+ * Claims (ARCHITECTURE.md, invariants):
+ *   1    who leads has a higher token than each leader before, under one issuer     in leads
+ *   7    a candidate that was passed over is never said to lead again               in leads
+ *   8    a new leader is told only when the earlier one knows that its term is over in leads
+ *   21   a change of documents is made only while its candidate leads               in Change
+ *
+ * Mutations: each takes away one step, and Spin finds a violation of the claim with this number.
+ *   UNLOCKED       1    enrol takes its number before it locks the row of the election
+ *   SKIPPED        7    look passes over a session that is over, and does not delete it
+ *   JUDGED         8    a session is judged before the lock is waited for, and not after that
+ *   NOT_SHORTENED  8    the client counts from the answer to its heartbeat
+ *   NO_TIMELINE    7    a session counts on every timeline
+ *   NO_HIGH        1    the token has no timeline in it
+ *   NOT_DURABLE    7    a call is answered before it is on disk
+ *   NO_KEY_SHARE   21   a change of documents does not keep the candidate's row
+ *   NO_RENEWAL     1    nobody renews the issuer after the data were put back on the same timeline
+ *
+ * This was tried, and violates nothing:
+ *   a heartbeat renews a session that is over and was not deleted (REVIVES). Nobody was passed over then, and
+ *   its client has given up its term
+ */
+#include "invariant.h"
+
+/* What is committed: a row of candidate and session for each. */
+typedef Data { bit row[2]; byte token[2]; byte line[2]; byte counter };
+Data db, disk, saved;
+byte timeline = 1, issuer = 1;
+bit moved;            /* another server has taken over, or the data were put back */
+
+bit over[2];          /* the lease is over by the server's clock */
+bit locked[2];        /* a heartbeat has found that it is not, and has not committed */
+bit kept[2];          /* a change of documents keeps the row */
+bit believes[2];      /* the client believes that its session lasts */
+bit leading[2];       /* and it was told that it leads */
+bit beating[2], renewed[2], late[2]; /* its heartbeat: is sent, has renewed the lease, does not count any more */
+byte given, highest;  /* the highest token that was given out, and that has led, under this issuer */
+
+#ifdef NO_HIGH
+#define HIGH 0
+#else
+#define HIGH (4 * timeline)
+#endif
+#ifdef NO_TIMELINE
+#define COUNTS(i) true
+#else
+#define COUNTS(i) (db.line[i] == timeline)
+#endif
+#define ALIVE(i) (db.row[i] && !over[i] && COUNTS(i))
+
+#ifdef SKIPPED
+#define SKIPS(i) (!ALIVE(i))
+#else
+#define SKIPS(i) false
+#endif
+
+inline copy(to, from)
+{
+    to.row[0] = from.row[0]; to.row[1] = from.row[1]; to.token[0] = from.token[0]; to.token[1] = from.token[1];
+    to.line[0] = from.line[0]; to.line[1] = from.line[1]; to.counter = from.counter
+}
+
+/* A call commits, is on disk, and is answered. */
+inline commit()
+{
+#ifndef NOT_DURABLE
+    copy(disk, db)
+#else
+    skip
+#endif
+}
+
+/* The answer of a look with nobody ahead */
+inline leads(i)
+{
+    printf("candidate %d: is told that it leads, with token %d\n", i, db.token[i]);
+    invariant(7, db.token[i] >= highest);
+    invariant(8, moved || !believes[1 - i] || !leading[1 - i]);
+    highest = db.token[i];
+    leading[i] = believes[i] /* an answer that comes after the deadline does not count */
+}
+
+proctype Candidate(byte i)
+{
+    bit judged;
+    byte number;
+
+    atomic { /* open: the client counts from here */
+        beating[i] = true; late[i] = false
+    };
+#ifdef UNLOCKED
+    atomic { db.counter++; number = db.counter };
+#endif
+    atomic { /* enrol, with the lock of the election's row */
+#ifndef UNLOCKED
+        db.counter++; number = db.counter;
+#endif
+        db.row[i] = true; db.token[i] = HIGH + number; db.line[i] = timeline; over[i] = false;
+        printf("candidate %d: enrols, with token %d\n", i, db.token[i]);
+        invariant(1, db.token[i] > given);
+        given = db.token[i]; number = 0;
+        commit();
+        renewed[i] = true
+    };
+    do
+    :: atomic { /* front and places, of look: the one ahead is deleted if its session is over */
+           db.row[i] && ALIVE(i) && db.row[1 - i] && db.token[1 - i] < db.token[i] ->
+           judged = !ALIVE(1 - i)
+       };
+       if
+       :: atomic { /* expire: under the lock of the session, it is judged again */
+#ifdef JUDGED
+              judged && !locked[1 - i] && !kept[1 - i] ->
+#else
+              judged && !locked[1 - i] && !kept[1 - i] && !ALIVE(1 - i) ->
+#endif
+              db.row[1 - i] = false; db.token[1 - i] = 0; db.line[1 - i] = 0; over[1 - i] = false;
+              commit();
+              printf("candidate %d: deletes candidate %d, whose session is over\n", i, 1 - i);
+              judged = false
+          }
+       :: atomic { judged = false }
+       fi
+    :: atomic { /* look, with nobody ahead */
+           ALIVE(i) && (!db.row[1 - i] || db.token[1 - i] > db.token[i] || SKIPS(1 - i)) -> leads(i)
+       }
+    :: atomic { !beating[i] -> beating[i] = true; late[i] = false } /* a heartbeat is sent */
+    od
+}
+
+/* beat at the server, and its answer */
+proctype Beats(byte i)
+{
+    do
+#ifdef REVIVES
+    :: atomic { beating[i] && !renewed[i] && !locked[i] && db.row[i] && COUNTS(i) -> locked[i] = true }
+#else
+    :: atomic { beating[i] && !renewed[i] && !locked[i] && ALIVE(i) -> locked[i] = true }
+#endif
+    :: atomic { locked[i] -> locked[i] = false; over[i] = false; renewed[i] = true }
+    :: atomic {
+           beating[i] && renewed[i] ->
+#ifdef NOT_SHORTENED
+           believes[i] = true;
+#else
+           believes[i] = believes[i] || !late[i];
+#endif
+           beating[i] = false; renewed[i] = false; late[i] = false
+       }
+    :: atomic { beating[i] && !renewed[i] && !locked[i] -> beating[i] = false; late[i] = false } /* it gets lost */
+    od
+}
+
+proctype Time(byte i)
+{
+    do
+    :: atomic { believes[i] -> believes[i] = false; leading[i] = false; printf("candidate %d: its term is over\n", i) }
+    :: atomic { /* the lease ends, after the term of its client, and after that of a heartbeat that has renewed it */
+           db.row[i] && !over[i] && !believes[i] ->
+           over[i] = true; late[i] = beating[i] && !locked[i]; printf("server: the lease of candidate %d is over\n", i)
+       }
+    :: atomic { over[i] && db.row[i] -> over[i] = false } /* the clock steps back */
+    od
+}
+
+/* change_documents of candidate 0: it keeps the row of its candidate until it has committed. */
+proctype Change()
+{
+    byte token;
+    atomic {
+        ALIVE(0) && (!db.row[1] || db.token[1] > db.token[0]) -> token = db.token[0];
+#ifndef NO_KEY_SHARE
+        kept[0] = true
+#endif
+    };
+    atomic {
+        if
+        :: moved -> skip /* the transaction is gone */
+        :: !moved -> printf("candidate 0: changes documents under token %d\n", token); invariant(21, highest <= token)
+        fi;
+        kept[0] = false; token = 0
+    }
+}
+
+inline ended() /* every call that was under way is gone */
+{
+    locked[0] = false; locked[1] = false; kept[0] = false; moved = true
+}
+
+proctype Server()
+{
+    d_step { copy(saved, db) }; /* a standby has got so far; or a backup is made */
+    if
+    :: d_step { copy(db, saved); copy(disk, saved); timeline++; ended(); printf("server: a standby is promoted\n") }
+    :: d_step {
+           copy(db, saved); copy(disk, saved); ended();
+#ifndef NO_RENEWAL
+           issuer++; given = 0; highest = 0;
+#endif
+           printf("server: its data are put back, on the same timeline\n")
+       }
+    :: d_step { copy(db, disk); ended(); printf("server: crashes, and starts again\n") }
+    fi
+}
+
+init {
+    atomic {
+        run Candidate(0); run Candidate(1); run Beats(0); run Beats(1); run Time(0); run Time(1);
+        run Change(); run Server()
+    }
+}
