@@ -7,13 +7,14 @@
  * server's clock, and a heartbeat renews it. The client counts from the start of the heartbeat, and its clock
  * runs as fast as the server's. So its term is over before the lease is. A call is one transaction, which is
  * answered when it is on disk. The server may crash; a standby that lacks the last transactions may be
- * promoted, and the clock may step back. The coordinator may be put back to an earlier state on the same timeline. Then
- * an operator calls renew_issuer before anybody enrols. Any process may stop anywhere.
+ * promoted; its data may be put back, on the same timeline, and then an operator calls renew_issuer before
+ * anybody enrols. The clock may step back. Any process may stop anywhere.
  *
  * Claims (ARCHITECTURE.md, invariants):
  *   1    who leads has a higher token than each leader before, under one issuer     in leads
  *   7    a candidate that was passed over is never said to lead again               in leads
- *   8    a new leader is told only when the earlier one knows that its term is over in leads
+ *   8    a new leader is told only when the term of the earlier one is over in its own eyes. It is not so
+ *        after another server has taken over, or the data were put back             in leads
  *   21   a change of documents is made only while its candidate leads               in Change
  *
  * Mutations: each takes away one step, and Spin finds a violation of the claim with this number.
@@ -23,7 +24,7 @@
  *   NOT_SHORTENED  8    the client counts from the answer to its heartbeat
  *   NO_TIMELINE    7    a session counts on every timeline
  *   NO_HIGH        1    the token has no timeline in it
- *   NOT_DURABLE    7    a call is answered before it is on disk
+ *   NOT_DURABLE    1    a call is answered before it is on disk
  *   NO_KEY_SHARE   21   a change of documents does not keep the candidate's row
  *   NO_RENEWAL     1    nobody renews the issuer after the data were put back on the same timeline
  *
@@ -151,11 +152,7 @@ proctype Beats(byte i)
     :: atomic { locked[i] -> locked[i] = false; over[i] = false; renewed[i] = true }
     :: atomic {
            beating[i] && renewed[i] ->
-#ifdef NOT_SHORTENED
-           believes[i] = true;
-#else
            believes[i] = believes[i] || !late[i];
-#endif
            beating[i] = false; renewed[i] = false; late[i] = false
        }
     :: atomic { beating[i] && !renewed[i] && !locked[i] -> beating[i] = false; late[i] = false } /* it gets lost */
@@ -167,7 +164,11 @@ proctype Time(byte i)
     do
     :: atomic { believes[i] -> believes[i] = false; leading[i] = false; printf("candidate %d: its term is over\n", i) }
     :: atomic { /* the lease ends, after the term of its client, and after that of a heartbeat that has renewed it */
+#ifdef NOT_SHORTENED
+           db.row[i] && !over[i] ->
+#else
            db.row[i] && !over[i] && !believes[i] ->
+#endif
            over[i] = true; late[i] = beating[i] && !locked[i]; printf("server: the lease of candidate %d is over\n", i)
        }
     :: atomic { over[i] && db.row[i] -> over[i] = false } /* the clock steps back */
