@@ -96,8 +96,8 @@ deps-model: ## the same as deps, and Spin
 	@scripts/deps.sh model
 
 .PHONY: model
-model: deps-model ## check the models of the protocol exhaustively, and that each of their mutations is found
-	@scripts/model.sh
+model: deps-model ## check the models of the protocol exhaustively, and that each of their mutations is found (MODEL=, MUTATION=)
+	@scripts/model.sh $(MODEL) $(MUTATION)
 
 .PHONY: fuzz
 fuzz: ## fuzz every decoder, 30 s each

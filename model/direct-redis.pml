@@ -65,6 +65,7 @@ proctype Raise(byte t)
 {
     byte s, seenMark, seenReplid;
 look:
+    skip; /* see invariant.h */
     atomic { PAUSE(t); s = primary; seenMark = mark[s]; seenReplid = replid };
 #ifndef UNASKED
     atomic { PAUSE(t); if :: leads == t :: leads > t -> goto over fi };

@@ -130,6 +130,7 @@ proctype Raise(byte t)
 {
     byte basis;
 look:
+    skip; /* see invariant.h */
     atomic { basis = present + 4 * db.mark; if :: t < db.mark -> goto over :: else fi };
 #ifndef UNASKED
     atomic { if :: leads == t :: leads > t -> goto over fi };

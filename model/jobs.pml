@@ -167,10 +167,11 @@ inline take_back(t)
 proctype Assigner(byte t)
 {
     byte j, w, v, n;
-    byte turn = 1;
+    byte turn = 2;
     byte unsure; /* the worker of an assignment that has got no answer */
 
 round:
+    skip; /* see invariant.h */
     atomic { /* trackListed, and then group.Watch */
         PAUSE(t) && LEADS(t) -> j = 0; v = 0; n = 0;
 #ifdef LIVE
@@ -230,6 +231,7 @@ round:
     goto round;
 
 enlist:
+    skip; /* see invariant.h */
     atomic {
         PAUSE(t);
         if
@@ -336,6 +338,7 @@ proctype Try(byte j; byte a)
     od;
 #endif
 finish: /* Queue.step: it reads the status again after a conflict, and after an answer that was lost */
+    skip; /* see invariant.h */
     atomic {
         PAUSE(w);
         if

@@ -1,9 +1,7 @@
 /*
  * Letting go: how a guard admits a newer leader before the older backends have ended.
  *
- *     spin -run model/letting-go.pml              finds nothing: the rule holds
- *     spin -run -DBY_COUNT model/letting-go.pml   finds a write of the older leader
- *     make model                                  runs this file and its mutations
+ *     make model MODEL=letting-go
  *
  * A is the older leader. Its guard relays its session; the flow to the backend is a queue, in which
  * nothing overtakes and which may break without a word. B is the newer leader. The guard of A may
@@ -13,18 +11,20 @@
  * every claim holds wherever each guard stops.
  *
  * Claims (ARCHITECTURE.md, invariants):
- *   5   once B is ready, no effect of A starts              assert(!ready) in Backend
- *   15  every live backend is on a list                     assert in Duty
- *   15  a later revocation leaves no backend of A behind    assert at the end of Later
+ *   5   once B is ready, no effect of A starts              in Backend
+ *   15  every live backend is on a list                     in Duty
+ *   15  a later revocation leaves no backend of A behind    at the end of Later
  *
- * Mutations: each takes away one thing that the claims lean on, and Spin finds a violation.
- *   BY_COUNT     a session at rest by the count of answers is let go, without a proof
- *   KNOWN_NAME   the client knows the name in the proof
- *   OPEN         the proof is sent while the guard still passes on bytes
- *   OVERTAKEN    the proof does not wait for bytes that are counted and not yet written
- *   BUSY         the proof counts although the backend is at work
- *   FORGOTTEN    the record of a session that is let go is removed, and kept on no list
+ * Mutations: each takes away one step, and Spin finds a violation of the claim with this number.
+ *   BY_COUNT     5   a session at rest by the count of answers is let go, without a proof
+ *   KNOWN_NAME   5   the client knows the name in the proof
+ *   OPEN         5   the proof is sent while the guard still passes on bytes
+ *   OVERTAKEN    5   the proof does not wait for bytes that are counted and not yet written
+ *   BUSY         5   the proof counts although the backend is at work
+ *   FORGOTTEN    15  the record of a session that is let go is removed, and kept on no list
  */
+
+#include "invariant.h"
 
 mtype = { work, noise, proof, fin };
 
@@ -55,14 +55,14 @@ active proctype Backend()
        if
        :: m == fin   -> break
        :: m == proof -> atomic { busy = true; shown = true };
-                        assert(!batch || !ready); /* a statement ends a batch that had no Sync */
+                        invariant(5, !batch || !ready); /* a statement ends a batch that had no Sync */
                         atomic { batch = false; busy = false; pending = (pending > 0 -> pending - 1 : 0) }
        :: m == noise -> /* an error outside of a request: ReadyForQuery that nobody asked for */
                         pending = (pending > 0 -> pending - 1 : 0)
        :: m == work  -> atomic { busy = true; shown = false };
                         if
                         :: signalled -> break
-                        :: skip -> assert(!ready) /* the write commits */
+                        :: skip -> invariant(5, !ready) /* the write commits */
                         :: batch = true           /* or will, with its batch */
                         fi;
                         atomic { busy = false; pending = (pending > 0 -> pending - 1 : 0) }
@@ -153,11 +153,11 @@ active proctype Later()
     :: !leaving -> skip
     fi;
     (!alive || !leaving && !recorded);
-    assert(!alive)
+    invariant(15, !alive)
 }
 
 /* Every live backend is on a list. */
 active proctype Duty()
 {
-    atomic { alive && !recorded && !leaving -> assert(false) }
+    atomic { alive && !recorded && !leaving -> invariant(15, false) }
 }

@@ -1,10 +1,7 @@
 /*
  * Which run of the server this is: what enter compares a mark with.
  *
- *     spin -run model/here.pml              finds nothing: the rule holds
- *     spin -run -DTODAY model/here.pml      nothing either: the identity of schema version 8
- *     spin -run -DNO_OID model/here.pml     finds a transaction of a deposed leader
- *     make model                           runs this file and its mutations
+ *     make model MODEL=run
  *
  * A mark counts only on the run of the server on which it was raised. A run is a row of an unlogged
  * table (ringfence.boot), the oid of the database, and the start of the server. Here the database gets
@@ -16,16 +13,20 @@
  * Each server has a clock of its own. So the starts of two servers may be the same number. Those of
  * one server differ.
  *
- * Claim (ARCHITECTURE.md, invariant 6):
- *   a transaction enters only under the newest token that was ever raised     assert in Transaction
+ * It holds with the identity of schema version 8, too: spin -run -DTODAY model/run.pml
  *
- * Mutations: each takes away one thing that the claim leans on, and Spin finds a violation.
- *   NO_START     a run does not have the start of the server
- *   NO_OID       a run does not have the oid of the database
- *   NO_XMIN      no row is compared with the transaction that wrote it (written = xmin)
- *   LOGGED       the table with the row is logged
- *   OLD_SNAPSHOT enter believes the version of the gate that an old snapshot shows
+ * Claim (ARCHITECTURE.md, invariants):
+ *   6   a transaction enters only under the newest token that was ever raised     in Transaction
+ *
+ * Mutations: each takes away one step, and Spin finds a violation of the claim with this number.
+ *   NO_START     6   a run does not have the start of the server
+ *   NO_OID       6   a run does not have the oid of the database
+ *   NO_XMIN      6   no row is compared with the transaction that wrote it (written = xmin)
+ *   LOGGED       6   the table with the row is logged
+ *   OLD_SNAPSHOT 6   enter believes the version of the gate that an old snapshot shows
  */
+
+#include "invariant.h"
 
 #ifdef NO_XMIN
 #define ORIGINAL(bit) true
@@ -149,7 +150,7 @@ active proctype Transaction()
 #endif
               fi;
               if
-              :: OPEN -> assert(gate.mark == newest)
+              :: OPEN -> invariant(6, gate.mark == newest)
               :: else
               fi
            fi;

@@ -2,8 +2,7 @@
  * Terms by SQL: campaign and take raise the mark in the transaction that wins, and a later call opens
  * the gate.
  *
- *     spin -run model/sql-terms.pml      finds nothing: the rule holds
- *     make model                         runs this file and its mutations
+ *     make model MODEL=sql-terms
  *
  * There are two holders. Each may call take (campaign is the same once it leads) as often as it likes,
  * alone or twice in one transaction, and may run transactions under the last token that it was given. A
@@ -11,18 +10,28 @@
  * written are locked until then, so calls come one after the other from the first lock on. Transactions
  * that enter take no lock that a call waits for. Any process may stop anywhere.
  *
- * Claims (ARCHITECTURE.md, invariants):
- *   10  a transaction that has entered under an older token has ended before a newer one is let in
- *                                                            assert in Work, at the write and at the commit
- *   1   the mark never goes down                             assert in Call
+ * Worlds: the claims hold in the one above, where a take has no attempt and so deposes whoever leads, and in
+ * this one.
+ *   ATTEMPTS      holder 0 has attempt 1, and holder 1 has attempt 2. The answer to a call may get lost, and
+ *                 then it is repeated
  *
- * Mutations: each takes away one thing that the claims lean on, and Spin finds a violation.
- *   ONE_CALL      the call that raises opens the gate too, where there was a mark before
- *   OWN_RAISE     a second call in the same transaction counts a raise that is not committed
- *   LOOK_FIRST    who is inside is looked for before the raise has committed, and the gate opened afterwards
- *   ONE_LOOK      enter looks at the gate once, before its lock
- *   UNLOCKED      calls do not lock the row of the election
+ * Claims (ARCHITECTURE.md, invariants):
+ *   1    the mark never goes down                                              in Call
+ *   1    an attempt below the highest one raises nothing                       in Call
+ *   1    a call that is repeated does not depose its own caller                in Call
+ *   10   a transaction that has entered under an older token has ended before a newer one is let in
+ *                                                        in Work, at the write and at the commit
+ *
+ * Mutations: each takes away one step, and Spin finds a violation of the claim with this number.
+ *   ONE_CALL           10   the call that raises opens the gate too, where there was a mark before
+ *   OWN_RAISE          10   a second call in the same transaction counts a raise that is not committed
+ *   LOOK_FIRST         10   who is inside is looked for before the raise has committed, and the gate opened then
+ *   ONE_LOOK           10   enter looks at the gate once, before its lock
+ *   UNLOCKED           1    calls do not lock the row of the election
+ *   ATTEMPTS+LATE      1    take does not compare the attempt with the highest one
+ *   ATTEMPTS+REPEATED  1    a repeated take does not find the token that it has been given before
  */
+#include "invariant.h"
 
 #define HOLDERS 2
 
@@ -38,8 +47,23 @@ bool open;
 /* Who is inside: its token, 0 for nobody. It is visible at once (pg_locks). */
 byte inside[HOLDERS];
 bool locked; /* the row of the election, and of the mark */
+byte attempt;        /* ringfence_elections.taken: the highest one */
+byte first[HOLDERS]; /* the first token of this holder that was committed */
 byte given[HOLDERS]; /* the last token that this holder was told */
 byte newest; /* the highest token under which a transaction was let in */
+
+#ifndef ATTEMPTS
+#define FOUND (given[me] != 0 && given[me] == mark)
+#elif defined(REPEATED)
+#define FOUND false
+#else
+#define FOUND (attempt == me + 1)
+#endif
+#if defined(ATTEMPTS) && !defined(LATE)
+#define IS_LATE (attempt > me + 1)
+#else
+#define IS_LATE false
+#endif
 
 #ifdef UNLOCKED
 inline lock() { skip }
@@ -73,8 +97,9 @@ proctype Call(byte me)
         :: calls < 2 ->
             calls++;
             if
-            :: !raised && given[me] != 0 && given[me] == mark -> token = mark /* its own, of an earlier transaction */
-            :: !raised && !(given[me] != 0 && given[me] == mark) -> /* raise; not committed yet */
+            :: !raised && IS_LATE -> break
+            :: !raised && !IS_LATE && FOUND -> token = mark /* its own, of an earlier transaction */
+            :: !raised && !IS_LATE && !FOUND -> /* raise; not committed yet */
                 atomic { counter++; token = counter };
                 raised = true;
                 if
@@ -106,15 +131,30 @@ again:      if :: calls < 2 -> skip :: break fi
 #ifdef LOOK_FIRST
         if :: raised -> nobody_inside(token, alone); looked = alone :: else fi;
 #endif
+        if
+        :: !raised && IS_LATE -> locked = false; break
+        :: else
+        fi;
         /* commit */
         if
         :: true ->
             atomic {
-                assert(token >= mark);
-                if :: raised -> mark = token; open = opens; given[me] = token
-                   :: !raised && opens ->
-                      open = true
-                   :: else
+                invariant(1, token >= mark);
+                if
+                :: raised ->
+#ifdef ATTEMPTS
+                      invariant(1, me + 1 >= attempt); attempt = me + 1;
+                      invariant(1, first[me] == 0 || first[me] == token); first[me] = token;
+#endif
+                      mark = token; open = opens; printf("holder %d: take raises the mark to %d\n", me, token)
+                :: !raised && opens -> open = true; printf("holder %d: take opens the gate of %d\n", me, token)
+                :: else
+                fi;
+                if
+                :: given[me] = token
+#ifdef ATTEMPTS
+                :: skip /* the answer is lost */
+#endif
                 fi;
                 locked = false
             };
@@ -144,9 +184,9 @@ proctype Work(byte me)
             :: !SECOND_LOOK -> inside[me] = 0
             :: SECOND_LOOK ->
                 atomic { newest = (token > newest -> token : newest) };
-                assert(token == newest); /* the write */
+                atomic { printf("holder %d: writes under token %d\n", me, token); invariant(10, token == newest) };
                 if
-                :: assert(token == newest) /* the commit */
+                :: invariant(10, token == newest) /* the commit */
                 :: skip /* ended by a signal, or rolled back */
                 fi;
                 inside[me] = 0

@@ -177,6 +177,7 @@ proctype Work()
 #endif
        od;
 refused:
+    skip; /* see invariant.h */
        atomic {
            inside[OLD] = 0; prepared = 0; told[OLD] = 0; locked = 0; first = 0; old = 0;
            seen.token = 0; seen.number = 0; seen.open = 0
@@ -203,6 +204,7 @@ proctype Attach()
     :: told[ATTACHING] -> break
     od;
 refused:
+    skip; /* see invariant.h */
     atomic {
         inside[ATTACHING] = 0; gone = true; first = 0;
         seen.token = 0; seen.number = 0; seen.open = 0
