@@ -50,9 +50,9 @@
  *   ELECTED+LIVE+NO_FORGET  live  revoke does not remove the records of sessions that are gone
  *   ELECTED+LIVE+NO_REPAIR  live  nobody completes a registry that is lost
  *
- * These were tried, and violate nothing: the steps are there for another reason.
- *   stale      register asks for a raise in place of refusing a token below the mark. Confirm refuses it then
- *   newcomer   list_everybody lists the newcomer, too. Then it is ended, and gets in with its next connection
+ * These violate nothing; the steps are there for another reason:
+ *   register asks for a raise in place of refusing a token below the mark. Confirm refuses it then
+ *   list_everybody lists the newcomer, too. Then it is ended, and gets in with its next connection
  *   revoke looks who lives before it lists. Nobody of an older token is recorded any more then
  */
 #include "invariant.h"

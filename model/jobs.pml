@@ -32,7 +32,7 @@
  *   NO_WHILE         22   the assigner's changes do not name its term
  *   NOTED_LATE       22   a worker is noted after the first assignment to it
  *   FORGOTTEN        22   a worker is forgotten although it has assignments
- *   UNANSWERED       22   an assigner forgets a worker in the term in which it has got no answer to an assignment
+ *   UNANSWERED       22   an assigner forgets a worker in a term in which an assignment to it was not answered (see docs/proof.md)
  *   NOT_GONE         22   jobs are taken back from members that are there
  *   OTHER_NUMBER     24   a job that is taken back gives its number back
  *   NO_MARK          24   the mark is not raised before the handler is called
@@ -73,9 +73,11 @@ byte sentJob, sentVersion, sentWorker, sentNumber;
 #ifdef LIVE
 bit halted;
 #define PAUSE(w) (!halted || w != 1)
+#define MAY_LEAD(w, n) (w == 2 || leads[n] == 0) /* worker 2 does not lose its session */
 ltl ends { <> (job[0].state == done) }
 #else
 #define PAUSE(w) true
+#define MAY_LEAD(w, n) true
 #endif
 
 #ifdef NO_WHILE
@@ -277,7 +279,7 @@ proctype Network()
     do
     :: atomic { sent ->
            if
-           :: assign(1, sentJob, sentVersion, sentWorker, sentNumber)
+           :: printf("coordinator: what was sent arrives\n"); assign(1, sentJob, sentVersion, sentWorker, sentNumber)
            :: skip
            fi;
            sent = false; sentJob = 0; sentVersion = 0; sentWorker = 0; sentNumber = 0
@@ -299,7 +301,7 @@ proctype Try(byte j; byte a)
         w = place[j]; v = job[j].version; n = job[j].number
     };
     atomic { /* fence.Lead: whoever led the resource has lost its session, and perhaps not noticed; the stores */
-        PAUSE(w);
+        PAUSE(w) && MAY_LEAD(w, n);
         tokens++; token = tokens; leads[n] = token;
         printf("attempt %d of job %d: leads resource %d with token %d\n", a, j, n, token)
     };

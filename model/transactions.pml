@@ -30,7 +30,7 @@
  *   OPEN_AT_ONCE      10    the raise leaves the gate open
  *   LAST_ONLY         10    revoke looks for the number before the last raise only
  *   NO_NUMBER         10    enter does not compare the number of the raise at its second look
- *   ANY_NUMBER        10    a revocation opens a gate that was shut again since it looked
+ *   ANY_NUMBER        10    a revocation opens a gate that was shut again since it looked (see docs/proof.md)
  *   ATTACHED+SESSIONS_FIRST  10    revoke lists sessions first, and transactions second
  *   PREPARED          10    revoke does not look for transactions that are prepared
  *   SEAL_ONCE         10    the trigger of a sealed table does not enter again after a rollback to a savepoint
@@ -222,7 +222,7 @@ proctype New()
 /* ringfence.raise: others see it when it has committed, or it is rolled back. */
 inline raise(t)
 {
-    atomic { !replacing && gate.token <= t -> replacing = true };
+    atomic { !replacing && gate.token <= t -> replacing = true; printf("raise to %d: has written the row, and not committed\n", t) };
     if
     :: d_step {
            number++; older = older | BIT(gate.number);
@@ -243,7 +243,7 @@ inline raise(t)
 }
 
 /* ringfence.revoke, again and again until nobody is left, or the mark is another one */
-inline revoke(t)
+inline revoke(guard, t)
 {
     do
     :: atomic { /* is_mark, inside */
@@ -278,6 +278,11 @@ inline revoke(t)
            if :: (in1 || session) && gate.token == t -> told[ATTACHING] = true :: else fi;
 #endif
            if :: session && gone -> attached = false :: else fi;
+           if
+           :: !left -> printf("guard %c, revoke for %d: finds nobody, and has not opened the gate yet\n", guard, t)
+           :: left && gate.token == t -> printf("guard %c, revoke for %d: tells who is inside to end\n", guard, t)
+           :: else
+           fi;
            in0 = 0; in1 = 0; session = 0
        };
        if
@@ -291,7 +296,7 @@ inline revoke(t)
               if
               :: gate.token == t && !gate.open && gate.number == n ->
 #endif
-                 gate.open = true; older = 0; printf("revoke under %d: nobody is left, the gate is open\n", t)
+                 gate.open = true; older = 0; printf("guard %c, revoke for %d: opens the gate of number %d\n", guard, t, gate.number)
               :: else
               fi;
               n = 0
@@ -305,7 +310,7 @@ proctype GuardA()
 {
     bit in0, in1, session, left;
     byte n;
-    revoke(1)
+    revoke(65, 1)
 }
 
 /* Guard B does so, too, and then it raises token 2, and revokes. */
@@ -313,12 +318,12 @@ proctype GuardB()
 {
     bit raised, in0, in1, session, left;
     byte n;
-    revoke(1);
+    revoke(66, 1);
     do
     :: !raised -> raise(2)
     :: raised -> break
     od;
-    revoke(2)
+    revoke(66, 2)
 }
 
 /* Token 1 is raised once more, as a candidate that nobody knew before. */
