@@ -12,6 +12,8 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/page"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/program/version"
 	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
@@ -23,11 +25,15 @@ type pages struct {
 }
 
 // statusPage makes the status page, or nil if nobody could look at it.
-func (c *config) statusPage() *page.Page {
+func (c *config) statusPage(o *observer, f *marks.Follower) *page.Page {
 	if c.HTTPListen == "" {
 		return nil
 	}
-	return page.New(hostname())
+	options := page.Options{Guard: hostname(), Version: version.Of().String()}
+	if c.Coordinator != "" {
+		options.Leaders, options.Followed = o.Leaders, f.Elections
+	}
+	return page.New(options)
 }
 
 // open opens the address of the pages, if there is one.

@@ -52,7 +52,8 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	metrics := guard.NewMetrics(registry)
 	authority, observer := c.authority(log)
 	defer observer.Close()
-	watchers := watchers{status: c.statusPage(), elections: c.follower(observer, log)}
+	elections := c.follower(observer, log)
+	watchers := watchers{status: c.statusPage(observer, elections), elections: elections}
 
 	log.LogAttrs(ctx, slog.LevelInfo, "starting",
 		slices.Concat([]slog.Attr{slog.String("version", version.Of().String())}, settings.Given(c, c.given))...)
@@ -230,7 +231,7 @@ func serveAll(
 		})
 	}
 	group.Go(func() error {
-		(&readiness{Readiness: ready, log: log, metrics: l.metrics, unit: l.unit}).watch(ctx)
+		(&readiness{Readiness: ready, log: log, metrics: l.metrics, unit: l.unit, page: h.status}).watch(ctx)
 		return nil
 	})
 	group.Go(func() error {
