@@ -22,6 +22,7 @@ type Follower struct {
 	mu         sync.Mutex
 	admissions []*Admission                        // of the stores that are open
 	following  map[fence.Resource]*fence.Candidate // who led last
+	led        map[fence.Resource]bool             // whether somebody leads, once the coordinator has said so
 	full       bool
 	stopped    bool
 	watches    sync.WaitGroup
@@ -103,6 +104,7 @@ func (f *Follower) watch(ctx context.Context, r fence.Resource) {
 	for ctx.Err() == nil {
 		var last fence.Token
 		err := f.Observer.Watch(ctx, r, func(candidates []fence.Candidate) error {
+			f.elected(r, len(candidates) > 0)
 			if len(candidates) > 0 && candidates[0].Token != last {
 				last = candidates[0].Token
 				f.leads(r, candidates[0])
