@@ -129,7 +129,7 @@ func TestAWorkerShowsItsJobsAndTheQueue(t *testing.T) {
 	}
 	page.accepted()
 
-	idle, other := monitored(t, setup{memory: memory})
+	idle, other := monitored(t, setup{memory: memory, env: []string{"LEADER_HOLDER=idle"}}) // names tell workers apart
 	begin(t, idle, "work", "nightly")
 	other.shows(`ringfence_worker_capacity{group="nightly"} 4`)
 	if _, body := other.get("/metrics"); strings.Contains(body, "ringfence_jobs_due") {

@@ -37,10 +37,10 @@ func TestTheRunOfTheSameSeedIsBesideTheOther(t *testing.T) {
 	r := valid()
 	longer := without(r)
 	longer.Header.Command = r.result.Header.Command + " --time 5m0s --unguarded"
-	longer.Figures.StaleAccepted = 4711
+	longer.Figures.StaleAccepted = 98765
 	put("c", nil, longer) // it differs in more than the guard
 	with := put("a", r.events, r.result)
-	if page, _ := os.ReadFile(with); strings.Contains(string(page), "4711") {
+	if page, _ := os.ReadFile(with); strings.Contains(string(page), "98765") {
 		t.Error("another run is beside it")
 	}
 	off := put("b", nil, without(r))

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"net"
 	"fmt"
 	"strings"
 	"sync"
@@ -157,10 +158,13 @@ func TestAStatementOfAStoppedGuardIsEndedByTheNextLeaderThroughAnotherGuard(t *t
 	first := fenced(t)
 	c := first.open(5)
 	release, result := first.held(c)
-	_ = c.PgConn().Conn().Close() // without a word: its statement runs on
+	lost := c.PgConn().Conn().(*net.TCPConn)
+	_ = lost.SetLinger(0) // a reset: the session ends at once, and its statement runs on
+	_ = lost.Close()
 	if err := <-result; err == nil {
 		t.Fatal("a client without a connection got a result")
 	}
+	first.AwaitMetric("ringfence_connections", "admitted", 0)
 	first.Stop()
 	const running = "select count(*) from pg_stat_activity " +
 		"where datname = current_database() and query like 'insert into ledger%' " +
