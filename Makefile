@@ -82,6 +82,10 @@ chaos-smoke: deps lab ## four scenarios, one of them with jobs, and five control
 	@bin/lab run leader-paused old-write-in-flight killed-before-publish job-worker-paused --quiet
 	@bin/lab controls observe-only memory-mark copied-mark believed-registry believed-setting --quiet
 
+.PHONY: chaos-long
+chaos-long: deps lab ## random faults for five minutes, with the guard and without it, from one seed: hundreds of stale attempts
+	@bin/lab run random-mix --time 5m --compare $(CHAOS)
+
 .PHONY: chaos-compose
 chaos-compose: lab ## one scenario on several hosts, where a Docker engine answers
 	@scripts/chaos-compose.sh $(CHAOS)

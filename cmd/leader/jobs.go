@@ -207,7 +207,9 @@ func (p *program) handIn(inv *invocation) error {
 // runWork implements the subcommand work.
 func runWork(p *program, ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
-	return p.invoke(inv).Work(ctx, inv.jobs.work)
+	working := p.invoke(inv)
+	working.Watch = inv.watchWorker
+	return working.Work(ctx, inv.jobs.work)
 }
 
 func submit(p *program, ctx context.Context, inv *invocation) int {

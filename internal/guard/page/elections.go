@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"time"
 
@@ -104,9 +103,6 @@ func (p *Page) shown() (all []fence.Resource) {
 	return slices.Compact(all)
 }
 
-// numbered are the resources that jobs without one of their own share. One is idle most of the time.
-var numbered = regexp.MustCompile(`^job_.+_[0-9]+$`)
-
 // idleAfter is how long nobody may lead a resource before the page folds it.
 const idleAfter = 24 * time.Hour
 
@@ -127,7 +123,7 @@ func (r *Resource) idle(now time.Time) bool {
 			last = r.Leader.Since
 		}
 	}
-	return numbered.MatchString(string(r.Resource)) || now.Sub(last) > idleAfter
+	return guard.OfJobs(r.Resource) || now.Sub(last) > idleAfter
 }
 
 // addElections adds who leads, and when the terms ended. The caller holds the mutex.

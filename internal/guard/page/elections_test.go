@@ -86,7 +86,7 @@ func TestWhatTheGuardHasFollowedSaysSinceWhen(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	l.followed["orders"] = marks.Election{Since: ago.Add(-idleAfter)}
-	l.followed["job_g_ab12_3"] = marks.Election{Since: ago}
+	l.followed["job_g_ab12cd34_3"] = marks.Election{Since: ago}
 	if err := l.ask(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestAResourceWithASessionIsNotIdle(t *testing.T) {
 		{Resource{Marks: []guard.Mark{unused, used}}, false},
 		{Resource{Marks: []guard.Mark{unused}, Leader: &Election{Token: 5}}, false},
 		{Resource{Marks: []guard.Mark{unused}, Leader: &Election{Since: now}}, false},
-		{Resource{Resource: "job_g_ab12_3", Leader: &Election{Since: now}}, true},
+		{Resource{Resource: "job_g_ab12cd34_3", Leader: &Election{Since: now}}, true},
 	} {
 		if c.r.idle(now) != c.idle {
 			t.Errorf("%d: %+v", i, c.r)
