@@ -38,8 +38,12 @@ dist: ## stripped programs for PLATFORMS, in dist/, with their checksums
 
 .PHONY: package
 package: PLATFORMS = linux/amd64 linux/arm64
-package: dist ## a .deb and an .rpm with a systemd unit, in dist/; VERSION=0.1.0
+package: dist ## a .deb and an .rpm with systemd units, manual pages and completions, in dist/; VERSION=0.1.0
 	@GO="$(GO)" VERSION="$(VERSION)" scripts/package.sh
+
+.PHONY: release
+release: ## archives, packages, SBOMs and checksums of a tag, built twice and compared; VERSION=0.1.0
+	@GO="$(GO)" scripts/release.sh "$(VERSION)"
 
 .PHONY: demo
 demo: deps build ## a paused leader writes: without the guard, and through it
