@@ -33,7 +33,8 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 dist: ## stripped programs for PLATFORMS, in dist/, with their checksums
 	@rm -rf dist && for p in $(PLATFORMS); do \
 	  echo "dist/$$p" && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} \
-	    $(GO) build -trimpath -ldflags=-s -o dist/$$p/ ./cmd/guard ./cmd/leader || exit 1; \
+	    $(GO) build -trimpath -ldflags="-s $(if $(VERSION),-X github.com/ringfence/ringfence/internal/program/version.stamped=v$(VERSION))" \
+	    -o dist/$$p/ ./cmd/guard ./cmd/leader || exit 1; \
 	done && cd dist && sha256sum */*/* > SHA256SUMS
 
 .PHONY: package

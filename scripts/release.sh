@@ -28,7 +28,7 @@ build() {
   (
     cd "$1"
     export GOCACHE=$1/.cache
-    make --no-print-directory dist PLATFORMS="$platforms" GO="$go"
+    make --no-print-directory dist PLATFORMS="$platforms" VERSION="$version" GO="$go"
     GO="$go" VERSION=$version scripts/package.sh
     mkdir release && mv dist/*.deb dist/*.rpm release/
     for p in $platforms; do

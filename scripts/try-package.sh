@@ -1,29 +1,31 @@
 #!/usr/bin/env bash
 # Installs a .deb in a clean Debian root, uses it, removes it, and compares what is left with what was there before.
-# It needs root and debootstrap, and the servers of `make deps`. Usage: scripts/try-package.sh dist/ringfence_….deb
+# It needs root and mmdebstrap, which uses the apt of this host, and the servers of `make deps`. Usage: scripts/try-package.sh dist/ringfence_….deb
 set -euo pipefail
 deb=$(realpath "$1")
 work=$(mktemp -d)
 root=$work/root
-server=
+server= serving=
 cleanup() {
-  [[ -z $server ]] || "$bin/pg_ctl" stop -D "$work/data" -m immediate >/dev/null || true
+  [[ -z $serving ]] || kill "$serving" || true
+  [[ -z $server ]] || as "$bin/pg_ctl" stop -D "$work/data" -m immediate >/dev/null || true
   umount "$root/proc" 2>/dev/null || true
   rm -rf "$work"
 }
 trap cleanup EXIT
 
-debootstrap --variant=minbase bookworm "$root" ${MIRROR:+"$MIRROR"} >"$work/log" 2>&1 || { tail "$work/log"; exit 1; }
+mmdebstrap --quiet --variant=minbase bookworm "$root"
 mount -t proc proc "$root/proc"
-inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+in=(chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin)
+inside() { "${in[@]}" "$@"; }
 # Neither dpkg's own lists nor a backup of the user database belong to the package.
-files() { (cd "$root" && find . -xdev -not -path './proc/*' -not -path './var/lib/dpkg/*' -not -path './var/log/*' -not -path './etc/*-' -not -path './tmp/*' | sort); }
+files() { (cd "$root" && find . -xdev -not -path './proc/*' -not -path './var/lib/dpkg/*' -not -path './var/log/*' -not -path './etc/*-' -not -path './tmp/*' | LC_ALL=C sort); }
 
 files >"$work/before"
 cp "$deb" "$root/tmp/ringfence.deb"
 inside dpkg -i /tmp/ringfence.deb
 files >"$work/installed"
-diff "$work/before" "$work/installed" | sed -n 's/^> /installed  /p'
+LC_ALL=C comm -13 "$work/before" "$work/installed" | sed 's/^/installed  /'
 inside guard version
 inside leader version
 
@@ -47,14 +49,16 @@ GUARD_COORDINATOR=$(url guard)
 SETTINGS
 guard=(env GUARD_SETTINGS_FILE=/etc/ringfence/guard.env guard)
 inside "${guard[@]}" install
-inside "${guard[@]}" serve 2>"$work/guard.log" &
+"${in[@]}" "${guard[@]}" serve 2>"$work/guard.log" & # no function, so this is the guard's own process
 serving=$!
 sql 'grant usage on schema ringfence_elections to app; grant execute on all functions in schema ringfence_elections to app'
+# shellcheck disable=SC2016 # the command's own shell expands it
 inside env LEADER_COORDINATOR="$(url app)" LEADER_STORES="postgres://app@127.0.0.1:$((port + 1))/postgres" LEADER_RAISE_TIMEOUT=1m \
   leader run orders -- sh -c 'echo "leads      $RINGFENCE_RESOURCE under $RINGFENCE_TOKEN"'
 inside "${guard[@]}" status
 kill -TERM $serving
 wait $serving
+serving=
 inside "${guard[@]}" uninstall
 inside "${guard[@]}" uninstall --yes
 [[ -z $(sql "select nspname from pg_namespace where nspname ~ '^ringfence'") ]]

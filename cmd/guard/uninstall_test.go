@@ -53,7 +53,7 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 	}
 	uninstall(cli.Done, nil, "postgres, database shop\n  drops    schema ringfence\n", "coordinator, database held\n",
 		"redis\n  drops    key ringfence and its like: marks of 0 resources", "nothing was changed; add --yes",
-		"role guard stays, with what is granted to it: pg_read_all_stats, pg_signal_backend")
+		"stays    role guard, with what is granted to it: pg_read_all_stats, pg_signal_backend")
 
 	r := serving(t, env...)
 	r.ready(http.StatusOK)

@@ -223,7 +223,7 @@ const connectedGuards = `select format('a guard is connected from %s: stop it', 
      and a.pid <> pg_backend_pid() group by a.client_addr order by 1`
 
 // grantedRoles says what an installation has granted outside of the database. Other databases need it, too.
-const grantedRoles = `select format('role %I stays, with what is granted to it: %s', o.rolname,
+const grantedRoles = `select format('role %I, with what is granted to it: %s', o.rolname,
        coalesce(string_agg(g.rolname, ', ' order by g.rolname), 'nothing'))
   from pg_roles o left join pg_auth_members m on m.member = o.oid left join pg_roles g on g.oid = m.roleid
  where o.rolname = $1 group by o.rolname`

@@ -209,7 +209,7 @@ func (f findings) removal(o marks.Removing) (r marks.Removal) {
 		r.Blocked = append(r.Blocked, "a session is open: "+who+": end it")
 	}
 	if !r.Nothing() {
-		r.Stays = append(r.Stays, "users and their rules (ACL LIST) stay")
+		r.Stays = append(r.Stays, "users and their rules (ACL LIST)")
 	}
 	r.Settle(o)
 	return r
