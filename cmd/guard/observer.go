@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
@@ -45,7 +46,8 @@ func (c *config) readiness(o *observer) guard.Readiness {
 			case err == nil:
 				return nil
 			case ctx.Err() != nil: // the error may say no more than that
-				return errors.New("it did not answer in time: " + c.scrub(err.Error()))
+				return errors.New("it did not answer in time: " +
+					strings.ReplaceAll(c.scrub(err.Error()), " (context deadline exceeded)", ""))
 			}
 			return errors.New(c.scrub(err.Error()))
 		},

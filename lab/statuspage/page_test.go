@@ -206,7 +206,7 @@ func TestScreenshot(t *testing.T) {
 			p.Screenshot(strings.TrimSuffix(file, ".png") + name + ".png")
 		}
 	}
-	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "(depot-1)"))
+	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "depot-1"))
 	p.Wait(`document.getElementById('parts').innerText.includes('redis is well: 0 marks')`)
 	shoot("")
 	if os.Getenv("STATUS_STATES") == "" {

@@ -70,7 +70,7 @@ function one(r, refusals, { top, from, now, width, x }) {
   for (const f of refusals) {
     const at = Date.parse(f.at);
     if (at < from) continue;
-    const cross = svg('path', { class: 'refusal', d: `M${x(at) - 4} ${y + 5}l8 8m0 -8l-8 8` });
+    const cross = svg('path', { class: 'refusal', d: `M${x(at) - 4} ${y - 11}l8 8m0 -8l-8 8m4 -4v${bar + 7}` });
     cross.append(svg('title', {}, `refused: ${f.holder || 'several clients'}, token ${f.token}, ${f.reason}, ${f.count} times\n${new Date(at).toLocaleString()}`));
     g.append(cross);
   }
