@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
@@ -42,12 +41,8 @@ func (c *config) readiness(o *observer) guard.Readiness {
 		Needed: c.Outage == "refuse" && c.Unfenced == "refuse",
 		Coordinator: func(ctx context.Context) error {
 			_, err := o.Issuer(ctx)
-			switch {
-			case err == nil:
+			if err == nil {
 				return nil
-			case ctx.Err() != nil: // the error may say no more than that
-				return errors.New("it did not answer in time: " +
-					strings.ReplaceAll(c.scrub(err.Error()), " (context deadline exceeded)", ""))
 			}
 			return errors.New(c.scrub(err.Error()))
 		},
