@@ -137,10 +137,7 @@ function facts(s, { spec, why: waits }) {
   const more = (name, value) => { if (value) all.push([name, String(value)]); };
   more('Resource', s.resource);
   more('Submitted', new Date(s.submitted).toLocaleString());
-  more('Worker', s.worker_name);
-  more('Token', s.token);
-  more('Attempt', s.attempt);
-  more('Failures', s.failures && `${s.failures} of this round; tried again ${spec?.retries ?? 0} times at most`);
+  more('Retries', spec?.retries && `${spec.retries} at most, after ${s.failures ?? 0} failures of this round`);
   more('Workers lost', s.lost);
   more('Every', s.every && `${s.every}, round ${(s.rounds ?? 0) + 1}`);
   more('Timeout', spec?.timeout);

@@ -31,7 +31,7 @@ function note(s) {
   if (s.why_waiting) all.push(s.why_waiting);
   if (s.paused && s.state !== 'waiting') all.push('paused after this attempt');
   if (s.every) all.push(`every ${s.every}, round ${(s.rounds ?? 0) + 1}`);
-  if (s.labels) all.push(`for ${s.labels.join(', ')}`);
+  if (s.labels && !s.why_waiting) all.push(`label ${s.labels.join(', ')}`);
   if (s.state === 'waiting' && s.failures) all.push(plural(s.failures, 'failure'));
   if (s.lost) all.push(`${plural(s.lost, 'worker')} lost`);
   if (s.error) all.push(first(s.error));
@@ -93,7 +93,7 @@ function shown(id, all, count) {
 function trouble() {
   const going = [...state.active, ...state.waiting].filter((s) => failing(s));
   byId('trouble').hidden = state.failed.length + going.length === 0;
-  const failed = shown('failed-note', [...going, ...state.failed], going.length + (state.counts.failed ?? 0));
+  const failed = shown('failed-note', [...state.failed, ...going], going.length + (state.counts.failed ?? 0));
   fill('failed', failed.map((s) => {
     const over = s.state === 'failed';
     const error = over ? s.error : last(s).error;
