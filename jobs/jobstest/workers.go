@@ -80,7 +80,14 @@ func stoppingHurries(s *stage) {
 	first.cancel()
 	s.eventually("it has said that it stops", func() bool { return s.documents("draining") > 0 })
 	close(hurry)
-	<-first.ended
+	limit := time.NewTimer(s.f.patience)
+	defer limit.Stop()
+	select {
+	case <-first.ended:
+	case <-limit.C:
+		close(g.leave)
+		s.Fatal("the grace goes on")
+	}
 	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting || now.Failures > 0 {
 		s.Errorf("%+v, %v", now, err)
 	}
