@@ -1,9 +1,9 @@
 /*
  * Which run of the server this is: what enter compares a mark with.
  *
- *     spin -run model/here.pml              finds nothing: the rule holds
- *     spin -run -DTODAY model/here.pml      nothing either: the identity of schema version 8
- *     spin -run -DNO_OID model/here.pml     finds a transaction of a deposed leader
+ *     spin -run model/run.pml               finds nothing: the rule holds
+ *     spin -run -DTODAY model/run.pml       nothing either: the identity of schema version 8
+ *     spin -run -DNO_OID model/run.pml      finds a transaction of a deposed leader
  *     make model                           runs this file and its mutations
  *
  * A mark counts only on the run of the server on which it was raised. A run is a row of an unlogged
@@ -120,7 +120,7 @@ active proctype Leader()
 }
 
 /* enter, under any token, in a transaction whose snapshots are new with each statement, or as old as
- * its first. It reads the run, takes its locks, and reads the gate. */
+ * its first. It takes its locks, and reads the run and the gate with one snapshot. */
 active proctype Transaction()
 {
     bit old;
@@ -130,16 +130,12 @@ active proctype Transaction()
        :: old = true
        :: old = false
        fi;
-       if /* more statements, and then enter, which reads the run */
-       :: !old -> d_step { copied(here, live) }
-       :: old
-       fi;
        atomic {
            if
            :: ended -> skip /* its session has ended, and the transaction with it */
            :: else ->
               if
-              :: !old -> copied(gate, live)
+              :: !old -> copied(gate, live); copied(here, live)
 #ifndef OLD_SNAPSHOT
               :: old && replaced -> gate.mark = 0 /* xmax is not 0: it fails with 40001 */
 #endif

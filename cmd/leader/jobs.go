@@ -213,7 +213,9 @@ func (p *program) handIn(inv *invocation) error {
 func runWork(p *program, ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
 	inv.jobs.work.Hurry = inv.signals.Again()
-	return p.invoke(inv).Work(ctx, inv.jobs.work)
+	working := p.invoke(inv)
+	working.Watch = inv.watchWorker
+	return working.Work(ctx, inv.jobs.work)
 }
 
 func submit(p *program, ctx context.Context, inv *invocation) int {

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/internal/leader/metrics"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/tasks"
@@ -156,6 +157,7 @@ type invocation struct {
 	config      *config
 	tasks       *tasks.Invocation // nil unless the subcommand is about tasks
 	coordinator documents.Coordinator
+	metrics     *metrics.Metrics // nil without LEADER_HTTP_LISTEN
 	signals     *supervise.Signals
 	log         *slog.Logger
 }
@@ -187,6 +189,11 @@ func (p *program) open(ctx context.Context, c command, inv *invocation) int {
 			inv.log.Warn("closing the coordinator failed", "cause", err)
 		}
 	}()
+	stopMonitor, err := inv.monitor(ctx, c)
+	if err != nil {
+		return cli.Failed(ctx, inv.log, "serve metrics", err)
+	}
+	defer stopMonitor()
 	return c.run(p, ctx, inv)
 }
 

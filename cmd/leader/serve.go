@@ -45,7 +45,7 @@ const downloadTimeout = time.Minute
 // serve serves the HTTP API of jobs, and the page, until ctx ends.
 func serve(_ *program, ctx context.Context, inv *invocation) int {
 	token := inv.config.HTTPToken.Reveal()
-	if token == "" && !jobserver.Loopback(inv.listen) {
+	if token == "" && !webpage.Loopback(inv.listen) {
 		return cli.Failed(ctx, inv.log, "serve", fmt.Errorf("%s is no loopback address: set "+
 			"LEADER_HTTP_TOKEN, or anybody who reaches it can run commands on the workers", inv.listen))
 	}
@@ -57,8 +57,13 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 		Coordinator: inv.coordinator, Groups: inv.jobs.offered, Token: token,
 		Titled: work.Titled, Patience: inv.config.SessionTimeout, Log: inv.log,
 	}
+	all, err := inv.monitored(ctx, s.Handler(ctx))
+	if err != nil {
+		_ = l.Close()
+		return cli.Failed(ctx, inv.log, "serve", err)
+	}
 	server := webpage.Server{
-		Handler: s.Handler(ctx), Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout,
+		Handler: all, Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout, Log: inv.log,
 	}
 	inv.log.Info("serving the page and the HTTP API of jobs", "address", "http://"+l.Addr().String()+"/",
 		"token", token != "")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type config struct {
 	Journal        taskfile.Journal `env:"LEADER_JOURNAL"`
 	Redis          settings.URL     `env:"LEADER_REDIS"`
 	Holder         string           `env:"LEADER_HOLDER"`
+	HTTPListen     string           `env:"LEADER_HTTP_LISTEN"`
 	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN"`
 	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
 
@@ -85,6 +87,9 @@ func (c *config) Validate() error {
 		c.Grace, c.SessionTimeout, c.maxGrace())
 	report(len(c.Holder) > 200 || strings.ContainsFunc(c.Holder, isControl),
 		"LEADER_HOLDER must be at most 200 bytes without control characters")
+	if _, _, err := net.SplitHostPort(c.HTTPListen); c.HTTPListen != "" {
+		report(err != nil, "LEADER_HTTP_LISTEN: %q is not an address such as 127.0.0.1:9091: %w", c.HTTPListen, err)
+	}
 	return errors.Join(problems...)
 }
 

@@ -67,10 +67,16 @@ var texts = settings.Texts{
 		Default: "host name:process id",
 		Meaning: "name of this process in status and logs",
 	},
+	"LEADER_HTTP_LISTEN": {
+		Default: "none",
+		Meaning: `
+			address of /metrics, /livez, /readyz and /readyz/leading of leader run, task and work, such
+			as 0.0.0.0:9091; :9091 is 127.0.0.1:9091. leader serve has them at its own address`,
+	},
 	"LEADER_HTTP_TOKEN": {
 		Meaning: `
 			what clients of leader serve have to send: Authorization: Bearer TOKEN. Needed unless it
-			listens on the loopback interface alone`,
+			listens on the loopback interface alone. /metrics needs it, too, with every command`,
 	},
 	"LEADER_LOG": {
 		Meaning: `

@@ -30,7 +30,7 @@ func TestThePageFollowsJobs(t *testing.T) {
 	waiting := s.shell("true", "--label", "gpu", "--priority", "7")
 	p := s.open(1280, 1000)
 	p.Wait(`location.hash === '#nightly' && document.querySelector('#link.live')`)
-	p.Wait(has("waiting", waiting, "sh -c true", "7", "gpu", "there is no worker") + ` && ` + counts("1 waiting"))
+	p.Wait(has("waiting", waiting, "sh -c true", "7", "there is no worker") + ` && ` + counts("1 waiting"))
 
 	one := s.work("one", "--capacity", "1")
 	p.Wait(has("workers", "one", "0 of 1", "command, task", "assigns jobs"))
@@ -192,8 +192,7 @@ func TestThePageShowsNothingWithoutTheToken(t *testing.T) {
 	p.Wait(has("ended", id, "done") + ` && document.getElementById('login').hidden`)
 	p.Click(`#ended a`)
 	p.Wait(has("job-history", "done"))
-	browser.Want(p, `document.cookie + document.documentElement.outerHTML`, browser.Eval[string](p,
-		`(document.cookie + document.documentElement.outerHTML).replaceAll('`+secret+`', '')`))
+	browser.Want(p, `(document.cookie + document.documentElement.outerHTML).includes('`+secret+`')`, false)
 
 	p.Do(chromedp.Reload()) // the tab keeps it
 	p.Wait(has("ended", id, "done"))

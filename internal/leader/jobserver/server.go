@@ -2,7 +2,6 @@ package jobserver
 
 import (
 	"context"
-	"crypto/subtle"
 	"embed"
 	_ "embed"
 	"encoding/json"
@@ -11,11 +10,9 @@ import (
 	"io"
 	"log/slog"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -79,19 +76,12 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 }
 
 // guarded lets only clients with the token through, and only JSON: a page in a browser cannot send
-// that to another origin unasked. Without a token it answers to names of this machine only: a foreign
-// page whose own name leads to this machine would be of the same origin.
+// that to another origin unasked.
 func (s *Server) guarded(next http.Handler) http.Handler {
+	access := webpage.Access{Token: s.Token, Setting: "LEADER_HTTP_TOKEN", Local: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.Token == "" && !Loopback(r.Host) {
-			fail(w, http.StatusForbidden, fmt.Errorf("%q is no name of this machine itself: "+
-				"use localhost, or set LEADER_HTTP_TOKEN at the server", r.Host))
-			return
-		}
-		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if s.Token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(s.Token)) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			fail(w, http.StatusUnauthorized, errors.New("the token is missing or wrong: send Authorization: Bearer …"))
+		if code, why := access.Refuse(w.Header(), r); why != nil {
+			fail(w, code, why)
 			return
 		}
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -287,14 +277,4 @@ func send(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	_, _ = w.Write(append(text, '\n'))
-}
-
-// Loopback reports whether only programs of this machine reach an address, which may have a port.
-func Loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = strings.Trim(address, "[]")
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -39,6 +39,9 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 	for _, handle := range kinds {
 		handle(&worker, &machine{v.Setup, reaper})
 	}
+	if v.Watch != nil {
+		v.Watch(&worker)
+	}
 	v.Log.Info("working", "group", v.Group, "capacity", w.Capacity)
 	if err := worker.Run(ctx); err != nil {
 		return cli.Failed(ctx, v.Log, "work for "+v.Group, err)

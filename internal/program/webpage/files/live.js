@@ -147,7 +147,7 @@ export function follow(address, headers, received, refused) {
       watch();
       if (!next.value) continue; // a heartbeat
       seen = true;
-      link('live', 'live');
+      link('up to date', 'live');
       received(JSON.parse(next.value));
     }
   }
