@@ -118,9 +118,10 @@ func commands() []command {
 			summary: "hand in a job that runs COMMAND, or the task in FILE; print its ID",
 		},
 		{
-			name: "jobs", arguments: "GROUP [--state S] [workers | show|logs|cancel|retry ID] [-o table|json]",
+			name: "jobs", arguments: "GROUP [--state S] [--kind K] [--text TEXT] " +
+				"[workers | show|logs|cancel|retry|run|pause|resume ID] [-o table|json]",
 			takes: takesGroup, output: true, flags: (*request).jobsFlags, run: showJobs,
-			summary: "print the jobs of GROUP, its workers, or one job; cancel one, or try it again",
+			summary: "print the jobs of GROUP, its workers, or one job; cancel one, try it again, run it now, pause it",
 		},
 		{
 			name: "serve", arguments: "[--listen ADDRESS] [GROUP...]", takes: takesAddress,

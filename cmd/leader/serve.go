@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/leader/jobserver"
+	"github.com/ringfence/ringfence/internal/leader/work"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/webpage"
 )
@@ -54,7 +55,7 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 	}
 	s := &jobserver.Server{
 		Coordinator: inv.coordinator, Groups: inv.jobs.offered, Token: token,
-		Patience: inv.config.SessionTimeout, Log: inv.log,
+		Titled: work.Titled, Patience: inv.config.SessionTimeout, Log: inv.log,
 	}
 	all, err := inv.monitored(ctx, s.Handler(ctx))
 	if err != nil {

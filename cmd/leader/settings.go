@@ -24,6 +24,7 @@ type config struct {
 	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause"`
 	Grace          time.Duration    `env:"LEADER_GRACE"`
 	RaiseTimeout   time.Duration    `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s"`
+	DrainTimeout   time.Duration    `env:"LEADER_DRAIN_TIMEOUT" envDefault:"20s"`
 	Journal        taskfile.Journal `env:"LEADER_JOURNAL"`
 	Redis          settings.URL     `env:"LEADER_REDIS"`
 	Holder         string           `env:"LEADER_HOLDER"`
@@ -77,6 +78,7 @@ func (c *config) Validate() error {
 		"LEADER_REDIS is a URL of scheme %q, not of redis or rediss", c.Redis.Scheme())
 	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)
 	report(c.RaiseTimeout <= 0, "LEADER_RAISE_TIMEOUT=%s must be above 0", c.RaiseTimeout)
+	report(c.DrainTimeout < 0, "LEADER_DRAIN_TIMEOUT=%s must not be below 0", c.DrainTimeout)
 	report(c.Grace < 0, "LEADER_GRACE=%s must not be below 0", c.Grace)
 	report(c.SessionTimeout > 0 && c.Grace > c.maxGrace(),
 		"LEADER_GRACE=%s does not fit into LEADER_SESSION_TIMEOUT=%s: the command must have "+
@@ -108,6 +110,7 @@ func (c *config) tasks() tasks.Settings {
 		Coordinator: c.Coordinator, Stores: c.Stores, Journal: c.Journal, Redis: c.Redis,
 		SessionTimeout: c.SessionTimeout, RaiseTimeout: c.RaiseTimeout,
 		OnDisconnect: c.OnDisconnect, Grace: c.Grace, Margin: c.margin(), Holder: c.Holder,
+		DrainTimeout: c.DrainTimeout,
 	}
 }
 

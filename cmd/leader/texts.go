@@ -43,6 +43,12 @@ var texts = settings.Texts{
 			how long one store may take to raise the mark and end older sessions before this
 			candidate resigns and stands for election again`,
 	},
+	"LEADER_DRAIN_TIMEOUT": {
+		Meaning: `
+			how long the commands of leader work may go on after TERM or INT. Then they are ended as
+			LEADER_GRACE says, and their jobs are given back; a second signal ends them at once. A
+			service manager must wait for longer than both before it kills`,
+	},
 	"LEADER_JOURNAL": {
 		Default: `
 			the first postgres:// of LEADER_STORES, else the first redis://, else coordinator`,

@@ -33,7 +33,9 @@ type Server struct {
 	Groups      []string      // that the page offers; it shows others by name
 	Token       string        // a client has to send it: Authorization: Bearer …; "" asks for none
 	Patience    time.Duration // how long a call waits for the coordinator
-	Log         *slog.Logger
+	// Titled gives a job that is handed in without a title one. May be nil.
+	Titled func(jobs.Spec) jobs.Spec
+	Log    *slog.Logger
 }
 
 const maxBody = 2 * jobs.MaxPayload // bytes of a request
@@ -50,6 +52,10 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 	api.HandleFunc("GET "+one+"/events", s.jobEvents(ctx))
 	api.HandleFunc("POST "+one+"/cancel", s.with(step((*jobs.Queue).Cancel)))
 	api.HandleFunc("POST "+one+"/retry", s.with(step((*jobs.Queue).Retry)))
+	api.HandleFunc("GET "+one+"/output", s.with(s.output))
+	api.HandleFunc("POST "+one+"/run", s.with(step((*jobs.Queue).RunNow)))
+	api.HandleFunc("POST "+one+"/pause", s.with(step((*jobs.Queue).Pause)))
+	api.HandleFunc("POST "+one+"/resume", s.with(step((*jobs.Queue).Resume)))
 	api.HandleFunc("GET "+group+"/workers", s.with(s.workers))
 	api.HandleFunc("GET /v1/groups", s.groups)
 	streams := webpage.NewStreams()
@@ -64,7 +70,8 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openAPI)
 	})
-	webpage.Register(mux, files, "page.html", "page.js", "access.js", "job.js", "list.js", "timeline.js", "jobs.css")
+	webpage.Register(mux, files, "page.html", "page.js", "access.js", "act.js", "job.js", "list.js", "name.js",
+		"output.js", "timeline.js", "jobs.css")
 	return mux
 }
 
@@ -121,6 +128,9 @@ func (s *Server) submit(
 	if _, err := d.Token(); err != io.EOF {
 		return 0, nil, badRequest{errors.New("there is something after the JSON object")}
 	}
+	if s.Titled != nil {
+		spec = s.Titled(spec)
+	}
 	id, err := q.Submit(ctx, spec)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w; the job may have been handed in: GET %s lists it, and a unique key makes it safe "+
@@ -147,7 +157,7 @@ func (s *Server) list(ctx context.Context, q *jobs.Queue, r *http.Request) (int,
 
 // selection reads the parameters of a list.
 func selection(v url.Values) (s jobs.Selection, err error) {
-	s.Kind, s.Limit = v.Get("kind"), pageDefault
+	s.Kind, s.Text, s.Limit = v.Get("kind"), v.Get("text"), pageDefault
 	if text := v.Get("state"); text != "" {
 		if s.State, err = jobs.ParseState(text); err != nil {
 			return s, err
@@ -168,7 +178,31 @@ func selection(v url.Values) (s jobs.Selection, err error) {
 
 func (s *Server) show(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
 	status, err := q.Get(ctx, jobs.ID(r.PathValue("id")))
-	return http.StatusOK, status, err
+	if err != nil || status.State != jobs.Waiting {
+		return http.StatusOK, Job{Status: status}, err
+	}
+	workers, err := q.Workers(ctx)
+	return http.StatusOK, Job{status, jobs.WhyWaiting(status, workers, nil)}, err
+}
+
+// Output is what a job has brought.
+type Output struct {
+	jobs.Peeked
+	Running bool `json:"running"` // so far; else it is the result of the last attempt that has ended
+}
+
+func (s *Server) output(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+	id := jobs.ID(r.PathValue("id"))
+	p, err := q.Peek(ctx, id)
+	if !errors.Is(err, jobs.ErrWrongState) {
+		return http.StatusOK, Output{p, true}, err
+	}
+	status, err := q.Get(ctx, id)
+	p = jobs.Peeked{Result: status.Result}
+	if n := len(status.History); n > 0 {
+		p.Attempt = status.History[n-1].Attempt
+	}
+	return http.StatusOK, Output{p, false}, err
 }
 
 func (s *Server) spec(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
@@ -218,6 +252,8 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 		code = http.StatusConflict
 	case errors.Is(err, jobs.ErrFull):
 		code = http.StatusTooManyRequests
+	case errors.Is(err, jobs.ErrNoAnswer):
+		code = http.StatusGatewayTimeout
 	case errors.Is(err, documents.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded):
 		code = http.StatusServiceUnavailable
 	}
