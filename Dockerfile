@@ -1,7 +1,9 @@
-# The programs of this repository, each alone in an image without a shell. Choose with --target:
+# The programs of this repository, each in an image without a shell, with the certificates of public authorities and the
+# time zones. --build-arg VERSION=v0.1.0 is what `guard version` says. Choose with --target:
 #
 #   guard          the proxy before Postgres and Redis
-#   leader         leader run, task, status, resign
+#   leader         leader run, task, work, serve and the others; a command needs an image of its own, which takes
+#                  the program from this one: COPY --from=ringfence/leader /leader /usr/local/bin/
 #   worker         the lab's leader, with the leader program beside it
 #   flawed-guard   a guard with a seeded bug, for the lab's controls; never for anything else
 #   netfault       iptables and tc, for the lab's faults of one direction
@@ -27,15 +29,22 @@ COPY internal internal
 COPY jobs jobs
 COPY store store
 COPY cmd cmd
-RUN mkdir /out && go build -trimpath -ldflags=-s -o /out/ ./cmd/guard ./cmd/leader
+ARG VERSION=
+RUN mkdir /out && go build -trimpath -ldflags="-s -X github.com/ringfence/ringfence/internal/program/version.stamped=$VERSION" \
+    -o /out/ ./cmd/guard ./cmd/leader
 
-FROM scratch AS guard
+FROM scratch AS base
+COPY --from=modules /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=modules /usr/local/go/lib/time/zoneinfo.zip /usr/local/go/lib/time/
+ENV ZONEINFO=/usr/local/go/lib/time/zoneinfo.zip
+
+FROM base AS guard
 COPY --from=build /out/guard /guard
 USER 65532:65532
 ENTRYPOINT ["/guard"]
 CMD ["serve"]
 
-FROM scratch AS leader
+FROM base AS leader
 COPY --from=build /out/leader /leader
 USER 65532:65532
 ENTRYPOINT ["/leader"]

@@ -33,13 +33,18 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 dist: ## stripped programs for PLATFORMS, in dist/, with their checksums
 	@rm -rf dist && for p in $(PLATFORMS); do \
 	  echo "dist/$$p" && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} \
-	    $(GO) build -trimpath -ldflags=-s -o dist/$$p/ ./cmd/guard ./cmd/leader || exit 1; \
+	    $(GO) build -trimpath -ldflags="-s $(if $(VERSION),-X github.com/ringfence/ringfence/internal/program/version.stamped=v$(VERSION))" \
+	    -o dist/$$p/ ./cmd/guard ./cmd/leader || exit 1; \
 	done && cd dist && sha256sum */*/* > SHA256SUMS
 
 .PHONY: package
 package: PLATFORMS = linux/amd64 linux/arm64
-package: dist ## a .deb and an .rpm with a systemd unit, in dist/; VERSION=0.1.0
+package: dist ## a .deb and an .rpm with systemd units, manual pages and completions, in dist/; VERSION=0.1.0
 	@GO="$(GO)" VERSION="$(VERSION)" scripts/package.sh
+
+.PHONY: release
+release: ## archives, packages, SBOMs and checksums of a tag, built twice and compared; VERSION=0.1.0
+	@GO="$(GO)" scripts/release.sh "$(VERSION)"
 
 .PHONY: demo
 demo: deps build ## a paused leader writes: without the guard, and through it
@@ -81,6 +86,10 @@ chaos: deps lab ## every scenario with the guard and without it, and every contr
 chaos-smoke: deps lab ## four scenarios, one of them with jobs, and five controls, in about two minutes
 	@bin/lab run leader-paused old-write-in-flight killed-before-publish job-worker-paused --quiet
 	@bin/lab controls observe-only memory-mark copied-mark believed-registry believed-setting --quiet
+
+.PHONY: chaos-long
+chaos-long: deps lab ## random faults for five minutes, with the guard and without it, from one seed: hundreds of stale attempts
+	@bin/lab run random-mix --time 5m --compare $(CHAOS)
 
 .PHONY: chaos-compose
 chaos-compose: lab ## one scenario on several hosts, where a Docker engine answers

@@ -39,6 +39,8 @@ type assigner struct {
 
 	numbers numbers           // for the loop alone
 	offers  map[string][]byte // that were read as documents; for the loop alone
+
+	peeks map[string]time.Time // since when they are there; for the sweep alone
 }
 
 // view is what the watches have shown last.
@@ -78,7 +80,7 @@ func assign(
 	a := &assigner{
 		q: q, claim: claim, strategy: strategy, log: log, wake: make(chan struct{}, 1),
 		workers: map[fence.Token]*worker{}, traits: map[ID]traits{}, assigned: map[string]time.Time{},
-		offers: map[string][]byte{},
+		offers: map[string][]byte{}, peeks: map[string]time.Time{},
 	}
 	a.group, a.ctx = errgroup.WithContext(ctx)
 	// First the workers that may have assignments, then the members: who is no member in a list that

@@ -152,7 +152,7 @@ func (a *assigner) choose(p *plan, r record) []documents.Write {
 	_, again := p.chosen[r.ID] // after a conflict
 	now := a.q.now()
 	// The entry, by which the job was chosen, has the time in milliseconds.
-	if r.State != Waiting || r.Due.Truncate(time.Millisecond).After(now) {
+	if r.State != Waiting || r.Paused || r.Due.Truncate(time.Millisecond).After(now) {
 		return nil
 	}
 	if !again && p.busy[r.Resource] {

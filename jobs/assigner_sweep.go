@@ -35,6 +35,9 @@ func (a *assigner) sweep() error {
 	if err := a.sweepDraining(); err != nil {
 		return err
 	}
+	if err := a.sweepPeeks(); err != nil {
+		return err
+	}
 	return a.sweepFinished()
 }
 
@@ -76,22 +79,37 @@ func (a *assigner) sweepFinished() error {
 }
 
 // expired returns the jobs whose entries, sorted by time, are before now, and the first ones of those
-// that are more than most, or have more bytes together.
+// that are more than most, or have more bytes together. Those that are not done have half of both.
 func expired(names []string, most, maxBytes int, now time.Time) (ids []ID, entries map[ID]string) {
 	entries = map[ID]string{}
+	all, others := room{most, maxBytes}, room{most / 2, maxBytes / 2}
+	count := func(e expiry, jobs, bytes int) {
+		all.add(jobs, bytes)
+		if e.state != Done {
+			others.add(jobs, bytes)
+		}
+	}
 	for _, name := range names {
-		_, bytes, _, _ := parseExpiry(name)
-		maxBytes -= bytes
+		e, _ := parseExpiry(name) // what cannot be read takes room, too
+		count(e, -1, -e.bytes)
 	}
-	for i, name := range names {
-		id, bytes, expires, ok := parseExpiry(name)
-		if ok && expires.After(now) && i >= len(names)-most && maxBytes >= 0 {
-			break
-		}
-		if ok {
-			ids, entries[id] = append(ids, id), name
-			maxBytes += bytes
+	forget := func(which func(State) bool, limit *room) {
+		for _, name := range names {
+			e, ok := parseExpiry(name)
+			if ok && which(e.state) && entries[e.id] == "" && (!e.expires.After(now) || limit.short()) {
+				ids, entries[e.id] = append(ids, e.id), name
+				count(e, 1, e.bytes)
+			}
 		}
 	}
+	forget(func(s State) bool { return s != Done }, &others) // first: that makes room for the others
+	forget(State.Finished, &all)
 	return ids, entries
 }
+
+// room is what is left of a limit.
+type room struct{ jobs, bytes int }
+
+func (r *room) add(jobs, bytes int) { r.jobs, r.bytes = r.jobs+jobs, r.bytes+bytes }
+
+func (r *room) short() bool { return r.jobs < 0 || r.bytes < 0 }

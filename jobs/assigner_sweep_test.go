@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -10,7 +11,7 @@ func TestFinishedJobsAreForgottenWhenTheirTimeIsOverOrThereAreTooMany(t *testing
 	p := pathsOf("g")
 	var names []string
 	for i := range 6 {
-		s := Status{ID: newID(now), Kept: 10, Expires: now.Add(time.Duration(i-2) * time.Minute)} // the third one: now
+		s := Status{ID: newID(now), State: Done, Kept: 10, Expires: now.Add(time.Duration(i-2) * time.Minute)} // the third one: now
 		names = append(names, p.expiry(s)[len(p.finished())+1:])
 	}
 	type limits struct{ jobs, bytes int }
@@ -30,5 +31,29 @@ func TestFinishedJobsAreForgottenWhenTheirTimeIsOverOrThereAreTooMany(t *testing
 	}
 	if ids, _ := expired(append([]string{"no entry"}, names...), 7, 99, now); len(ids) != 3 {
 		t.Errorf("an entry that cannot be read hides others: %v", ids)
+	}
+}
+
+// Failed jobs are kept for longer. So without a limit of their own a job that is done would be forgotten
+// as soon as there are too many of them.
+func TestFailedJobsLeaveRoomForThoseThatAreDone(t *testing.T) {
+	now := time.Now()
+	p := pathsOf("g")
+	var names []string
+	add := func(state State, expires time.Duration) ID {
+		s := Status{ID: newID(now), State: state, Kept: 10, Expires: now.Add(expires)}
+		names = append(names, p.expiry(s)[len(p.finished())+1:])
+		return s.ID
+	}
+	done := add(Done, time.Minute)
+	var failed []ID
+	for i := range 10 {
+		failed = append(failed, add([]State{Failed, Cancelled}[i%2], time.Hour+time.Duration(i)))
+	}
+	for most, want := range map[room]int{{10, 999}: 5, {999, 100}: 5, {8, 999}: 6, {22, 999}: 0} {
+		got, _ := expired(names, most.jobs, most.bytes, now)
+		if slices.Contains(got, done) || !slices.Equal(got, failed[:want]) {
+			t.Errorf("within %+v, %v are forgotten; done is %s, failed are %v", most, got, done, failed)
+		}
 	}
 }

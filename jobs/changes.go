@@ -53,7 +53,7 @@ type changes struct{ paths paths }
 func (c changes) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	submitted := encode(spec)
 	s := Status{
-		ID: id, Kind: spec.Kind, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
+		ID: id, Kind: spec.Kind, Title: spec.Title, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
 		Labels: spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Keep: spec.Keep, Bytes: len(submitted),
 		Every: spec.Every, Submitted: now, Due: spec.first(now),
 	}
@@ -87,6 +87,9 @@ func (c changes) assign(
 func (c changes) start(r record, token fence.Token, now time.Time) []documents.Write {
 	s := r.Status
 	s.State, s.Token, s.Started = Running, token, now
+	if s.Every != "" && s.RoundToken == 0 {
+		s.RoundToken = token
+	}
 	return []documents.Write{r.become(s)}
 }
 
@@ -95,6 +98,7 @@ func (c changes) takeBack(r record, now time.Time) []documents.Write {
 	s := r.Status
 	s.Lost++
 	s.Error = fmt.Sprintf("worker %s (%s) was gone before it had finished", r.Worker, r.WorkerName)
+	s.tried(r.Status, OutcomeLost, s.Error, now)
 	if s.Lost > MaxLost {
 		return c.end(r, s, Failed, now)
 	}
@@ -106,11 +110,13 @@ func (c changes) takeBack(r record, now time.Time) []documents.Write {
 func (c changes) giveBack(r record, why error, now time.Time) []documents.Write {
 	s := r.Status
 	s.ReturnedBy, s.Returned = r.Worker, now
-	due := r.Due
+	due, note := r.Due, ""
 	if why != nil {
 		due = now
 		s.Error = shorten(fmt.Sprintf("worker %s (%s) could not begin: %v", r.Worker, r.WorkerName, why))
+		note = s.Error
 	}
+	s.tried(r.Status, OutcomeReturned, note, now)
 	return c.wait(r, s, due)
 }
 
@@ -134,24 +140,29 @@ type outcome struct {
 // round, or has failed.
 func (c changes) finish(r record, spec Spec, o outcome, now time.Time) []documents.Write {
 	s := r.Status
-	state := Done
+	state, how := Done, OutcomeDone
 	s.Error, s.Result = o.note, o.result
 	if o.err != nil {
-		state = Failed
+		state, how = Failed, OutcomeFailed
 		s.Failures++
 		s.Error = alsoSay(shorten(o.err.Error()), o.note)
-		if s.Failures <= spec.Retries && !o.final {
-			return c.wait(r, s, now.Add(spec.backoff(s.Failures)))
-		}
 	}
-	again, _ := parseEvery(spec.Every) // it was checked when it came in
+	s.tried(r.Status, how, s.Error, now)
+	if o.err != nil && s.Failures <= spec.Retries && !o.final {
+		return c.wait(r, s, now.Add(spec.backoff(s.Failures)))
+	}
+	again, err := parseEvery(spec.Every)
+	if err != nil { // it was good where it came in; this machine does not know its time zone
+		s.Error = shorten(alsoSay("it does not start again: "+err.Error(), s.Error))
+		return c.end(r, s, Failed, now)
+	}
 	over := now
 	if over.Before(r.Due) { // the clock of the assigner is ahead
 		over = r.Due
 	}
 	if due, repeats := again.next(spec.first(r.Submitted), over); repeats {
 		s.Rounds++
-		s.Failures, s.Lost, s.Ended = 0, 0, now
+		s.Failures, s.Lost, s.RoundToken, s.Ended = 0, 0, 0, now
 		return c.wait(r, s, due)
 	}
 	return c.end(r, s, state, now)
@@ -159,13 +170,18 @@ func (c changes) finish(r record, spec Spec, o outcome, now time.Time) []documen
 
 // cancelNow ends a job because somebody has cancelled it.
 func (c changes) cancelNow(r record, now time.Time) []documents.Write {
-	return c.end(r, r.Status, Cancelled, now)
+	s := r.Status
+	if r.State != Waiting {
+		s.tried(r.Status, OutcomeCancelled, "", now)
+	}
+	return c.end(r, s, Cancelled, now)
 }
 
 // end ends a job as s, in this state.
 func (c changes) end(r record, s Status, state State, now time.Time) []documents.Write {
-	s.State, s.Ended, s.Expires = state, now, now.Add(s.keep())
-	s.Kept = s.Bytes + len(s.Result)
+	s.State, s.Paused, s.Ended = state, false, now
+	s.Expires = now.Add(s.keep())
+	s.Kept = s.Bytes + len(s.Result) + len(encode(s.History))
 	if state == Done { // any other may be tried again by hand, and keeps its resource
 		s.Number = 0
 	}
@@ -199,6 +215,15 @@ func (c changes) retry(r record, now time.Time) []documents.Write {
 	return writes
 }
 
+// move has a waiting job wait as s, at another place of those that wait.
+func (c changes) move(r record, s Status) []documents.Write {
+	writes := []documents.Write{r.become(s)}
+	if from, to := c.paths.entry(r.Status), c.paths.entry(s); r.State == Waiting && from != to {
+		writes = append(writes, documents.DeleteAny(from), documents.Create(to, nil))
+	}
+	return writes
+}
+
 // forget deletes what is left of a finished job. If it has led a resource and wants a clean-up, that is
 // submitted in the same change: from then on nobody can try the job again.
 func (c changes) forget(r record, now time.Time) []documents.Write {
@@ -216,7 +241,7 @@ func (c changes) forget(r record, now time.Time) []documents.Write {
 
 // cleanUp is the job that cleans up after a forgotten one.
 func cleanUp(s Status) Spec {
-	s.Result = nil // may be too large
+	s.Result, s.History = nil, nil // may be too large
 	return Spec{
 		Kind: s.CleanUp, Payload: encode(s), Resource: s.Resource, Labels: s.Labels, Retries: MaxRetries,
 	}

@@ -41,7 +41,8 @@
 //	jobs/GROUP/cancel/<id>                somebody has asked to cancel a running job
 //	jobs/GROUP/unique/<hash of the key>   the unfinished job that has it
 //	jobs/GROUP/resources/<number>         the job that has this numbered resource
-//	jobs/GROUP/finished/<time>.<bytes>.<id>       when the status may be forgotten
+//	jobs/GROUP/finished/<time>.<bytes>.<id>.<state>   when the status may be forgotten
+//	jobs/GROUP/peeks/<id>.<random>        somebody wants to see what a running job has brought so far
 //
 // Each step of a job's life changes several of them at once (documents.Store), and replaces the status
 // that its author has read. So of two steps from the same status only one is made:
@@ -61,6 +62,17 @@
 // A job whose resource another assigned job has is passed over until that has ended. So it holds no slot
 // of a worker, unless somebody else leads the resource: another group, or a program.
 //
+// Anybody may pause a job, resume it, or have one that waits for its time run now. That changes nothing of
+// the status but Paused and Due, and moves the entry of a waiting job. The entry of a paused one has a time that
+// never comes, so the assigner need not read it.
+//
+// # Rounds
+//
+// A job that repeats waits again after each round, whether it was done or has failed. Its history says
+// how the last rounds went. Status.RoundToken is the token of the first attempt of a round: what its handler
+// finds under the job's resource with a lower one is of an earlier round. So a handler that is done before its
+// worker is gone, and before the end is published, is not mistaken for the round before.
+//
 // # Numbered resources
 //
 // A job that names no resource gets one of the group's numbered resources, job_<group>_<tag>_<number>,
@@ -73,7 +85,7 @@
 // # Cleaning up
 //
 // A finished job is forgotten after Spec.Keep, or earlier if there are more than MaxFinished, or if they
-// have more than MaxFinishedBytes bytes together. What it has left elsewhere, such as the checkpoint of
+// have more than MaxFinishedBytes bytes together. Those that are not done have half of both at most. What it has left elsewhere, such as the checkpoint of
 // a task that is named after the job, is deleted by a job of the kind Spec.CleanUp, which is submitted in
 // the same change and leads the same resource:
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -50,6 +51,12 @@ type Run struct {
 	Attempt int // see Status.Attempt
 	Failure int // how many tries of this round have failed before
 	Term    *fence.Term
+
+	// RoundToken is the token of the first attempt of this round that has begun, if the job repeats. What
+	// was written under the job's resource with a lower one is of an earlier round.
+	RoundToken fence.Token
+
+	shows atomic.Pointer[func() any] // see Show
 }
 
 // Decode reads the payload into v.

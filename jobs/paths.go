@@ -23,6 +23,7 @@ func (p paths) workers() string       { return p.root + "/workers" }
 func (p paths) finished() string      { return p.root + "/finished" }
 func (p paths) draining() string      { return p.root + "/draining" }
 func (p paths) resources() string     { return p.root + "/resources" }
+func (p paths) peeks() string         { return p.root + "/peeks" }
 
 func (p paths) assigned(worker fence.Token) string {
 	return p.root + "/assigned/" + worker.String()
@@ -67,13 +68,18 @@ func (p paths) unique(key string) string {
 
 // entry is where a waiting job stands. Names sort by priority, then by time. They have the attempt, so
 // that a job that waits again within a millisecond is not taken for one that was just assigned, and, at
-// the end, the job's size.
+// the end, the job's size. A paused job has a time that never comes.
 func (p paths) entry(s Status) string { return p.waiting() + "/" + entryName(s) }
 
 func entryName(s Status) string {
-	return fmt.Sprintf("%d.%014d.%d.%s.%d",
-		MaxPriority-s.Priority, max(0, s.Due.UnixMilli()), s.Attempt, s.ID, s.Bytes)
+	due := max(0, s.Due.UnixMilli())
+	if s.Paused {
+		due = never
+	}
+	return fmt.Sprintf("%d.%014d.%d.%s.%d", MaxPriority-s.Priority, due, s.Attempt, s.ID, s.Bytes)
 }
+
+const never = 99_999_999_999_999 // ms: the year 5138
 
 // parseEntry reads the name of a waiting job. Any other name is no job of ours.
 func parseEntry(name string) (id ID, bytes int, due time.Time, ok bool) {
@@ -87,20 +93,30 @@ func parseEntry(name string) (id ID, bytes int, due time.Time, ok bool) {
 }
 
 // expiry is where a finished job stands. Names sort by the time at which the status expires, and have
-// the job's size, so that nobody reads the statuses to add the sizes up.
+// the job's size and state, so that nobody reads the statuses to choose what is forgotten.
 func (p paths) expiry(s Status) string {
-	return fmt.Sprintf("%s/%014d.%d.%s", p.finished(), max(0, s.Expires.UnixMilli()), s.Kept, s.ID)
+	return fmt.Sprintf("%s/%014d.%d.%s.%s", p.finished(), max(0, s.Expires.UnixMilli()), s.Kept, s.ID, s.State)
 }
 
-// parseExpiry reads the name of a finished job.
-func parseExpiry(name string) (id ID, bytes int, expires time.Time, ok bool) {
+// expiry is what the name of a finished job says.
+type expiry struct {
+	id      ID
+	bytes   int
+	expires time.Time
+	state   State
+}
+
+// parseExpiry reads the name of a finished job. Any other name is no job of ours.
+func parseExpiry(name string) (e expiry, ok bool) {
 	parts := strings.Split(name, ".")
-	if len(parts) != 3 {
-		return "", 0, time.Time{}, false
+	if len(parts) != 4 || !State(parts[3]).Finished() {
+		return expiry{}, false
 	}
-	id, expires, ok = parseTimed(parts[0], parts[2])
-	bytes, err := strconv.Atoi(parts[1])
-	return id, bytes, expires, ok && err == nil
+	e.id, e.expires, ok = parseTimed(parts[0], parts[2])
+	e.state = State(parts[3])
+	var err error
+	e.bytes, err = strconv.Atoi(parts[1])
+	return e, ok && err == nil
 }
 
 func parseTimed(number, text string) (id ID, at time.Time, ok bool) {

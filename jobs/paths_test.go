@@ -9,9 +9,13 @@ func TestNamesOfEntries(t *testing.T) {
 	due := time.UnixMilli(1_795_408_029_123)
 	id := newID(due)
 	s := Status{ID: id, Priority: 4, Due: due, Expires: due}
-	s.Bytes, s.Kept = 77, 77
+	s.Bytes, s.Kept, s.State = 77, 77, Failed
+	finished := func(name string) (ID, int, time.Time, bool) {
+		e, ok := parseExpiry(name)
+		return e.id, e.bytes, e.expires, ok && e.state == Failed
+	}
 	for name, read := range map[string]func(string) (ID, int, time.Time, bool){
-		entryName(s): parseEntry, paths{}.expiry(s)[len("/finished/"):]: parseExpiry,
+		entryName(s): parseEntry, paths{}.expiry(s)[len("/finished/"):]: finished,
 	} {
 		if got, bytes, at, ok := read(name); !ok || got != id || bytes != 77 || !at.Equal(due) {
 			t.Errorf("%s: got %s, %d, %v, %v", name, got, bytes, at, ok)
@@ -19,12 +23,17 @@ func TestNamesOfEntries(t *testing.T) {
 		for _, wrong := range []string{
 			"", "x", "5.x.1." + string(id) + ".2", "5.00000000000001.1.short.2",
 			"5.00000000000001.1." + string(id) + ".x",
-			"x.2." + string(id), "5." + string(id), string(id),
+			"x.2." + string(id) + ".failed", "5." + string(id), string(id), "5.2." + string(id) + ".waiting",
 		} {
 			if _, _, _, ok := read(wrong); ok {
 				t.Errorf("%q is taken for an entry", wrong)
 			}
 		}
+	}
+	paused := s
+	paused.Paused = true
+	if _, _, at, ok := parseEntry(entryName(paused)); !ok || at.Year() < 5000 {
+		t.Errorf("a paused job is due at %v", at)
 	}
 	again := s
 	again.Attempt++

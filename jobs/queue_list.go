@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Selection says which jobs a page has. The zero value selects the oldest ones.
 type Selection struct {
 	State State  // only those in this state; "": in any
 	Kind  string // only those of this kind; "": of any
+	Text  string // only those that have it, in any case, in what people know a job by; "": all
 	After ID     // only those that were submitted after this one; it may be forgotten
 	Limit int    // how many; 0: MaxPage
 }
@@ -21,7 +23,7 @@ const MaxPage = 1000
 // pageRead is how many statuses are read at a time. Each may have a result, which the page leaves out.
 const pageRead = 50
 
-// Page returns the selected jobs, the oldest first and without results, and whether there are more after
+// Page returns the selected jobs, the oldest first, without results and histories, and whether there are more after
 // the last one. A status that cannot be read is left out and part of the error.
 func (q *Queue) Page(ctx context.Context, s Selection) (page []Status, more bool, err error) {
 	if s.Limit <= 0 || s.Limit > MaxPage {
@@ -43,7 +45,7 @@ func (q *Queue) Page(ctx context.Context, s Selection) (page []Status, more bool
 		case len(page) == s.Limit:
 			return full
 		}
-		status.Result = nil
+		status.Result, status.History = nil, nil
 		page = append(page, status)
 		return nil
 	})
@@ -54,7 +56,15 @@ func (q *Queue) Page(ctx context.Context, s Selection) (page []Status, more bool
 }
 
 func (s Selection) selects(status Status) bool {
-	return (s.State == "" || s.State == status.State) && (s.Kind == "" || s.Kind == status.Kind)
+	return (s.State == "" || s.State == status.State) && (s.Kind == "" || s.Kind == status.Kind) && status.has(s.Text)
+}
+
+// has reports whether a text is in the ID, kind, title, resource, key, labels, worker or error.
+func (s Status) has(text string) bool {
+	in := append([]string{
+		string(s.ID), s.Kind, s.Title, string(s.Resource), s.Unique, s.WorkerName, s.Error,
+	}, s.Labels...)
+	return strings.Contains(strings.ToLower(strings.Join(in, "\n")), strings.ToLower(text))
 }
 
 // ParseState checks a text: one of the states.

@@ -18,7 +18,8 @@ type Overview struct {
 	Counts  map[State]int  // of every job whose status is kept
 	Active  []Status       // all that are assigned or running, the oldest first
 	Waiting []Status       // the next ones, in the order in which they are assigned
-	Ended   []Status       // the last ones, the latest first
+	Failed  []Status       // the last ones that have failed, the latest first
+	Ended   []Status       // the last ones that are done or were cancelled, the latest first
 }
 
 // WorkerStatus is what the group knows of a worker.
@@ -41,7 +42,7 @@ type ending struct {
 }
 
 // Overview reads how the group is doing, with at most limit of the waiting jobs, and as many of those that
-// have ended. A Queue remembers how jobs have ended, so a further overview costs one list for each folder
+// have failed and of those that have ended otherwise. A Queue remembers how jobs have ended, so a further overview costs one list for each folder
 // and worker, and the jobs that are shown. Its errors are those of the coordinator.
 func (q *Queue) Overview(ctx context.Context, limit int) (o Overview, err error) {
 	o.Counts = map[State]int{}
@@ -69,7 +70,11 @@ func (q *Queue) Overview(ctx context.Context, limit int) (o Overview, err error)
 	for _, e := range ended {
 		o.Counts[e.state]++
 	}
-	o.Ended, err = q.lastEnded(ctx, ended, limit)
+	failed := func(s State) bool { return s == Failed }
+	if o.Failed, err = q.lastEnded(ctx, ended, limit, failed); err != nil {
+		return o, err
+	}
+	o.Ended, err = q.lastEnded(ctx, ended, limit, func(s State) bool { return s.Finished() && !failed(s) })
 	return o, err
 }
 
@@ -158,9 +163,9 @@ func (q *Queue) ended(ctx context.Context) (map[string]ending, error) {
 	for _, name := range names {
 		if e, known := before[name]; known {
 			all[name] = e
-		} else if id, _, _, ok := parseExpiry(name); ok {
-			unknown[id] = name
-			ids = append(ids, id)
+		} else if e, ok := parseExpiry(name); ok {
+			unknown[e.id] = name
+			ids = append(ids, e.id)
 		}
 	}
 	statuses, err := q.statusesIn(ctx, ids, State.Finished)
@@ -173,16 +178,19 @@ func (q *Queue) ended(ctx context.Context) (map[string]ending, error) {
 	return all, err
 }
 
-// lastEnded returns the jobs that have ended last.
-func (q *Queue) lastEnded(ctx context.Context, ended map[string]ending, limit int) ([]Status, error) {
+// lastEnded returns the jobs that have ended last, in one of these states.
+func (q *Queue) lastEnded(
+	ctx context.Context, ended map[string]ending, limit int, in func(State) bool,
+) ([]Status, error) {
 	all := slices.SortedFunc(maps.Values(ended), func(a, b ending) int {
 		return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.id, a.id))
 	})
+	all = slices.DeleteFunc(all, func(e ending) bool { return !in(e.state) })
 	var ids []ID
 	for _, e := range all[:min(len(all), limit)] {
 		ids = append(ids, e.id)
 	}
-	return q.statusesIn(ctx, ids, State.Finished)
+	return q.statusesIn(ctx, ids, in)
 }
 
 // statusesIn reads the statuses of jobs, in their order, and leaves out what is forgotten, cannot be read,

@@ -15,6 +15,7 @@ import (
 type Spec struct {
 	Kind    string          `json:"kind"`              // which handler of a worker runs it
 	Payload json.RawMessage `json:"payload,omitempty"` // the handler's input, at most MaxPayload bytes
+	Title   string          `json:"title,omitempty"`   // what it does, in a few words for people; at most MaxTitle bytes
 
 	// Resource is what the job leads while it runs. Two jobs with the same resource never run at
 	// once. Default: one of the group's numbered resources, which the job keeps until it is done or
@@ -30,7 +31,10 @@ type Spec struct {
 	Timeout Duration `json:"timeout,omitempty"` // of one try. Default: none
 
 	// Every makes the job start again: a duration such as "15m", counted from when it was due first,
-	// or a cron expression such as "0 3 * * *" in UTC, which says when the first round is due, too.
+	// or a cron expression such as "0 3 * * *", which says when the first round is due, too. It is in UTC,
+	// or in the zone that it names: "CRON_TZ=Europe/Berlin 0 3 * * *". Workers need the zone, too: import
+	// time/tzdata where a machine may have no zones. An hour that a change of the clock leaves out has no
+	// round, and in one that it repeats there are two.
 	// Rounds that are due while one has not ended are left out. It ends when it is cancelled.
 	Every string `json:"every,omitempty"`
 
@@ -39,8 +43,7 @@ type Spec struct {
 	Unique string `json:"unique,omitempty"`
 
 	// Keep is how long the status stays after the end, if the group has not more than MaxFinished, with
-	// MaxFinishedBytes.
-	// Default 1 h.
+	// MaxFinishedBytes. Default: one day if the job is done, seven days if it has failed or was cancelled.
 	Keep Duration `json:"keep,omitempty"`
 
 	// CleanUp is the kind of a job that is submitted when this one is forgotten, to delete what it has
@@ -54,6 +57,7 @@ type Spec struct {
 const (
 	MaxPayload  = 200_000 // bytes
 	MaxKind     = 100     // bytes
+	MaxTitle    = 200     // bytes
 	MaxUnique   = 500     // bytes
 	MaxLabels   = 20
 	MaxPriority = 9
@@ -61,7 +65,9 @@ const (
 
 	defaultBackoff = time.Second
 	maxBackoff     = time.Hour
-	defaultKeep    = time.Hour
+
+	keepDone  = 24 * time.Hour
+	keepOther = 7 * 24 * time.Hour
 )
 
 // ErrBadSpec is returned for a Spec that cannot be submitted. Nothing was sent.
@@ -86,6 +92,9 @@ func (s Spec) Check() error {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if s.Kind == "" || len(s.Kind) > MaxKind {
 		bad("the kind %.140q has no characters, or more than %d", s.Kind, MaxKind)
+	}
+	if len(s.Title) > MaxTitle {
+		bad("the title has %d bytes, at most %d are allowed", len(s.Title), MaxTitle)
 	}
 	if len(s.CleanUp) > MaxKind {
 		bad("the kind of the clean-up has more than %d characters", MaxKind)

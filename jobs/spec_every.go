@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -28,18 +29,27 @@ func parseEvery(s string) (every, error) {
 		}
 		return every{period: d}, nil
 	}
-	if strings.Contains(s, "TZ=") {
-		return every{}, fmt.Errorf("%q names a time zone: cron expressions are in UTC", s)
-	}
-	schedule, err := cron.ParseStandard(s)
+	schedule, err := parseCron(s)
 	if err != nil {
 		return every{}, fmt.Errorf("%q is neither a duration such as 15m nor a cron expression such as "+
-			"'0 3 * * *': %w", s, err)
+			"'0 3 * * *' or 'CRON_TZ=Europe/Berlin 0 3 * * *': %w", s, err)
 	}
 	if schedule.Next(time.Now().UTC()).IsZero() {
 		return every{}, fmt.Errorf("%q names a day that never comes", s)
 	}
 	return every{cron: schedule}, nil
+}
+
+// parseCron reads a cron expression. It is in UTC, or in the zone that it names.
+func parseCron(s string) (cron.Schedule, error) {
+	if zone, rest, named := strings.Cut(s, " "); !named || strings.TrimSpace(rest) == "" {
+		if strings.Contains(zone, "TZ=") { // the parser would panic
+			return nil, errors.New("nothing follows the time zone")
+		}
+	} else if strings.HasSuffix(zone, "TZ=Local") {
+		return nil, errors.New("the local time of a machine is not that of the others: name the zone")
+	}
+	return cron.ParseStandard(s)
 }
 
 // next returns when a job whose first round was due at a time starts again, after now. It leaves out

@@ -35,6 +35,7 @@ func (s State) Finished() bool { return s == Done || s == Failed || s == Cancell
 type Status struct {
 	ID       ID             `json:"id"`
 	Kind     string         `json:"kind"`
+	Title    string         `json:"title,omitempty"`
 	Resource fence.Resource `json:"resource,omitempty"` // as in Spec, or a numbered one since the first assignment
 	Number   int            `json:"number,omitempty"`   // of the numbered resource that the job has; 0: it has none
 	State    State          `json:"state"`
@@ -45,6 +46,8 @@ type Status struct {
 	Keep     Duration       `json:"keep,omitempty"`
 	Bytes    int            `json:"bytes,omitempty"` // of the job as it was submitted
 	Every    string         `json:"every,omitempty"`
+	// Paused: it is not assigned until Resume, and no further attempt or round of it begins.
+	Paused bool `json:"paused,omitempty"`
 
 	// Attempt counts assignments. What a worker publishes counts only under the present one.
 	Attempt  int `json:"attempt,omitempty"`
@@ -60,6 +63,9 @@ type Status struct {
 	ReturnedBy fence.Token `json:"returned_by,omitempty"` // the member that gave it back last
 	Returned   time.Time   `json:"returned,omitzero"`     // when that was
 	Token      fence.Token `json:"token,omitempty"`       // of the term under which it runs or has ended
+	// RoundToken is the token of the first attempt of this round that has begun, of a job that repeats.
+	// What an earlier round has written under its term has a lower one.
+	RoundToken fence.Token `json:"round_token,omitempty"`
 
 	Submitted time.Time `json:"submitted"`
 	Due       time.Time `json:"due"` // it is not assigned before
@@ -70,15 +76,22 @@ type Status struct {
 	// Kept is how many bytes a finished job counts against MaxFinishedBytes.
 	Kept int `json:"kept,omitempty"`
 
+	// History has the attempts that have ended, also those of earlier rounds, the first one first, as far
+	// as MaxHistory reaches.
+	History []Attempt `json:"history,omitempty"`
+
 	Result json.RawMessage `json:"result,omitempty"` // of the last round, at most MaxResult bytes
 }
 
 // keep is how long the status stays after the end.
 func (s Status) keep() time.Duration {
-	if s.Keep == 0 {
-		return defaultKeep
+	switch {
+	case s.Keep != 0:
+		return time.Duration(s.Keep)
+	case s.State == Done:
+		return keepDone
 	}
-	return time.Duration(s.Keep)
+	return keepOther
 }
 
 // Limits of a Status.
@@ -88,9 +101,10 @@ const (
 	MaxLost   = 20      // a job that has lost more workers has failed: it may be what ends them
 
 	// MaxFinished is how many finished jobs a group keeps. Of more, those are forgotten before their
-	// time that would be the next ones.
+	// time that would be the next ones. Jobs that have failed or were cancelled, which are kept for
+	// longer, have half of it at most, so that they do not push out what was just done.
 	MaxFinished = 10_000
-	// MaxFinishedBytes is how many bytes their payloads and results have together, and is kept to in the
-	// same way. A coordinator has all of them in its memory.
+	// MaxFinishedBytes is how many bytes their payloads, results and histories have together, and is kept
+	// to in the same way. A coordinator has all of them in its memory.
 	MaxFinishedBytes = 16 << 20
 )

@@ -30,6 +30,8 @@ type Worker struct {
 
 	// Grace is how long handlers may go on after Run's context has ended, before their contexts end.
 	Grace time.Duration
+	// Hurry ends the grace when it is closed. May be nil.
+	Hurry <-chan struct{}
 
 	Log *slog.Logger // default: nothing is logged
 }
@@ -63,6 +65,7 @@ func (w Worker) Run(ctx context.Context) error {
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	background.Go(func() { w.lead(ctx) })
 	background.Go(func() { r.followCancellations(working) })
+	background.Go(func() { r.followPeeks(working) })
 	err = r.follow(ctx, m)
 	id, _, _ := m.ID()
 	r.drain(id)
@@ -222,12 +225,19 @@ func (r *runner) stops() bool {
 func (r *runner) drain(worker fence.Token) {
 	r.mu.Lock()
 	r.over = true
+	running := 0
 	for _, t := range r.tries {
-		if !t.begun {
+		switch {
+		case !t.begun:
 			t.cancel(ErrStopping)
+		case t.running != nil:
+			running++
 		}
 	}
 	r.mu.Unlock()
+	if running > 0 {
+		r.Log.Info("the worker stops; it waits for its jobs", "jobs", running, "at_most", r.Grace.String())
+	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); r.work.Wait() }()
 	if worker != 0 {
@@ -238,6 +248,7 @@ func (r *runner) drain(worker fence.Token) {
 	select {
 	case <-ended:
 	case <-grace.C:
+	case <-r.Hurry:
 	}
 	r.mu.Lock()
 	for _, t := range r.tries {

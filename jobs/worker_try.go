@@ -29,6 +29,7 @@ type try struct {
 	worker  fence.Token // the member to which it is assigned
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	running *Run // whose handler runs; guarded by the runner's mutex
 	begun   bool // its handler was called; guarded by the runner's mutex. Only run's goroutine writes it
 	ended   bool // what it has brought is published; of run's goroutine
 }
@@ -137,15 +138,18 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	if err := t.runner.begin(t); err != nil {
 		return err
 	}
-	run := &Run{ID: t.id, Spec: spec, Term: term}
+	run := &Run{ID: t.id, Spec: spec, Attempt: t.attempt, Term: term}
 	run.Spec.Resource = first.Resource // the one it was given, if it names none
+	t.runs(run)                        // before anybody can see that it runs
+	defer t.runs(nil)
 	started, err := t.step(ctx, term, first, func(_ context.Context, r record) ([]documents.Write, error) {
-		run.Attempt, run.Failure = r.Attempt, r.Failures
+		run.Failure = r.Failures
 		return q.changes.start(r, term.Token(), q.now()), nil
 	})
 	if err != nil {
 		return err
 	}
+	run.RoundToken = started.RoundToken
 	o, why := t.call(ctx, run)
 	if errors.Is(why, ErrTakenBack) || errors.Is(why, fence.ErrLost) {
 		return why // whatever it has brought, it is not published

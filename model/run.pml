@@ -121,7 +121,7 @@ active proctype Leader()
 }
 
 /* enter, under any token, in a transaction whose snapshots are new with each statement, or as old as
- * its first. It reads the run, takes its locks, and reads the gate. */
+ * its first. It takes its locks, and reads the run and the gate with one snapshot. */
 active proctype Transaction()
 {
     bit old;
@@ -131,16 +131,12 @@ active proctype Transaction()
        :: old = true
        :: old = false
        fi;
-       if /* more statements, and then enter, which reads the run */
-       :: !old -> d_step { copied(here, live) }
-       :: old
-       fi;
        atomic {
            if
            :: ended -> skip /* its session has ended, and the transaction with it */
            :: else ->
               if
-              :: !old -> copied(gate, live)
+              :: !old -> copied(gate, live); copied(here, live)
 #ifndef OLD_SNAPSHOT
               :: old && replaced -> gate.mark = 0 /* xmax is not 0: it fails with 40001 */
 #endif

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Stops the guard when the package is removed, and not when it is upgraded (deb: upgrade, rpm: 1).
+# Stops guard and leaders when the package is removed, and not when it is upgraded (deb: upgrade, rpm: 1).
 set -e
 case "$1" in
   remove | deconfigure | 0)
     if [ -d /run/systemd/system ]; then
+      systemctl stop 'ringfence-leader-*.service' || true
+      systemctl disable ringfence-leader-run@.service ringfence-leader-work@.service ringfence-leader-serve@.service || true
       systemctl disable --now ringfence-guard-postgres.socket ringfence-guard-redis.socket \
         ringfence-guard-http.socket ringfence-guard.service || true
     fi

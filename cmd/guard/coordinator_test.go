@@ -56,7 +56,7 @@ func TestAGuardIsNotReadyWhileTheCoordinatorIsFrozen(t *testing.T) {
 		awaitMetrics(t, r, "ringfence_coordinator_ready 1", `ringfence_ready{protocol="postgres"} 1`)
 	}
 	relay.Hold()
-	says(t, refuses.ready(http.StatusServiceUnavailable), "did not answer in time", "no answer of "+relay.Addr()+" (")
+	says(t, refuses.ready(http.StatusServiceUnavailable), "did not answer in time", "no answer of "+relay.Addr())
 	awaitMetrics(t, refuses, "ringfence_coordinator_ready 0", `ringfence_ready{protocol="postgres"} 0`)
 	awaitMetrics(t, keeps, "ringfence_coordinator_ready 0", `ringfence_ready{protocol="postgres"} 1`)
 	says(t, keeps.ready(http.StatusOK), "no answer of "+relay.Addr(), `"postgres":"ok"`)

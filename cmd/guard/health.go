@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
 const (
@@ -32,16 +34,22 @@ func (p *program) health(ctx context.Context, c *config, _ cli.Arguments) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://guard/readyz", nil)
+	scheme := "http"
+	if c.HTTPTLSCert != "" {
+		scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://guard/readyz", nil)
 	if err != nil {
 		return err
 	}
 	transport := &http.Transport{
 		DisableKeepAlives: true,
-		// An address without a host, or 0.0.0.0, dials this host.
+		// 0.0.0.0 dials this host.
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, c.HTTPListen)
+			return (&net.Dialer{}).DialContext(ctx, network, webpage.Here(c.HTTPListen))
 		},
+		// The certificate has the names that others use for this host. Nothing secret is sent.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,11 +12,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/leader/metrics"
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/webpage"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
+	"github.com/ringfence/ringfence/jobs"
 )
 
 const monitoring = "../../docs/monitoring"
@@ -102,7 +109,8 @@ func exposition(t *testing.T) map[string]map[string][]string {
 	t.Helper()
 	_, env := fresh(t)
 	invoke(t, env, "install")
-	r := serving(t, env...)
+	shown := serverstest.NewAuthority(t).Issue("guard")
+	r := serving(t, append(env, "GUARD_TLS_CERT="+shown.CertFile, "GUARD_TLS_KEY="+shown.KeyFile)...)
 	r.ready(http.StatusOK)
 	for _, token := range []int{5, 9} {
 		if _, err := r.connect(token); err != nil {
@@ -112,10 +120,7 @@ func exposition(t *testing.T) map[string]map[string][]string {
 	_, err := r.connect(5)
 	wantCode(t, err, "RF001")
 	_, page := r.get(t.Context(), "/metrics")
-	elects := serving(t, append(env, "GUARD_COORDINATOR=etcd://"+serverstest.SharedEtcd(t).Addr()+"/metrics")...)
-	awaitMetrics(t, elects, "ringfence_coordinator_ready 1")
-	_, coordinated := elects.get(t.Context(), "/metrics")
-	page += coordinated
+	page += electing(t) + leaders(t)
 	all := map[string]map[string][]string{"up": {"job": {"ringfence"}}}
 	for _, s := range series.FindAllStringSubmatch(page, -1) {
 		if all[s[1]] == nil {
@@ -126,6 +131,43 @@ func exposition(t *testing.T) map[string]map[string][]string {
 		}
 	}
 	return all
+}
+
+// electing returns the metrics of a guard that has admitted the leader of an election.
+func electing(t *testing.T) string {
+	t.Helper()
+	_, env := fresh(t)
+	invoke(t, env, "install")
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())...)
+	r.ready(http.StatusOK)
+	term := elected(t, zk)
+	if _, err := r.connect(int(term.Token())); err != nil {
+		t.Fatal(err)
+	}
+	awaitMetrics(t, r, "ringfence_coordinator_ready 1", `ringfence_resource_led{resource="orders"} 1`)
+	_, page := r.get(t.Context(), "/metrics")
+	resign(t, term)
+	awaitMetrics(t, r, `ringfence_resource_led{resource="orders"} 0`)
+	return page
+}
+
+// leaders returns the metrics of the program leader.
+func leaders(t *testing.T) string {
+	t.Helper()
+	c := fencetest.NewMemory(time.Minute).Open()
+	defer c.Close()
+	q, err := jobs.New(c, "nightly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := metrics.New(c, func(text string) string { return text })
+	m.Watch(c, "orders")
+	m.Worker(&jobs.Worker{Queue: q})
+	m.Group(q, "")
+	w := httptest.NewRecorder()
+	m.Handler(webpage.Access{}, t.Context()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
 }
 
 var (
@@ -153,7 +195,7 @@ func TestAlertsAndDashboardNameMetricsThatAGuardHas(t *testing.T) {
 	}
 	for _, wrong := range []string{
 		`rate(ringfence_nothing_total[5m])`, `ringfence_sessions{holder="a"}`,
-		`ringfence_refusals_total{reason="stle"}`, `ringfence_refusals_total{reason=~"stale|stle"}`,
+		`ringfence_refusals_total{reason="stle"}`, `ringfence_leader_terms_ended_total{cause="expird"}`, `ringfence_refusals_total{reason=~"stale|stle"}`,
 	} {
 		if len(problems(wrong, have)) != 1 {
 			t.Errorf("this test sees nothing wrong in %s", wrong)
@@ -180,7 +222,7 @@ func problems(expr string, have map[string]map[string][]string) (all []string) {
 			case slices.Contains(added, name) || strings.HasPrefix(l[3], "$"):
 			case len(known) == 0:
 				all = append(all, fmt.Sprintf("%s has no label %s", s[1], name))
-			case name == "reason" || name == "state" || name == "result":
+			case slices.Contains([]string{"reason", "state", "result", "cause", "outcome"}, name):
 				for _, v := range values {
 					if !slices.Contains(known, v) {
 						all = append(all, fmt.Sprintf("%s has no %s %q", s[1], name, v))

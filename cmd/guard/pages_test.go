@@ -79,7 +79,7 @@ func TestTheStatusPageKnowsTheGuardAndTheStore(t *testing.T) {
 	await, _ := r.states()
 	await("the session", func(s page.State) bool {
 		return len(s.Stores) == 2 && s.Stores[0].Sessions == 1 && s.Open == 1 &&
-			len(s.Resources) == 1 && s.Resources[0].Token == 5 && s.Sessions[0].Token == 5 &&
+			len(s.Resources) == 1 && s.Resources[0].Marks[0].Token == 5 && s.Sessions[0].Token == 5 &&
 			strings.HasPrefix(s.Sessions[0].Holder, "app@")
 	})
 
@@ -88,8 +88,8 @@ func TestTheStatusPageKnowsTheGuardAndTheStore(t *testing.T) {
 	}
 	await("the newer leader of another guard, and without the session that it has ended",
 		func(s page.State) bool {
-			return s.Resources[0].Token == 9 && s.Open == 0 && len(s.Resources[0].Steps) == 2 &&
-				s.Resources[0].Sessions == 1
+			return s.Resources[0].Marks[0].Token == 9 && s.Open == 0 && len(s.Resources[0].Terms) == 2 &&
+				s.Resources[0].Marks[0].Sessions == 1
 		})
 	if err := old.Ping(t.Context()); err == nil {
 		t.Error("the older session is still open")

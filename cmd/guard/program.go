@@ -53,6 +53,15 @@ func (p *program) commands() []command {
 			More:    "It may be repeated: it changes no mark.\n",
 		},
 		{
+			Name: "uninstall", Arguments: "[--yes] [--with-data] [--all | --databases D,…] [--server S]",
+			Flags: flags(o.removing, o.several), Run: p.uninstall,
+			Summary: "list what install has made, or remove it with --yes",
+			More: "It removes nothing while a session is open, a guard is connected, an election is running or a\n" +
+				"table is sealed, and says which. The marks forget the highest tokens, so stop every guard and every\n" +
+				"leader first, paused ones too. Without flags it is for all databases that have the schema, and\n" +
+				"for the elections in Postgres.\n",
+		},
+		{
 			Name: "status", Arguments: "[-o table|wide|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
 			Output: true, Wide: true, Flags: flags(o.limited, o.several), Check: patterns, Run: p.status,
 			Summary: "print the marks in every store",
@@ -178,6 +187,8 @@ type options struct {
 	schemas   string
 	accept    string
 	force     bool
+	yes       bool
+	withData  bool
 }
 
 // flags declares the flags of a subcommand.
@@ -212,6 +223,11 @@ func (o *options) inSchemas(f *flag.FlagSet) {
 
 func (o *options) accepted(f *flag.FlagSet) {
 	f.StringVar(&o.accept, "accept", "", "`ID[:OBJECT],…`: findings that are known and fine")
+}
+
+func (o *options) removing(f *flag.FlagSet) {
+	f.BoolVar(&o.yes, "yes", false, "remove it; without this flag nothing is changed")
+	f.BoolVar(&o.withData, "with-data", false, "also remove checkpoints, jobs and other documents")
 }
 
 func (o *options) forced(f *flag.FlagSet) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/page"
 )
 
 const (
@@ -14,13 +15,14 @@ const (
 	readyTime  = 5 * time.Second // bounds one look
 )
 
-// readiness logs and counts when a protocol, one of its databases, or the coordinator becomes ready or
+// readiness logs, counts and shows when a protocol, one of its databases, or the coordinator becomes ready or
 // stops being ready.
 type readiness struct {
 	guard.Readiness
 	log     *slog.Logger
 	metrics *guard.Metrics
 	unit    *unit
+	page    *page.Page // nil if nobody could look at it
 	last    map[part]string
 }
 
@@ -53,6 +55,7 @@ func (r *readiness) watch(ctx context.Context) {
 
 func (r *readiness) tell(ctx context.Context, l guard.Look) {
 	r.metrics.Show(l)
+	r.page.Look(l)
 	maps.DeleteFunc(r.last, func(p part, _ string) bool { // databases that are served no longer
 		_, open := l.Databases[p.name][p.database]
 		return p.database != "" && !open

@@ -52,7 +52,11 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	metrics := guard.NewMetrics(registry)
 	authority, observer := c.authority(log)
 	defer observer.Close()
-	watchers := watchers{status: c.statusPage(), elections: c.follower(observer, log)}
+	elections := c.follower(observer, log)
+	watchers := watchers{status: c.statusPage(observer, elections), elections: elections}
+	if elections != nil {
+		metrics.Elections(elections.Elections)
+	}
 
 	log.LogAttrs(ctx, slog.LevelInfo, "starting",
 		slices.Concat([]slog.Attr{slog.String("version", version.Of().String())}, settings.Given(c, c.given))...)
@@ -62,7 +66,7 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 		return err
 	}
 	defer loops.Close()
-	encryption, err := c.tls(log)
+	encryption, err := c.tls(log, metrics)
 	if err != nil {
 		return err
 	}
@@ -83,8 +87,11 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	if len(servers) == 0 {
 		return cli.Mistake("nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN")
 	}
-	pages := pages{registry: registry, status: watchers.status}
-	if err := pages.open(ctx, c.HTTPListen, open); err != nil {
+	pages := &pages{registry: registry, status: watchers.status, log: log}
+	if pages.tls, err = certificate("pages", c.httpFiles(), log, metrics); err != nil {
+		return fmt.Errorf("GUARD_HTTP_TLS_CERT, GUARD_HTTP_TLS_KEY: %w", err)
+	}
+	if err := pages.open(ctx, c, open); err != nil {
 		return err
 	}
 	for _, name := range sockets.Left() {
@@ -92,7 +99,7 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	}
 	reloads := &reloader{
 		load: func() (*config, error) { return load(p.Env) },
-		log:  log, level: level, tls: encryption.Server, unit: unit, now: c,
+		log:  log, level: level, tls: encryption.Server, pages: pages, servers: servers, unit: unit, now: c,
 	}
 	unit.serving(open.opened)
 	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, metrics, loops, reloads, hangups, observer})
@@ -160,8 +167,7 @@ func (c *config) open(
 				Another: func(database string) (guard.Opened, error) { return open(of.in(database), false) },
 			}),
 			Log: log, Metrics: m, Loops: loops, Audit: audit,
-			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
-			DrainTimeout: c.DrainTimeout, Proxies: c.proxies(),
+			Limits: c.limits(), DrainTimeout: c.DrainTimeout, Proxies: c.proxies(),
 		}
 		all = append(all, s)
 		if err := firstProbe(ctx, s.Protocol); err != nil {
@@ -200,7 +206,7 @@ func firstProbe(ctx context.Context, p guard.Protocol) error {
 // serveAll runs all servers concurrently; the first failure stops the others. When ctx ends, the guard
 // is not ready any more, and stops serving GUARD_DRAIN_DELAY later.
 func serveAll(
-	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, h pages, l lifecycle,
+	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, h *pages, l lifecycle,
 ) error {
 	signalled := ctx
 	group, ctx := errgroup.WithContext(ctx)
@@ -230,7 +236,7 @@ func serveAll(
 		})
 	}
 	group.Go(func() error {
-		(&readiness{Readiness: ready, log: log, metrics: l.metrics, unit: l.unit}).watch(ctx)
+		(&readiness{Readiness: ready, log: log, metrics: l.metrics, unit: l.unit, page: h.status}).watch(ctx)
 		return nil
 	})
 	group.Go(func() error {

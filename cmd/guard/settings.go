@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -42,7 +41,12 @@ type config struct {
 	Resources   []string     `env:"GUARD_RESOURCES"`
 	Unfenced    string       `env:"GUARD_UNFENCED" envDefault:"refuse"`
 
-	HTTPListen     string        `env:"GUARD_HTTP_LISTEN"`
+	HTTPListen    string          `env:"GUARD_HTTP_LISTEN"`
+	HTTPToken     settings.Secret `env:"GUARD_HTTP_TOKEN"`
+	HTTPTokenFile string          `env:"GUARD_HTTP_TOKEN_FILE"`
+	HTTPTLSCert   string          `env:"GUARD_HTTP_TLS_CERT"`
+	HTTPTLSKey    string          `env:"GUARD_HTTP_TLS_KEY"`
+
 	MaxConnections int           `env:"GUARD_MAX_CONNECTIONS" envDefault:"10000"`
 	MaxUnadmitted  int           `env:"GUARD_MAX_UNADMITTED" envDefault:"1000"`
 	MaxLogins      int           `env:"GUARD_MAX_LOGINS" envDefault:"40"`
@@ -88,9 +92,7 @@ func (c *config) Validate() error {
 	if err := c.Coordinator.CheckScheme("GUARD_COORDINATOR", coordinators.All.Schemes()...); err != nil {
 		bad("%w", err)
 	}
-	if strings.HasPrefix(c.HTTPListen, unixPrefix) {
-		bad("GUARD_HTTP_LISTEN: %q: the pages are not served on a Unix socket", c.HTTPListen)
-	}
+	c.checkPages(bad)
 	c.checkTLS(bad)
 	for _, n := range c.ProxyNetworks {
 		if _, err := netip.ParsePrefix(n); err != nil {
@@ -160,6 +162,13 @@ func (c *config) common() guard.Common {
 		all.Resources = append(all.Resources, fence.Resource(r))
 	}
 	return all
+}
+
+// limits returns how many connections each server may have.
+func (c *config) limits() guard.Limits {
+	return guard.Limits{
+		MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
+	}
 }
 
 // proxies returns the networks of load balancers; Validate has checked them.

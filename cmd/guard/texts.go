@@ -49,9 +49,19 @@ var texts = settings.Texts{
 		command that the server itself flags as a read, transactions of them, and subscriptions;
 		in Postgres (14 and later) queries in read-only transactions`},
 	"GUARD_HTTP_LISTEN": {Meaning: `
-		address of the status page, /livez, /readyz and /metrics, such as 127.0.0.1:9090 or
-		systemd:name.
-		Whoever reaches it can read resources, tokens, holders and client addresses. Unset: none`},
+		address of the status page, /livez, /readyz and /metrics, such as 0.0.0.0:9090 or
+		systemd:name. :9090 is 127.0.0.1:9090.
+		Without a token, whoever reaches it can read resources, tokens, holders and client
+		addresses. Unset: none`},
+	"GUARD_HTTP_TOKEN": {Meaning: `
+		what a request for the status page or /metrics has to bring: Authorization: Bearer TOKEN,
+		or HTTP Basic with any user name and the token as the password, which a browser asks for.
+		/livez and /readyz need none`},
+	"GUARD_HTTP_TOKEN_FILE": {Meaning: "file with the token, in place of GUARD_HTTP_TOKEN. SIGHUP has it read again"},
+	"GUARD_HTTP_TLS_CERT": {Meaning: `
+		file with the certificate for GUARD_HTTP_LISTEN, in PEM form, with its chain; it may be
+		that of GUARD_TLS_CERT. A new version takes effect without a restart. Unset: no TLS`},
+	"GUARD_HTTP_TLS_KEY": {Meaning: "file with the key of GUARD_HTTP_TLS_CERT"},
 	"GUARD_MAX_CONNECTIONS": {Meaning: `
 		most admitted sessions, for each protocol. Connections that are not admitted do not
 		count`},
@@ -84,8 +94,9 @@ var texts = settings.Texts{
 		without a question to coordinator and database. Then they are asked about it once more.
 		At most 1m: a guard that has refused a token may notice an adoption so much later`},
 	"GUARD_DRAIN_TIMEOUT": {Meaning: `
-		how long open transactions may continue after SIGTERM and GUARD_DRAIN_DELAY. A second
-		signal ends the guard at once`},
+		how long open transactions may continue after SIGTERM and GUARD_DRAIN_DELAY. In Postgres,
+		statements that still run are then ended at the server. A second signal ends the guard
+		at once`},
 	"GUARD_TCP_KEEPALIVE": {Meaning: `
 		how long a client or a server may be silent, with no answer to TCP's probes, until its
 		connection counts as broken`},
@@ -100,6 +111,7 @@ var texts = settings.Texts{
 		debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere`},
 	"GUARD_SETTINGS_FILE": {Meaning: `
 		file with further settings, one NAME=value in a line; a variable of the environment comes
-		before it. SIGHUP has guard serve read it again: GUARD_LOG and the paths of certificates
+		before it. SIGHUP has guard serve read it again: GUARD_LOG, GUARD_MAX_CONNECTIONS,
+		GUARD_MAX_UNADMITTED, GUARD_MAX_LOGINS, GUARD_HTTP_TOKEN and the paths of certificates
 		take effect at once, and the log names the other settings that need a restart`},
 }

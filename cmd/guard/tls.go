@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
@@ -42,11 +44,8 @@ func (c *config) tlsFiles() tlsconfig.Files {
 }
 
 // tls reads the certificate for the clients.
-func (c *config) tls(log *slog.Logger) (guard.TLS, error) {
-	if c.TLSCert == "" {
-		return guard.TLS{}, nil
-	}
-	server, err := tlsconfig.NewServer(c.tlsFiles(), func(err error) { log.Error("TLS", "err", err) })
+func (c *config) tls(log *slog.Logger, m *guard.Metrics) (guard.TLS, error) {
+	server, err := certificate("clients", c.tlsFiles(), log, m)
 	if err != nil {
 		return guard.TLS{}, fmt.Errorf("GUARD_TLS_CERT, GUARD_TLS_KEY, GUARD_TLS_CLIENT_CA: %w", err)
 	}
@@ -54,4 +53,38 @@ func (c *config) tls(log *slog.Logger) (guard.TLS, error) {
 		Server: server, Require: c.TLSRequire,
 		VerifyName: c.TLSClientCA != "" && c.TLSClientAuth == certVerifyFull,
 	}, nil
+}
+
+// certificate reads a certificate, logs each new one, and has the metrics show when it expires. It returns
+// nil if there is none. whose says who sees it: clients or pages.
+func certificate(
+	whose string, f tlsconfig.Files, log *slog.Logger, m *guard.Metrics,
+) (*tlsconfig.Server, error) {
+	if f.Cert == "" {
+		return nil, nil
+	}
+	server, err := tlsconfig.NewServer(f, tlsconfig.Reports{
+		Failed: func(err error) { log.Error("TLS", "certificate", whose, "err", err) },
+		Used: func(x *x509.Certificate) {
+			log.Info("certificate in use", "certificate", whose, "serial", fmt.Sprintf("%X", x.SerialNumber),
+				"subject", x.Subject.String(), "names", namesIn(x), "not_after", x.NotAfter.UTC())
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Certificate(whose, func() time.Time { return server.Certificate().NotAfter })
+	return server, nil
+}
+
+// namesIn returns the names and addresses for which a certificate is valid.
+func namesIn(x *x509.Certificate) []string {
+	names := append([]string{}, x.DNSNames...)
+	for _, ip := range x.IPAddresses {
+		names = append(names, ip.String())
+	}
+	for _, uri := range x.URIs {
+		names = append(names, uri.String())
+	}
+	return names
 }

@@ -170,7 +170,7 @@ func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
 	shows("first")
 	admitted := func() int { return strings.Count(r.log.String(), `"event":"admitted"`) } // a debug line
 
-	settings("debug", second, "GUARD_MAX_LOGINS=7\nGUARD_ISSUER=of-the-file")
+	settings("debug", second, "GUARD_MAX_LOGINS=7\nGUARD_STALE_RECHECK=2s\nGUARD_ISSUER=of-the-file")
 	hangUp(t)
 	m.hears("", "RELOADING=1")
 	m.hears("", "READY=1")
@@ -179,10 +179,11 @@ func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
 	if admitted() <= before {
 		t.Error("the log level is not in effect")
 	}
+	awaitMetrics(t, r, `ringfence_connections_limit{protocol="postgres",state="login"} 7`)
 	log := r.log.String()
 	for _, want := range []string{
-		`"changed":["GUARD_TLS_CERT","GUARD_TLS_KEY","GUARD_LOG"]`,
-		`"settings":["GUARD_MAX_LOGINS"]`, // the issuer is set in the environment
+		`"changed":["GUARD_TLS_CERT","GUARD_TLS_KEY","GUARD_MAX_LOGINS","GUARD_LOG"]`,
+		`"settings":["GUARD_STALE_RECHECK"]`, // the issuer is set in the environment
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("%s is not in the log:\n%s", want, log)

@@ -30,8 +30,8 @@ type jobsRequest struct {
 	env   []string
 	task  string // a task file, in place of a command
 
-	state   jobs.State // that are listed; "": in any
-	offered []string   // groups, by the page of serve
+	selected jobs.Selection // of those that are listed
+	offered  []string       // groups, by the page of serve
 }
 
 func (r *request) workFlags(f *flag.FlagSet) {
@@ -52,13 +52,14 @@ func (r *request) submitFlags(f *flag.FlagSet) {
 	f.StringVar(&s.Unique, "unique", "",
 		"if an unfinished job of the group has this `KEY`, print its ID and hand in nothing")
 	f.Func("at", "`TIME`: not before 2026-12-24T18:00:00Z, or a duration from now such as 10m", func(text string) (err error) { s.NotBefore, err = parseTime(text); return err })
-	f.StringVar(&s.Every, "every", "", "`SPEC`: start again; 15m, or a cron expression in UTC such as '0 3 * * *'")
+	f.StringVar(&s.Every, "every", "", "`SPEC`: start again; 15m, or a cron expression such as '0 3 * * *', in UTC, or 'CRON_TZ=Europe/Berlin 0 3 * * *'")
 	f.IntVar(&s.Priority, "priority", 0, "`N`: 0 to 9; a higher one is assigned first")
 	f.IntVar(&s.Retries, "retries", 0, "try it again up to `N` times after a failure")
 	f.TextVar(&s.Backoff, "backoff", jobs.Duration(0),
 		"pause for `D` before the first retry, twice as long each time (default 1s)")
 	f.TextVar(&s.Timeout, "timeout", jobs.Duration(0), "end a try after `D`")
-	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "keep the status for `D` after the end (default 1h)")
+	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "keep the status for `D` after the end (default 24h if it is done, else 168h)")
+	f.StringVar(&s.Title, "title", "", "`TEXT` by which people know the job (default: its command, or the name of its task)")
 	f.Func("label", "`L,…`: labels that its worker must have", labels(&s.Labels))
 	f.StringVar(&r.jobs.task, "task", "",
 		"run the task in `FILE` (leader task -h) in place of a command")
@@ -74,7 +75,10 @@ func (r *request) submitFlags(f *flag.FlagSet) {
 
 func (r *request) jobsFlags(f *flag.FlagSet) {
 	r.jobs = jobsRequest{}
-	f.Func("state", "`S`: only jobs in this state: waiting, assigned, running, done, failed or cancelled", func(text string) (err error) { r.jobs.state, err = jobs.ParseState(text); return err })
+	s := &r.jobs.selected
+	f.Func("state", "`S`: only jobs in this state: waiting, assigned, running, done, failed or cancelled", func(text string) (err error) { s.State, err = jobs.ParseState(text); return err })
+	f.StringVar(&s.Kind, "kind", "", "`K`: only jobs of this kind: command, task or one of your own")
+	f.StringVar(&s.Text, "text", "", "only jobs with `TEXT` in the command, ID, resource, labels, unique key, worker or error")
 }
 
 func labels(into *[]string) func(string) error {
@@ -99,7 +103,8 @@ func parseTime(text string) (time.Time, error) {
 // verbs are what jobs does with one job.
 var verbs = map[string]func(*work.Invocation, context.Context, jobs.ID) int{
 	"show": (*work.Invocation).Show, "logs": (*work.Invocation).Logs,
-	"cancel": (*work.Invocation).Cancel, "retry": (*work.Invocation).Retry,
+	"cancel": (*work.Invocation).Cancel, "retry": (*work.Invocation).Retry, "run": (*work.Invocation).RunNow,
+	"pause": (*work.Invocation).Pause, "resume": (*work.Invocation).Resume,
 }
 
 // parseGroup reads the arguments of work, submit and jobs.
@@ -145,7 +150,7 @@ func (r *request) parseVerb(names []string) (err error) {
 	case names[0] == "workers":
 		return fmt.Errorf("%q is one argument too many", names[1])
 	case verbs[names[0]] == nil:
-		return fmt.Errorf("%q is none of workers, show, logs, cancel and retry", names[0])
+		return fmt.Errorf("%q is none of workers, show, logs, cancel, retry, run, pause and resume", names[0])
 	case len(names) == 1:
 		return fmt.Errorf("the ID of the job is missing: leader jobs %s %s ID", r.jobs.group, names[0])
 	}
@@ -207,7 +212,10 @@ func (p *program) handIn(inv *invocation) error {
 // runWork implements the subcommand work.
 func runWork(p *program, ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
-	return p.invoke(inv).Work(ctx, inv.jobs.work)
+	inv.jobs.work.Hurry = inv.signals.Again()
+	working := p.invoke(inv)
+	working.Watch = inv.watchWorker
+	return working.Work(ctx, inv.jobs.work)
 }
 
 func submit(p *program, ctx context.Context, inv *invocation) int {
@@ -217,7 +225,7 @@ func submit(p *program, ctx context.Context, inv *invocation) int {
 func showJobs(p *program, ctx context.Context, inv *invocation) int {
 	switch inv.jobs.verb {
 	case "":
-		return p.invoke(inv).List(ctx, inv.jobs.state)
+		return p.invoke(inv).List(ctx, inv.jobs.selected)
 	case "workers":
 		return p.invoke(inv).Workers(ctx)
 	}

@@ -28,7 +28,9 @@ func newTaskJob(t *testing.T) *taskJob {
 	dir := t.TempDir()
 	j := &taskJob{t: t, dir: dir, file: filepath.Join(dir, "t.yaml"), setup: setup{
 		memory: fencetest.NewMemory(longSession), journal: checkpointtest.NewMemory(),
-		env: []string{"LEADER_JOURNAL=mem://journal", "LEADER_GRACE=200ms", "NOTES=" + dir},
+		env: []string{
+			"LEADER_JOURNAL=mem://journal", "LEADER_GRACE=200ms", "LEADER_DRAIN_TIMEOUT=0s", "NOTES=" + dir,
+		},
 	}}
 	j.write("t.yaml", `task: noted-${DATE}
 resource: noted
@@ -125,10 +127,12 @@ func TestATaskIsCheckedWhenItIsSubmitted(t *testing.T) {
 		l.log.Await(t, c.says)
 	}
 	j.write("t.yaml", "task: t\nresource: r\nsteps: [{name: one, run: x}]\n")
+	j.write("forever.yaml", "task: t\nresource: r\nrounds: forever\nsteps: [{name: one, run: x}]\n")
+	forever := filepath.Join(j.dir, "forever.yaml")
 	for says, args := range map[string][]string{
 		"--task takes no command":        {"submit", "--task", j.file, "group", "--", "ls"},
 		"the resource of the task is r":  {"submit", "--task", j.file, "--resource", "other", "group"},
-		"set rounds and every":           {"submit", "--task", j.file, "--every", "1h", "group"},
+		"remove rounds and every":        {"submit", "--task", forever, "--every", "1h", "group"},
 		"nowhere.yaml: no such file":     {"submit", "--task", "nowhere.yaml", "group"},
 		"--task takes no command, --std": {"submit", "--task", j.file, "--stdin", "{}", "group"},
 	} {
@@ -139,7 +143,7 @@ func TestATaskIsCheckedWhenItIsSubmitted(t *testing.T) {
 }
 
 func TestJobsAreShownAndChanged(t *testing.T) {
-	s := setup{memory: fencetest.NewMemory(longSession), env: []string{"LEADER_GRACE=200ms"}}
+	s := setup{memory: fencetest.NewMemory(longSession), env: []string{"LEADER_GRACE=200ms", "LEADER_DRAIN_TIMEOUT=0s"}}
 	says := func(code int, text string, args ...string) string {
 		t.Helper()
 		l := begin(t, s, args...)
@@ -156,8 +160,12 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	says(cli.Usage, "leader jobs nightly lists all", "jobs", "nightly", "show", "x")
 	const nobody = "00000000000000000000000000"
 	says(cli.Error, "or it was forgotten after its end", "jobs", "nightly", "cancel", nobody)
-	id := says(cli.Done, "", "submit", "nightly", "--", "sh", "-c", "echo pid=$$ >&2; exec sleep 1000")
+	id := says(cli.Done, "", "submit", "nightly", "--", "sh", "-c", "echo pid=$$ >&2; echo begun; exec sleep 1000")
 	says(cli.Done, "there is no worker", "jobs", "nightly")
+	says(cli.Done, "sh -c 'echo pid=$$", "jobs", "nightly")
+	says(cli.Done, id, "jobs", "nightly", "--kind", "command", "--text", "BEGUN")
+	says(cli.Done, "the group nightly has no such job", "jobs", "nightly", "--text", "ended")
+	says(cli.Done, "the group nightly has no such job", "jobs", "nightly", "--kind", "task")
 
 	waiting := begin(t, s, "submit", "nightly", "--wait", "--label", "gpu", "--", "true")
 	waiting.log.Await(t, "waiting: there is no worker")
@@ -171,15 +179,18 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	says(cli.Usage, "no state of a job", "jobs", "nightly", "--state", "gone")
 	begin(t, s, "work", "nightly", "--label", "eu")
 	leadertest.Eventually(t, "the job runs", func() bool {
-		return strings.Contains(says(cli.Done, "command", "jobs", "nightly"), "running")
+		return strings.Contains(says(cli.Done, "sh -c", "jobs", "nightly"), "running")
 	})
 	says(cli.Done, "1 of 4", "jobs", "nightly", "workers")
-	says(cli.Error, "it is running, and no try of it has ended", "jobs", "nightly", "logs", id)
+	leadertest.Eventually(t, "what it has written so far is shown", func() bool {
+		return strings.Contains(says(cli.Done, "", "jobs", "nightly", "logs", id), "begun")
+	})
 	says(cli.Error, "is running", "jobs", "nightly", "retry", id)
 	says(cli.Done, "it is told to end", "jobs", "nightly", "cancel", id)
 	leadertest.Eventually(t, "the job is cancelled", func() bool {
-		return strings.Contains(says(cli.Done, "", "jobs", "nightly", "show", id), `"state": "cancelled"`)
+		return strings.Contains(says(cli.Done, "", "jobs", "nightly", "show", id, "-o", "json"), `"state":"cancelled"`)
 	})
+	says(cli.Done, "ATTEMPT  ROUND  WORKER", "jobs", "nightly", "show", id)
 	says(cli.Done, "ing", "jobs", "nightly", "retry", id) // waiting, or already running
 	says(cli.Done, "", "jobs", "nightly", "cancel", id)
 
@@ -191,4 +202,85 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	missing := begin(t, s, "submit", "nightly", "--wait", "--", "/no/such/program")
 	missing.exits(cli.Error)
 	missing.log.Await(t, "failed: find the command: ")
+}
+
+func TestAWorkerThatStopsLetsItsCommandsEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		drain, again bool
+		says         string
+	}{
+		"within its time":             {drain: true, says: "done"},
+		"not after it":                {says: "waiting"},
+		"not after the second signal": {drain: true, again: true, says: "waiting"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := setup{memory: fencetest.NewMemory(longSession), env: []string{"LEADER_GRACE=200ms", "DIR=" + dir}}
+			drain := "LEADER_DRAIN_TIMEOUT=0s"
+			if c.drain {
+				drain = "LEADER_DRAIN_TIMEOUT=1h"
+			}
+			working := s
+			working.env = append(working.env, drain)
+			worker := begin(t, working, "work", "group")
+			submitted := begin(t, s, "submit", "group", "--", "sh", "-c",
+				`echo >"$DIR/begun"; while [ ! -e "$DIR/go" ]; do sleep 0.02; done; echo written`)
+			submitted.exits(cli.Done)
+			id := strings.TrimSpace(submitted.out.String())
+			there := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+			leadertest.Eventually(t, "the command has begun", func() bool { return there("begun") })
+			worker.signals <- syscall.SIGTERM
+			if c.drain {
+				worker.log.Await(t, "the worker stops; it waits for its jobs")
+			}
+			switch {
+			case c.again:
+				worker.signals <- syscall.SIGINT
+			case c.drain:
+				if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			worker.exits(128 + 15)
+			shown := begin(t, s, "jobs", "group", "show", id, "-o", "json")
+			shown.exits(cli.Done)
+			if got := shown.out.String(); !strings.Contains(got, `"state":"`+c.says+`"`) ||
+				(c.says == "waiting") != strings.Contains(got, `"outcome":"returned"`) {
+				t.Errorf("after the worker's end the job is %s", got)
+			}
+		})
+	}
+}
+
+// Each round is a new run of the task. A worker that takes a round over begins no other one, and a run
+// that is not done goes on.
+func TestATaskThatRepeatsBeginsANewRunInEachRound(t *testing.T) {
+	j := newTaskJob(t)
+	j.write("t.yaml", `task: nightly
+resource: noted
+steps:
+  - {name: one, run: 'echo "one $RINGFENCE_ATTEMPT" >>"$NOTES/log"'}
+  - name: wait
+    run: 'echo waits >>"$NOTES/log"; while [ ! -e "$NOTES/go" ]; do sleep 0.02; done; rm "$NOTES/go"'
+`)
+	first := begin(t, j.setup, "work", "group")
+	submitted := begin(t, j.setup, "submit", "group", "--every", "1s", "--task", j.file)
+	submitted.exits(cli.Done)
+	j.waits(1)
+	j.write("go", "")
+	j.waits(2)
+	first.signals <- syscall.SIGTERM // in the middle of the second round
+	first.exits(128 + 15)
+	begin(t, j.setup, "work", "group")
+	j.waits(3)
+	j.write("go", "")
+	j.waits(4)
+	if got, want := j.notes(), "one 1; waits; one 2; waits; waits; one 4; waits; "; got != want {
+		t.Errorf("the steps were %q, want %q", got, want)
+	}
+	if all, err := j.journal.Load(t.Context(), "nightly"); err != nil || len(all) != 1 || all[0].Run != 3 {
+		t.Errorf("the checkpoint is %+v, %v", all, err)
+	}
+	cancelled := begin(t, j.setup, "jobs", "group", "cancel", strings.TrimSpace(submitted.out.String()))
+	cancelled.exits(cli.Done)
 }

@@ -7,8 +7,9 @@ and the command gets the environment of leader run, with RINGFENCE_JOB and RINGF
 worker is gone, its jobs are assigned to others; if it was only paused, stores refuse what it still
 writes, and its results are not published.
 
-TERM and INT make the worker stop: it gives back what has not begun, ends its commands (TERM, then
-KILL after LEADER_GRACE) and gives these jobs back, too.
+TERM and INT make the worker stop: it takes no more jobs, gives back what has not begun, and lets its
+commands end within LEADER_DRAIN_TIMEOUT. It ends those that are left (TERM, then KILL after
+LEADER_GRACE) and gives their jobs back, too. A second signal ends them at once.
 `
 
 const submitHelp = `The command runs at least once: again after a failure, if --retries allows it, and
@@ -17,14 +18,17 @@ once.
 
 A task (--task) is handed in with the SQL files and the values of environment variables that it names. Its
 steps go on at its checkpoint, whichever worker has the job, in that worker's directory and journal. The
-job leads the task's resource. When a step has failed for good, the job has failed, too: leader task
+job leads the task's resource. With --every, each round begins a new run of the task once the one before
+is done; one that is not done goes on. When a step has failed for good, the job has failed, too: leader task
 resume FILE, then leader jobs GROUP retry ID.
 `
 
-const jobsHelp = `workers lists who runs jobs, and who assigns them; show prints a job with its payload and
-result; logs prints the last 16 KiB that the command, or those of a task, have written to each stream,
-once the try has ended; cancel ends a job, a running one by TERM and KILL; retry makes a job wait again
-that has failed or was cancelled.
+const jobsHelp = `workers lists who runs jobs, and who assigns them. show prints a job with a line for each
+attempt; with -o json also its payload and result. logs prints the end of what the command, or those of a
+task, have written to each stream: so far, if it runs, else in the last attempt. cancel ends a job, a
+running one by TERM and KILL. retry makes a job wait again that has failed or was cancelled. run has a job
+that waits for its time run now; --every keeps its times. pause keeps a job, or the next rounds of one that
+repeats, from being assigned, and resume ends that.
 `
 
 const serveHelp = `The default address is 127.0.0.1:8480. A page at / shows workers and jobs; it offers the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	_ "time/tzdata" // for --every on machines without zones, such as small images
 
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"

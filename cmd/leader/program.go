@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/internal/leader/metrics"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/tasks"
@@ -117,9 +118,10 @@ func commands() []command {
 			summary: "hand in a job that runs COMMAND, or the task in FILE; print its ID",
 		},
 		{
-			name: "jobs", arguments: "GROUP [--state S] [workers | show|logs|cancel|retry ID] [-o table|json]",
+			name: "jobs", arguments: "GROUP [--state S] [--kind K] [--text TEXT] " +
+				"[workers | show|logs|cancel|retry|run|pause|resume ID] [-o table|json]",
 			takes: takesGroup, output: true, flags: (*request).jobsFlags, run: showJobs,
-			summary: "print the jobs of GROUP, its workers, or one job; cancel one, or try it again",
+			summary: "print the jobs of GROUP, its workers, or one job; cancel one, try it again, run it now, pause it",
 		},
 		{
 			name: "serve", arguments: "[--listen ADDRESS] [GROUP...]", takes: takesAddress,
@@ -155,6 +157,7 @@ type invocation struct {
 	config      *config
 	tasks       *tasks.Invocation // nil unless the subcommand is about tasks
 	coordinator documents.Coordinator
+	metrics     *metrics.Metrics // nil without LEADER_HTTP_LISTEN
 	signals     *supervise.Signals
 	log         *slog.Logger
 }
@@ -186,6 +189,11 @@ func (p *program) open(ctx context.Context, c command, inv *invocation) int {
 			inv.log.Warn("closing the coordinator failed", "cause", err)
 		}
 	}()
+	stopMonitor, err := inv.monitor(ctx, c)
+	if err != nil {
+		return cli.Failed(ctx, inv.log, "serve metrics", err)
+	}
+	defer stopMonitor()
 	return c.run(p, ctx, inv)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/leader/jobserver"
+	"github.com/ringfence/ringfence/internal/leader/work"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/webpage"
 )
@@ -44,7 +45,7 @@ const downloadTimeout = time.Minute
 // serve serves the HTTP API of jobs, and the page, until ctx ends.
 func serve(_ *program, ctx context.Context, inv *invocation) int {
 	token := inv.config.HTTPToken.Reveal()
-	if token == "" && !jobserver.Loopback(inv.listen) {
+	if token == "" && !webpage.Loopback(inv.listen) {
 		return cli.Failed(ctx, inv.log, "serve", fmt.Errorf("%s is no loopback address: set "+
 			"LEADER_HTTP_TOKEN, or anybody who reaches it can run commands on the workers", inv.listen))
 	}
@@ -54,10 +55,15 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 	}
 	s := &jobserver.Server{
 		Coordinator: inv.coordinator, Groups: inv.jobs.offered, Token: token,
-		Patience: inv.config.SessionTimeout, Log: inv.log,
+		Titled: work.Titled, Patience: inv.config.SessionTimeout, Log: inv.log,
+	}
+	all, err := inv.monitored(ctx, s.Handler(ctx))
+	if err != nil {
+		_ = l.Close()
+		return cli.Failed(ctx, inv.log, "serve", err)
 	}
 	server := webpage.Server{
-		Handler: s.Handler(ctx), Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout,
+		Handler: all, Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout, Log: inv.log,
 	}
 	inv.log.Info("serving the page and the HTTP API of jobs", "address", "http://"+l.Addr().String()+"/",
 		"token", token != "")

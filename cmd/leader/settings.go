@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -23,9 +24,11 @@ type config struct {
 	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause"`
 	Grace          time.Duration    `env:"LEADER_GRACE"`
 	RaiseTimeout   time.Duration    `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s"`
+	DrainTimeout   time.Duration    `env:"LEADER_DRAIN_TIMEOUT" envDefault:"20s"`
 	Journal        taskfile.Journal `env:"LEADER_JOURNAL"`
 	Redis          settings.URL     `env:"LEADER_REDIS"`
 	Holder         string           `env:"LEADER_HOLDER"`
+	HTTPListen     string           `env:"LEADER_HTTP_LISTEN"`
 	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN"`
 	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
 
@@ -75,6 +78,7 @@ func (c *config) Validate() error {
 		"LEADER_REDIS is a URL of scheme %q, not of redis or rediss", c.Redis.Scheme())
 	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)
 	report(c.RaiseTimeout <= 0, "LEADER_RAISE_TIMEOUT=%s must be above 0", c.RaiseTimeout)
+	report(c.DrainTimeout < 0, "LEADER_DRAIN_TIMEOUT=%s must not be below 0", c.DrainTimeout)
 	report(c.Grace < 0, "LEADER_GRACE=%s must not be below 0", c.Grace)
 	report(c.SessionTimeout > 0 && c.Grace > c.maxGrace(),
 		"LEADER_GRACE=%s does not fit into LEADER_SESSION_TIMEOUT=%s: the command must have "+
@@ -83,6 +87,9 @@ func (c *config) Validate() error {
 		c.Grace, c.SessionTimeout, c.maxGrace())
 	report(len(c.Holder) > 200 || strings.ContainsFunc(c.Holder, isControl),
 		"LEADER_HOLDER must be at most 200 bytes without control characters")
+	if _, _, err := net.SplitHostPort(c.HTTPListen); c.HTTPListen != "" {
+		report(err != nil, "LEADER_HTTP_LISTEN: %q is not an address such as 127.0.0.1:9091: %w", c.HTTPListen, err)
+	}
 	return errors.Join(problems...)
 }
 
@@ -103,6 +110,7 @@ func (c *config) tasks() tasks.Settings {
 		Coordinator: c.Coordinator, Stores: c.Stores, Journal: c.Journal, Redis: c.Redis,
 		SessionTimeout: c.SessionTimeout, RaiseTimeout: c.RaiseTimeout,
 		OnDisconnect: c.OnDisconnect, Grace: c.Grace, Margin: c.margin(), Holder: c.Holder,
+		DrainTimeout: c.DrainTimeout,
 	}
 }
 

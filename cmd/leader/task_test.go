@@ -236,7 +236,7 @@ func TestEverySettingReachesTheTasks(t *testing.T) {
 		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,rediss://b", "LEADER_JOURNAL=redis://c",
 		"LEADER_REDIS=rediss://d",
 		"LEADER_SESSION_TIMEOUT=12s", "LEADER_RAISE_TIMEOUT=7s", "LEADER_ON_DISCONNECT=stop",
-		"LEADER_GRACE=3s", "LEADER_HOLDER=me",
+		"LEADER_GRACE=3s", "LEADER_DRAIN_TIMEOUT=9s", "LEADER_HOLDER=me",
 	}
 	p := &program{
 		Streams: cli.Streams{Env: env}, electors: coordinators.All, stores: stores.All,
@@ -250,7 +250,7 @@ func TestEverySettingReachesTheTasks(t *testing.T) {
 		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "rediss://b"}, Journal: taskfile.Journal{URL: "redis://c"},
 		Redis:          "rediss://d",
 		SessionTimeout: 12 * time.Second, RaiseTimeout: 7 * time.Second, OnDisconnect: supervise.StopNow,
-		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, Holder: "me",
+		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, DrainTimeout: 9 * time.Second, Holder: "me",
 	}
 	if got := c.tasks(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -43,6 +43,12 @@ var texts = settings.Texts{
 			how long one store may take to raise the mark and end older sessions before this
 			candidate resigns and stands for election again`,
 	},
+	"LEADER_DRAIN_TIMEOUT": {
+		Meaning: `
+			how long the commands of leader work may go on after TERM or INT. Then they are ended as
+			LEADER_GRACE says, and their jobs are given back; a second signal ends them at once. A
+			service manager must wait for longer than both before it kills`,
+	},
 	"LEADER_JOURNAL": {
 		Default: `
 			the first postgres:// of LEADER_STORES, else the first redis://, else coordinator`,
@@ -61,10 +67,16 @@ var texts = settings.Texts{
 		Default: "host name:process id",
 		Meaning: "name of this process in status and logs",
 	},
+	"LEADER_HTTP_LISTEN": {
+		Default: "none",
+		Meaning: `
+			address of /metrics, /livez, /readyz and /readyz/leading of leader run, task and work, such
+			as 0.0.0.0:9091; :9091 is 127.0.0.1:9091. leader serve has them at its own address`,
+	},
 	"LEADER_HTTP_TOKEN": {
 		Meaning: `
 			what clients of leader serve have to send: Authorization: Bearer TOKEN. Needed unless it
-			listens on the loopback interface alone`,
+			listens on the loopback interface alone. /metrics needs it, too, with every command`,
 	},
 	"LEADER_LOG": {
 		Meaning: `

@@ -24,13 +24,38 @@ type limiter struct {
 // because a driver that tries TLS first connects twice, and its first connections are still waiting.
 const queueFactor = 4
 
-func newLimiter(connections, unadmitted, logins int, grace time.Duration) *limiter {
+func newLimiter(max Limits, grace time.Duration) *limiter {
 	return &limiter{
 		grace:      grace,
-		unadmitted: newSlots(unadmitted, queueFactor*unadmitted, true),
-		logins:     newSlots(logins, 0, true),
-		admitted:   newSlots(connections, 0, false),
+		unadmitted: newSlots(max.MaxUnadmitted, queueFactor*max.MaxUnadmitted, true),
+		logins:     newSlots(max.MaxLogins, 0, true),
+		admitted:   newSlots(max.MaxConnections, 0, false),
 	}
+}
+
+// resize changes how many slots there are.
+func (l *limiter) resize(max Limits) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unadmitted.max, l.unadmitted.longest = max.MaxUnadmitted, queueFactor*max.MaxUnadmitted
+	l.logins.max = max.MaxLogins
+	l.admitted.max = max.MaxConnections
+	l.settle()
+}
+
+// room says how many connections there may be that are not admitted.
+func (l *limiter) room() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return fmt.Sprintf("%d connections that are not admitted, and %d wait for room",
+		l.unadmitted.max, l.unadmitted.longest)
+}
+
+// full returns the error for a client that got no slot for its session in time.
+func (l *limiter) full() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return FullError{l.admitted.max}
 }
 
 // take waits for a slot. ctx must end with the connection.

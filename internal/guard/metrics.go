@@ -2,6 +2,7 @@ package guard
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -34,6 +35,8 @@ type Metrics struct {
 	raise       *prometheus.HistogramVec
 	revocation  *prometheus.HistogramVec
 	revocations *prometheus.HistogramVec
+
+	registerer prometheus.Registerer
 
 	ofResources labels[labelledResource]
 	ofDatabases labels[string]
@@ -68,6 +71,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	gauge("build_info", "Always 1. The labels say which program this is.", "version", "commit", "goversion").
 		WithLabelValues(built.Version, built.Commit, built.Go).Set(1)
 	m := &Metrics{
+		registerer:  r,
 		ofResources: labels[labelledResource]{max: maxResources}, ofDatabases: labels[string]{max: maxDatabases},
 		ready: gauge("ready",
 			"1 if sessions can be admitted, otherwise 0; /readyz has the reason.", "protocol"),
@@ -123,6 +127,17 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"protocol"),
 	}
 	return m
+}
+
+// Certificate has the metrics show when a certificate expires. whose says who sees it. expires is called
+// for each scrape, so a certificate that was renewed is shown even if nobody connects.
+func (m *Metrics) Certificate(whose string, expires func() time.Time) {
+	promauto.With(m.registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "ringfence", Name: "certificate_expiry_timestamp_seconds",
+		Help: "When a certificate of this guard expires, in seconds since 1970: the one for clients (GUARD_TLS_CERT), " +
+			"or for pages (GUARD_HTTP_TLS_CERT).",
+		ConstLabels: prometheus.Labels{"certificate": whose},
+	}, func() float64 { return float64(expires().Unix()) })
 }
 
 // begin makes the series of a protocol that alerts look at. A counter that appears with its first
@@ -184,10 +199,10 @@ func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted in
 }
 
 // limit sets how many connections a protocol may have in each state.
-func (m *Metrics) limit(p Protocol, l *limiter) {
+func (m *Metrics) limit(p Protocol, l Limits) {
 	for state, max := range map[string]int{
-		"waiting": l.unadmitted.longest, "unadmitted": l.unadmitted.max,
-		"login": l.logins.max, "admitted": l.admitted.max,
+		"waiting": queueFactor * l.MaxUnadmitted, "unadmitted": l.MaxUnadmitted,
+		"login": l.MaxLogins, "admitted": l.MaxConnections,
 	} {
 		m.limits.WithLabelValues(p.Name(), state).Set(float64(max))
 	}

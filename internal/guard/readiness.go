@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -54,22 +55,38 @@ func (r Readiness) Look(ctx context.Context, limit time.Duration) Look {
 	}
 	for _, p := range r.Protocols {
 		ask(func(ctx context.Context) func() {
-			err := p.Ready(ctx)
+			err := inTime(ctx, p.Ready(ctx))
 			var databases map[string]error
 			if s, ok := p.(Several); ok {
 				databases = s.Databases(ctx)
+			}
+			for name, err := range databases {
+				databases[name] = inTime(ctx, err)
 			}
 			return func() { l.Protocols[p.Name()], l.Databases[p.Name()] = err, databases }
 		})
 	}
 	if r.Coordinator != nil {
 		ask(func(ctx context.Context) func() {
-			err := r.Coordinator(ctx)
+			err := inTime(ctx, r.Coordinator(ctx))
 			return func() { l.Coordinator = err }
 		})
 	}
 	asking.Wait()
 	return l
+}
+
+// inTime says of an error that comes from the end of ctx that there was no answer. What else the error says
+// stays.
+func inTime(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	why := strings.NewReplacer(" (context deadline exceeded)", "", "context deadline exceeded", "").Replace(err.Error())
+	if why = strings.Trim(why, ": "); why != "" {
+		why = ": " + why
+	}
+	return errors.New("it did not answer in time" + why)
 }
 
 // errNoCoordinator is why a protocol admits nobody although its server can be used.

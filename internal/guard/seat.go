@@ -86,7 +86,7 @@ func (s *Seat) Admit(ctx context.Context) error {
 	l := s.limiter
 	err := l.take(ctx, &l.admitted, s)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return FullError{l.admitted.max}
+		return l.full()
 	}
 	if err != nil {
 		return err

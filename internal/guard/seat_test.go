@@ -15,7 +15,7 @@ type guests struct {
 }
 
 func visit(t *testing.T, connections, unadmitted, logins int, grace time.Duration) guests {
-	d := newLimiter(connections, unadmitted, logins, grace)
+	d := newLimiter(Limits{connections, unadmitted, logins}, grace)
 	t.Cleanup(d.close)
 	return guests{t, d}
 }

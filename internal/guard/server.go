@@ -24,19 +24,18 @@ type Server struct {
 	Loops    *relay.Loops // where sessions are relayed; nil to give each goroutines of its own
 	Audit    *Audit       // closed at the end of Serve; may be nil
 
-	MaxConnections int           // admitted sessions at once; 10,000 when zero
-	MaxUnadmitted  int           // connections at once that are not admitted; 1,000 when zero
-	MaxLogins      int           // logins at once under way at the server; 40 when zero
-	Grace          time.Duration // how long a client may keep others waiting; 1 s when zero
-	DrainTimeout   time.Duration // how long a shutdown waits for open transactions; 30 s when zero
+	Limits                     // SetLimits changes them
+	Grace        time.Duration // how long a client may keep others waiting; 1 s when zero
+	DrainTimeout time.Duration // how long a shutdown waits for open transactions; 30 s when zero
 
 	// Proxies are the networks whose load balancers name the client at the beginning of each
 	// connection (PROXY protocol, version 2).
 	Proxies []netip.Prefix
 
-	limiter *limiter
-	ended   tally[Ended, endedConn]
-	polite  chan struct{} // bounds the clients that are told why they are turned away
+	limiting sync.Mutex // guards Limits, and limiter until Serve has set it
+	limiter  *limiter
+	ended    tally[Ended, endedConn]
+	polite   chan struct{} // bounds the clients that are told why they are turned away
 }
 
 // ErrDrainTimeout is the cause with which the context of Serve ends for connections that are left
@@ -66,10 +65,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		defer s.Audit.Close()
 	}
 	s.polite = make(chan struct{}, maxPolite)
-	s.limiter = newLimiter(cmp.Or(s.MaxConnections, 10_000), cmp.Or(s.MaxUnadmitted, 1000),
-		cmp.Or(s.MaxLogins, 40), cmp.Or(s.Grace, time.Second))
-	s.limiter.counts = s.Metrics.slots(s.Protocol)
-	s.Metrics.limit(s.Protocol, s.limiter)
+	s.limit()
 	defer s.limiter.close()
 
 	var open sync.WaitGroup
@@ -185,8 +181,7 @@ func (s *Server) turnAway(client *Client, why error) {
 	text := "the guard is shutting down"
 	if errors.Is(why, Crowded) {
 		s.count(Crowded, client)
-		text = fmt.Sprintf("the guard has %d connections that are not admitted, and %d wait for room",
-			s.limiter.unadmitted.max, s.limiter.unadmitted.longest)
+		text = "the guard has " + s.limiter.room()
 	}
 	select {
 	case s.polite <- struct{}{}:

@@ -20,13 +20,44 @@ type Follower struct {
 	Log      *slog.Logger
 
 	mu         sync.Mutex
-	admissions []*Admission                        // of the stores that are open
-	following  map[fence.Resource]*fence.Candidate // who led last
+	admissions []*Admission // of the stores that are open
+	following  map[fence.Resource]*followed
 	full       bool
 	stopped    bool
 	watches    sync.WaitGroup
 	stop       context.CancelFunc
 	ctx        context.Context
+}
+
+// followed is an election that is followed.
+type followed struct {
+	last fence.Candidate // who led last
+	now  Election
+	seen bool // the coordinator has said who leads
+}
+
+// Election is who leads a resource.
+type Election struct {
+	Token  fence.Token // 0: nobody leads
+	Holder string
+	Since  time.Time // when this guard saw it begin; zero if it began before
+}
+
+// Elections returns what the coordinator said last of the elections that are followed. A nil Follower
+// follows none.
+func (f *Follower) Elections() map[fence.Resource]Election {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make(map[fence.Resource]Election, len(f.following))
+	for r, of := range f.following {
+		if of.seen {
+			all[r] = of.now
+		}
+	}
+	return all
 }
 
 // Add has the marks of a store raised, until Remove.
@@ -58,20 +89,20 @@ const maxFollow = 1000
 func (f *Follower) Follow(r fence.Resource, admitted fence.Token) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last, following := f.following[r]
+	of, following := f.following[r]
 	if f.stopped {
 		return
 	}
 	if following {
 		// The leader may have changed before the store had a mark to raise.
-		if leader := *last; leader.Token.Compare(admitted) > 0 {
+		if leader := of.last; leader.Token.Compare(admitted) > 0 {
 			f.watches.Go(func() { f.moved(f.ctx, r, leader) })
 		}
 		return
 	}
 	if f.ctx == nil {
 		f.ctx, f.stop = context.WithCancel(context.Background())
-		f.following = make(map[fence.Resource]*fence.Candidate)
+		f.following = make(map[fence.Resource]*followed)
 	}
 	if len(f.following) == maxFollow {
 		if !f.full {
@@ -80,7 +111,7 @@ func (f *Follower) Follow(r fence.Resource, admitted fence.Token) {
 		f.full = true
 		return
 	}
-	f.following[r] = &fence.Candidate{}
+	f.following[r] = &followed{}
 	f.watches.Go(func() { f.watch(f.ctx, r) })
 }
 
@@ -103,10 +134,14 @@ func (f *Follower) watch(ctx context.Context, r fence.Resource) {
 	for ctx.Err() == nil {
 		var last fence.Token
 		err := f.Observer.Watch(ctx, r, func(candidates []fence.Candidate) error {
-			if len(candidates) > 0 && candidates[0].Token != last {
-				last = candidates[0].Token
-				f.leads(r, candidates[0])
-				f.moved(ctx, r, candidates[0])
+			var leader fence.Candidate
+			if len(candidates) > 0 {
+				leader = candidates[0]
+			}
+			f.leads(r, leader)
+			if leader.Token != 0 && leader.Token != last {
+				last = leader.Token
+				f.moved(ctx, r, leader)
 			}
 			return nil
 		})
@@ -117,11 +152,22 @@ func (f *Follower) watch(ctx context.Context, r fence.Resource) {
 	}
 }
 
-// leads records who leads.
+// leads records who leads: nobody, if the token is 0.
 func (f *Follower) leads(r fence.Resource, leader fence.Candidate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	*f.following[r] = leader
+	of := f.following[r]
+	if leader.Token != 0 {
+		of.last = leader
+	}
+	if of.seen && of.now.Token == leader.Token {
+		return
+	}
+	now := Election{Token: leader.Token, Holder: leader.Holder}
+	if of.seen {
+		now.Since = time.Now()
+	}
+	of.now, of.seen = now, true
 }
 
 // moved raises the mark of every store that has one, until that has succeeded or leadership has moved

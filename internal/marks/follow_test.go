@@ -129,3 +129,28 @@ func TestAStoreThatWasRemovedIsLeftAlone(t *testing.T) {
 	f.Close() // and with it what is under way
 	f.await(gone, first)
 }
+
+func TestTheFollowerKnowsWhoseElectionsNobodyLeads(t *testing.T) {
+	f := follow(t)
+	if all := f.Elections(); len(all) != 0 {
+		t.Errorf("it follows nothing, and knows %v", all)
+	}
+	led := func(want bool) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; {
+			if now, known := f.Elections()["orders"]; known && (now.Token != 0) == want {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("led: %v, want %v", f.Elections(), want)
+			}
+		}
+	}
+	term := f.elect()
+	f.Follow("orders", term.Token())
+	led(true)
+	f.resign(term)
+	led(false)
+	f.elect()
+	led(true)
+}

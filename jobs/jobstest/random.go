@@ -29,6 +29,7 @@ func randomHistory(s *stage) {
 	}
 	m.start()
 	for _, id := range m.ids {
+		m.hold(id, (*jobs.Queue).Resume)
 		m.ended(id)
 	}
 	m.eventually("requests to cancel are dropped", func() bool { return m.documents("cancel") == 0 })
@@ -65,13 +66,18 @@ type plan struct {
 }
 
 func (m *model) step() {
-	switch n := rand.IntN(20); {
+	switch n := rand.IntN(22); {
 	case n < 9:
 		m.submitOne()
 	case n < 11 && len(m.ids) > 0:
 		m.cancelOne(m.ids[rand.IntN(len(m.ids))])
 	case n < 13 && len(m.ids) > 0:
 		m.retryOne(m.ids[rand.IntN(len(m.ids))])
+	case n >= 20 && len(m.ids) > 0:
+		do := []func(*jobs.Queue, context.Context, jobs.ID) error{
+			(*jobs.Queue).Pause, (*jobs.Queue).Resume, (*jobs.Queue).RunNow,
+		}
+		m.hold(m.ids[rand.IntN(len(m.ids))], do[rand.IntN(len(do))])
 	case n < 17 && len(m.workers) < 4:
 		m.start()
 	case n < 19 && len(m.workers) > 0:
@@ -112,6 +118,13 @@ func (m *model) cancelOne(id jobs.ID) {
 
 func (m *model) retryOne(id jobs.ID) {
 	if err := m.queue.Retry(m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) {
+		m.Fatal(err)
+	}
+}
+
+// hold pauses a job, resumes it, or has it run now. Whether it is there at all, its end shows.
+func (m *model) hold(id jobs.ID, do func(*jobs.Queue, context.Context, jobs.ID) error) {
+	if err := do(m.queue, m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) && !errors.Is(err, jobs.ErrUnknownJob) {
 		m.Fatal(err)
 	}
 }

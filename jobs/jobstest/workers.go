@@ -71,6 +71,28 @@ func stoppingHasGrace(s *stage) {
 	}
 }
 
+// stoppingHurries has a worker wait for a job that does not end, with a grace that does not end either.
+func stoppingHurries(s *stage) {
+	g, hurry := s.gate(), make(chan struct{})
+	first := s.works(jobs.Worker{Grace: 24 * time.Hour, Hurry: hurry, Handlers: kinds(g.handler)})
+	id := s.submit(jobs.Spec{})
+	g.next()
+	first.cancel()
+	s.eventually("it has said that it stops", func() bool { return s.documents("draining") > 0 })
+	close(hurry)
+	limit := time.NewTimer(s.f.patience)
+	defer limit.Stop()
+	select {
+	case <-first.ended:
+	case <-limit.C:
+		close(g.leave)
+		s.Fatal("the grace goes on")
+	}
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting || now.Failures > 0 {
+		s.Errorf("%+v, %v", now, err)
+	}
+}
+
 func goneWorkersJobs(s *stage) {
 	g := s.gate()
 	defer close(g.leave)

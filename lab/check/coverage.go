@@ -25,6 +25,7 @@ func (r *run) coverage(f *findings, figures *Figures) {
 	for _, o := range r.ops {
 		if _, late := r.overtaken(o); late || o.outcome == history.Stale {
 			figures.StaleAttempts++
+			figures.answered(o)
 		}
 	}
 	if want := max(1, r.expect.Stale); figures.StaleAttempts < want {
@@ -32,6 +33,19 @@ func (r *run) coverage(f *findings, figures *Figures) {
 			figures.StaleAttempts, want)
 	}
 	r.faultsMetLoad(f)
+}
+
+// answered counts what a stale attempt was told, unless it was refused as stale.
+func (f *Figures) answered(o *op) {
+	if o.outcome == history.Stale {
+		return
+	}
+	i := slices.IndexFunc(f.StaleAnswers, func(a Answers) bool { return a.Outcome == o.outcome })
+	if i < 0 {
+		i = len(f.StaleAnswers)
+		f.StaleAnswers = append(f.StaleAnswers, Answers{Outcome: o.outcome, Example: o.text})
+	}
+	f.StaleAnswers[i].Count++
 }
 
 // changes counts the terms that became ready before a time, without the first.

@@ -59,18 +59,27 @@ type JobFigures struct {
 	ByWorker    map[string]int `json:"by_worker"`           // assignments
 }
 
+// Answers are attempts that had the same outcome.
+type Answers struct {
+	Outcome history.Outcome `json:"outcome"`
+	Count   int             `json:"count"`
+	Example string          `json:"example,omitempty"` // what the first of them was told
+}
+
 // Figures are the numbers of a run.
 type Figures struct {
 	Writes        int `json:"writes"` // attempts
 	Acknowledged  int `json:"acknowledged"`
-	Unknown       int `json:"unknown"`         // attempts with an unknown outcome
-	Changes       int `json:"changes"`         // of leadership
-	StaleAttempts int `json:"stale_attempts"`  // sent after a newer token was acknowledged
-	StaleRefused  int `json:"stale_refused"`   //
-	StaleAccepted int `json:"stale_accepted"`  // in the databases, committed after a newer token
-	FalseRefusals int `json:"false_refusals"`  // as stale, and no newer token had been presented
-	Lost          int `json:"lost"`            // acknowledged, and not in the database
-	Kills         int `json:"kills,omitempty"` // processes ended by a failpoint or a kill
+	Unknown       int `json:"unknown"`        // attempts with an unknown outcome
+	Changes       int `json:"changes"`        // of leadership
+	StaleAttempts int `json:"stale_attempts"` // sent after a newer token was acknowledged
+	StaleRefused  int `json:"stale_refused"`  //
+	// StaleAnswers says what the other attempts were told.
+	StaleAnswers  []Answers `json:"stale_answers,omitempty"`
+	StaleAccepted int       `json:"stale_accepted"`  // in the databases, committed after a newer token
+	FalseRefusals int       `json:"false_refusals"`  // as stale, and no newer token had been presented
+	Lost          int       `json:"lost"`            // acknowledged, and not in the database
+	Kills         int       `json:"kills,omitempty"` // processes ended by a failpoint or a kill
 
 	Jobs *JobFigures `json:"jobs,omitempty"` // nil if the run is not about jobs
 

@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/history"
 )
 
 // saved is a run that was found below an index's directory.
@@ -28,7 +28,13 @@ type saved struct {
 	Figures     check.Figures
 	TakeOver    string
 	Problem     string // why results.json cannot be read
+
+	Beside *saved // the last run that differs in the guard alone
+	header *history.Header
 }
+
+// Guarded reports whether the guard was on.
+func (s saved) Guarded() bool { return s.header != nil && s.header.Guarded }
 
 // Index writes index.html into dir: every run below it, the newest first, including those with
 // results that cannot be read.
@@ -40,6 +46,12 @@ func Index(dir string) error {
 	slices.SortStableFunc(runs, func(a, b saved) int {
 		return cmp.Or(strings.Compare(b.When, a.When), strings.Compare(a.Link, b.Link))
 	})
+	for i := range runs {
+		j := slices.IndexFunc(runs, func(other saved) bool { return comparable(runs[i].header, other.header) })
+		if j >= 0 {
+			runs[i].Beside = &runs[j]
+		}
+	}
 	var page bytes.Buffer
 	err = indexTemplate.Execute(&page, struct {
 		Style template.CSS
@@ -69,19 +81,15 @@ func find(dir string) ([]saved, error) {
 // load never fails, so one broken run does not hide the others.
 func load(dir, name string) saved {
 	run := saved{Link: path.Join(path.Dir(name), PageFile)}
-	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+	r, err := readResult(filepath.Join(dir, filepath.FromSlash(name)))
 	if err != nil {
-		run.Problem = err.Error()
-		return run
-	}
-	var r check.Result
-	if err := json.Unmarshal(text, &r); err != nil {
 		run.Problem = name + " cannot be read: " + err.Error()
 		return run
 	}
 	h := header(r)
 	run.Scenario, run.Seed, run.When = scenarioOf(r), h.Seed, started(h)
 	run.Coordinator = coordinator(r)
-	run.Verdict, run.Figures, run.TakeOver = verdictOf(r), r.Figures, TakeOver(r.Figures)
+	run.header = r.Header
+	run.Verdict, run.Figures, run.TakeOver = shownVerdict(r), r.Figures, TakeOver(r.Figures)
 	return run
 }

@@ -44,6 +44,7 @@ type page struct {
 	Started   string
 	Chips     []string
 	Tiles     []tile
+	Answers   []answerRow
 	Problems  []problemRow
 	More      int // problems that are not listed
 	Doubts    []string
@@ -71,8 +72,9 @@ func render(w io.Writer, events []history.Event, r check.Result, links []string)
 	}
 	h := header(r)
 	hash := sha256.Sum256([]byte(script))
-	p := page{Verdict: verdictOf(r), Header: h, Started: started(h), Chips: chips(r),
+	p := page{Verdict: shownVerdict(r), Header: h, Started: started(h), Chips: chips(r),
 		Tiles:    tiles(r.Figures),
+		Answers:  answerRows(r.Figures),
 		Problems: d.problemRows(r.Problems), More: len(r.Problems) - len(d.Problems),
 		Doubts: r.Doubts,
 		Faults: d.faultRows(), Terms: d.termRows(), OneIn: d.OneIn, Links: links,
@@ -188,7 +190,7 @@ func refusedNote(f check.Figures) string {
 	case f.StaleAttempts == 0:
 		return "nothing was tested"
 	case rest > 0:
-		return fmt.Sprintf("%d got another answer, or none", rest)
+		return fmt.Sprintf("%d had another outcome: see below", rest)
 	}
 	return "every one"
 }

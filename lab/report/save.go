@@ -24,7 +24,7 @@ const (
 )
 
 // Save writes report.html and results.json into dir, which must exist. The page links to the files
-// beside it.
+// beside it. If a directory beside dir has a run that differs in the guard alone, both pages show both.
 func Save(dir string, events []history.Event, r check.Result) error {
 	results, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -45,7 +45,7 @@ func Save(dir string, events []history.Event, r check.Result) error {
 	if err := os.WriteFile(filepath.Join(dir, PageFile), page.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	return nil
+	return pair(dir, r)
 }
 
 // present returns those of the files that dir has.

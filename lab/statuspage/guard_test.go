@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/fence"
+	coordinator "github.com/ringfence/ringfence/fence/etcd"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/browser"
@@ -29,9 +31,49 @@ type guard struct {
 	env                   []string
 	process               *exec.Cmd
 	log                   bytes.Buffer
+	server                *servers.Postgres
+
+	etcd *servers.Etcd // nil without a coordinator
+	co   fence.Coordinator
 }
 
-func start(t *testing.T) *guard {
+// elected is start with a coordinator.
+func elected(t *testing.T) *guard {
+	t.Helper()
+	etcd := serverstest.Etcd(t, servers.EtcdOptions{})
+	address := "etcd://" + etcd.Addr() + "/ringfence"
+	co, err := coordinator.Open(t.Context(), address, coordinator.Options{SessionTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = co.Close() })
+	g := start(t, "GUARD_COORDINATOR="+address)
+	g.etcd, g.co = etcd, co
+	return g
+}
+
+// lead wins the term of a resource, and opens a session under it.
+func (g *guard) lead(resource, holder string) *fence.Term {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
+	defer cancel()
+	term, err := g.co.Campaign(ctx, fence.Resource(resource), holder)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.admitted(holder, resource+"="+term.Token().String())
+	return term
+}
+
+// resign ends a term.
+func (g *guard) resign(term *fence.Term) {
+	g.t.Helper()
+	if err := term.Resign(g.t.Context()); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func start(t *testing.T, more ...string) *guard {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	rd := serverstest.Redis(t, servers.RedisOptions{})
@@ -45,12 +87,12 @@ func start(t *testing.T) *guard {
 		t.Fatal(err)
 	}
 	at := serverstest.FreeAddresses(t, 3)
-	g := &guard{t: t, postgres: at[0], redis: at[1], http: at[2], env: []string{
-		"GUARD_POSTGRES_LISTEN=" + at[0], "GUARD_REDIS_LISTEN=" + at[1], "GUARD_HTTP_LISTEN=" + at[2],
-		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"),
-		"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", "postgres"),
-		"GUARD_REDIS_UPSTREAM=" + rd.URL(),
-	}}
+	g := &guard{t: t, server: pg, postgres: at[0], redis: at[1], http: at[2], env: append(more,
+		"GUARD_POSTGRES_LISTEN="+at[0], "GUARD_REDIS_LISTEN="+at[1], "GUARD_HTTP_LISTEN="+at[2],
+		"GUARD_POSTGRES_UPSTREAM="+pg.URL("guard", "postgres"),
+		"GUARD_POSTGRES_ADMIN="+pg.URL("postgres", "postgres"),
+		"GUARD_REDIS_UPSTREAM="+rd.URL(),
+	)}
 	install := exec.CommandContext(t.Context(), program, "install")
 	install.Env = g.env
 	if out, err := install.CombinedOutput(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/browser"
 )
 
@@ -22,11 +23,12 @@ func TestThePageFollowsLeadership(t *testing.T) {
 	g := start(t)
 	first := g.admitted("billing-1", "orders=5")
 	p := g.open(1280, 900)
-	p.Wait(has("resources", "postgres orders", "5", "app@", "(billing-1)"))
+	p.Wait(has("resources", "orders", "5 · 1", "app@", "(billing-1)"))
 	p.Wait(has("sessions", "(billing-1)", "postgres orders", "5"))
+	p.Wait(`document.getElementById('verdict').className === 'well'`)
 
 	g.admitted("billing-2", "orders=9")
-	p.Wait(has("resources", "orders", "9", "(billing-2)") + ` && ` + has("sessions", "(billing-2)"))
+	p.Wait(has("resources", "orders", "9 · 1", "(billing-2)") + ` && ` + has("sessions", "(billing-2)"))
 	p.Wait(`!` + has("sessions", "(billing-1)"))
 	if err := first.Ping(t.Context()); err == nil {
 		t.Error("the older session is still open")
@@ -42,11 +44,56 @@ func TestThePageFollowsLeadership(t *testing.T) {
 		t.Fatal(answer)
 	}
 	p.Wait(has("refusals", "redis orders", "6", "7", "stale"))
-	p.Wait(`document.querySelectorAll('#stairs [data-resource="postgres orders"] circle').length === 2`)
-	p.Wait(`document.querySelectorAll('#stairs [data-resource="redis orders"] circle').length === 1`)
-	p.Wait(`document.getElementById('stores').innerText.includes(
-		'postgres 1 resource, 1 session of all guards')`)
-	p.Wait(`document.getElementById('stores').innerText.includes('redis 1 resource, 1 session')`)
+	p.Wait(has("resources", "orders", "9 · 1", "7 · 1", "stale", "3 in all"))
+	p.Wait(`document.querySelectorAll('#lanes [data-resource="orders"] .term').length === 3`)
+	p.Wait(`document.querySelectorAll('#lanes [data-resource="orders"] .refusal').length === 2`)
+	p.Wait(`document.getElementById('parts').innerText.includes('postgres is well: 1 mark, 1 session')`)
+	p.Wait(`document.getElementById('parts').innerText.includes('redis is well: 1 mark, 1 session')`)
+	p.Wait(`document.getElementById('verdict').innerText.includes('3 attempts refused lately')`)
+}
+
+func TestThePageSaysWhoLeadsNow(t *testing.T) {
+	g := elected(t)
+	term := g.lead("orders", "billing-1")
+	g.lead("stock", "depot-1")
+	p := g.open(1280, 900)
+	p.Wait(has("resources", "orders", "billing-1", term.Token().String()+" · 1"))
+	p.Wait(`document.getElementById('verdict').innerText === 'All well'`)
+	g.resign(term)
+	p.Wait(has("resources", "orders", "nobody, last billing-1"))
+	p.Wait(`document.getElementById('verdict').innerText.includes('1 resource without a leader: orders')`)
+	browser.Want(p, `document.querySelector('#resources tbody tr').innerText.includes('orders')`, true) // the first one
+	filter := func(text string) {
+		browser.Want(p, fmt.Sprintf(`(f => { f.value = %q; f.oninput(); return true })(document.getElementById('filter'))`, text), true)
+	}
+	filter("depot")
+	p.Wait(`!` + has("resources", "orders") + ` && ` + has("resources", "stock"))
+	filter("")
+	g.lead("orders", "billing-2")
+	p.Wait(has("resources", "orders", "billing-2") + ` && !` + has("resources", "nobody"))
+	p.Wait(`document.getElementById('verdict').innerText === 'All well'`)
+}
+
+func TestThePageSaysWhatIsOut(t *testing.T) {
+	g := elected(t)
+	g.lead("orders", "billing-1")
+	p := g.open(1280, 900)
+	p.Wait(has("resources", "orders", "billing-1"))
+	freeze := func(what string, pause, resume func() error, parts string) {
+		t.Helper()
+		if err := pause(); err != nil {
+			t.Fatal(err)
+		}
+		p.Wait(fmt.Sprintf(`document.getElementById('verdict').innerText.includes(%q)`, what+" is out"))
+		p.Wait(fmt.Sprintf(`document.getElementById('parts').innerText.includes(%q)`, parts))
+		browser.Want(p, `document.getElementById('verdict').className`, "out")
+		if err := resume(); err != nil {
+			t.Fatal(err)
+		}
+		p.Wait(`document.getElementById('verdict').innerText === 'All well'`)
+	}
+	freeze("the coordinator", g.etcd.Pause, g.etcd.Resume, "redis is well, but admits nobody without the coordinator")
+	freeze("postgres", g.server.Pause, g.server.Resume, "postgres is out for")
 }
 
 // Names come from clients.
@@ -61,7 +108,7 @@ func TestNamesAreTextAndNotMarkup(t *testing.T) {
 	}
 	browser.Want(p, `document.querySelectorAll('img').length`, 0)
 	browser.Want(p, `document.title.includes('hacked')`, false)
-	browser.Want(p, `document.querySelector('#stairs title').textContent.includes('<img')`, true)
+	browser.Want(p, `document.querySelector('#lanes .term title').textContent.includes('<img')`, true)
 }
 
 func TestOfManyResourcesThePageShowsThoseThatChangedLast(t *testing.T) {
@@ -73,11 +120,10 @@ func TestOfManyResourcesThePageShowsThoseThatChangedLast(t *testing.T) {
 	g.admitted("many", claims...)
 	g.admitted("one", "orders=5")
 	p := g.open(1280, 900)
-	p.Wait(`document.getElementById('resources-note').textContent ===
-		'the 50 that changed last, of 61'`)
+	p.Wait(`document.getElementById('resources-note').textContent.startsWith('50 of 61')`)
 	p.Wait(has("resources", "orders", "5"))
 	browser.Want(p, `document.querySelectorAll('#resources tbody tr').length`, 50)
-	browser.Want(p, `document.querySelectorAll('#stairs [data-resource]').length`, 8)
+	browser.Want(p, `document.querySelectorAll('#lanes [data-resource]').length`, 12)
 }
 
 func TestAPhoneShowsEverythingWithoutScrollingSideways(t *testing.T) {
@@ -135,23 +181,60 @@ func TestScreenshot(t *testing.T) {
 	if file == "" {
 		t.Skip("STATUS_SCREENSHOT names no file")
 	}
-	g := start(t)
-	for term := range 6 {
-		g.admitted(fmt.Sprintf("billing-%d", term%3+1), fmt.Sprintf("orders=%d", 41+3*term))
-		g.admitted(fmt.Sprintf("stock-%d", term%2+1), fmt.Sprintf("stock=%d", 12+term/2*4))
-		time.Sleep(time.Duration(1+term%3) * time.Second) // so that the picture has steps
+	g := elected(t)
+	var orders, stock *fence.Term
+	for i := range 5 { // so that the picture has terms
+		if orders != nil {
+			g.resign(orders)
+		}
+		orders = g.lead("orders", fmt.Sprintf("billing-%d", i%3+1))
+		if i%2 == 0 {
+			if stock != nil {
+				g.resign(stock)
+			}
+			stock = g.lead("stock", fmt.Sprintf("depot-%d", i/2%2+1))
+		}
+		time.Sleep(time.Duration(2+i%3) * time.Second)
 	}
-	g.refused("billing-1", "orders=41")
-	g.refused("billing-1", "orders=41")
-	g.refused("stock-2", "stock=12")
+	invoices := g.lead("invoices", "billing-2")
+	g.refused("billing-1", "orders=1")
+	g.refused("billing-1", "orders=1")
 	g.refused("psql")
-	if answer := g.claim("cache", 7); answer != "+OK\r\n" {
-		t.Fatal(answer)
+	p := g.open(1100, 820)
+	shoot := func(name string) {
+		if strings.HasSuffix(file, ".png") {
+			p.Screenshot(strings.TrimSuffix(file, ".png") + name + ".png")
+		}
 	}
-	p := g.open(1100, 760)
-	p.Wait(has("resources", "orders", "56") + ` && ` + has("resources", "cache", "7"))
-	p.Wait(has("sessions", "(stock-2)") + ` && document.querySelectorAll('#sessions tbody tr').length === 4`)
-	p.Wait(`!document.getElementById('stores').innerText.includes('…')`)
-	p.Click(`[data-span="0"]`)
-	p.Screenshot(file)
+	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "depot-1"))
+	p.Wait(`document.getElementById('parts').innerText.includes('redis is well: 0 marks')`)
+	shoot("")
+	if os.Getenv("STATUS_STATES") == "" {
+		return
+	}
+	p.Dark()
+	shoot("-dark")
+	g.resign(invoices)
+	p.Wait(has("resources", "invoices", "nobody"))
+	shoot("-no-leader")
+	if err := g.etcd.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(`document.getElementById('verdict').innerText.includes('the coordinator is out')`)
+	shoot("-coordinator")
+	if err := g.etcd.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(`!document.getElementById('verdict').innerText.includes('is out')`)
+	if err := g.server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(`document.getElementById('verdict').innerText.includes('postgres is out')`)
+	shoot("-store")
+	if err := g.server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	p = g.open(390, 844, chromedp.EmulateMobile)
+	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("refusals", "billing-1"))
+	shoot("-phone")
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -22,23 +23,32 @@ func newEmitter(c Config, out io.Writer) (emit func(history.Event), stop func())
 type logger struct {
 	log *slog.Logger
 
-	mu      sync.Mutex
-	entries map[string]int // acknowledged since the last line, by store
-	total   int
+	mu    sync.Mutex
+	wrote written // since the last line
+	total int
 }
 
-func newLogger(log *slog.Logger) *logger { return &logger{log: log, entries: map[string]int{}} }
+// written is what was acknowledged under one token.
+type written struct {
+	token   fence.Token
+	entries map[string]int // by store
+	last    time.Time      // when the last answer came
+}
+
+func newLogger(log *slog.Logger) *logger { return &logger{log: log} }
 
 // add may be called from any goroutine.
 func (s *logger) add(e history.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Kind == history.Return && e.Outcome == history.OK && e.Do != history.Raise {
+		s.count(e)
+		return
+	}
+	s.tell() // what was written before this
 	switch {
 	case e.Kind == history.Term:
 		s.term(e)
-	case e.Kind == history.Return && e.Outcome == history.OK && e.Do != history.Raise:
-		s.mu.Lock()
-		s.entries[e.Store]++
-		s.total++
-		s.mu.Unlock()
 	case e.Kind == history.Return && e.Outcome != history.OK:
 		outcome := e.Outcome
 		if outcome == history.Stale {
@@ -65,19 +75,35 @@ func (s *logger) term(e history.Event) {
 	}
 }
 
+// count counts an entry. The caller holds the mutex, as that of tell does.
+func (s *logger) count(e history.Event) {
+	if s.wrote.token != e.Token {
+		s.tell()
+		s.wrote = written{token: e.Token, entries: map[string]int{}}
+	}
+	s.wrote.entries[e.Store]++
+	s.wrote.last = time.Now()
+	s.total++
+}
+
 // everySecond logs how many entries were written, if any.
 func (s *logger) everySecond() (stop func()) {
 	over := make(chan struct{})
 	var counting sync.WaitGroup
+	tell := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.tell()
+	}
 	counting.Go(func() {
 		second := time.NewTicker(time.Second)
 		defer second.Stop()
 		for {
 			select {
 			case <-second.C:
-				s.count()
+				tell()
 			case <-over:
-				s.count()
+				tell()
 				return
 			}
 		}
@@ -85,13 +111,13 @@ func (s *logger) everySecond() (stop func()) {
 	return func() { close(over); counting.Wait() }
 }
 
-func (s *logger) count() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.entries) == 0 {
+// tell logs what was written since the last line. A worker that was paused says it when it wakes, so the line has
+// the time of the last answer.
+func (s *logger) tell() {
+	if len(s.wrote.entries) == 0 {
 		return
 	}
-	s.log.Info("has written", "postgres", s.entries["postgres"], "redis", s.entries["redis"],
-		"total", s.total)
-	clear(s.entries)
+	s.log.Info("wrote until "+s.wrote.last.Format("15:04:05.000"), "token", s.wrote.token,
+		"postgres", s.wrote.entries["postgres"], "redis", s.wrote.entries["redis"], "total", s.total)
+	clear(s.wrote.entries)
 }

@@ -1,12 +1,12 @@
-// Package page is the status page of a guard: resources with their tokens and holders, the tokens
-// over time, the sessions of this guard, and its last refusals. The page keeps itself current by
-// server-sent events.
+// Package page is the status page of a guard. It says which store, or whether the coordinator, is out;
+// who leads each resource, or for how long nobody does; what was refused; and which sessions are open.
+// The page keeps itself current by server-sent events.
 //
-//	p := page.New("guard-1")
+//	p := page.New(page.Options{Guard: "guard-1", Version: "v0.1.0"})
 //	notify, unwatch := p.Watch(guard.Source{Marks: store.Marks, …})
-//	// pass every marks.Event of the store to notify
+//	// pass every marks.Event of the store to notify, and every guard.Look to p.Look
 //	p.Register(mux)    // /, /events and the files of the page
-//	err := p.Run(ctx)  // ends the streams with ctx
+//	p.Run(ctx)         // ends the streams with ctx
 //
 // # What it knows
 //
@@ -14,10 +14,14 @@
 // belong to all guards, so Run reads them too, but only while somebody looks. A read of very many
 // marks costs the store time, so each one is followed by a pause of twenty times its length.
 //
+// A mark says who led last. Who leads now is for the coordinator to say, which Run asks every two
+// seconds while somebody looks. Since when, and when a term ended, the page knows of the elections that
+// this guard follows. Of others it knows what it has seen itself.
+//
 // # Bounds
 //
 // A client can invent resources, tokens and names, and a page stays open for days. So everything is
-// bounded: the resources that changed last, the last steps of each, the refusals (equal ones are
+// bounded: the resources that changed last, the last terms of each, the refusals (equal ones are
 // one with a count), the sessions, the length of a name, the number of streams. A stream sends the
 // whole state, at most once a second, and skips what its reader was too slow for. A reader that
 // takes nothing for ten seconds is dropped.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/program/webpage"
@@ -16,22 +17,40 @@ import (
 //go:embed files
 var files embed.FS
 
-// Page is the status page. Call Watch for each store, before Run or meanwhile, and Register and Run.
-type Page struct {
-	guard   string // its name, for people
-	started time.Time
-	streams *webpage.Streams
+// Options say whose page it is, and where it learns what the stores do not know.
+type Options struct {
+	Guard   string // its name, for people
+	Version string
 
-	mu      sync.Mutex
-	changed chan struct{} // closed by the next change; nil while nobody waits for one
-	stores  []*store
-	running context.Context // of Run; nil before and after it
-	reading sync.WaitGroup
+	// Leaders asks the coordinator, as fence.Observer has it; nil if there is none.
+	Leaders func(context.Context, ...fence.Resource) (fence.Issuer, []fence.Candidate, error)
+	// Followed returns what this guard has seen of the elections that it follows; nil for nothing.
+	Followed func() map[fence.Resource]marks.Election
 }
 
-// New makes the page of a guard, which has a name for people.
-func New(guard string) *Page {
-	return &Page{guard: short(guard), started: time.Now(), streams: webpage.NewStreams()}
+// Page is the status page. Call Watch for each store, before Run or meanwhile, and Register and Run.
+type Page struct {
+	Options
+	started time.Time
+	streams *webpage.Streams
+	opened  chan struct{} // holds a value after a stream has begun
+
+	mu        sync.Mutex
+	changed   chan struct{} // closed by the next change; nil while nobody waits for one
+	stores    []*store
+	parts     []Part
+	elections map[fence.Resource]*election
+	running   context.Context // of Run; nil before and after it
+	reading   sync.WaitGroup
+}
+
+// New makes the page of a guard.
+func New(o Options) *Page {
+	o.Guard = short(o.Guard)
+	if o.Followed == nil {
+		o.Followed = func() map[fence.Resource]marks.Election { return nil }
+	}
+	return &Page{Options: o, started: time.Now(), streams: webpage.NewStreams(), opened: make(chan struct{}, 1)}
 }
 
 // Watch adds a store. It returns a function that hears of the store's events, and one that takes the
@@ -65,17 +84,20 @@ func (p *Page) start(s *store) {
 	s.stop = stop
 	p.reading.Go(func() {
 		defer stop()
-		p.keepReading(ctx, s)
+		p.keepReading(ctx, s.opened, func(ctx context.Context) error { return p.read(ctx, s) })
 	})
 }
 
-// Run reads marks while somebody looks at the page. When ctx ends, it ends all streams, and returns
+// Run reads marks and elections while somebody looks at the page. When ctx ends, it ends all streams, and returns
 // when they have ended.
 func (p *Page) Run(ctx context.Context) {
 	p.mu.Lock()
 	p.running = ctx
 	for _, s := range p.stores {
 		p.start(s)
+	}
+	if p.Leaders != nil {
+		p.reading.Go(func() { p.keepReading(ctx, p.opened, p.ask) })
 	}
 	p.mu.Unlock()
 	<-ctx.Done()
@@ -86,13 +108,17 @@ func (p *Page) Run(ctx context.Context) {
 	p.reading.Wait()
 }
 
-// wake has all stores read now: somebody has begun to look.
+// wake has all stores, and the coordinator, read now: somebody has begun to look.
 func (p *Page) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	waiting := []chan struct{}{p.opened}
 	for _, s := range p.stores {
+		waiting = append(waiting, s.opened)
+	}
+	for _, opened := range waiting {
 		select {
-		case s.opened <- struct{}{}:
+		case opened <- struct{}{}:
 		default:
 		}
 	}
@@ -100,7 +126,7 @@ func (p *Page) wake() {
 
 // Register adds the page to a mux.
 func (p *Page) Register(mux *http.ServeMux) {
-	webpage.Register(mux, files, "page.html", "page.js", "stairs.js", "stairs.css")
+	webpage.Register(mux, files, "page.html", "page.js", "health.js", "lanes.js", "tokens.js", "status.css")
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
 		p.streams.Serve(w, r, p.wake, func() (any, <-chan struct{}) {
 			changed := p.next() // before the state, which then has every earlier change

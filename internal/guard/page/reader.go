@@ -2,24 +2,32 @@ package page
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
 const (
-	readTime  = 10 * time.Second // bounds one read of the marks
+	readTime  = 10 * time.Second // bounds one read of the marks, and the pause after one that failed
 	readPause = 2 * time.Second  // the shortest pause between two reads
 	restFor   = 20               // a pause is at least so many times as long as the read before it
 )
 
-// keepReading reads the marks of a store while somebody looks at the page, until ctx ends.
-func (p *Page) keepReading(ctx context.Context, s *store) {
+// keepReading calls read again and again while somebody looks at the page, until ctx ends. opened holds a
+// value after somebody has begun to look.
+func (p *Page) keepReading(ctx context.Context, opened <-chan struct{}, read func(context.Context) error) {
 	for {
 		pause := readPause
 		if p.streams.Open() > 0 {
-			pause = max(pause, restFor*p.read(ctx, s))
+			start := time.Now()
+			bounded, cancel := context.WithTimeout(ctx, readTime)
+			err := read(bounded)
+			cancel()
+			if pause = max(pause, restFor*time.Since(start)); err != nil {
+				pause = readTime
+			}
 		} else {
 			select {
-			case <-s.opened:
+			case <-opened:
 				continue
 			case <-ctx.Done():
 				return
@@ -33,18 +41,15 @@ func (p *Page) keepReading(ctx context.Context, s *store) {
 	}
 }
 
-// read reads the marks of a store and returns how long that took.
-func (p *Page) read(ctx context.Context, s *store) time.Duration {
-	start := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	marks, err := s.Marks(bounded)
+// read reads the marks of a store.
+func (p *Page) read(ctx context.Context, s *store) error {
+	marks, err := s.Marks(ctx)
 	switch {
-	case ctx.Err() != nil: // the guard stops
+	case errors.Is(context.Cause(ctx), context.Canceled): // the guard stops
 	case err != nil:
 		p.failed(s, err)
 	default:
 		p.marks(s, marks)
 	}
-	return time.Since(start)
+	return err
 }

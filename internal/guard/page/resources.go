@@ -14,22 +14,32 @@ const (
 	maxSteps     = 40 // steps of a resource
 )
 
-// Resource is a resource with its mark and the last raises, the oldest first. The mark's sessions are
-// those of all guards, when the marks were read last.
+// Resource is a resource with its marks in all stores, who leads it, and its last terms, the oldest
+// first. The sessions of a mark are those of all guards, when the marks were read last.
 type Resource struct {
-	guard.Mark
-	Steps []Step `json:"steps"`
+	Resource fence.Resource `json:"resource"`
+	Leader   *Election      `json:"leader"` // nil: the coordinator was not asked yet, or there is none
+	Marks    []guard.Mark   `json:"marks"`
+	Terms    []Term         `json:"terms"`
+	Idle     bool           `json:"idle"` // nothing is to be said of it
 }
 
-// Step is one raise of a mark.
-type Step struct {
+// Term is a term that has raised a mark.
+type Term struct {
 	Token  fence.Token `json:"token"`
 	Holder string      `json:"holder"`
-	At     time.Time   `json:"at"`
+	At     time.Time   `json:"at"`           // when it raised its first mark
+	End    time.Time   `json:"end,omitzero"` // when it ended before the next one; zero if nobody has seen that
+}
+
+// marked is a mark in one store, with its last raises, the oldest first.
+type marked struct {
+	marks.Mark
+	steps []Term
 }
 
 // resources holds the resources of a store whose marks changed last.
-type resources map[fence.Resource]*Resource
+type resources map[fence.Resource]*marked
 
 // raised enters a raise by this guard, and reports whether it is news.
 func (r resources) raised(c fence.Claim, at time.Time) bool {
@@ -89,19 +99,19 @@ func (r resources) step(m marks.Mark) bool {
 	}
 	m.Sessions = known.Sessions // read enters them
 	m.Holder = short(m.Holder)
-	known.Mark.Mark = m
-	if len(known.Steps) >= maxSteps {
-		known.Steps = slices.Delete(known.Steps, 0, len(known.Steps)-maxSteps+1)
+	known.Mark = m
+	if len(known.steps) >= maxSteps {
+		known.steps = slices.Delete(known.steps, 0, len(known.steps)-maxSteps+1)
 	}
-	known.Steps = append(known.Steps, Step{m.Token, known.Holder, m.Raised})
+	known.steps = append(known.steps, Term{Token: m.Token, Holder: known.Holder, At: m.Raised})
 	return true
 }
 
 // room returns a place for a new resource, or nil if all that are there changed later. The one that
 // changed first gives its place up.
-func (r resources) room(m marks.Mark) *Resource {
+func (r resources) room(m marks.Mark) *marked {
 	if len(r) >= maxResources {
-		var oldest *Resource
+		var oldest *marked
 		for _, other := range r {
 			if oldest == nil || other.Raised.Before(oldest.Raised) {
 				oldest = other
@@ -112,7 +122,7 @@ func (r resources) room(m marks.Mark) *Resource {
 		}
 		delete(r, oldest.Resource)
 	}
-	fresh := &Resource{}
+	fresh := &marked{}
 	r[m.Resource] = fresh
 	return fresh
 }

@@ -1,9 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
@@ -11,11 +13,14 @@ import (
 // State is what one message to the page holds.
 type State struct {
 	Guard   string    `json:"guard"`
+	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Now     time.Time `json:"now"` // ages are relative to it, not to the clock of the browser
 
+	Elected   bool            `json:"elected"` // there is a coordinator
+	Parts     []Part          `json:"parts"`
 	Stores    []StoreState    `json:"stores"`
-	Resources []Resource      `json:"resources"` // those whose marks changed last, the latest first
+	Resources []Resource      `json:"resources"` // those without a leader, then those whose marks changed last
 	Sessions  []guard.Session `json:"sessions"`  // those that were admitted last, the latest first
 	Open      int             `json:"open"`      // sessions of this guard
 	Refusals  []guard.Refusal `json:"refusals"`  // the latest first
@@ -33,14 +38,14 @@ type StoreState struct {
 const (
 	maxSessions = 100 // rows of sessions
 	maxRefusals = 100 // rows of refusals
-	maxLanes    = 8   // resources that have their steps in a message
+	maxLanes    = 12  // resources that have their terms in a message
 )
 
 // state returns what the page shows now.
 func (p *Page) state() State {
 	s := State{
-		Guard: p.guard, Started: p.started, Now: time.Now(),
-		Stores: []StoreState{}, Resources: []Resource{}, Sessions: []guard.Session{}, Refusals: []guard.Refusal{},
+		Guard: p.Guard, Version: p.Version, Started: p.started, Now: time.Now(), Elected: p.Leaders != nil,
+		Parts: []Part{}, Stores: []StoreState{}, Resources: []Resource{}, Sessions: []guard.Session{}, Refusals: []guard.Refusal{},
 	}
 	p.mu.Lock()
 	stores := slices.Clone(p.stores)
@@ -69,27 +74,68 @@ func (p *Page) state() State {
 	return s
 }
 
-// addMarks adds what the page knows of the stores' marks.
+// addMarks adds what the page knows of the stores' marks, and who leads.
 func (p *Page) addMarks(s *State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s.Parts = append(s.Parts, p.parts...)
+	all := map[fence.Resource]*Resource{}
 	for _, from := range p.stores {
-		s.Stores = append(s.Stores, StoreState{
-			from.Location, from.err, from.read, from.marks, from.sessions,
-		})
-		for _, r := range from.resources {
-			row := *r
-			row.Location = from.Location
-			s.Resources = append(s.Resources, row)
+		s.Stores = append(s.Stores, StoreState{from.Location, from.err, from.read, from.marks, from.sessions})
+		for name, m := range from.resources {
+			r := all[name]
+			if r == nil {
+				r = &Resource{Resource: name, Terms: []Term{}}
+				all[name] = r
+			}
+			r.Marks = append(r.Marks, guard.Mark{Location: from.Location, Mark: m.Mark})
+			r.Terms = merged(r.Terms, m.steps)
 		}
 	}
-	s.Resources = latest(s.Resources, maxResources, func(r Resource) time.Time { return r.Raised },
-		func(r Resource) string { return r.Store + r.Database + string(r.Resource) })
-	for i := range s.Resources {
-		if i < maxLanes {
-			s.Resources[i].Steps = slices.Clone(s.Resources[i].Steps)
-		} else {
-			s.Resources[i].Steps = []Step{}
+	p.addElections(all)
+	for _, r := range all {
+		r.Idle = r.idle(s.Now)
+		s.Resources = append(s.Resources, *r)
+	}
+	slices.SortFunc(s.Resources, func(a, b Resource) int {
+		return cmp.Or(a.rank()-b.rank(), b.raised().Compare(a.raised()), cmp.Compare(a.Resource, b.Resource))
+	})
+	s.Resources = s.Resources[:min(len(s.Resources), maxResources)]
+	for i := maxLanes; i < len(s.Resources); i++ {
+		s.Resources[i].Terms = []Term{}
+	}
+}
+
+// rank sorts: first what nobody leads, last what is idle.
+func (r *Resource) rank() int {
+	switch {
+	case r.Idle:
+		return 2
+	case r.Leader != nil && r.Leader.Token == 0:
+		return 0
+	}
+	return 1
+}
+
+// raised returns when the last of its marks was raised.
+func (r *Resource) raised() (last time.Time) {
+	for _, m := range r.Marks {
+		if m.Raised.After(last) {
+			last = m.Raised
 		}
 	}
+	return last
+}
+
+// merged returns the terms of several stores: a term began when it raised its first mark.
+func merged(all, more []Term) []Term {
+	all = slices.Concat(all, more)
+	slices.SortStableFunc(all, func(a, b Term) int { return a.At.Compare(b.At) })
+	seen := map[fence.Token]bool{}
+	all = slices.DeleteFunc(all, func(t Term) bool {
+		again := seen[t.Token]
+		seen[t.Token] = true
+		return again
+	})
+	return all[max(0, len(all)-maxSteps):]
 }

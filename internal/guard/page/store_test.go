@@ -19,7 +19,7 @@ var start = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 
 // fresh is a page with two stores that nobody reads.
 func fresh() (p *Page, postgres, redis func(marks.Event)) {
-	p = New("guard-1")
+	p = New(Options{Guard: "guard-1"})
 	postgres, _ = p.Watch(empty("postgres"))
 	redis, _ = p.Watch(empty("redis"))
 	return p, postgres, redis
@@ -29,6 +29,12 @@ func fresh() (p *Page, postgres, redis func(marks.Event)) {
 func (p *Page) of(name string) *store {
 	i := slices.IndexFunc(p.stores, func(s *store) bool { return s.Store == name })
 	return p.stores[i]
+}
+
+// mark returns the mark in a store.
+func (r Resource) mark(store string) guard.Mark {
+	i := slices.IndexFunc(r.Marks, func(m guard.Mark) bool { return m.Store == store })
+	return r.Marks[i]
 }
 
 // empty is a store without sessions and refusals.
@@ -81,11 +87,12 @@ func TestTheStateHoldsWhatHappened(t *testing.T) {
 	}
 
 	s := p.state()
-	if len(s.Resources) != 2 || s.Resources[0].Store != "redis" || s.Resources[0].Token != 7 {
+	if len(s.Resources) != 1 || len(s.Resources[0].Marks) != 2 || s.Resources[0].mark("redis").Token != 7 ||
+		s.Resources[0].mark("postgres").Token != 9 {
 		t.Fatalf("resources: %+v", s.Resources)
 	}
-	if steps := s.Resources[1].Steps; len(steps) != 2 || steps[0].Token != 5 || steps[1].Token != 9 {
-		t.Errorf("steps: %+v", steps)
+	if terms := s.Resources[0].Terms; len(terms) != 3 || terms[0].Token != 5 || terms[1].Token != 9 || terms[2].Token != 7 {
+		t.Errorf("terms: %+v", terms)
 	}
 	if s.Open != 2 || len(s.Sessions) != 2 || s.Sessions[0].Token != 9 ||
 		s.Sessions[0].Holder != "host-a" {
@@ -125,13 +132,13 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 	p.of("postgres").Sessions = func() []marks.OpenSession { return sessions }
 	p.of("postgres").Refusals = func() []guard.Refusal { return refusals }
 	one := p.of("postgres").resources
-	if len(one) != maxResources || len(one["orders"].Steps) != maxSteps {
-		t.Errorf("%d resources, %d steps", len(one), len(one["orders"].Steps))
+	if len(one) != maxResources || len(one["orders"].steps) != maxSteps {
+		t.Errorf("%d resources, %d steps", len(one), len(one["orders"].steps))
 	}
 	s := p.state()
 	if s.Open != 5000 || len(s.Sessions) != maxSessions || s.Sessions[0].Token != 5000 ||
 		len(s.Refusals) != maxRefusals || s.Resources[0].Resource != "orders" ||
-		s.Resources[0].Steps[maxSteps-1].Token != 5000 {
+		s.Resources[0].Terms[maxSteps-1].Token != 5000 {
 		t.Errorf("%d sessions open, %d shown, %d refusals, %+v", s.Open, len(s.Sessions), len(s.Refusals),
 			s.Resources[0])
 	}
@@ -147,14 +154,14 @@ func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	s := p.state()
 	if s.Stores[0].Marks != 10_000 || s.Stores[0].Sessions != 20_000 ||
 		len(s.Resources) != maxResources || s.Resources[0].Resource != "r_9999" ||
-		s.Resources[maxResources-1].Resource != "r_9950" || s.Resources[0].Sessions != 2 {
+		s.Resources[maxResources-1].Resource != "r_9950" || s.Resources[0].Marks[0].Sessions != 2 {
 		t.Errorf("%+v, %d resources, the first %+v", s.Stores[0], len(s.Resources), s.Resources[0])
 	}
 	all[3].Token, all[3].Raised = 77_777, start.Add(24*time.Hour) // by another guard
 	all[9_999].Sessions = 5
 	p.marks(p.of("postgres"), all)
 	s = p.state()
-	if s.Resources[0].Resource != "r_3" || s.Resources[1].Sessions != 5 ||
+	if s.Resources[0].Resource != "r_3" || s.Resources[1].Marks[0].Sessions != 5 ||
 		len(s.Resources) != maxResources {
 		t.Errorf("%d resources: %+v", len(s.Resources), s.Resources[:2])
 	}
@@ -166,12 +173,12 @@ func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
 	old := marks.Mark{Resource: "orders", Token: 5, Issuer: "zk:one", Raised: start, Sessions: 3}
 	p.marks(p.of("postgres"), []marks.Mark{old})
-	if r := p.state().Resources[0]; r.Token != 9 || len(r.Steps) != 1 || r.Sessions != 3 {
+	if r := p.state().Resources[0]; r.Marks[0].Token != 9 || len(r.Terms) != 1 || r.Marks[0].Sessions != 3 {
 		t.Errorf("after a late read: %+v", r)
 	}
 	old.Issuer = "zk:two"
 	p.marks(p.of("postgres"), []marks.Mark{old})
-	if r := p.state().Resources[0]; r.Token != 5 || len(r.Steps) != 2 {
+	if r := p.state().Resources[0]; r.Marks[0].Token != 5 || len(r.Terms) != 2 {
 		t.Errorf("after an adoption: %+v", r)
 	}
 }

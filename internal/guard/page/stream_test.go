@@ -53,7 +53,7 @@ type served struct {
 
 func serve(t *testing.T) *served {
 	t.Helper()
-	s := &served{t: t, page: New("guard-1"), at: &pipes{
+	s := &served{t: t, page: New(Options{Guard: "guard-1"}), at: &pipes{
 		conns: make(chan net.Conn), closed: make(chan struct{}),
 	}}
 	store := empty("postgres")
@@ -137,7 +137,7 @@ func TestAStreamSendsChangesAtMostOnceASecondAndAHeartbeat(t *testing.T) {
 			if err != nil || at.Sub(begin) != want {
 				t.Fatalf("a message after %v, want %v; %v", at.Sub(begin), want, err)
 			}
-			if len(state.Resources) != 1 || state.Resources[0].Token.String() != token {
+			if len(state.Resources) != 1 || state.Resources[0].Marks[0].Token.String() != token {
 				t.Errorf("after %v: %+v, want token %s", want, state.Resources, token)
 			}
 		}
@@ -172,14 +172,14 @@ func TestAReadThatTakesLongIsFollowedByALongPause(t *testing.T) {
 		reads := 0
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		p := New("guard-1")
+		p := New(Options{Guard: "guard-1"})
 		p.Watch(guard.Source{Marks: func(context.Context) ([]marks.Mark, error) {
 			reads++
 			time.Sleep(time.Second)
 			return nil, nil
 		}})
 		p.streams.Begin("", func() {})
-		p.keepReading(ctx, p.stores[0])
+		p.keepReading(ctx, p.stores[0].opened, func(ctx context.Context) error { return p.read(ctx, p.stores[0]) })
 		if want := 10 * 60 / (restFor + 1); reads < want || reads > want+1 {
 			t.Errorf("%d reads of a second each in ten minutes, want %d", reads, want)
 		}
@@ -252,7 +252,7 @@ func TestEveryAnswerForbidsTheBrowserToLoadAnythingElse(t *testing.T) {
 	p.Register(mux)
 	for path, kind := range map[string]string{
 		"/": "text/html", "/page.css": "text/css", "/page.js": "javascript",
-		"/stairs.js": "javascript", "/live.js": "javascript", "/stairs.css": "text/css", "/icon.svg": "image/svg+xml", "/events": "text/plain",
+		"/health.js": "javascript", "/lanes.js": "javascript", "/tokens.js": "javascript", "/live.js": "javascript", "/status.css": "text/css", "/icon.svg": "image/svg+xml", "/events": "text/plain",
 	} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -299,7 +299,7 @@ func TestAStoreComesAndGoesWhileThePageIsOpen(t *testing.T) {
 		hear(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)})
 		until(2, func(state State) bool {
 			return state.Stores[1].Database == "crm" && state.Stores[1].Marks == 1 && len(state.Resources) == 2 &&
-				state.Resources[0].Database == "crm"
+				state.Resources[0].Marks[0].Database == "crm"
 		})
 		unwatch()
 		until(1, func(state State) bool { return len(state.Resources) == 0 })

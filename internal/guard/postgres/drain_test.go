@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
@@ -92,17 +93,36 @@ func TestAnOpenTransactionIsCutWhenTheDrainDeadlinePasses(t *testing.T) {
 	}
 }
 
-// The server may still execute it.
-func TestAStatementThatRunsAtTheDrainDeadlineIsSaidToBeUnknown(t *testing.T) {
+// The server may have executed it before it was told to end.
+func TestAStatementThatRunsAtTheDrainDeadlineIsEndedAndSaidToBeUnknown(t *testing.T) {
 	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
 	release, result := g.held(g.open(5))
 	g.Stop()
+	g.until("select count(*) from pg_stat_activity where datname = current_database() and usename = 'app'", 0)
 	err := <-result
 	wantCode(t, err, "08007")
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && !strings.Contains(pg.Detail, "may have been") {
 		t.Errorf("the detail is %q", pg.Detail)
 	}
 	release()
+	if n := g.count("select count(*) from ledger"); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+func TestAQueryOfAReaderThatRunsAtTheDrainDeadlineIsEnded(t *testing.T) {
+	g := reading(t)
+	stopping := g.another(setup{Options: Options{ReadOnly: true}, drain: 100 * time.Millisecond})
+	w := stopping.readerWire(nil)
+	w.Send(&pgproto3.Query{String: "select pg_sleep(600)"})
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	const running = "select count(*) from pg_stat_activity where datname = current_database() and usename = 'app' " +
+		"and state = 'active'"
+	g.until(running, 1)
+	stopping.Stop()
+	g.until(running, 0)
 }
 
 // libpq tries the next host of its list after 57P03 only.

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
@@ -120,7 +121,7 @@ func (e *handshakeError) Unwrap() error { return e.error }
 // the guard.
 func sameCertificate(t guard.TLS, client, server *tls.ConnectionState) bool {
 	return client != nil && server != nil &&
-		string(t.Server.Certificate()) == string(server.PeerCertificates[0].Raw)
+		t.Server.Certificate().Equal(server.PeerCertificates[0])
 }
 
 // cancelTime bounds the forwarding of one cancel request.
@@ -140,11 +141,17 @@ func (p *Protocol) forwardCancel(ctx context.Context, c *guard.Client, s *startu
 		return err
 	}
 	defer server.Close()
+	return sendCancel(ctx, server, s.packet)
+}
+
+// sendCancel sends a cancel request on a connection of its own, and waits until the server has acted: it closes
+// the connection then.
+func sendCancel(ctx context.Context, server net.Conn, packet []byte) error {
 	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(relay.Past) })
 	defer unhook()
-	if _, err := server.Write(s.packet); err != nil {
+	if _, err := server.Write(packet); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, server) // the server closes the connection when it has acted
+	_, err := io.Copy(io.Discard, server)
 	return err
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -46,6 +47,7 @@ type login struct {
 	unbound  bool // the server has offered it, and the offer was removed
 
 	pid      uint32
+	key      []byte            // of a cancel request: process id and secret
 	reported map[string]string // the settings that the server has reported
 	ready    []byte            // the ReadyForQuery that is held back
 }
@@ -176,7 +178,7 @@ func (l *login) handle(kind byte, body []byte) error {
 		if len(body) < 8 {
 			return wire.Violation("BackendKeyData of %d bytes", len(body))
 		}
-		l.pid = binary.BigEndian.Uint32(body)
+		l.pid, l.key = binary.BigEndian.Uint32(body), bytes.Clone(body)
 	case 'E':
 		return errRefusedByServer
 	case 'S':

@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/readonly"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -26,7 +29,26 @@ func (l *login) serveReadOnly(ctx context.Context) error {
 	r := readonly.New(l.client, l.server, l.fromClient, l.fromServer, l.reported)
 	remove := l.p.readers.add(r, reader{l.startup.database(), l.pid, marks.ClientOf(ctx), time.Now()})
 	defer remove()
-	return r.Serve(ctx)
+	err := r.Serve(ctx)
+	if errors.Is(context.Cause(ctx), guard.ErrDrainTimeout) {
+		l.cancelQuery(ctx)
+	}
+	return err
+}
+
+// cancelQuery has the server end what a reader's session runs, whose connection is closed. Postgres would look at
+// that only after the query. If it fails, the query runs on.
+func (l *login) cancelQuery(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	server, err := l.p.o.Store.Dial(ctx)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	packet := binary.BigEndian.AppendUint32(nil, uint32(8+len(l.key)))
+	packet = binary.BigEndian.AppendUint32(packet, cancelRequest)
+	_ = sendCancel(ctx, server, append(packet, l.key...))
 }
 
 // checkReadOnly refuses a session that cannot be kept from writing.

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -153,24 +155,32 @@ func (g *guarded) held(c *pgx.Conn) (release func(), result <-chan error) {
 	return release, ended
 }
 
-func TestAStatementOfAStoppedGuardIsEndedByTheNextLeaderThroughAnotherGuard(t *testing.T) {
-	first := fencedBy(t, setup{drain: time.Millisecond})
-	release, result := first.held(first.open(5))
-	first.Stop()
-	if err := <-result; err == nil {
-		t.Fatal("the client of a stopped guard got a result")
+func TestAStatementOfALostClientIsEndedByTheNextLeaderThroughAnotherGuard(t *testing.T) {
+	first := fenced(t)
+	holder := first.connectTo(first.pg.URL("postgres", first.database))
+	first.exec(holder, "select pg_advisory_lock(42)")
+	w := first.readerWire(map[string]string{"options": "-c fence.orders=5"}) // pgx would cancel the statement
+	w.Send(&pgproto3.Query{
+		String: "insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l",
+	})
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
 	}
+	first.until("select count(*) from pg_locks where locktype = 'advisory' and not granted "+
+		"and database = (select oid from pg_database where datname = current_database())", 1)
+	_ = w.conn.(*net.TCPConn).SetLinger(0) // a reset; the statement runs on
+	_ = w.conn.Close()
 	const running = "select count(*) from pg_stat_activity " +
 		"where datname = current_database() and query like 'insert into ledger%' " +
 		"and state = 'active'"
 	if first.count(running) != 1 {
-		t.Fatal("the statement ended with its guard: this test proves nothing")
+		t.Fatal("the statement ended with its client: this test proves nothing")
 	}
 	first.another(setup{}).open(7)
 	if n := first.count(running); n != 0 {
 		t.Errorf("%d statements of the old leader still run when the new one is ready", n)
 	}
-	release()
+	first.exec(holder, "select pg_advisory_unlock(42)")
 	if n := first.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows of a statement that was ended", n)
 	}

@@ -91,6 +91,7 @@ func (s *session) end(end relay.End) error {
 	s.finishing.Wait()
 	if drained {
 		s.proveAtLast()
+		s.endUnproved()
 	}
 	_ = s.server.Close()
 	s.client.Seat.Leave()
@@ -153,6 +154,7 @@ func (s *session) lastWord(drained bool) []byte {
 const (
 	restTime  = 5 * time.Second        // bounds the proof of a session that has time
 	lastTime  = 500 * time.Millisecond // bounds the proof of one whose time is over
+	endTime   = 2 * time.Second        // bounds the end of a backend that gives no proof
 	firstLook = 10 * time.Millisecond  // before the first look there should be a sign of an answer
 )
 
@@ -176,6 +178,17 @@ func (s *session) proveAtLast() {
 		defer cancel()
 		s.prove(ctx)
 	}
+}
+
+// endUnproved ends the backend of a session that is not proved to be at rest: what it runs would go on, since
+// Postgres looks at a connection only between statements. If that fails, it does go on.
+func (s *session) endUnproved() {
+	if s.down.progress.proved || s.id == (marks.Session{}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), endTime)
+	defer cancel()
+	_ = s.at.Store.End(ctx, s.id)
 }
 
 // prove sends the statement of the proof, and asks the store until it agrees, or until ctx ends.

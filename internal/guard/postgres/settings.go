@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/program/settings"
 )
@@ -47,7 +48,7 @@ var texts = settings.Texts{
 		read again for each new connection; so for every URL with a user`},
 	"ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
-		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",
+		Meaning: "URL of a role that may create the schema; used by guard install, uninstall, protect, unprotect and check",
 	},
 	"DATABASES": {Meaning: `
 		comma-separated databases of the server that clients may ask for, and that guard install
@@ -208,4 +209,13 @@ func (s *Settings) Script() (string, error) {
 		return "", err
 	}
 	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders}.SQL()
+}
+
+// Uninstall implements guard.Upstream.
+func (s *Settings) Uninstall(ctx context.Context, o marks.Removing) (marks.Removal, error) {
+	role, err := pgstore.Role(s.Upstream.Reveal())
+	if err != nil {
+		return marks.Removal{}, err
+	}
+	return pgstore.Uninstall(ctx, s.AdminURL(), role, o)
 }

@@ -68,7 +68,7 @@ func (e *encrypted) guard(options string, t guard.TLS) *guarded {
 func with(t *testing.T, f tlsconfig.Files, p serverstest.Pair) guard.TLS {
 	t.Helper()
 	f.Cert, f.Key = p.CertFile, p.KeyFile
-	s, err := tlsconfig.NewServer(f, func(err error) { t.Log(err) })
+	s, err := tlsconfig.NewServer(f, tlsconfig.Reports{Failed: func(err error) { t.Log(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}

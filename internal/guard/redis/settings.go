@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/program/settings"
 )
@@ -86,3 +87,8 @@ func (s *Settings) InstallFunctions(ctx context.Context) (missing string, err er
 
 // Script implements guard.Upstream.
 func (s *Settings) Script() (string, error) { return redisstore.InstallText(s.Upstream.Reveal()) }
+
+// Uninstall implements guard.Upstream.
+func (s *Settings) Uninstall(ctx context.Context, o marks.Removing) (marks.Removal, error) {
+	return redisstore.Uninstall(ctx, s.Upstream.Reveal(), o)
+}

@@ -42,7 +42,7 @@ func (e *encrypted) with(t *testing.T, f tlsconfig.Files) guard.TLS {
 	t.Helper()
 	p := e.authority.Issue("the guard")
 	f.Cert, f.Key = p.CertFile, p.KeyFile
-	s, err := tlsconfig.NewServer(f, func(err error) { t.Log(err) })
+	s, err := tlsconfig.NewServer(f, tlsconfig.Reports{Failed: func(err error) { t.Log(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,16 @@ type State struct {
 	Error   string              `json:"error,omitempty"`  // why it could not be read since
 	Workers []jobs.WorkerStatus `json:"workers"`
 	Counts  map[jobs.State]int  `json:"counts"`
-	Active  []jobs.Status       `json:"active"`  // assigned and running, the oldest first
-	Waiting []jobs.Status       `json:"waiting"` // the next ones
-	Ended   []jobs.Status       `json:"ended"`   // the last ones, the latest first
+	Active  []Job               `json:"active"`  // assigned and running, the oldest first
+	Waiting []Job               `json:"waiting"` // the next ones
+	Failed  []Job               `json:"failed"`  // the last ones, the latest first
+	Ended   []Job               `json:"ended"`   // the last ones that are done or were cancelled
+}
+
+// Job is a job with what only the group knows of it.
+type Job struct {
+	jobs.Status
+	WhyWaiting string `json:"why_waiting,omitempty"` // jobs.WhyWaiting
 }
 
 const (
@@ -129,15 +136,16 @@ func (s *State) fill(o jobs.Overview) {
 	s.Workers = append([]jobs.WorkerStatus{}, o.Workers[:min(len(o.Workers), maxShown)]...)
 	s.Counts = map[jobs.State]int{}
 	maps.Copy(s.Counts, o.Counts)
-	s.Active, s.Waiting, s.Ended = brief(o.Active), brief(o.Waiting), brief(o.Ended)
+	brief := func(all []jobs.Status) []Job { return brief(all, o) }
+	s.Active, s.Waiting, s.Failed, s.Ended = brief(o.Active), brief(o.Waiting), brief(o.Failed), brief(o.Ended)
 }
 
-// brief leaves out what may be long.
-func brief(all []jobs.Status) []jobs.Status {
-	shown := make([]jobs.Status, 0, min(len(all), maxShown))
+// brief leaves out what may be long. Of a history it keeps the last attempt.
+func brief(all []jobs.Status, o jobs.Overview) []Job {
+	shown := make([]Job, 0, min(len(all), maxShown))
 	for _, s := range all[:min(len(all), maxShown)] {
-		s.Result, s.Error = nil, short(s.Error)
-		shown = append(shown, s)
+		s.Result, s.Error, s.History = nil, short(s.Error), s.History[max(0, len(s.History)-1):]
+		shown = append(shown, Job{s, jobs.WhyWaiting(s, o.Workers, o.Active)})
 	}
 	return shown
 }

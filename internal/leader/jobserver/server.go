@@ -2,7 +2,6 @@ package jobserver
 
 import (
 	"context"
-	"crypto/subtle"
 	"embed"
 	_ "embed"
 	"encoding/json"
@@ -11,11 +10,9 @@ import (
 	"io"
 	"log/slog"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -36,7 +33,9 @@ type Server struct {
 	Groups      []string      // that the page offers; it shows others by name
 	Token       string        // a client has to send it: Authorization: Bearer …; "" asks for none
 	Patience    time.Duration // how long a call waits for the coordinator
-	Log         *slog.Logger
+	// Titled gives a job that is handed in without a title one. May be nil.
+	Titled func(jobs.Spec) jobs.Spec
+	Log    *slog.Logger
 }
 
 const maxBody = 2 * jobs.MaxPayload // bytes of a request
@@ -53,6 +52,10 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 	api.HandleFunc("GET "+one+"/events", s.jobEvents(ctx))
 	api.HandleFunc("POST "+one+"/cancel", s.with(step((*jobs.Queue).Cancel)))
 	api.HandleFunc("POST "+one+"/retry", s.with(step((*jobs.Queue).Retry)))
+	api.HandleFunc("GET "+one+"/output", s.with(s.output))
+	api.HandleFunc("POST "+one+"/run", s.with(step((*jobs.Queue).RunNow)))
+	api.HandleFunc("POST "+one+"/pause", s.with(step((*jobs.Queue).Pause)))
+	api.HandleFunc("POST "+one+"/resume", s.with(step((*jobs.Queue).Resume)))
 	api.HandleFunc("GET "+group+"/workers", s.with(s.workers))
 	api.HandleFunc("GET /v1/groups", s.groups)
 	streams := webpage.NewStreams()
@@ -67,24 +70,18 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openAPI)
 	})
-	webpage.Register(mux, files, "page.html", "page.js", "access.js", "job.js", "list.js", "timeline.js", "jobs.css")
+	webpage.Register(mux, files, "page.html", "page.js", "access.js", "act.js", "job.js", "list.js", "name.js",
+		"output.js", "timeline.js", "jobs.css")
 	return mux
 }
 
 // guarded lets only clients with the token through, and only JSON: a page in a browser cannot send
-// that to another origin unasked. Without a token it answers to names of this machine only: a foreign
-// page whose own name leads to this machine would be of the same origin.
+// that to another origin unasked.
 func (s *Server) guarded(next http.Handler) http.Handler {
+	access := webpage.Access{Token: s.Token, Setting: "LEADER_HTTP_TOKEN", Local: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.Token == "" && !Loopback(r.Host) {
-			fail(w, http.StatusForbidden, fmt.Errorf("%q is no name of this machine itself: "+
-				"use localhost, or set LEADER_HTTP_TOKEN at the server", r.Host))
-			return
-		}
-		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if s.Token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(s.Token)) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			fail(w, http.StatusUnauthorized, errors.New("the token is missing or wrong: send Authorization: Bearer …"))
+		if code, why := access.Refuse(w.Header(), r); why != nil {
+			fail(w, code, why)
 			return
 		}
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -131,6 +128,9 @@ func (s *Server) submit(
 	if _, err := d.Token(); err != io.EOF {
 		return 0, nil, badRequest{errors.New("there is something after the JSON object")}
 	}
+	if s.Titled != nil {
+		spec = s.Titled(spec)
+	}
 	id, err := q.Submit(ctx, spec)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w; the job may have been handed in: GET %s lists it, and a unique key makes it safe "+
@@ -157,7 +157,7 @@ func (s *Server) list(ctx context.Context, q *jobs.Queue, r *http.Request) (int,
 
 // selection reads the parameters of a list.
 func selection(v url.Values) (s jobs.Selection, err error) {
-	s.Kind, s.Limit = v.Get("kind"), pageDefault
+	s.Kind, s.Text, s.Limit = v.Get("kind"), v.Get("text"), pageDefault
 	if text := v.Get("state"); text != "" {
 		if s.State, err = jobs.ParseState(text); err != nil {
 			return s, err
@@ -178,7 +178,31 @@ func selection(v url.Values) (s jobs.Selection, err error) {
 
 func (s *Server) show(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
 	status, err := q.Get(ctx, jobs.ID(r.PathValue("id")))
-	return http.StatusOK, status, err
+	if err != nil || status.State != jobs.Waiting {
+		return http.StatusOK, Job{Status: status}, err
+	}
+	workers, err := q.Workers(ctx)
+	return http.StatusOK, Job{status, jobs.WhyWaiting(status, workers, nil)}, err
+}
+
+// Output is what a job has brought.
+type Output struct {
+	jobs.Peeked
+	Running bool `json:"running"` // so far; else it is the result of the last attempt that has ended
+}
+
+func (s *Server) output(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+	id := jobs.ID(r.PathValue("id"))
+	p, err := q.Peek(ctx, id)
+	if !errors.Is(err, jobs.ErrWrongState) {
+		return http.StatusOK, Output{p, true}, err
+	}
+	status, err := q.Get(ctx, id)
+	p = jobs.Peeked{Result: status.Result}
+	if n := len(status.History); n > 0 {
+		p.Attempt = status.History[n-1].Attempt
+	}
+	return http.StatusOK, Output{p, false}, err
 }
 
 func (s *Server) spec(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
@@ -228,6 +252,8 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 		code = http.StatusConflict
 	case errors.Is(err, jobs.ErrFull):
 		code = http.StatusTooManyRequests
+	case errors.Is(err, jobs.ErrNoAnswer):
+		code = http.StatusGatewayTimeout
 	case errors.Is(err, documents.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded):
 		code = http.StatusServiceUnavailable
 	}
@@ -251,14 +277,4 @@ func send(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	_, _ = w.Write(append(text, '\n'))
-}
-
-// Loopback reports whether only programs of this machine reach an address, which may have a port.
-func Loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = strings.Trim(address, "[]")
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

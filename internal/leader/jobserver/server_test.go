@@ -36,6 +36,11 @@ func serve(t *testing.T, token string) (url string, worker func(context.Context)
 	}
 	return h.URL, jobs.Worker{Queue: q, Name: "w", Handlers: map[string]jobs.Handler{
 		"echo": func(_ context.Context, r *jobs.Run) (any, error) { return r.Spec.Payload, nil },
+		"slow": func(ctx context.Context, r *jobs.Run) (any, error) {
+			r.Show(func() any { return "so far" })
+			<-ctx.Done()
+			return "in the end", context.Cause(ctx)
+		},
 	}}.Run
 }
 
@@ -202,6 +207,59 @@ func TestJobsAreListedInPages(t *testing.T) {
 	}
 }
 
+func TestAJobIsPausedAndRunNowAndItsOutputShown(t *testing.T) {
+	url, work := serve(t, "")
+	all := url + "/v1/groups/nightly/jobs"
+	_, got := ask(t, "POST", all, `{"kind":"slow","not_before":"2100-01-01T00:00:00Z"}`)
+	id, _ := got["id"].(string)
+	do := func(verb string, want int) map[string]any {
+		t.Helper()
+		code, got := ask(t, "POST", all+"/"+id+"/"+verb, "{}")
+		if code != want {
+			t.Errorf("%s: %d, %v", verb, code, got)
+		}
+		return got
+	}
+	if got := do("pause", http.StatusOK); got["paused"] != true {
+		t.Error(got)
+	}
+	do("run", http.StatusConflict)
+	if got := do("resume", http.StatusOK); got["paused"] != nil {
+		t.Error(got)
+	}
+	do("run", http.StatusOK)
+	if _, got := ask(t, "GET", all+"/"+id, ""); got["why_waiting"] != "there is no worker" {
+		t.Error(got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { _ = work(ctx) })
+	defer working.Wait()
+	defer cancel()
+	overviews(t, url, func(s State) bool { return s.Counts[jobs.Running] == 1 })
+	for { // until the handler has begun
+		code, got := ask(t, "GET", all+"/"+id+"/output", "")
+		if code != http.StatusOK || got["running"] != true || got["attempt"] != 1.0 {
+			t.Fatal(code, got)
+		}
+		if got["result"] == "so far" {
+			break
+		}
+	}
+	do("cancel", http.StatusOK)
+	overviews(t, url, func(s State) bool {
+		return len(s.Ended) == 1 && len(s.Ended[0].History) == 1 && s.Ended[0].History[0].Outcome == jobs.OutcomeCancelled
+	})
+	if code, got := ask(t, "GET", all+"/"+id+"/output", ""); code != http.StatusOK || got["running"] != false {
+		t.Error(code, got)
+	}
+	for text, want := range map[string]int{"SLOW": 1, "nothing": 0} {
+		if _, got := ask(t, "GET", all+"?text="+text, ""); len(got["jobs"].([]any)) != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
 // Who submits has to know that the job may be there.
 func TestASubmissionWithoutAnAnswerMayHaveBeenMade(t *testing.T) {
 	m := fencetest.NewMemory(10 * time.Second)
@@ -356,6 +414,7 @@ func TestOpenAPIDescribesTheTypes(t *testing.T) {
 	}
 	for name, of := range map[string]any{
 		"Spec": jobs.Spec{}, "Status": jobs.Status{}, "Worker": jobs.WorkerStatus{}, "Overview": State{},
+		"Attempt": jobs.Attempt{},
 	} {
 		described := doc.Components.Schemas[name].Properties
 		for f := range reflect.TypeOf(of).Fields() {

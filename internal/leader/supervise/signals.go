@@ -40,9 +40,13 @@ func (s Signalled) Code() int { return 128 + int(s.Signal) }
 
 // Signals routes signals: at first they end the context, later they go to the supervisor.
 type Signals struct {
-	mu sync.Mutex
-	to func(os.Signal)
+	mu    sync.Mutex
+	to    func(os.Signal)
+	again chan struct{}
 }
+
+// Again returns a channel that is closed by a signal that comes after one has ended the context.
+func (s *Signals) Again() <-chan struct{} { return s.again }
 
 // Listen returns a context that a signal ends, with a Signalled cause, unless the signals are
 // diverted. It takes the signals from notify, such as Notify. Call stop at the end.
@@ -50,8 +54,15 @@ func Listen(
 	parent context.Context, notify func() (<-chan os.Signal, func()),
 ) (ctx context.Context, s *Signals, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	s = &Signals{to: func(sig os.Signal) {
-		if number, ok := sig.(syscall.Signal); ok && slices.Contains(terminating, sig) {
+	again := make(chan struct{})
+	hurry := sync.OnceFunc(func() { close(again) })
+	s = &Signals{again: again, to: func(sig os.Signal) {
+		number, ok := sig.(syscall.Signal)
+		switch {
+		case !ok || !slices.Contains(terminating, sig):
+		case ctx.Err() != nil:
+			hurry()
+		default:
 			cancel(Signalled{number})
 		}
 	}}

@@ -33,3 +33,26 @@ func TestASignalThatTheSupervisorHasNotReceivedEndsTheContext(t *testing.T) {
 		t.Errorf("the cause is %v", context.Cause(ctx))
 	}
 }
+
+func TestASecondSignalIsHeardAfterOneHasEndedTheContext(t *testing.T) {
+	incoming := make(chan os.Signal)
+	ctx, s, stop := Listen(t.Context(), func() (<-chan os.Signal, func()) {
+		return incoming, func() { close(incoming) }
+	})
+	defer stop()
+	incoming <- syscall.SIGTERM
+	incoming <- syscall.SIGUSR1 // it ends nothing
+	<-ctx.Done()
+	select {
+	case <-s.Again():
+		t.Fatal("one signal counts twice")
+	default:
+	}
+	incoming <- syscall.SIGINT
+	incoming <- syscall.SIGTERM
+	select {
+	case <-s.Again():
+	case <-time.After(30 * time.Second):
+		t.Fatal("the second signal is not heard")
+	}
+}

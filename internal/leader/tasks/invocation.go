@@ -29,6 +29,7 @@ type Settings struct {
 	OnDisconnect   supervise.Policy
 	Grace          time.Duration // between TERM and KILL of a command
 	Margin         time.Duration // between KILL of a command and the deadline of the term
+	DrainTimeout   time.Duration // how long commands of jobs may go on when a worker is told to stop
 	Holder         string
 }
 

@@ -54,6 +54,7 @@ func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Re
 // be started.
 func (m *machine) attempt(ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger) (*Result, error) {
 	stdout, stderr := newTail(), newTail()
+	showing(r, stdout, stderr)
 	child := &supervise.Child{Reaper: m.reaper}
 	err := child.Start(cmd.Argv, m.environ(cmd, r), bytes.NewReader(cmd.Stdin), stdout, stderr)
 	if err != nil {

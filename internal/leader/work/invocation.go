@@ -9,6 +9,7 @@ import (
 type Invocation struct {
 	tasks.Setup
 	Group string
+	Watch func(*jobs.Worker) // called with the worker before it runs, to count what it does; may be nil
 }
 
 // queue returns the group's jobs.

@@ -57,20 +57,3 @@ func TestWithoutATerminalEachChangeIsALine(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
-
-func TestWhatWorkersLack(t *testing.T) {
-	s := jobs.Status{Kind: "command", Labels: []string{"gpu", "eu"}}
-	one := jobs.WorkerStatus{Kinds: []string{"command"}, Labels: []string{"gpu"}}
-	other := jobs.WorkerStatus{Kinds: []string{"settle"}, Labels: []string{"gpu", "eu"}}
-	good := jobs.WorkerStatus{Kinds: []string{"command"}, Labels: []string{"eu", "gpu"}}
-	for want, workers := range map[string][]jobs.WorkerStatus{
-		"there is no worker":                  nil,
-		"no worker runs jobs of kind command": {other},
-		"no worker has the labels gpu,eu":     {one, other},
-		"":                                    {one, good},
-	} {
-		if got := noWorker(workers, s); got != want {
-			t.Errorf("%v: %q, want %q", workers, got, want)
-		}
-	}
-}

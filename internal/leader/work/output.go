@@ -13,15 +13,25 @@ const (
 	MaxOutput = 16 << 10
 	// maxEncoded is how many bytes they have at most as JSON, so that both streams fit in a result.
 	maxEncoded = jobs.MaxResult/2 - 100
+	// maxPeek is the same for what a running command shows.
+	maxPeek = jobs.MaxPeek/2 - 100
 )
+
+// showing has who looks at a job see the end of each stream so far.
+func showing(r *jobs.Run, stdout, stderr *supervise.Tail) {
+	r.Show(func() any { return &Result{Stdout: end(stdout, maxPeek), Stderr: end(stderr, maxPeek)} })
+}
 
 func newTail() *supervise.Tail { return &supervise.Tail{Max: MaxOutput} }
 
 // kept returns the end of a stream, as much as fits in a result.
-func kept(t *supervise.Tail) string {
+func kept(t *supervise.Tail) string { return end(t, maxEncoded) }
+
+// end returns the end of a stream, with at most so many bytes as JSON.
+func end(t *supervise.Tail, most int) string {
 	text := t.String()
 	from := len(text)
-	for left := maxEncoded; from > 0; {
+	for left := most; from > 0; {
 		_, size := utf8.DecodeLastRuneInString(text[:from])
 		if left -= encodedLength(text[from-size : from]); left < 0 {
 			break

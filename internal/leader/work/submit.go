@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +22,7 @@ func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int 
 	bounded, cancel := context.WithTimeoutCause(ctx, v.Settings.SessionTimeout,
 		fmt.Errorf("no answer of the coordinator within %s; the job may have been handed in: "+
 			"leader jobs %s shows it, and --unique makes it safe to submit it again", v.Settings.SessionTimeout, v.Group))
-	id, err := q.Submit(bounded, spec)
+	id, err := q.Submit(bounded, Titled(spec))
 	cancel()
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "submit", err)
@@ -88,7 +86,7 @@ func (v *Invocation) follow(ctx context.Context, q *jobs.Queue, id jobs.ID, spec
 	return end, err
 }
 
-// whyWaiting says that no worker runs a job, if that is why it waits. It asks once for each status.
+// whyWaiting says why a job waits, such as that no worker runs it. It asks once for each status.
 func (v *Invocation) whyWaiting(ctx context.Context, q *jobs.Queue, s jobs.Status) string {
 	if s.State != jobs.Waiting || time.Until(s.Due) > 0 {
 		return ""
@@ -99,25 +97,7 @@ func (v *Invocation) whyWaiting(ctx context.Context, q *jobs.Queue, s jobs.Statu
 	if err != nil {
 		return ""
 	}
-	return noWorker(workers, s)
-}
-
-// noWorker says what workers lack for a job; "" if one of them could run it.
-func noWorker(workers []jobs.WorkerStatus, s jobs.Status) string {
-	kind := false
-	for _, w := range workers {
-		if w.Accepts(s.Kind, s.Labels) {
-			return ""
-		}
-		kind = kind || slices.Contains(w.Kinds, s.Kind)
-	}
-	switch {
-	case len(workers) == 0:
-		return "there is no worker"
-	case !kind:
-		return "no worker runs jobs of kind " + cli.Printable(s.Kind)
-	}
-	return "no worker has the labels " + strings.Join(s.Labels, ",")
+	return jobs.WhyWaiting(s, workers, nil)
 }
 
 // progress says where a job is, in one line.
@@ -125,11 +105,11 @@ func progress(s jobs.Status) string {
 	switch s.State {
 	case jobs.Waiting:
 		text := "waiting"
-		if left := time.Until(s.Due).Round(time.Second); left > 0 {
+		if left := time.Until(s.Due).Round(time.Second); left > 0 && !s.Paused {
 			text += fmt.Sprintf(" until %s", s.Due.Local().Format(time.DateTime))
 		}
 		if s.Error != "" {
-			text += ": " + firstLine(s.Error)
+			text += ": " + firstLine(s.Error, 100)
 		}
 		return text
 	case jobs.Assigned:
@@ -137,7 +117,7 @@ func progress(s jobs.Status) string {
 	case jobs.Running:
 		return fmt.Sprintf("running at %s, attempt %d, token %s", cli.Printable(s.WorkerName), s.Attempt, s.Token)
 	case jobs.Failed:
-		return "failed: " + firstLine(s.Error)
+		return "failed: " + firstLine(s.Error, 100)
 	}
 	return string(s.State)
 }

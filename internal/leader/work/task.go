@@ -24,9 +24,9 @@ func TaskSpec(spec jobs.Spec, b taskfile.Bundle, f *taskfile.File) (jobs.Spec, e
 	case spec.Resource != "" && spec.Resource != f.Resource:
 		return spec, fmt.Errorf("--resource is %s, and the resource of the task is %s: leave --resource out",
 			spec.Resource, f.Resource)
-	case spec.Every != "":
-		return spec, errors.New("--every: a task that is done does not start again: " +
-			"set rounds and every in the task file")
+	case spec.Every != "" && f.Rounds == checkpoint.Forever:
+		return spec, errors.New("--every: the task file says rounds: forever, so the first round would never end: " +
+			"remove rounds and every from the file, or leave --every out")
 	}
 	payload, err := json.Marshal(b)
 	spec.Kind, spec.Payload, spec.Resource = TaskKind, payload, f.Resource
@@ -34,7 +34,8 @@ func TaskSpec(spec jobs.Spec, b taskfile.Bundle, f *taskfile.File) (jobs.Spec, e
 }
 
 // runTask is the handler of tasks. A worker that stops, or is gone, leaves the checkpoint, where the next
-// one goes on.
+// one goes on. Each round of a job that repeats begins a new run of the task, if the last one is done; one
+// that is not done goes on, or stays stopped.
 func (m *machine) runTask(ctx context.Context, r *jobs.Run, b taskfile.Bundle) (*Result, error) {
 	task, err := m.OfJob(b, supervise.With(m.Env, ofJob(r)))
 	if err != nil {
@@ -46,7 +47,8 @@ func (m *machine) runTask(ctx context.Context, r *jobs.Run, b taskfile.Bundle) (
 	}
 	task.Log = task.Log.With("job", string(r.ID), "task", string(task.Name))
 	stdout, stderr := newTail(), newTail()
-	_, err = task.RunIn(ctx, r.Term, m.reaper, stdout, stderr)
+	showing(r, stdout, stderr)
+	_, err = task.RunIn(ctx, r.Term, r.RoundToken, m.reaper, stdout, stderr)
 	result := &Result{Stdout: kept(stdout), Stderr: kept(stderr)}
 	for _, final := range []error{
 		checkpoint.ErrStopped, checkpoint.ErrBadTask, checkpoint.ErrStepsChanged, checkpoint.ErrCorrupt,

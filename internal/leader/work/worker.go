@@ -14,9 +14,11 @@ type Work struct {
 	Capacity int
 	Labels   []string
 	Strategy string
+	Hurry    <-chan struct{} // closed: running commands have no more time to end by themselves
 }
 
-// Work runs jobs until ctx ends.
+// Work runs jobs until ctx ends. Then commands that run have the time of the settings to end by
+// themselves.
 func (v *Invocation) Work(ctx context.Context, w Work) int {
 	q, err := v.queue()
 	if err != nil {
@@ -32,10 +34,13 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 	defer stores.Close(raisers)
 	worker := jobs.Worker{
 		Queue: q, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: raisers,
-		Strategy: strategy, Log: v.Log,
+		Strategy: strategy, Grace: v.Settings.DrainTimeout, Hurry: w.Hurry, Log: v.Log,
 	}
 	for _, handle := range kinds {
 		handle(&worker, &machine{v.Setup, reaper})
+	}
+	if v.Watch != nil {
+		v.Watch(&worker)
 	}
 	v.Log.Info("working", "group", v.Group, "capacity", w.Capacity)
 	if err := worker.Run(ctx); err != nil {

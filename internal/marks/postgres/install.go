@@ -149,7 +149,7 @@ const installTries = 5
 func runInstall(ctx context.Context, conn *pgx.Conn, text string) error {
 	for n := 1; ; n++ {
 		_, err := conn.PgConn().Exec(ctx, text).ReadAll()
-		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "40P01" || n == installTries {
+		if !deadlocked(err) || n == installTries {
 			return err
 		}
 		if _, err := conn.Exec(ctx, "rollback"); err != nil {
@@ -157,6 +157,12 @@ func runInstall(ctx context.Context, conn *pgx.Conn, text string) error {
 		}
 		backoff.Pause(ctx, backoff.After(n, backoff.Min, time.Second))
 	}
+}
+
+// deadlocked reports whether the server has ended a transaction because of a deadlock.
+func deadlocked(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "40P01"
 }
 
 // Connect opens a connection for one command of an operator.
@@ -169,6 +175,7 @@ func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
 }
 
 func (to *target) logIn(ctx context.Context, url string) (*pgx.Conn, error) {
+	to.cfg.RuntimeParams["application_name"] = "ringfence command" // not that of a guard, which Uninstall looks for
 	conn, err := pglogin.Connect(ctx, to.cfg, to.password)
 	if err != nil {
 		return nil, fmt.Errorf("cannot log in at %s: %w", Address(url), err)

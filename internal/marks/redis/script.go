@@ -38,6 +38,7 @@ var (
 
 	authorizeScript = script("authorize")
 	recordedScript  = script("recorded")
+	uninstallScript = script("uninstall")
 )
 
 // program is a script in two forms. Redis 7 runs the flagged one even when it is out of memory: a
@@ -116,7 +117,7 @@ func parseReply(list []any) (r reply, err error) {
 	r.list = list
 	r.verdict, _ = list[0].(string)
 	switch r.verdict {
-	case "others", "marks", "missing", "probed", "authorization", "recorded": // their answers have no mark
+	case "others", "marks", "missing", "probed", "authorization", "recorded", "remains": // their answers have no mark
 		return r, nil
 	}
 	if len(list) < answerFields {

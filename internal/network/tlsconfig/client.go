@@ -102,9 +102,11 @@ func ClientCertificate(cert, key string) (
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 		return &pair, err
 	}}
-	if err := r.use(Files{Cert: cert, Key: key}); err != nil {
+	use, err := r.prepare(Files{Cert: cert, Key: key})
+	if err != nil {
 		return nil, err
 	}
+	use()
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, _ := r.current() // the server says so when the previous one has expired
 		return pair, nil

@@ -12,7 +12,7 @@ import (
 // shake makes a handshake with a server that has this certificate.
 func shake(t *testing.T, p serverstest.Pair, client *tls.Config) error {
 	t.Helper()
-	s, err := NewServer(Files{Cert: p.CertFile, Key: p.KeyFile}, nil)
+	s, err := NewServer(Files{Cert: p.CertFile, Key: p.KeyFile}, Reports{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ const lookEvery = time.Second
 // renewed is what was read of files that may be replaced.
 type renewed[T any] struct {
 	read func(Files) (T, error)
+	used func(T) // called under the mutex when a value comes into use; may be nil
 
 	mu      sync.Mutex
 	files   Files
@@ -22,17 +23,26 @@ type renewed[T any] struct {
 	looked  time.Time // when the files were last looked at
 }
 
-// use reads these files, and uses them from now on. After an error nothing has changed.
-func (r *renewed[T]) use(f Files) error {
+// prepare reads these files. use has them used from now on.
+func (r *renewed[T]) prepare(f Files) (use func(), err error) {
 	now, version := time.Now(), f.version() // before the files, which may change meanwhile
 	value, err := r.read(f)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.files, r.value, r.version, r.looked = f, value, version, now
-	return nil
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.files, r.version, r.looked = f, version, now
+		r.set(value)
+	}, nil
+}
+
+func (r *renewed[T]) set(value T) {
+	r.value = value
+	if r.used != nil {
+		r.used(value)
+	}
 }
 
 // current returns the newest value that can be read. It tries files that cannot be used again, such as a
@@ -50,7 +60,8 @@ func (r *renewed[T]) current() (T, error) {
 	}
 	value, err := r.read(r.files)
 	if err == nil {
-		r.value, r.version = value, version
+		r.version = version
+		r.set(value)
 	} else if r.failed == version {
 		err = nil
 	}

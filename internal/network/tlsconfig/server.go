@@ -2,6 +2,7 @@ package tlsconfig
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 )
 
@@ -18,19 +19,34 @@ type Files struct {
 // Server is the TLS configuration of a server, whose files may be replaced while it runs. It may be
 // used from any goroutine.
 type Server struct {
-	config renewed[*tls.Config]
-	warn   func(error)
+	config  renewed[*tls.Config]
+	reports Reports
+	told    *x509.Certificate // the last one that was reported; the mutex of config guards it
 }
 
-// NewServer reads the files. warn is told when a later version of them cannot be used.
-func NewServer(f Files, warn func(error)) (*Server, error) {
-	s := &Server{config: renewed[*tls.Config]{read: Files.read}, warn: warn}
-	return s, s.config.use(f)
+// Reports are told what becomes of the files. Either may be nil.
+type Reports struct {
+	Failed func(error)             // a later version of them cannot be used
+	Used   func(*x509.Certificate) // this certificate is in use from now on, the first one too
 }
 
-// Reload reads these files at once, and uses them from now on in place of those before. After an error
+// NewServer reads the files.
+func NewServer(f Files, reports Reports) (*Server, error) {
+	s := &Server{reports: reports}
+	s.config = renewed[*tls.Config]{read: Files.read, used: s.tell}
+	use, err := s.Prepare(f)
+	if err != nil {
+		return nil, err
+	}
+	use()
+	return s, nil
+}
+
+// Prepare reads these files at once. use has them used from now on in place of those before. Until then
 // nothing has changed.
-func (s *Server) Reload(f Files) error { return s.config.use(f) }
+func (s *Server) Prepare(f Files) (use func(), err error) {
+	return s.config.prepare(f)
+}
 
 // Config returns a configuration that always uses the newest files. protocols are the names that a
 // client may ask for (ALPN).
@@ -45,16 +61,29 @@ func (s *Server) Config(protocols ...string) *tls.Config {
 	}
 }
 
-// Certificate returns the certificate that is in use, in DER form.
-func (s *Server) Certificate() []byte { return s.current().Certificates[0].Certificate[0] }
+// Certificate returns the certificate that is in use.
+func (s *Server) Certificate() *x509.Certificate { return s.current().Certificates[0].Leaf }
 
 // current returns the configuration of the newest files that can be used.
 func (s *Server) current() *tls.Config {
 	c, err := s.config.current()
-	if err != nil {
-		s.warn(fmt.Errorf("the new certificate cannot be used, keeping the previous one: %w", err))
+	if err != nil && s.reports.Failed != nil {
+		s.reports.Failed(fmt.Errorf("the new certificate cannot be used, keeping the previous one: %w", err))
 	}
 	return c
+}
+
+// tell reports the certificate in use, unless it is the one that was reported last: only the key, or the
+// authorities, are new then.
+func (s *Server) tell(c *tls.Config) {
+	leaf := c.Certificates[0].Leaf
+	if s.told != nil && s.told.Equal(leaf) {
+		return
+	}
+	s.told = leaf
+	if s.reports.Used != nil {
+		s.reports.Used(leaf)
+	}
 }
 
 func (f Files) read() (*tls.Config, error) {

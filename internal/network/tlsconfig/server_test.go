@@ -2,8 +2,10 @@ package tlsconfig
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +18,10 @@ func TestANewVersionOfTheFilesIsUsedOnceItIsGood(t *testing.T) {
 	first, second := authority.Issue("first"), authority.Issue("second")
 	synctest.Test(t, func(t *testing.T) {
 		var warnings []error
-		s, err := NewServer(Files{Cert: first.CertFile, Key: first.KeyFile}, func(err error) {
-			warnings = append(warnings, err)
+		var used []string
+		s, err := NewServer(Files{Cert: first.CertFile, Key: first.KeyFile}, Reports{
+			Failed: func(err error) { warnings = append(warnings, err) },
+			Used:   func(c *x509.Certificate) { used = append(used, c.Subject.CommonName) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -46,22 +50,40 @@ func TestANewVersionOfTheFilesIsUsedOnceItIsGood(t *testing.T) {
 		if got := name(); got != "second" || len(warnings) != 2 {
 			t.Errorf("removed: shows %q, warned of %v", got, warnings)
 		}
+		if !slices.Equal(used, []string{"first", "second"}) {
+			t.Errorf("reported %v", used)
+		}
 	})
 }
 
 func TestOtherFilesAreUsedAtOnceIfTheyAreGood(t *testing.T) {
 	authority := serverstest.NewAuthority(t)
 	first, second := authority.Issue("first"), authority.Issue("second")
-	s, err := NewServer(Files{Cert: first.CertFile, Key: first.KeyFile}, nil)
+	var used []string
+	s, err := NewServer(Files{Cert: first.CertFile, Key: first.KeyFile}, Reports{
+		Used: func(c *x509.Certificate) { used = append(used, c.Subject.CommonName) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := func() string { return s.current().Certificates[0].Leaf.Subject.CommonName }
-	if err := s.Reload(Files{Cert: second.CertFile, Key: first.KeyFile}); err == nil || name() != "first" {
+	name := func() string { return s.Certificate().Subject.CommonName }
+	if _, err := s.Prepare(Files{Cert: second.CertFile, Key: first.KeyFile}); err == nil || name() != "first" {
 		t.Errorf("the key of another: %v, shows %q", err, name())
 	}
-	if err := s.Reload(Files{Cert: second.CertFile, Key: second.KeyFile}); err != nil || name() != "second" {
-		t.Errorf("%v, shows %q", err, name())
+	for range 2 { // the second time nothing is new
+		use, err := s.Prepare(Files{Cert: second.CertFile, Key: second.KeyFile})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(used) == 1 && name() != "first" {
+			t.Errorf("prepared, and shows %q", name())
+		}
+		if use(); name() != "second" {
+			t.Errorf("shows %q", name())
+		}
+	}
+	if !slices.Equal(used, []string{"first", "second"}) {
+		t.Errorf("reported %v", used)
 	}
 }
 
@@ -83,11 +105,11 @@ func TestFilesThatCannotBeUsedAreAnError(t *testing.T) {
 		"the key of another": {Cert: good.CertFile, Key: other.KeyFile},
 		"no authority":       {Cert: good.CertFile, Key: good.KeyFile, ClientCA: empty},
 	} {
-		if _, err := NewServer(f, nil); err == nil {
+		if _, err := NewServer(f, Reports{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	s, err := NewServer(Files{Cert: good.CertFile, Key: good.KeyFile, ClientCA: authority.File}, nil)
+	s, err := NewServer(Files{Cert: good.CertFile, Key: good.KeyFile, ClientCA: authority.File}, Reports{})
 	if err != nil || s.current().ClientAuth != tls.RequireAndVerifyClientCert {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -21,7 +21,7 @@ type Help struct {
 func (p *Program[C]) help() int {
 	var b strings.Builder
 	b.WriteString(p.Help.About + "\n\n")
-	all := append(slices.Clone(p.Commands), Command[C]{Name: "version", Summary: "print the version of this program"})
+	all := p.all()
 	width := 0
 	for _, c := range all {
 		width = max(width, len(c.Name))
@@ -39,8 +39,13 @@ func (p *Program[C]) help() int {
 
 // helpOn prints the page of one subcommand.
 func (p *Program[C]) helpOn(c Command[C]) int {
+	return p.print(fmt.Sprintf("%s\n\n%s\n`%s -h` lists every setting, and the exit codes.\n", p.usage(c), c.about(), p.Name))
+}
+
+// about says what a subcommand does, and lists its flags.
+func (c Command[C]) about() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%s.\n", p.usage(c), strings.ToUpper(c.Summary[:1])+c.Summary[1:])
+	fmt.Fprintf(&b, "%s.\n", strings.ToUpper(c.Summary[:1])+c.Summary[1:])
 	if c.More != "" {
 		b.WriteString("\n" + c.More)
 	}
@@ -48,8 +53,15 @@ func (p *Program[C]) helpOn(c Command[C]) int {
 	if flags := listFlags(c.flagSet(&a)); flags != "" {
 		b.WriteString("\n" + flags)
 	}
-	fmt.Fprintf(&b, "\n`%s -h` lists every setting, and the exit codes.\n", p.Name)
-	return p.print(b.String())
+	return b.String()
+}
+
+// all returns the subcommands of the program, and those that every program has.
+func (p *Program[C]) all() []Command[C] {
+	return append(slices.Clone(p.Commands),
+		Command[C]{Name: "version", Summary: "print the version of this program"},
+		Command[C]{Name: "completion", Arguments: "bash|zsh|fish", Summary: "print what completes commands and flags in a shell"},
+		Command[C]{Name: "manual", Summary: "print the manual page, for man -l -"})
 }
 
 func (p *Program[C]) print(text string) int {

@@ -79,8 +79,13 @@ func (p *Program[C]) Main(ctx context.Context, args []string) int {
 	if isHelp(args[0]) {
 		return p.help()
 	}
-	if args[0] == "version" || args[0] == "--version" {
+	switch args[0] {
+	case "version", "--version":
 		return p.print(p.Name + " " + version.Of().String() + "\n")
+	case "completion":
+		return p.complete(args[1:])
+	case "manual":
+		return p.print(p.manual())
 	}
 	c, rest, ok := p.find(args)
 	if !ok {

@@ -119,10 +119,12 @@ func TestAUsageErrorShowsTheCorrectUsageBeforeTheSettingsAreRead(t *testing.T) {
 
 const wholeHelp = `tool does things.
 
-  tool do       do a thing
-  tool do list  list things
-  tool undo     undo the last thing
-  tool version  print the version of this program
+  tool do          do a thing
+  tool do list     list things
+  tool undo        undo the last thing
+  tool version     print the version of this program
+  tool completion  print what completes commands and flags in a shell
+  tool manual      print the manual page, for man -l -
 
 ` + "`tool COMMAND -h`" + ` has the arguments of a command.
 

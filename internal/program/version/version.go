@@ -4,6 +4,7 @@
 package version
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -15,6 +16,10 @@ type Info struct {
 	Commit  string // 12 digits, with "+changes" if files had been changed; empty where it is unknown
 	Go      string
 }
+
+// stamped is the version of a program that was built where Go finds no repository, such as an image:
+// go build -ldflags '-X github.com/ringfence/ringfence/internal/program/version.stamped=v0.1.0'
+var stamped string
 
 // Of returns the version of the running program.
 func Of() Info {
@@ -28,7 +33,7 @@ func Of() Info {
 func of(b *debug.BuildInfo) Info {
 	i := Info{Version: b.Main.Version, Go: b.GoVersion}
 	if i.Version == "" || i.Version == "(devel)" {
-		i.Version = "unknown"
+		i.Version = cmp.Or(stamped, "unknown")
 	}
 	changed := false
 	for _, s := range b.Settings {

@@ -23,3 +23,15 @@ func TestTheVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 		}
 	}
 }
+
+// An image is built where Go finds no repository.
+func TestAStampedVersionStandsInForTheRepository(t *testing.T) {
+	t.Cleanup(func() { stamped = "" })
+	stamped = "v0.1.0"
+	if got := of(&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}).Version; got != "v0.1.0" {
+		t.Errorf("without a repository: %s", got)
+	}
+	if got := of(&debug.BuildInfo{Main: debug.Module{Version: "v0.2.0"}}).Version; got != "v0.2.0" {
+		t.Errorf("with one: %s", got)
+	}
+}

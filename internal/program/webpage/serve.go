@@ -3,6 +3,7 @@ package webpage
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -26,6 +27,7 @@ type Server struct {
 	Handler http.Handler
 	Answer  time.Duration // the longest time for an answer; streams set their own
 	Grace   time.Duration // how long requests may go on at the end
+	Log     *slog.Logger  // of handshakes that fail, and of panics; nil for the default of package http
 }
 
 // Serve serves until ctx ends.
@@ -34,6 +36,9 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s.Handler, ConnState: open.changed, MaxHeaderBytes: headerBytes,
 		ReadHeaderTimeout: maxHeader, ReadTimeout: maxRequest, WriteTimeout: s.Answer, IdleTimeout: maxIdle,
+	}
+	if s.Log != nil {
+		server.ErrorLog = slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)
 	}
 	stopped := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {

@@ -59,6 +59,7 @@ var allowed = map[string][]string{
 		"golang.org/x/sync/errgroup"},
 	"jobs/jobstest":             {"fence", "fence/fencetest", "documents", "internal/test/contract", "jobs"},
 	"internal/leader/jobserver": {"fence", "documents", "group", "jobs", "internal/program/webpage"},
+	"internal/leader/metrics":   {"fence", "documents", "jobs", "internal/program/version", "internal/program/webpage", prom},
 	"internal/leader/work": {"fence", "documents", "jobs", "checkpoint", "internal/program/cli", "internal/program/coordinators",
 		"internal/leader/stores", "internal/leader/supervise", "internal/leader/taskfile", "internal/leader/tasks"},
 
@@ -118,7 +119,7 @@ var allowed = map[string][]string{
 		"internal/guard/seal", "internal/guard/systemd", "internal/network/tlsconfig", "internal/program/settings", "internal/program/version", "internal/program/logging",
 		"internal/program/webpage", pgx, prom,
 		"golang.org/x/sync/errgroup"},
-	"cmd/leader": {"fence", "documents", "group", "jobs", "internal/leader/jobserver", "internal/program/webpage", "internal/leader/work", "internal/network/backoff", "internal/program/cli", "internal/program/coordinators", "internal/leader/stores",
+	"cmd/leader": {"fence", "documents", "group", "jobs", "internal/leader/jobserver", "internal/leader/metrics", "internal/program/webpage", "internal/leader/work", "internal/network/backoff", "internal/program/cli", "internal/program/coordinators", "internal/leader/stores",
 		"internal/marks/redis", "checkpoint", "internal/leader/supervise", "internal/leader/taskfile", "internal/leader/tasks",
 		"internal/program/settings", "internal/program/logging"},
 	"internal/demo": {"internal/refusal", "fence", "fence/zookeeper",

@@ -216,6 +216,16 @@ func TestWhoIsNotNamedGetsNoToken(t *testing.T) {
 	s.fails(err, "42501")
 }
 
+func TestWithoutElectionsTheAnswerSaysWhatIsMissing(t *testing.T) {
+	s := newStage(t)
+	s.exec(s.connect("postgres"), "drop schema ringfence_elections cascade")
+	c := s.connect("app")
+	for _, call := range []string{"campaign('orders', 'host-1')", "take('orders', 'host-1')", "bring('orders', 7, 'x', 'host-1')"} {
+		_, err := c.Exec(s.ctx, "select * from ringfence."+call)
+		s.fails(err, "RF005")
+	}
+}
+
 func TestWrongInputChangesNothing(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")

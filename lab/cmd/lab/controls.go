@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/report"
 	"github.com/ringfence/ringfence/lab/scenario"
 )
 
@@ -42,7 +43,7 @@ func (p program) controls(ctx context.Context, args []string) (int, error) {
 			return exitUnknown, context.Cause(ctx)
 		}
 	}
-	return p.concludeControls(all, s.write)
+	return p.concludeControls(all, s)
 }
 
 func chooseControls(names []string) ([]scenario.Control, error) {
@@ -62,28 +63,19 @@ func chooseControls(names []string) ([]scenario.Control, error) {
 
 // catch checks whether a seeded bug was caught by what should catch it.
 func catch(c scenario.Control, r check.Result) caught {
-	found := caught{Control: c, result: r}
-	for _, problem := range r.Problems {
-		if !slices.Contains(found.by, problem.Invariant) {
-			found.by = append(found.by, problem.Invariant)
-		}
-	}
-	if r.Verdict == check.Unknown && len(r.Doubts) > 0 {
-		found.by = append(found.by, "doubt")
-	}
-	found.ok = slices.ContainsFunc(c.By, func(want string) bool {
-		return slices.Contains(found.by, want)
-	})
-	return found
+	by, ok := report.CaughtBy(c, r)
+	return caught{c, r, by, ok}
 }
 
-func (p program) concludeControls(all []caught, file string) (int, error) {
+func (p program) concludeControls(all []caught, s *settings) (int, error) {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CONTROL\tSEEDED BUG\tON\tVERDICT\tCAUGHT BY")
-	code := exitValid
+	code, found := exitValid, 0
 	for _, c := range all {
 		by := strings.Join(c.by, ", ")
-		if !c.ok {
+		if c.ok {
+			found++
+		} else {
 			by, code = fmt.Sprintf("NOT CAUGHT (%s)", by), exitInvalid
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Bug, c.Scenario, c.result.Verdict, by)
@@ -91,10 +83,12 @@ func (p program) concludeControls(all []caught, file string) (int, error) {
 	if err := w.Flush(); err != nil {
 		return exitUnknown, err
 	}
-	if file == "" || code != exitValid {
+	fmt.Fprintf(p.stdout, "\n%d of %d seeded bugs caught\n", found, len(all))
+	p.tellReports(s)
+	if s.write == "" || code != exitValid {
 		return code, nil
 	}
-	return code, updateTable(file, all)
+	return code, updateTable(s.write, all)
 }
 
 // updateTable writes what was caught, and when, into the file. Rows of controls that were not run stay.

@@ -212,6 +212,7 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 			fmt.Fprintln(p.stdout, "\nThe same with the guard off:")
 			report.Table(p.stdout, without)
 		}
+		p.tellReports(s)
 	}
 	code := exitValid
 	for _, r := range with {
@@ -230,6 +231,11 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 		return code, updateResults(s.write, s.elect(), with, without)
 	}
 	return code, nil
+}
+
+// tellReports says where the reports are.
+func (p program) tellReports(s *settings) {
+	fmt.Fprintf(p.stdout, "reports: %s\n", filepath.Join(s.dir, report.IndexFile))
 }
 
 // worse returns the worse of two exit codes: invalid outweighs unknown, and unknown outweighs

@@ -15,3 +15,8 @@ export function headers() {
 
 // ask sends a GET. signal ends it.
 export const ask = (address, signal) => fetch(address, { headers: headers(), signal, cache: 'no-store' });
+
+// post sends a request that changes something.
+export const post = (address) => fetch(address, {
+  method: 'POST', headers: { ...headers(), 'Content-Type': 'application/json' }, body: '{}', cache: 'no-store',
+});

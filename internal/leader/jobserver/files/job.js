@@ -1,24 +1,34 @@
-// The panel of one job: what is known of it, what has happened, and what it has written.
+// The panel of one job: what is known of it, its attempts, what it writes, and what can be done with it.
 import { byId, element, fill, lasting, messages, why } from './live.js';
 import { ask } from './access.js';
+import { action } from './act.js';
+import { called } from './name.js';
+import { forget, output, streams } from './output.js';
 
 const again = 3_000; // ms until the next try after a lost connection
 
-let open; // { address, stop, seen, spec } of the job that is shown
+let open; // { group, id, stop, last, spec, reading } of the job that is shown
 
 // show shows a job until it is called for another one, or for none.
 export function show(group, id) {
   open?.stop.abort();
+  if (open) stopReading(open);
   open = undefined;
   byId('job').hidden = !id;
   if (!id) return;
-  open = { group, id, stop: new AbortController(), seen: [], last: undefined };
+  open = { group, id, stop: new AbortController() };
   byId('job-title').textContent = `Job ${id}`;
   byId('job-close').href = `#${group}`;
-  byId('job-facts').replaceChildren();
-  byId('job-texts').replaceChildren();
+  for (const part of ['job-facts', 'job-texts', 'job-actions']) byId(part).replaceChildren();
   fill('job-history', [], 'It is being read…');
   follow(open);
+}
+
+// take takes over what only the group knows of the job, and draws what changes with time.
+export function take(state) {
+  if (!open?.last) return;
+  open.why = state.waiting.find((s) => s.id === open.id)?.why_waiting;
+  draw(open);
 }
 
 async function follow(job) {
@@ -49,64 +59,93 @@ async function read(job, all) {
 
 export const finished = (s) => ['done', 'failed', 'cancelled'].includes(s.state);
 
-// update takes a status over. What it says of the past begins the history, and each change goes on.
+// update takes a status over.
 function update(job, s) {
-  if (!job.last) job.seen = past(s);
-  const text = doing(s);
-  if (job.seen.at(-1)?.[1] !== text) job.seen.push([at(s), text]);
-  job.seen = job.seen.slice(-100);
+  if (!job.last) byId('job').scrollIntoView({ block: 'nearest' });
   job.last = s;
-  fill('job-history', job.seen.map(([when, what]) => [
-    [new Date(when).toLocaleTimeString(), 'n', new Date(when).toLocaleString()], [what],
-  ]), '');
-  byId('job-facts').replaceChildren(...facts(s, job.spec).flatMap(([name, value]) => [
-    element('dt', name), element('dd', value),
-  ]));
+  const address = `v1/groups/${job.group}/jobs/${job.id}`;
+  if (s.state === 'running' && job.reading === undefined) {
+    job.reading = new AbortController();
+    output(address, job.reading.signal);
+  } else if (s.state !== 'running' && job.reading) {
+    stopReading(job);
+  }
   byId('job-texts').replaceChildren(...texts(s, job.spec).flatMap(([name, value]) => [
     element('h3', name), element('pre', value),
   ]));
+  draw(job);
 }
 
-function past(s) {
-  const all = [[s.submitted, 'submitted']];
-  if (s.started && s.state !== 'running') all.push([s.started, `began, under token ${s.token}`]);
-  return all;
+function stopReading(job) {
+  job.reading?.abort();
+  job.reading = undefined;
+  forget();
 }
 
-// at is when a status came to be, as far as it says so.
-function at(s) {
-  if (finished(s)) return s.ended;
-  if (s.state === 'running') return s.started;
-  return s.attempt || s.failures ? new Date().toISOString() : s.submitted;
+function draw(job) {
+  const s = job.last;
+  byId('job-title').textContent = called(s);
+  put('job-actions', offered(s).map(([verb, text]) => action(verb, s.id, text)));
+  fill('job-history', attempts(s), 'No attempt has begun.');
+  put('job-facts', facts(s, job).flatMap(([name, value]) => [element('dt', name), element('dd', value)]));
 }
 
-function doing(s) {
-  const after = s.error ? ` after: ${s.error.split('\n')[0]}` : '';
-  switch (s.state) {
-    case 'waiting':
-      return Date.parse(s.due) > Date.now()
-        ? `waiting until ${new Date(s.due).toLocaleString()}${after}` : `waiting${after}`;
-    case 'assigned': return `assigned to ${s.worker_name}, attempt ${s.attempt}`;
-    case 'running': return `running at ${s.worker_name}, attempt ${s.attempt}, token ${s.token}`;
-    case 'failed': return `failed: ${(s.error ?? '').split('\n')[0]}`;
-    default: return s.state;
+// put replaces what is in an element, unless it is the same.
+function put(id, all) {
+  const now = byId(id);
+  if (now.children.length !== all.length || all.some((e, i) => !e.isEqualNode(now.children[i]))) now.replaceChildren(...all);
+}
+
+// offered are the verbs that a job takes in its state.
+function offered(s) {
+  if (s.state === 'done') return [];
+  if (finished(s)) return [['retry', 'retry']];
+  const all = [];
+  if (s.state === 'waiting' && !s.paused && Date.parse(s.due) > Date.now()) all.push(['run', 'run now']);
+  if (s.paused) all.push(['resume', 'resume']);
+  else if (s.every || s.state === 'waiting') all.push(['pause', 'pause']);
+  return [...all, ['cancel', 'cancel']];
+}
+
+// attempts are the rows of the history, the latest first.
+function attempts(s) {
+  const row = (a, end, note) => [
+    [a.started ? new Date(a.started).toLocaleString() : '', 'n', a.started],
+    [a.round ? `${a.attempt}, round ${a.round}` : a.attempt, 'n'], [a.worker ?? '', 'name'], [a.token ?? '', 'n'],
+    [a.started && a.ended ? lasting(Date.parse(a.ended) - Date.parse(a.started)) : '', 'n'], end, [note ?? ''],
+  ];
+  const all = (s.history ?? []).map((a) => row(a, [a.outcome, a.outcome], a.error));
+  if (s.state === 'running' || s.state === 'assigned') {
+    const begun = s.state === 'running';
+    all.push(row({
+      attempt: s.attempt, round: s.every ? (s.rounds ?? 0) + 1 : 0, worker: s.worker_name,
+      started: begun ? s.started : undefined, token: begun ? s.token : undefined,
+    }, [s.state, s.state]));
   }
+  return all.reverse();
 }
 
-function facts(s, spec) {
-  const all = [['State', s.state], ['Kind', s.kind], ['Resource', s.resource]];
+function doing(s, why) {
+  if (s.state !== 'waiting') return s.state;
+  if (s.paused) return 'waiting: it is paused';
+  if (Date.parse(s.due) > Date.now()) return `waiting until ${new Date(s.due).toLocaleString()}`;
+  return why ? `waiting: ${why}` : 'waiting';
+}
+
+function facts(s, { spec, why: waits }) {
+  const all = [['State', doing(s, waits)], ['ID', s.id], ['Kind', s.kind]];
   const more = (name, value) => { if (value) all.push([name, String(value)]); };
-  more('Worker', s.worker_name);
-  more('Token', s.token);
-  more('Attempt', s.attempt);
-  more('Failures', s.failures && `${s.failures} of this round; tried again ${spec?.retries ?? 0} times at most`);
+  more('Resource', s.resource);
+  more('Submitted', new Date(s.submitted).toLocaleString());
+  more('Retries', spec?.retries && `${spec.retries} at most, after ${s.failures ?? 0} failures of this round`);
   more('Workers lost', s.lost);
   more('Every', s.every && `${s.every}, round ${(s.rounds ?? 0) + 1}`);
   more('Timeout', spec?.timeout);
   more('Priority', s.priority);
   more('Labels', s.labels?.join(', '));
   more('Unique key', s.unique);
-  if (s.started && s.ended) more('Took', lasting(Date.parse(s.ended) - Date.parse(s.started)));
+  if (finished(s)) more('Ended', new Date(s.ended).toLocaleString());
+  if (finished(s)) more('Kept until', new Date(s.expires).toLocaleString());
   return all;
 }
 
@@ -120,11 +159,9 @@ function texts(s, spec) {
   } else if (s.kind === 'task' && payload?.text) more('Task', payload.text);
   else if (payload !== undefined) more('Payload', JSON.stringify(payload, null, 2));
   if (s.error) more(finished(s) || s.state === 'waiting' ? 'Error' : 'Error before', s.error);
-  const r = s.result;
-  if (Number.isInteger(r?.code) && Object.keys(r).every((k) => ['code', 'stdout', 'stderr'].includes(k))) {
-    more('Standard output', r.stdout);
-    more('Standard error', r.stderr);
-  } else if (r !== undefined) more('Result', JSON.stringify(r, null, 2));
+  for (const [name, text] of streams(s.result)) {
+    more(finished(s) ? name : `${name} of the last attempt`, text);
+  }
   return all;
 }
 

@@ -1,7 +1,8 @@
 // All jobs of a group that are not forgotten, a page at a time. They are read when somebody asks, and
 // do not follow changes.
-import { byId, element, fill, why } from './live.js';
+import { byId, fill, why } from './live.js';
 import { ask } from './access.js';
+import { named } from './name.js';
 
 let group, query, listed, next;
 
@@ -38,9 +39,7 @@ function render(problem) {
   byId('all-more').hidden = !next;
   byId('all-note').textContent = problem ?? '';
   fill('all', listed.map((s) => {
-    const job = element('a', s.id);
-    job.href = `#${group}/${s.id}`;
-    return [[job, 'n'], [s.kind, 'name'], [s.state, s.state], [s.worker_name ?? '', 'name'],
+    return [named(group, s), [s.state, s.state], [s.worker_name ?? '', 'name'],
       [new Date(s.submitted).toLocaleString(), 'n', s.submitted], [(s.error ?? '').split('\n')[0], '', s.error]];
   }), 'None.');
 }

@@ -206,6 +206,11 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_resource text;
 begin
+    if to_regnamespace('ringfence_elections') is null then
+        raise exception using errcode = 'RF005', message = 'elections are not installed in this database',
+            detail = 'nothing was changed',
+            hint = 'an operator names the roles that take tokens in GUARD_POSTGRES_HOLDERS, and runs: guard install';
+    end if;
     perform ringfence.check_isolation();
     if coalesce(p_holder, '') = '' or octet_length(p_holder) > 1024 then
         raise exception using errcode = '22023', message = 'a holder has 1 to 1024 bytes';

@@ -19,13 +19,14 @@
 -- all the time must not look like one that is inside.
 --
 -- A gate counts only on the run of the server on which its mark was raised, and only while its row
--- is original. The run is read once, with the first snapshot. A row of ringfence.boot that has been
+-- is original. The row of ringfence.boot comes with the snapshot of the second check. One that has been
 -- replaced since, without an end of this transaction, was taken away while the server ran; then a raise
 -- since then has replaced the gate's row, too, and without a raise the gate still has the newest token.
 -- Only original rows count here as well, so a transaction without a run does not enter.
 --
--- If authorization is on, the session's own role must be allowed to claim the resource. That comes
--- first. A transaction whose snapshot is from before it was switched on counts as one from before.
+-- If authorization is on, the session's own role must be allowed to claim the resource, and is told so
+-- before anything else. A transaction whose snapshot is from before it was switched on counts as one from
+-- before.
 --
 -- p_candidate is whose term it is, for those who know it: a coordinator that was restored may have
 -- given the same number to somebody else.
@@ -33,38 +34,40 @@ drop function if exists ringfence.enter(text, bigint, text);
 create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    v_set text;
     f record;
     g record;
 begin
-    select i.authorize, b.run, t.number, t.token, t.issuer,
-           t.token = p_token and t.issuer = p_issuer and t.run = b.run and t.open and t.written = t.xmin and not t.rolled_back
+    select t.number, t.token, t.issuer,
+           t.token = p_token and t.issuer = p_issuer and t.open and t.written = t.xmin and not t.rolled_back
            and ('' in (p_candidate, t.candidate) or t.candidate = p_candidate) as fits into f
-      from ringfence.installation i
-      left join ringfence.boot b on b.written = b.xmin and b.started = pg_postmaster_start_time()
-                                and b.database = (select d.oid from pg_database d where d.datname = current_database())
-      left join ringfence.gate t on t.resource = p_resource;
-    if f.authorize then
-        perform ringfence.check_allowed(p_resource, p_token);
-    end if;
+      from ringfence.gate t where t.resource = p_resource;
     if f.fits is distinct from true then
+        perform ringfence.check_allowed(p_resource, p_token) from ringfence.installation i where i.authorize;
         perform ringfence.refuse(p_resource, p_token, p_issuer, f.token, f.issuer, p_candidate);
     end if;
     if not pg_try_advisory_xact_lock_shared(f.number, pg_backend_pid()) then
         while not pg_try_advisory_xact_lock_shared(f.number, hashtext(gen_random_uuid()::text)) loop
         end loop;
     end if;
-    perform from ringfence.entered;
-    select t.token, t.issuer, t.xmax <> '0'::xid as touched,
-           t.token = p_token and t.issuer = p_issuer and t.run = f.run and t.open and t.written = t.xmin and not t.rolled_back
+    lock table ringfence.entered in access share mode;
+    select i.authorize, t.token, t.issuer, t.xmax <> '0'::xid as touched,
+           t.token = p_token and t.issuer = p_issuer and t.run = b.run and t.open and t.written = t.xmin and not t.rolled_back
            and ('' in (p_candidate, t.candidate) or t.candidate = p_candidate) and t.number = f.number as fits into g
-      from ringfence.gate t where t.resource = p_resource;
+      from ringfence.installation i
+      left join ringfence.boot b on b.written = b.xmin and b.started = pg_postmaster_start_time()
+                                and b.database = (select d.oid from pg_database d where d.datname = current_database())
+      left join ringfence.gate t on t.resource = p_resource;
+    if g.authorize then
+        perform ringfence.check_allowed(p_resource, p_token);
+    end if;
     if g.fits is distinct from true then
         perform ringfence.refuse(p_resource, p_token, p_issuer, g.token, g.issuer, p_candidate);
     end if;
     if g.touched and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform ringfence.newest(p_resource);
     end if;
-    perform set_config('ringfence.' || p_resource, 'entered ' || p_token || ' ' || p_issuer, true);
+    v_set := set_config('ringfence.' || p_resource, 'entered ' || p_token || ' ' || p_issuer, true);
 end $$;
 
 -- newest fails with 40001, try again, when the row version of the gate that this transaction sees

@@ -129,7 +129,8 @@ export function follow(address, headers, received, refused) {
     const mine = new AbortController();
     stream = mine;
     watch();
-    const answer = await fetch(address, { headers, signal: mine.signal, cache: 'no-store' }).catch(() => null);
+    // A page that was opened with a password in its URL may not fetch by a relative one.
+    const answer = await fetch(new URL(address, location.origin + location.pathname), { headers, signal: mine.signal, cache: 'no-store' }).catch(() => null);
     if (answer?.status >= 400 && answer.status < 500) {
       const text = await why(answer); // before its stream is aborted
       stop();
@@ -147,7 +148,7 @@ export function follow(address, headers, received, refused) {
       watch();
       if (!next.value) continue; // a heartbeat
       seen = true;
-      link('live', 'live');
+      link('up to date', 'live');
       received(JSON.parse(next.value));
     }
   }

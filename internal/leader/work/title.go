@@ -1,0 +1,67 @@
+package work
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ringfence/ringfence/internal/leader/taskfile"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// Titled returns a job of a kind of these with a title, if it has none: its command, or the name of its task.
+func Titled(spec jobs.Spec) jobs.Spec {
+	if spec.Title != "" {
+		return spec
+	}
+	switch spec.Kind {
+	case CommandKind:
+		var c Command
+		if json.Unmarshal(spec.Payload, &c) == nil {
+			spec.Title = title(c.Argv)
+		}
+	case TaskKind:
+		var b taskfile.Bundle
+		if json.Unmarshal(spec.Payload, &b) != nil {
+			return spec
+		}
+		if f, err := b.File(func(string) (string, bool) { return "", false }); err == nil {
+			spec.Title = string(f.Task)
+		}
+	}
+	return spec
+}
+
+// title is a command as a shell reads it, as far as a title has room.
+func title(argv []string) string {
+	var words []string
+	for _, word := range argv {
+		if !plain.MatchString(word) {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		words = append(words, word)
+	}
+	text := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+	if len(text) <= jobs.MaxTitle {
+		return text
+	}
+	cut := jobs.MaxTitle - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// Name is what people call a job: its command, its task, or its kind with its title.
+func Name(s jobs.Status) string {
+	switch {
+	case s.Title == "":
+		return s.Kind
+	case s.Kind == CommandKind:
+		return s.Title
+	}
+	return s.Kind + " " + s.Title
+}
