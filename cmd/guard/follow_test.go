@@ -16,10 +16,7 @@ import (
 
 func TestADeposedLeaderIsCutOffBeforeTheNewOneConnects(t *testing.T) {
 	_, env := fresh(t)
-	invoke(t, env, "install")
-	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
-	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())...)
-	r.ready(http.StatusOK)
+	r, zk := coordinated(t, env)
 	first := elected(t, zk)
 	idle, err := r.connect(int(first.Token()))
 	if err != nil {

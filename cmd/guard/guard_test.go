@@ -338,6 +338,30 @@ func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 	}
 }
 
+// coordinated installs, starts a ZooKeeper and a guard that asks it, and waits until the guard is ready.
+func coordinated(t *testing.T, env []string) (*running, *servers.ZooKeeper) {
+	t.Helper()
+	invoke(t, env, "install")
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())...)
+	r.ready(http.StatusOK)
+	return r, zk
+}
+
+// one runs a query that returns one value.
+func one[T any](t *testing.T, url, query string) (value T) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	if err := c.QueryRow(t.Context(), query).Scan(&value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
 // elected returns the term of a leader that lives as long as the test.
 func elected(t *testing.T, zk *servers.ZooKeeper) *fence.Term {
 	t.Helper()

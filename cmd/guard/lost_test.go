@@ -69,10 +69,7 @@ func leadsRedis(t *testing.T, addr string, term *fence.Term) *driver.Conn {
 // In Postgres the registry is lost when the schema is made anew.
 func TestAfterALossInPostgresTheNewLeaderIsAdmittedAtItsFirstTry(t *testing.T) {
 	pg, env := fresh(t)
-	invoke(t, env, "install")
-	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
-	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())...)
-	r.ready(http.StatusOK)
+	r, zk := coordinated(t, env)
 
 	term := elected(t, zk)
 	older, err := r.connect(int(term.Token()))

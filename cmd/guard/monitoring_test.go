@@ -20,7 +20,6 @@ import (
 	"github.com/ringfence/ringfence/internal/leader/metrics"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/webpage"
-	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -137,10 +136,7 @@ func exposition(t *testing.T) map[string]map[string][]string {
 func electing(t *testing.T) string {
 	t.Helper()
 	_, env := fresh(t)
-	invoke(t, env, "install")
-	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
-	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())...)
-	r.ready(http.StatusOK)
+	r, zk := coordinated(t, env)
 	term := elected(t, zk)
 	if _, err := r.connect(int(term.Token())); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/program/cli"
@@ -48,7 +47,7 @@ func (p *byHand) cutOff(t *testing.T, mark int) {
 	t.Helper()
 	const query = "select coalesce(max(token), 0)::text from ringfence.mark"
 	deadline := time.Now().Add(time.Minute)
-	for p.list(t, p.standby, query) != strconv.Itoa(mark) {
+	for one[string](t, p.standby.URL("postgres", "postgres"), query) != strconv.Itoa(mark) {
 		if time.Now().After(deadline) {
 			t.Fatal("the mark has not reached the standby")
 		}
@@ -63,7 +62,7 @@ func (p *byHand) promote(t *testing.T) {
 	t.Helper()
 	const identity = `select system_identifier || '/' || timeline_id
 	    from pg_control_system(), pg_control_checkpoint()`
-	before := p.list(t, p.primary, identity)
+	before := one[string](t, p.primary.URL("postgres", "postgres"), identity)
 	if err := p.primary.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,23 +72,10 @@ func (p *byHand) promote(t *testing.T) {
 	if err := p.standby.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if now := p.list(t, p.standby, identity); now != before {
+	if now := one[string](t, p.standby.URL("postgres", "postgres"), identity); now != before {
 		t.Fatalf("the server was %s and is %s, so its data show the promotion", before, now)
 	}
 	p.address.To(p.standby.Addr())
-}
-
-func (p *byHand) list(t *testing.T, pg *servers.Postgres, query string) (value string) {
-	t.Helper()
-	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(t.Context())
-	if err := c.QueryRow(t.Context(), query).Scan(&value); err != nil {
-		t.Fatal(err)
-	}
-	return value
 }
 
 // serving starts a guard that knows nothing yet, and waits until it is ready.

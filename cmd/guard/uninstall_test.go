@@ -5,27 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
-
-// count runs a query that returns one number.
-func count(t *testing.T, url, query string) (n int) {
-	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(t.Context())
-	if err := c.QueryRow(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 // An installation is used, and removed from every server, with the elections in a database of their own.
 func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
@@ -43,7 +28,7 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 		says(t, out+errs, parts...)
 	}
 	schemas := func(database string) int {
-		return count(t, pg.URL("postgres", database), "select count(*) from pg_namespace where nspname ~ '^ringfence'")
+		return one[int](t, pg.URL("postgres", database), "select count(*) from pg_namespace where nspname ~ '^ringfence'")
 	}
 	uninstall(cli.Done, []string{"--yes"}, "nothing is installed")
 	for _, args := range [][]string{{"install"}, {"install", "--databases", "shop"}} {
