@@ -2,8 +2,10 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/lab/check/replay"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -19,6 +21,7 @@ func Check(ctx context.Context, events []history.Event) Result {
 	for _, examine := range []func(*findings, *Figures){
 		r.commitOrder, r.marks, r.acknowledged, r.goneBack, r.presence, r.steps, r.jobs,
 		r.recovery, r.coverage, r.expected, func(f *findings, fig *Figures) { r.model(ctx, f, fig) },
+		func(f *findings, _ *Figures) { replayed(f, events) },
 	} {
 		examine(f, &figures)
 	}
@@ -26,6 +29,16 @@ func Check(ctx context.Context, events []history.Event) Result {
 	return Result{
 		Verdict: f.verdict(), Header: r.header, Problems: f.listed(), Doubts: f.doubts,
 		Figures: figures,
+	}
+}
+
+// replayed judges the steps of the fence by the rules of the models.
+func replayed(f *findings, events []history.Event) {
+	for _, v := range replay.Replay(events) {
+		f.problems = append(f.problems, Problem{
+			Invariant: string(v.Rule), At: v.Event.At, Process: v.Event.Process, Op: v.Event.Op,
+			Text: fmt.Sprintf("place %d: %s (invariant %d)", v.Event.Place, v.Text, replay.Invariants[v.Rule]),
+		})
 	}
 }
 

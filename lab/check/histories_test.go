@@ -16,6 +16,7 @@ var recorded = map[string]struct {
 }{
 	"leader-paused.jsonl":           {check.Valid, ""},
 	"leader-paused-unguarded.jsonl": {check.Invalid, "I1"},
+	"steps-recorded.jsonl":          {check.Valid, ""}, // leader-paused, with the steps of the fence
 	// The worker and the journal believed pgx that a COMMIT whose answer was lost was never sent.
 	"commit-answer-lost.jsonl": {check.Invalid, "I3"},
 }
@@ -32,16 +33,7 @@ func TestRecordedHistoriesKeepTheirVerdicts(t *testing.T) {
 		if !ok {
 			t.Errorf("%s has no verdict in this test", f.Name())
 		}
-		in, err := os.Open(filepath.Join(histories, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		events, err := history.Read(in)
-		_ = in.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := check.Check(t.Context(), events)
+		r := check.Check(t.Context(), readRecorded(t, f.Name()))
 		if r.Verdict != want.verdict {
 			t.Errorf("%s is %s, want %s: %v %v",
 				f.Name(), r.Verdict, want.verdict, r.Problems, r.Doubts)
@@ -53,4 +45,18 @@ func TestRecordedHistoriesKeepTheirVerdicts(t *testing.T) {
 	if len(files) < len(recorded) {
 		t.Errorf("there are %d histories, want %d", len(files), len(recorded))
 	}
+}
+
+func readRecorded(t *testing.T, name string) []history.Event {
+	t.Helper()
+	in, err := os.Open(filepath.Join(histories, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	events, err := history.Read(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
 }

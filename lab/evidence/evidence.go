@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,11 +19,16 @@ import (
 	"github.com/ringfence/ringfence/lab/system"
 )
 
+// recordSteps makes Postgres record every step of the fence, and which backend wrote an entry of the ledger.
+//
+//go:embed steps.sql
+var recordSteps string
+
 // recordPublished makes Postgres record every checkpoint that is ever stored, with its transaction.
 const recordPublished = `
 create table published (
 	task text, version bigint, token bigint, checkpoint json,
-	xid text default pg_current_xact_id()::text
+	xid text default pg_current_xact_id()::text, backend text default lab_backend()
 );
 create function published() returns trigger language plpgsql security definer as $$ begin
 	insert into public.published (task, version, token, checkpoint)
@@ -35,7 +41,7 @@ create trigger published after insert or update on ringfence.checkpoint
 
 // Prepare prepares Postgres to keep evidence, and to have the seeded bug.
 func Prepare(ctx context.Context, s scenario.Scenario, sys system.System) error {
-	return system.Exec(ctx, sys.Addresses().Postgres, append([]string{recordPublished}, seedSchema(s)...)...)
+	return system.Exec(ctx, sys.Addresses().Postgres, append([]string{recordSteps, recordPublished}, seedSchema(s)...)...)
 }
 
 // seedSchema returns what a seeded bug, or the path SQL, needs in Postgres.
@@ -95,7 +101,7 @@ func (r reader) collectPostgres(ctx context.Context) error {
 		return err
 	}
 	add := r.rec.Add
-	return errors.Join(p.ledger(ctx, add), p.world(ctx, add), p.published(ctx, add))
+	return errors.Join(p.ledger(ctx, add), p.world(ctx, add), p.published(ctx, add), p.steps(ctx, add))
 }
 
 // readLog reads the order of commits from the server's log. A sequence would give the order of
@@ -123,20 +129,20 @@ func (p postgres) placeOf(xid, what string) (int64, error) {
 
 func (p postgres) ledger(ctx context.Context, add func(history.Event)) error {
 	rows, err := p.Query(ctx,
-		`select op, token, coalesce(carried, ''), xid, coalesce(key, ''), coalesce(resource, '')
+		`select op, token, coalesce(carried, ''), xid, coalesce(key, ''), coalesce(resource, ''), coalesce(backend, '')
 			from ledger`)
 	if err != nil {
 		return err
 	}
-	var op, carried, xid, key, resource string
+	var op, carried, xid, key, resource, backend string
 	var token int64
-	into := []any{&op, &token, &carried, &xid, &key, &resource}
+	into := []any{&op, &token, &carried, &xid, &key, &resource, &backend}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		e := history.Event{Kind: history.Evidence, Op: op, Store: "postgres"}
 		if key != "" {
 			e = history.Event{Kind: history.Effect, Key: key, Store: "postgres", Sync: true}
 		}
-		e.Token, e.Resource = fence.Token(token), fence.Resource(resource)
+		e.Token, e.Resource, e.Backend = fence.Token(token), fence.Resource(resource), backend
 		var err error
 		if e.Place, err = p.placeOf(xid, op); err != nil {
 			return err
@@ -170,14 +176,14 @@ func (p postgres) world(ctx context.Context, add func(history.Event)) error {
 
 func (p postgres) published(ctx context.Context, add func(history.Event)) error {
 	rows, err := p.Query(ctx, `select task, version, token, xid, (checkpoint->>'run')::bigint,
-		(checkpoint->>'round')::bigint, (checkpoint->>'step')::int from published`)
+		(checkpoint->>'round')::bigint, (checkpoint->>'step')::int, backend from published`)
 	if err != nil {
 		return err
 	}
 	var e history.Event
 	var token int64
 	var xid string
-	into := []any{&e.Task, &e.Version, &token, &xid, &e.Run, &e.Round, &e.Step}
+	into := []any{&e.Task, &e.Version, &token, &xid, &e.Run, &e.Round, &e.Step, &e.Backend}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		found := e
 		found.Kind, found.Store, found.Token = history.Publish, "postgres", fence.Token(token)
@@ -189,6 +195,36 @@ func (p postgres) published(ctx context.Context, add func(history.Event)) error 
 		return nil
 	})
 	return err
+}
+
+// steps reads the steps of the fence. Some commit asynchronously. Those that are not in the log yet come after
+// everything that is, so nothing depends on them.
+func (p postgres) steps(ctx context.Context, add func(history.Event)) error {
+	rows, err := p.Query(ctx, "select what, resource, token, issuer, backend, not original, run, xid from final_step order by id")
+	if err != nil {
+		return err
+	}
+	e := history.Event{Kind: history.Fence, Store: "postgres"}
+	var token int64
+	var xid string
+	into := []any{&e.Do, &e.Resource, &token, &e.Issuer, &e.Backend, &e.Copied, &e.Start, &xid}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		step := e
+		step.Token, step.Resource, step.Place = fence.Token(token), otherThanUsual(e.Resource), p.place[xid]
+		if step.Place != 0 {
+			add(step)
+		}
+		return nil
+	})
+	return err
+}
+
+// otherThanUsual returns the resource as an event names it.
+func otherThanUsual(r fence.Resource) fence.Resource {
+	if r == scenario.Resource {
+		return ""
+	}
+	return r
 }
 
 func (r reader) collectRedis(ctx context.Context) error {
@@ -229,10 +265,7 @@ func (r reader) collectMarks(ctx context.Context) error {
 	}
 	for _, s := range stores {
 		for _, m := range s.Marks {
-			e := history.Event{Kind: history.Mark, Store: s.Store, Token: m.Token}
-			if m.Resource != scenario.Resource {
-				e.Resource = m.Resource
-			}
+			e := history.Event{Kind: history.Mark, Store: s.Store, Token: m.Token, Resource: otherThanUsual(m.Resource)}
 			if m.Resource == scenario.Resource || r.Workload.Kind == scenario.Jobs {
 				r.rec.Add(e)
 			}

@@ -19,10 +19,14 @@ const (
 	End    Kind = "end"    // last line: the run was completed
 
 	// What the databases hold after the run.
-	Evidence Kind = "evidence" // a write: Op, Store, Token, Carried, Place
-	Effect   Kind = "effect"   // what a step did: Key, Store, Token, Place, Sync
-	Publish  Kind = "publish"  // a checkpoint: Task, Version, Run, Round, Step, Token, Place
+	Evidence Kind = "evidence" // a write: Op, Store, Token, Carried, Place, Backend
+	Effect   Kind = "effect"   // what a step did: Key, Store, Token, Place, Sync, Backend
+	Publish  Kind = "publish"  // a checkpoint: Task, Version, Run, Round, Step, Token, Place, Backend
 	Mark     Kind = "mark"     // the mark at that time: Store, Token
+	// Fence is a step of the fence in Postgres: Do (Raise, or one of those below), Store, Resource, Token,
+	// Issuer, Place, Backend (of a record), Copied, Start. Steps in one transaction have one Place, and are in
+	// the order of the file.
+	Fence Kind = "fence"
 
 	// Job is a job as the coordinator has it after the run: Key, State, Attempt, Round, Token, Text. With
 	// LeftOver it is a document that no job needs any more: Text.
@@ -48,6 +52,18 @@ const (
 	// job's resource, or of the assigner), Text: the worker that has the job then. An acknowledged
 	// one has Made.
 	Change Do = "change"
+)
+
+// What a step of the fence does, apart from Raise.
+const (
+	Register   Do = "register"   // a guard records a session
+	Attach     Do = "attach"     // a session records itself
+	Forget     Do = "forget"     // removes the record of a session
+	Open       Do = "open"       // opens the gate
+	Shut       Do = "shut"       // closes the gate
+	Complete   Do = "complete"   // the registry of sessions is complete
+	Incomplete Do = "incomplete" // the registry counts as lost
+	Empty      Do = "empty"      // the tables are created anew
 )
 
 // AboutJobs reports whether it is about documents of jobs, and nothing in a store.
@@ -137,6 +153,12 @@ type Event struct {
 
 	// Place is the position in its store's commit order, from 1.
 	Place int64 `json:"place,omitempty"`
+	// Backend is the process of the database that wrote, or whose session a record is of. It names no other.
+	Backend string `json:"backend,omitempty"`
+	// Copied is a row that counts for nothing, because it was restored.
+	Copied bool `json:"copied,omitempty"`
+	// Start is the run of the server: that in which a mark or a gate was written, or the present one.
+	Start string `json:"start,omitempty"`
 	// Carried is the token of the session that wrote, according to the database; 0: not known.
 	Carried fence.Token `json:"carried,omitempty"`
 

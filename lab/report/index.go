@@ -52,11 +52,16 @@ func Index(dir string) error {
 			runs[i].Beside = &runs[j]
 		}
 	}
+	links, err := present(dir, FormatFile, CheckerFile)
+	if err != nil {
+		return err
+	}
 	var page bytes.Buffer
 	err = indexTemplate.Execute(&page, struct {
 		Style template.CSS
 		Runs  []saved
-	}{template.CSS(style), runs})
+		Links []string
+	}{template.CSS(style), runs, links})
 	if err != nil {
 		return fmt.Errorf("report: index: %w", err)
 	}

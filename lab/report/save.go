@@ -21,6 +21,8 @@ const (
 	HistoryFile = lab.HistoryFile
 	ModelFile   = "model.html" // porcupine's page, if there is one
 	IndexFile   = "index.html"
+	FormatFile  = "history.md" // beside the index, if the runs were published
+	CheckerFile = "check.py"   // the same
 )
 
 // Save writes report.html and results.json into dir, which must exist. The page links to the files

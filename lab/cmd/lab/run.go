@@ -124,6 +124,11 @@ func (p program) one(
 	if err != nil {
 		return p.failed(sc, unguarded, err)
 	}
+	if s.publish != "" {
+		if err := publish(ctx, s.publish, o.Dir); err != nil {
+			return p.failed(sc, unguarded, err)
+		}
+	}
 	if runErr != nil {
 		r.Doubts = append(r.Doubts, "not completed: "+runErr.Error())
 	}

@@ -36,6 +36,7 @@ type settings struct {
 	elections string
 	tls       bool
 	path      string
+	publish   string
 }
 
 func (s *settings) register(flags *flag.FlagSet) {
@@ -53,6 +54,8 @@ func (s *settings) register(flags *flag.FlagSet) {
 	flags.StringVar(&s.dir, "dir", "runs",
 		"where each run leaves a directory with history, report and logs")
 	flags.BoolVar(&s.quiet, "quiet", false, "print only results, and no progress")
+	flags.StringVar(&s.publish, "publish", "",
+		"also write history and page of each run into this directory, with a list and the second checker, for download")
 	flags.StringVar(&s.write, "write", "",
 		"update the rows of the table in this file, if all results are as expected")
 	s.as = format(flags)
