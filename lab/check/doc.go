@@ -11,7 +11,7 @@
 //	I7  faults and writes overlapped; otherwise the run does not count
 //	I8  a coordinator that has gone back lets nobody write, until an operator acts
 //
-// It also checks the guard against a model with porcupine: a register that only rises, checked for
+// Package replay judges the steps of the fence by the rules of the models. Check also checks the guard against a model with porcupine: a register that only rises, checked for
 // linearizability. That also finds a rightful leader that was refused.
 //
 // Processes freeze, so an Invoke may be written long before the operation is sent, and a Return

@@ -193,7 +193,7 @@ func TestBrokenPromisesAboutJobs(t *testing.T) {
 			func(b *jobRuns) {
 				b.moves("worker-1", "a", 1, history.JobDone)
 				b.left("a", history.JobDone, 2)
-			}, []string{"I5"},
+			}, []string{"I5", "mine"},
 		},
 		"a job ends twice": {
 			func(b *jobRuns) { b.moves("worker-2", "a", 2, history.JobDone); done(b) }, []string{"I5"},
@@ -202,7 +202,7 @@ func TestBrokenPromisesAboutJobs(t *testing.T) {
 			func(b *jobRuns) {
 				b.change("worker-3", "a", 3, history.JobWaiting, b.version["a"]-1, history.OK)
 				done(b)
-			}, []string{"I5"},
+			}, []string{"I5", "mine"},
 		},
 		"two steps from one status, each of which is allowed": {
 			func(b *jobRuns) {
@@ -211,7 +211,7 @@ func TestBrokenPromisesAboutJobs(t *testing.T) {
 					Version: b.version["a"] - 1, Made: 99,
 				}, history.OK)
 				done(b)
-			}, []string{"I5"},
+			}, []string{"I5", "mine"},
 		},
 		"something is left over": {
 			func(b *jobRuns) {

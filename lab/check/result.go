@@ -37,7 +37,7 @@ type Result struct {
 
 // Problem is one violation.
 type Problem struct {
-	Invariant string `json:"invariant"` // I1 … I8, model, expect
+	Invariant string `json:"invariant"` // I1 … I8, model, expect, or a replay.Rule
 	At        int64  `json:"at"`        // as in history.Event; 0: of the run as a whole
 	Process   string `json:"process,omitempty"`
 	Op        string `json:"op,omitempty"`

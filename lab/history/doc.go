@@ -6,8 +6,9 @@
 //	workers     what a process under test believed and was told: Invoke before it sends an
 //	            operation, Return when it knows the outcome
 //	the lab     what was done to the system: Fault
-//	databases   what they hold: Evidence, Effect, Publish and Mark, read after the run, in the
-//	            order of commits; and the coordinator, of jobs: Job
+//	databases   what they hold: Evidence, Effect, Publish, Mark, and in Postgres each step of the
+//	            fence: Fence; read after the run, in the order of commits; and the coordinator, of
+//	            jobs: Job
 //
 // A process that is killed leaves an Invoke without a Return. Its outcome is unknown, which is not
 // a failure.

@@ -82,7 +82,7 @@ var Controls = []Control{
 		seed: clientFlaw(flaw.OldRequest),
 	},
 	{
-		Name: flaw.CopiedMark, Scenario: "marks-restored", By: []string{"I1"},
+		Name: flaw.CopiedMark, Scenario: "marks-restored", By: []string{"I1", "raise"},
 		Bug:  "a mark from a dump counts, and the coordinator is not asked",
 		seed: func(s *Scenario) { guardFlaw(flaw.CopiedMark)(s); schemaFlaw(flaw.CopiedMark)(s) },
 	},
@@ -107,7 +107,7 @@ var Controls = []Control{
 		seed: schemaFlaw(flaw.BelievedSetting),
 	},
 	{
-		Name: flaw.BelievedCount, Scenario: "answer-nobody-asked-for", By: []string{"I1"},
+		Name: flaw.BelievedCount, Scenario: "answer-nobody-asked-for", By: []string{"I1", "forget"},
 		Bug:  "the guard's count of answers is the proof that a session is at rest",
 		seed: schemaFlaw(flaw.BelievedCount),
 	},

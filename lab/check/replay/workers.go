@@ -15,7 +15,7 @@ func (r *replay) workers(events []history.Event) {
 		number int64
 	}
 	elected := map[won]bool{}
-	bySQL := false // one call wins and raises
+	bySQL := false              // one call wins and raises
 	text := map[string]string{} // of an Invoke
 	has := map[version]string{} // the worker that has the job
 	var jobs []history.Event

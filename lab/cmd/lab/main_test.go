@@ -223,3 +223,35 @@ func TestResultsOfJobsHaveATableForAllCoordinators(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", text, want)
 	}
 }
+
+func TestAPublishedRunHasWhatItTakesToJudgeIt(t *testing.T) {
+	recorded, err := os.ReadFile("../../../testdata/histories/steps-recorded.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, to := filepath.Join(t.TempDir(), "a-run"), t.TempDir()
+	if err := os.Mkdir(run, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{lab.HistoryFile: recorded, "guard-1.log": []byte("a log")} {
+		if err := os.WriteFile(filepath.Join(run, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := publish(t.Context(), to, run); err != nil {
+		t.Fatal(err)
+	}
+	index, err := os.ReadFile(filepath.Join(to, "index.html"))
+	for _, link := range []string{"a-run/report.html", `"history.md"`, `"check.py"`} {
+		if !strings.Contains(string(index), link) {
+			t.Errorf("the list has no link to %s: %v", link, err)
+		}
+	}
+	if code, out, errs := invoke(t, "check", filepath.Join(to, "a-run", lab.HistoryFile)); code != exitValid {
+		t.Errorf("exit code %d of a published history: %s%s", code, out, errs)
+	}
+	files, err := os.ReadDir(filepath.Join(to, "a-run"))
+	if err != nil || len(files) != 3 { // history, page, results
+		t.Errorf("%d files, %v", len(files), err)
+	}
+}
