@@ -13,10 +13,12 @@ func (s *stage) leaders(
 	c fence.Coordinator, rs ...fence.Resource,
 ) (fence.Issuer, []fence.Candidate) {
 	s.Helper()
-	issuer, leaders, err := c.Leaders(s.ctx, rs...)
-	if err != nil {
-		s.Fatalf("ask who leads %v: %v", rs, err)
-	}
+	var issuer fence.Issuer
+	var leaders []fence.Candidate
+	s.ask("who leads", func() (err error) {
+		issuer, leaders, err = c.Leaders(s.ctx, rs...)
+		return err
+	})
 	if len(leaders) != len(rs) {
 		s.Fatalf("asked for %v, %d leaders were named: %+v", rs, len(leaders), leaders)
 	}

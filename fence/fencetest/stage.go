@@ -13,7 +13,7 @@ import (
 )
 
 // busy is how long anything may take on a busy machine, except a session timeout.
-const busy = 30 * time.Second
+const busy = 2 * time.Minute
 
 var resources atomic.Int64
 
@@ -129,13 +129,25 @@ func (r *run) waits(why string) {
 	}
 }
 
-func (s *stage) queue() []fence.Candidate {
+func (s *stage) queue() (queue []fence.Candidate) {
 	s.Helper()
-	queue, err := s.observer.Candidates(s.ctx, s.resource)
-	if err != nil {
-		s.Fatalf("list the candidates: %v", err)
-	}
+	s.ask("who is enrolled", func() (err error) {
+		queue, err = s.observer.Candidates(s.ctx, s.resource)
+		return err
+	})
 	return queue
+}
+
+// ask asks again while the coordinator does not answer, as on a busy machine.
+func (s *stage) ask(what string, question func() error) {
+	s.Helper()
+	s.eventually("it says "+what, func() bool {
+		err := question()
+		if err != nil && !errors.Is(err, fence.ErrNotDone) {
+			s.Fatalf("ask %s: %v", what, err)
+		}
+		return err == nil
+	})
 }
 
 // position returns the holder's position in the queue, or -1.

@@ -38,6 +38,8 @@
 //
 //   - Clocks run at different rates, or the clock of the server steps forward. A new leader may be
 //     elected before the old one has noticed.
+//   - A standby was promoted. A session of before does not count there, so a new leader is elected at once,
+//     while the older one believes in its last heartbeat for the rest of the session timeout.
 //   - An old primary still runs after a standby was promoted. It names and confirms its own
 //     leaders, with lower tokens. Let the failover stop the old primary first, as Patroni does.
 //

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/test/contract"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -51,7 +54,7 @@ func Run(t *testing.T, f Fixture) {
 }
 
 // busy is how long anything may take on a busy machine.
-const busy = 2 * time.Minute
+const busy = 5 * time.Minute
 
 var made atomic.Int64
 
@@ -129,16 +132,7 @@ func (s *stage) worksAt(c documents.Coordinator, w jobs.Worker) *worker {
 	}()
 	s.Cleanup(k.stop)
 	s.eventually(w.Name+" is a member", func() bool {
-		all, err := s.queue.Group().Members(s.ctx)
-		if err != nil {
-			s.Fatal(err)
-		}
-		for _, m := range all {
-			if m.Name == w.Name {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.members(), func(m group.Member) bool { return m.Name == w.Name })
 	})
 	return k
 }
@@ -218,11 +212,47 @@ func (s *stage) eventually(what string, holds func() bool) {
 // documents is how many documents one of the group's folders has.
 func (s *stage) documents(folder string) int {
 	s.Helper()
-	names, err := s.docs.Names(s.ctx, "jobs/"+s.name+"/"+folder)
-	if err != nil {
-		s.Fatal(err)
-	}
+	var names []string
+	s.ask(func() (err error) {
+		names, err = s.docs.Names(s.ctx, "jobs/"+s.name+"/"+folder)
+		return err
+	})
 	return len(names)
+}
+
+// members lists the group's workers.
+func (s *stage) members() (all []group.Member) {
+	s.Helper()
+	s.ask(func() (err error) {
+		all, err = s.queue.Group().Members(s.ctx)
+		return err
+	})
+	return all
+}
+
+// leaderOf says who leads a resource.
+func (s *stage) leaderOf(r fence.Resource) (leader fence.Candidate) {
+	s.Helper()
+	s.ask(func() error {
+		_, all, err := s.at.Leaders(s.ctx, r)
+		if err == nil {
+			leader = all[0]
+		}
+		return err
+	})
+	return leader
+}
+
+// ask asks again while the coordinator does not answer, as on a busy machine.
+func (s *stage) ask(question func() error) {
+	s.Helper()
+	s.eventually("the coordinator answers", func() bool {
+		err := question()
+		if err != nil && !errors.Is(err, fence.ErrNotDone) {
+			s.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // gate is a handler that waits to be let through, or for its context.

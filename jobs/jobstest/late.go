@@ -95,11 +95,7 @@ func shaken(err error) bool {
 // depose ends the term of the one who leads a resource, as an operator might.
 func (s *stage) depose(r fence.Resource) {
 	s.Helper()
-	_, all, err := s.at.Leaders(s.ctx, r)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if gone, err := s.at.Depose(s.ctx, r, all[0].Token); err != nil || !gone {
+	if gone, err := s.at.Depose(s.ctx, r, s.leaderOf(r).Token); err != nil || !gone {
 		s.Fatal(fmt.Sprint("depose: ", gone, err))
 	}
 }

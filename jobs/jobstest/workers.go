@@ -212,10 +212,7 @@ func comesBack(s *stage) {
 	before := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
 	s.f.Expire(s, first.at)
 	s.eventually("another ID", func() bool {
-		all, err := s.queue.Group().Members(s.ctx)
-		if err != nil {
-			s.Fatal(err)
-		}
+		all := s.members()
 		return len(all) > 0 && all[len(all)-1].ID > before.Worker
 	})
 	if after := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done); after.Worker <= before.Worker {
@@ -249,14 +246,7 @@ func (s *stage) assignerAt(c documents.Coordinator, name string) *worker {
 }
 
 // leader returns the name of the worker that assigns.
-func (s *stage) leader() string {
-	s.Helper()
-	_, all, err := s.at.Leaders(s.ctx, s.queue.Leader())
-	if err != nil {
-		s.Fatal(err)
-	}
-	return all[0].Holder
-}
+func (s *stage) leader() string { s.Helper(); return s.leaderOf(s.queue.Leader()).Holder }
 
 // stoppingBeginsNothing has a worker stop while a store raises the mark for a job.
 func stoppingBeginsNothing(s *stage) {
