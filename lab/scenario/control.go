@@ -32,7 +32,7 @@ var Controls = []Control{
 		seed: guardFlaw(flaw.Apart),
 	},
 	{
-		Name: flaw.Memory, Scenario: "guard-restarted-empty", By: []string{"I1"},
+		Name: flaw.Memory, Scenario: "guard-restarted-empty", By: []string{"I1", "I2"},
 		Bug: "the mark is in the guard's memory, and the guard is restarted",
 		seed: func(s *Scenario) {
 			guardFlaw(flaw.Memory)(s)
