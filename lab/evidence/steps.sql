@@ -46,7 +46,7 @@ begin
 	return null;
 end $$;
 
-create function lab_record(p_table text) returns void language plpgsql as $$ begin
+create function lab_record(p_table text) returns void language plpgsql security definer as $$ begin
 	if p_table in ('session', 'mark', 'gate', 'installation') then
 		execute format('create trigger lab after insert or update or delete on ringfence.%I for each row execute function public.lab_step()', p_table);
 	end if;
