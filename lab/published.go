@@ -2,7 +2,7 @@ package lab
 
 import _ "embed"
 
-// Format describes a history, and SecondChecker judges one. The second was written from the first alone.
+// Format describes a history, and SecondChecker judges one as that says.
 var (
 	//go:embed history.md
 	Format []byte
