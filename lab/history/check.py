@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Judges published histories of the chaos lab: python3 check.py FILE...
 
-It does what history.md says, and shares no code with `lab check`. It prints the rules that a history breaks. Exit code: 0 all accepted, 1 one is rejected, 2 one was not completed.
+It does what history.md says, and shares no code with `lab check`. It prints the rules that a
+history breaks. Exit code: 0 all accepted, 1 one is rejected, 2 one was not completed.
 """
 import json
 import sys
