@@ -268,6 +268,58 @@ func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
 	d.outside(t, newer, fence.ErrNotLeader)
 }
 
+// A revocation has looked who is inside, and waits. Meanwhile another one opens the gate, a transaction
+// enters, and the mark is raised to the same token once more, because its candidate is known now. The
+// first revocation has not seen that transaction. If it opened the gate, the next leader's revocation
+// would not look for it, either.
+func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
+	d := led(t)
+	d.holdUpOpen(t)
+	c := d.next()
+	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
+		t.Fatal(err)
+	}
+	key, first, revoked := d.connect(t, "postgres"), d.connect(t, guardRole), make(chan error, 1)
+	must(t, key, "select pg_advisory_lock(1)")
+	must(t, first, "set test.held_up = 'yes'")
+	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000, 0)"
+	go func() {
+		_, err := first.Exec(context.WithoutCancel(t.Context()), revoke, int64(c.Token))
+		revoked <- err
+	}()
+	d.waits(t, "ringfence.revoke", revoked)
+	d.revokeOnce(t, c)
+	_, tx := d.enters(t, c, pgx.TxOptions{})
+	again, newer := c, d.next()
+	again.Candidate = "b"
+	if _, err := raiseTo(t.Context(), d.s, again); err != nil {
+		t.Fatal(err)
+	}
+	must(t, key, "select pg_advisory_unlock(1)")
+	if err := <-revoked; err != nil {
+		t.Fatal(err)
+	}
+	d.lead(t, newer)
+	d.enters(t, newer, pgx.TxOptions{})
+	if err := tx.Commit(t.Context()); err == nil || d.landed(t, c) != "0" {
+		t.Errorf("a transaction of the older leader was committed while a newer one was inside: %v", err)
+	}
+}
+
+// holdUpOpen makes ringfence.open wait for the advisory lock 1 in sessions that ask for it.
+func (d database) holdUpOpen(t *testing.T) {
+	t.Helper()
+	d.sql(t, `alter function ringfence.open(text, bigint, text, integer) rename to open_at_once;
+	    create function ringfence.open(p_resource text, p_token bigint, p_issuer text, p_number integer) returns void
+	    language plpgsql security definer as $$
+	    begin
+	        if current_setting('test.held_up', true) = 'yes' then
+	            perform pg_advisory_xact_lock(1);
+	        end if;
+	        perform ringfence.open_at_once(p_resource, p_token, p_issuer, p_number);
+	    end $$`)
+}
+
 func TestAfterARaiseEveryOlderTransactionIsFoundInside(t *testing.T) {
 	d := led(t)
 	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k",

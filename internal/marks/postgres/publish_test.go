@@ -170,7 +170,7 @@ func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 			}
 		}
 	}
-	for _, call := range []string{"ringfence.open('orders', 5, 'zk:a')",
+	for _, call := range []string{"ringfence.open('orders', 5, 'zk:a', 1)",
 		"ringfence.shut('orders', 5, 'zk:a', 'x', '')", "ringfence.raise('orders', 9, 'zk:a', 'x', '', " +
 			"(select basis from ringfence.look('orders')))"} {
 		if err := d.run(t, "select "+call); sqlstate(err) != "42501" {

@@ -15,8 +15,7 @@
 -- that version carries the raise's transaction id in its xmax, which does not depend on snapshots
 -- (PostgreSQL manual, 5.5 System Columns). So xmax 0 means that this is the newest version.
 --
--- The first check keeps those that will be refused away from the locks: an old leader that retries
--- all the time must not look like one that is inside.
+-- The first check spares those that will be refused the locks. It gives the number for the lock, too.
 --
 -- A gate counts only on the run of the server on which its mark was raised, and only while its row
 -- is original. The row of ringfence.boot comes with the snapshot of the second check. One that has been
@@ -86,25 +85,28 @@ end $$;
 -- inside lists the transactions that entered before the last raise and have not ended: the pids of
 -- their backends, and the names of the prepared ones. Pid 0 is a transaction that is being prepared
 -- or finished right now. Call it after the raise has committed: from then on none enters under an
--- older number, so a transaction that is not listed has ended.
+-- older number, so a transaction that is not listed has ended. number is that of the last raise, or
+-- null without one: the list says nothing of a later raise.
+drop function if exists ringfence.inside(text);
 drop function if exists ringfence.inside(text, bigint, text);
-create or replace function ringfence.inside(p_resource text, out pids integer[], out gids text[])
+create or replace function ringfence.inside(p_resource text, out pids integer[], out gids text[], out number integer)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     with held as materialized (
         select * from pg_locks l where l.locktype in ('advisory', 'relation', 'transactionid') and l.granted
     ), older as materialized (
-        select unnest(g.older)::bigint as number from ringfence.gate g where g.resource = p_resource
+        select unnest(g.older)::bigint as entry from ringfence.gate g where g.resource = p_resource
     )
     select coalesce(array_agg(distinct i.pid) filter (where i.gid is null), '{}'),
-           coalesce(array_agg(distinct i.gid) filter (where i.gid is not null), '{}')
-      into pids, gids
+           coalesce(array_agg(distinct i.gid) filter (where i.gid is not null), '{}'),
+           (select g.number from ringfence.gate g where g.resource = p_resource)
+      into pids, gids, number
       from (
         select coalesce(h.pid, 0) as pid,
                (select min(x.gid) from held own join pg_prepared_xacts x on x.transaction = own.transactionid
                  where h.pid is null and own.virtualtransaction = h.virtualtransaction) as gid
           from held h
-         where h.locktype = 'advisory' and h.objsubid = 2 and h.classid::bigint in (select o.number from older o)
+         where h.locktype = 'advisory' and h.objsubid = 2 and h.classid::bigint in (select o.entry from older o)
            and h.database = (select d.oid from pg_database d where d.datname = current_database())
            and exists (select from held e where e.locktype = 'relation' and e.mode = 'AccessShareLock' and e.relation = 'ringfence.entered'::regclass
                           and e.database = h.database and e.virtualtransaction = h.virtualtransaction)

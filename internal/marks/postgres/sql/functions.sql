@@ -105,8 +105,8 @@ begin
         select wanted.resource, wanted.token, p_issuer, p_pid, p_backend_start
           from unnest(p_resources, p_tokens) as wanted(resource, token)
             on conflict do nothing;
-        -- An open gate stays open while its mark is locked.
-        perform ringfence.open(wanted.resource, wanted.token, p_issuer)
+        -- An open gate stays open while its mark is locked, and its number stays, too.
+        perform ringfence.open(wanted.resource, wanted.token, p_issuer, g.number)
            from unnest(p_resources, p_tokens) as wanted(resource, token) join ringfence.gate g on g.resource = wanted.resource
           where not g.open;
     elsif step = 'raise' then
@@ -382,17 +382,20 @@ begin
     end if;
 end $$;
 
--- open opens the gate of the mark, if the mark still is this one: transactions may enter and
--- sessions be admitted. The caller has seen that no older session or transaction is left. It locks
+-- open opens the gate of the mark, if the mark still is this one, and this is the number of its last
+-- raise: transactions may enter and sessions be admitted. The caller has seen that nobody from before
+-- that raise is left. Of a raise to the same token since then it has seen nothing. It locks
 -- the mark so that two calls do not meet at the gate's row: the second would leave a lock there,
 -- which enter mistakes for a replacement.
-create or replace function ringfence.open(p_resource text, p_token bigint, p_issuer text) returns void
+drop function if exists ringfence.open(text, bigint, text);
+create or replace function ringfence.open(p_resource text, p_token bigint, p_issuer text, p_number integer) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select from ringfence.mark m where m.resource = p_resource for no key update;
     update ringfence.gate g set open = true, older = '{}'
-     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.run = ringfence.run() and g.written = g.xmin and not g.open;
+     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.number = p_number
+       and g.run = ringfence.run() and g.written = g.xmin and not g.open;
     update ringfence.gate g set written = g.xmin
-     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.open and g.written <> g.xmin
+     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.number = p_number and g.open and g.written <> g.xmin
 $$;
 
 -- list_everybody completes a registry that counts as lost. It records every session that could be
@@ -435,6 +438,7 @@ declare
     v_pids integer[];
     v_starts timestamptz[];
     v_inside integer[];
+    v_number integer;
 begin
     perform ringfence.check_isolation();
     -- A crash loses nothing that this writes and that still counts: it ends every session, and a
@@ -450,7 +454,7 @@ begin
     end if;
     -- Transactions first, sessions second: one that attaches is inside until the record of its
     -- session is visible.
-    select i.pids, i.gids into v_inside, prepared from ringfence.inside(p_resource) i;
+    select i.pids, i.gids, i.number into v_inside, prepared, v_number from ringfence.inside(p_resource) i;
     -- List first, check second: a listed session was alive before, so one that is missing now is
     -- gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
@@ -495,7 +499,7 @@ begin
         perform ringfence.forget(p_resource, v_pids, v_starts);
     end if;
     if current and cardinality(remaining) = 0 and cardinality(prepared) = 0 and ringfence.complete() then
-        perform ringfence.open(p_resource, p_token, p_issuer);
+        perform ringfence.open(p_resource, p_token, p_issuer, v_number);
     end if;
 end $$;
 
