@@ -48,6 +48,32 @@ func lateAssignment(s *stage) {
 	}
 }
 
+// unansweredAssignment is about an assignment that is not answered, and arrives when its worker is gone
+// and forgotten. Nothing but the term stops it: the job still waits, as when it was sent.
+func unansweredAssignment(s *stage) {
+	d := s.delays()
+	s.assignerAt(d, "first")
+	second := s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
+	s.eventually("both are noted", func() bool { return s.documents("workers") == 2 })
+	d.hold(func(c documents.Change) bool { return puts(c, "assigned") })
+	id := s.submit(jobs.Spec{Payload: number(1)})
+	late := d.next()
+	second.stop()
+	late.unanswered()
+	s.eventually("the second one is forgotten", func() bool {
+		d.unanswered() // sent before the assigner heard that the worker is gone
+		return s.documents("workers") == 1
+	})
+	d.hold(nil)
+	if err := late.arrives(); !errors.Is(err, fence.ErrStale) && !shaken(err) {
+		s.Errorf("the late assignment: %v", err)
+	}
+	s.works(jobs.Worker{Name: "third", Handlers: kinds(echo)})
+	if end := s.ends(id, jobs.Done); end.Attempt != 1 || end.WorkerName != "third" {
+		s.Errorf("%+v", end)
+	}
+}
+
 // lateResult is about a result that is sent in a term, and arrives after it. Nothing but the term
 // stops it: the job is still this worker's, in the same attempt, and has not started again.
 func lateResult(s *stage) {
