@@ -74,6 +74,41 @@ func unansweredAssignment(s *stage) {
 	}
 }
 
+// lateDrop is about a request to cancel a job that has ended. It is dropped, which is not answered, and
+// arrives when the job was retried, and is asked to end once more. In ZooKeeper the new request has the
+// version of the old one.
+func lateDrop(s *stage) {
+	d, g := s.delays(), s.gate()
+	d.hold(func(c documents.Change) bool {
+		return slices.ContainsFunc(c.Writes, func(w documents.Write) bool {
+			return w.Kind == documents.KindDelete && strings.Contains(w.Path, "/cancel/")
+		})
+	})
+	s.assignerAt(d, "first")
+	second := s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
+		return nil, errors.New("as told")
+	})})
+	id := s.cancelLater(s.ends(s.submit(jobs.Spec{}), jobs.Failed).ID)
+	late := d.next()
+	second.stop()
+	d.hold(nil)
+	late.unanswered()
+	s.eventually("the request is dropped", func() bool { return s.documents("cancel") == 0 })
+	if err := s.queue.Retry(s.ctx, id); err != nil {
+		s.Fatal(err)
+	}
+	s.works(jobs.Worker{Handlers: kinds(g.stubborn)})
+	g.next()
+	if err := s.queue.Cancel(s.ctx, id); err != nil {
+		s.Fatal(err)
+	}
+	if err := late.arrives(); !errors.Is(err, documents.ErrConflict) && !shaken(err) {
+		s.Errorf("the late drop: %v", err)
+	}
+	close(g.leave)
+	s.ends(id, jobs.Done) // it does not listen
+}
+
 // lateResult is about a result that is sent in a term, and arrives after it. Nothing but the term
 // stops it: the job is still this worker's, in the same attempt, and has not started again.
 func lateResult(s *stage) {
