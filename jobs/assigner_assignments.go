@@ -17,6 +17,7 @@ type worker struct {
 	known     bool                      // it has shown something
 	pending   map[string]time.Time      // just assigned; no watch or reading has shown it since this time
 	resources map[string]fence.Resource // by assignment: the job's
+	unsure    bool                      // an assignment to it was not answered in this term
 	stop      context.CancelFunc        // of the watch
 }
 

@@ -28,8 +28,11 @@ func (a *assigner) cancelAsked() error {
 			continue
 		}
 		writes := []documents.Write{documents.Delete(docs[0])}
-		if err == nil && r.State == Waiting {
+		switch {
+		case err == nil && r.State == Waiting:
 			writes = append(writes, a.q.changes.cancelNow(r, a.q.now())...)
+		case err == nil: // a request that is made once the job was retried may have the version of this one
+			writes = append(writes, documents.Check(docs[1]))
 		}
 		_, err = a.q.change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})
 		if err != nil && !errors.Is(err, documents.ErrConflict) {

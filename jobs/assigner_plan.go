@@ -202,6 +202,8 @@ func (a *assigner) note(p *plan, moved []ID, made bool) {
 		w.pending[c.assignment], w.resources[c.assignment] = time.Now(), c.resource
 		if made {
 			a.assigned[c.entry] = time.Now()
+		} else {
+			w.unsure = true
 		}
 		delete(a.traits, id)
 	}

@@ -1,6 +1,9 @@
 package jobs
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 )
@@ -44,8 +47,18 @@ func (a *assigner) releaseOne(worker fence.Token) error {
 	if err != nil || len(left) > 0 {
 		return err // the next round tries again
 	}
+	a.mu.Lock()
+	unsure := a.workers[worker].unsure
+	a.mu.Unlock()
+	if unsure {
+		return fmt.Errorf("%w: worker %s is gone", errUnsure, worker)
+	}
 	return a.forgetWorker(worker)
 }
+
+// errUnsure ends a term. An assignment may still arrive at a worker that is gone, and nobody would look
+// for it there once the worker is forgotten. In the next term it fails, because it names this one.
+var errUnsure = errors.New("an assignment was not answered, so the next term forgets its worker")
 
 // forgetWorker deletes what says that a worker may have assignments.
 func (a *assigner) forgetWorker(id fence.Token) error {

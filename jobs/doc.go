@@ -97,7 +97,9 @@
 //
 // The assigner reads which workers may have assignments before it reads who is a member, so a
 // worker that is missing is gone for good: IDs of members are never used again. It takes back what
-// such workers had, whenever they left, and needs no memory of its predecessor.
+// such workers had, whenever they left, and needs no memory of its predecessor. Then it forgets the worker.
+// If an assignment to it was not answered in this term, it ends the term instead: the assignment may still be
+// made, and nobody would look for it. Once another term leads, it cannot be made any more.
 //
 // # Limits
 //

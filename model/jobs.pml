@@ -32,7 +32,7 @@
  *   NO_WHILE         22   the assigner's changes do not name its term
  *   NOTED_LATE       22   a worker is noted after the first assignment to it
  *   FORGOTTEN        22   a worker is forgotten although it has assignments
- *   UNANSWERED       22   an assigner forgets a worker in a term in which an assignment to it was not answered (see docs/proof.md)
+ *   UNANSWERED       22   an assigner forgets a worker in a term in which an assignment to it was not answered
  *   NOT_GONE         22   jobs are taken back from members that are there
  *   OTHER_NUMBER     24   a job that is taken back gives its number back
  *   NO_MARK          24   the mark is not raised before the handler is called
@@ -258,7 +258,7 @@ release:
     :: place[0] != w && place[1] != w -> break /* nothing is left */
 #endif
     od;
-    atomic { /* forgetWorker */
+    atomic { /* releaseOne: errUnsure, or forgetWorker */
         PAUSE(t);
         if
 #ifdef UNANSWERED

@@ -30,7 +30,7 @@
  *   OPEN_AT_ONCE      10    the raise leaves the gate open
  *   LAST_ONLY         10    revoke looks for the number before the last raise only
  *   NO_NUMBER         10    enter does not compare the number of the raise at its second look
- *   ANY_NUMBER        10    a revocation opens a gate that was shut again since it looked (see docs/proof.md)
+ *   ANY_NUMBER        10    a revocation opens a gate that was shut again since it looked
  *   ATTACHED+SESSIONS_FIRST  10    revoke lists sessions first, and transactions second
  *   PREPARED          10    revoke does not look for transactions that are prepared
  *   SEAL_ONCE         10    the trigger of a sealed table does not enter again after a rollback to a savepoint

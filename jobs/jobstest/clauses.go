@@ -51,6 +51,8 @@ var clauses = []contract.Clause[*stage]{
 	{Name: "a worker that was only paused publishes nothing", Holds: zombiePublishesNothing},
 	{Name: "the result of a worker that leads no more is not published", Holds: lateResult},
 	{Name: "a change of a deposed leader of the group assigns nothing", Holds: lateAssignment},
+	{Name: "an assignment that was not answered does not reach a worker that is forgotten", Holds: unansweredAssignment},
+	{Name: "a request that is dropped late does not take a newer one with it", Holds: lateDrop},
 	{Name: "random histories keep the rules", Holds: randomHistory},
 	{Name: "a worker that has lost its session comes back under another ID", Holds: comesBack},
 	{Name: "jobs go on when the assigner is gone", Holds: assignerIsGone},

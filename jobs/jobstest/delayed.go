@@ -24,8 +24,9 @@ type delayed struct {
 type letter struct {
 	s       *stage
 	leave   chan struct{}
-	arrived chan error // what the coordinator answers
-	unheard bool       // the sender does not hear of it
+	lost    chan struct{} // the sender waits no longer
+	arrived chan error    // what the coordinator answers
+	unheard bool          // the sender does not hear of it
 }
 
 // delays opens a client whose changes can be delayed.
@@ -75,6 +76,21 @@ func (l *letter) arrivesUnheard() error {
 	return l.arrives()
 }
 
+// unanswered has the sender give up waiting. The change may still arrive.
+func (l *letter) unanswered() { close(l.lost) }
+
+// unanswered does so to all changes that are delayed by now, but to none that next has returned.
+func (d *delayed) unanswered() {
+	for {
+		select {
+		case l := <-d.sent:
+			l.unanswered()
+		default:
+			return
+		}
+	}
+}
+
 // Documents implements documents.Coordinator.
 func (d *delayed) Documents() documents.Store { return delayedStore{d.Coordinator.Documents(), d} }
 
@@ -91,7 +107,7 @@ func (s delayedStore) Change(ctx context.Context, c documents.Change) ([]int64, 
 	if !delay {
 		return s.Store.Change(ctx, c)
 	}
-	l := &letter{s: s.d.s, leave: make(chan struct{}), arrived: make(chan error, 1)}
+	l := &letter{s: s.d.s, leave: make(chan struct{}), lost: make(chan struct{}), arrived: make(chan error, 1)}
 	type answer struct {
 		versions []int64
 		err      error
@@ -115,6 +131,7 @@ func (s delayedStore) Change(ctx context.Context, c documents.Change) ([]int64, 
 	select {
 	case a := <-answered:
 		return a.versions, a.err
+	case <-l.lost:
 	case <-ctx.Done():
 	case <-l.s.ctx.Done():
 	}

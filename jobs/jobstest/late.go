@@ -48,6 +48,67 @@ func lateAssignment(s *stage) {
 	}
 }
 
+// unansweredAssignment is about an assignment that is not answered, and arrives when its worker is gone
+// and forgotten. Nothing but the term stops it: the job still waits, as when it was sent.
+func unansweredAssignment(s *stage) {
+	d := s.delays()
+	s.assignerAt(d, "first")
+	second := s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
+	s.eventually("both are noted", func() bool { return s.documents("workers") == 2 })
+	d.hold(func(c documents.Change) bool { return puts(c, "assigned") })
+	id := s.submit(jobs.Spec{Payload: number(1)})
+	late := d.next()
+	second.stop()
+	late.unanswered()
+	s.eventually("the second one is forgotten", func() bool {
+		d.unanswered() // sent before the assigner heard that the worker is gone
+		return s.documents("workers") == 1
+	})
+	d.hold(nil)
+	if err := late.arrives(); !errors.Is(err, fence.ErrStale) && !shaken(err) {
+		s.Errorf("the late assignment: %v", err)
+	}
+	s.works(jobs.Worker{Name: "third", Handlers: kinds(echo)})
+	if end := s.ends(id, jobs.Done); end.Attempt != 1 || end.WorkerName != "third" {
+		s.Errorf("%+v", end)
+	}
+}
+
+// lateDrop is about a request to cancel a job that has ended. It is dropped, which is not answered, and
+// arrives when the job was retried, and is asked to end once more. In ZooKeeper the new request has the
+// version of the old one.
+func lateDrop(s *stage) {
+	d, g := s.delays(), s.gate()
+	d.hold(func(c documents.Change) bool {
+		return slices.ContainsFunc(c.Writes, func(w documents.Write) bool {
+			return w.Kind == documents.KindDelete && strings.Contains(w.Path, "/cancel/")
+		})
+	})
+	s.assignerAt(d, "first")
+	second := s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
+		return nil, errors.New("as told")
+	})})
+	id := s.cancelLater(s.ends(s.submit(jobs.Spec{}), jobs.Failed).ID)
+	late := d.next()
+	second.stop()
+	d.hold(nil)
+	late.unanswered()
+	s.eventually("the request is dropped", func() bool { return s.documents("cancel") == 0 })
+	if err := s.queue.Retry(s.ctx, id); err != nil {
+		s.Fatal(err)
+	}
+	s.works(jobs.Worker{Handlers: kinds(g.stubborn)})
+	g.next()
+	if err := s.queue.Cancel(s.ctx, id); err != nil {
+		s.Fatal(err)
+	}
+	if err := late.arrives(); !errors.Is(err, documents.ErrConflict) && !shaken(err) {
+		s.Errorf("the late drop: %v", err)
+	}
+	close(g.leave)
+	s.ends(id, jobs.Done) // it does not listen
+}
+
 // lateResult is about a result that is sent in a term, and arrives after it. Nothing but the term
 // stops it: the job is still this worker's, in the same attempt, and has not started again.
 func lateResult(s *stage) {
