@@ -57,7 +57,7 @@ var allowed = map[string][]string{
 	"group":                   {"fence", "documents"},
 	"jobs": {"fence", "documents", "group", "internal/network/backoff", "github.com/robfig/cron/v3",
 		"golang.org/x/sync/errgroup"},
-	"jobs/jobstest":             {"fence", "fence/fencetest", "documents", "internal/test/contract", "jobs"},
+	"jobs/jobstest":             {"fence", "fence/fencetest", "documents", "group", "internal/test/contract", "jobs"},
 	"internal/leader/jobserver": {"fence", "documents", "group", "jobs", "internal/program/webpage"},
 	"internal/leader/metrics":   {"fence", "documents", "jobs", "internal/program/version", "internal/program/webpage", prom},
 	"internal/leader/work": {"fence", "documents", "jobs", "checkpoint", "internal/program/cli", "internal/program/coordinators",
