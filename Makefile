@@ -50,8 +50,8 @@ release: ## archives, packages, SBOMs and checksums of a tag, built twice and co
 demo: deps build ## a paused leader writes: without the guard, and through it
 	@$(GO) build -o bin/demo ./internal/demo && bin/demo -guard bin/guard
 
-# Tests mostly wait, so more of them run at once than there are cores. What takes longest begins first.
-TESTFLAGS = -race -timeout 60m -p 4 -parallel 4
+# The servers of the tests need the cores, too. What takes longest begins first.
+TESTFLAGS = -race -timeout 60m -p 2 -parallel 4
 
 .PHONY: test
 test: deps ## every test, with the race detector, against real servers

@@ -284,7 +284,7 @@ func TestAServerWithoutItsEnsembleConfirmsNobody(t *testing.T) {
 func TestCheckpointsOutliveAServerThatIsKilled(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
-	open := func(t testing.TB) documents.Coordinator { return openFor(t, "zk://"+z.Addr(), 20*time.Second) }
+	open := func(t testing.TB) documents.Coordinator { return openFor(t, "zk://"+z.Addr(), time.Minute) }
 	journaltest.ThroughKills(t, open, 2, 10, func(int, func(string)) {
 		if err := errors.Join(z.Kill(), z.Start(t.Context())); err != nil {
 			t.Fatal(err)

@@ -54,7 +54,8 @@ func AskWithin[T any](
 			last = f.Failure(last)
 		}
 		if ctx.Err() != nil {
-			return none, fmt.Errorf("%s: %w (%w)", what, last, context.Cause(ctx))
+			// The last failure may be that of a context that nobody but the coordinator has ended.
+			return none, fmt.Errorf("%s: %v (%w)", what, last, context.Cause(ctx))
 		}
 		return none, fmt.Errorf("%s: %w within %s (%w)", what, ErrUnreachable, f.RequestTimeout(), last)
 	}

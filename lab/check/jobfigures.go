@@ -24,6 +24,8 @@ func (r *run) jobFigures(lives map[string]*life) *JobFigures {
 			case o.State == history.JobAssigned && o.ok():
 				figures.Assignments++
 				figures.ByWorker[o.worker]++
+			case o.State == history.JobAssigned && o.Outcome == history.Unknown:
+				figures.Unanswered++
 			case o.State == history.JobCancelled && o.ok():
 				figures.Cancelled++
 			case l.revives(o) && !o.creates():
@@ -66,6 +68,7 @@ func (r *run) jobsCovered(f *findings, figures *Figures) {
 		{"submissions were acknowledged", j.Submitted, r.expect.Jobs},
 		{"times a job was taken back from a worker", j.TakenBack, r.expect.TakenBack},
 		{"completions were tried under an attempt that was over", j.Late, r.expect.Late},
+		{"assignments were not answered", j.Unanswered, r.expect.Unanswered},
 		{"times a job was cancelled", j.Cancelled, r.expect.Cancelled},
 		{"times a job was retried", j.Retried, r.expect.Retried},
 		{"submissions returned a job that was there", j.Shared, r.expect.Shared},

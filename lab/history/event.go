@@ -207,6 +207,8 @@ type Expect struct {
 	Above int `json:"above,omitempty"`
 	// Late is how many completions were tried under an attempt that was over.
 	Late int `json:"late,omitempty"`
+	// Unanswered is how many assignments were not answered.
+	Unanswered int `json:"unanswered,omitempty"`
 	// Cancelled, Retried, Shared and Rounds are how often a job was cancelled, was retried by a client,
 	// was returned to a submission that had not made it, and had ended a round.
 	Cancelled int `json:"cancelled,omitempty"`

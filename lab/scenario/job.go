@@ -98,6 +98,18 @@ var jobScenarios = []Scenario{
 		Expect: job(func(e *history.Expect) { e.Kills = 5 }),
 	},
 	{
+		Name: "job-assigned-late", Rows: []int{20},
+		About: "The answer to an assignment is lost. Its worker leaves, and is forgotten. Then the assignment arrives. " +
+			"No job waits for a worker that nobody remembers.",
+		Topology: threeWorkers,
+		Workload: jobWork.with(func(w *Workload) {
+			w.Failpoints = map[string]string{"worker-1": "late assign:3", "worker-2": "late assign:3"}
+		}),
+		// If worker-3 assigns at first, it does not the second time.
+		Faults: []Fault{{Do: Restart, On: "worker-3", For: 4 * sec, After: 3 * sec, Times: 2}},
+		Expect: job(func(e *history.Expect) { e.Unanswered = 1 }),
+	},
+	{
 		Name: "job-assigners-in-a-loop", Rows: []int{20},
 		About: "The worker that assigns jobs is frozen past its session, again and again: one that " +
 			"wakes assigns nothing and takes nothing back.",

@@ -54,13 +54,15 @@ var Places = []string{"before effect", "after effect", "before publish", "after 
 
 // JobPlaces are the places of the worker that assigns jobs: before or after a change of documents that
 // assigns some, or takes some back of a worker that is gone. A failpoint names the number of that change.
+// Late ends no process: see lateAssignment. It has the number of a worker.
 var JobPlaces = []string{
-	"before " + assigning, "after " + assigning, "before " + takingBack, "after " + takingBack,
+	"before " + assigning, "after " + assigning, "before " + takingBack, "after " + takingBack, late,
 }
 
 const (
 	assigning  = "assign"
 	takingBack = "take back"
+	late       = "late " + assigning
 )
 
 // Values of Config.Child.

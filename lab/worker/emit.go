@@ -35,7 +35,9 @@ type written struct {
 	last    time.Time      // when the last answer came
 }
 
-func newLogger(log *slog.Logger) *logger { return &logger{log: log} }
+func newLogger(log *slog.Logger) *logger {
+	return &logger{log: log, wrote: written{entries: map[string]int{}}}
+}
 
 // add may be called from any goroutine.
 func (s *logger) add(e history.Event) {

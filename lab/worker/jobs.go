@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -22,6 +23,7 @@ type jobWorker struct {
 
 	place string // of the failpoint
 	nth   int    // the change of the failpoint
+	late  *lateAssignment
 
 	mu      sync.Mutex
 	changes map[string]int              // that assign jobs or take jobs back, so far
@@ -41,6 +43,9 @@ func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
 		w: w, docs: at.Documents(), changes: map[string]int{}, running: map[jobs.ID]publishedStatus{},
 	}
 	b.place, b.nth, _ = w.c.failpoint()
+	if b.place == late {
+		b.late = &lateAssignment{ctx: ctx, b: b, worker: fmt.Sprint("worker-", b.nth)}
+	}
 	queue, err := jobs.New(jobCoordinator{at, b}, traffic.JobGroup)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/ringfence/ringfence/documents"
@@ -22,6 +23,9 @@ func (s jobStore) Change(ctx context.Context, c documents.Change) ([]int64, erro
 	return s.b.change(c, func() ([]int64, error) {
 		if s.b.w.c.Flaw == flaw.InParts && assigns(c) {
 			return s.b.inParts(ctx, s.Store, c)
+		}
+		if s.b.late.holds(c) {
+			return nil, fmt.Errorf("%w: the failpoint answers nothing", documents.ErrUnknown)
 		}
 		return s.Store.Change(ctx, c)
 	})

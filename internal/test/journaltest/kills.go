@@ -26,7 +26,7 @@ func ThroughKills(t *testing.T, open func(testing.TB) documents.Coordinator, lea
 	t.Helper()
 	p := newStage(t, documentstest.Fixture{Open: open})
 	j, standby, c := p.journal(), p.journal(), p.lead(orders)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var work sync.WaitGroup
 	defer work.Wait()

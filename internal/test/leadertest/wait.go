@@ -6,7 +6,7 @@ import (
 )
 
 // Patience is how long a test waits for an event. It is long because the machine may be busy.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
 // Eventually polls until the condition holds.
 func Eventually(t *testing.T, what string, holds func() bool) {

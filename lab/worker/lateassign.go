@@ -1,0 +1,72 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/traffic"
+)
+
+// lateAssignment is a failpoint: an assignment to a worker is not answered. It arrives when that worker has
+// left and is forgotten. Until then no assignment of this process is answered, and the others never arrive.
+type lateAssignment struct {
+	ctx    context.Context
+	b      *jobWorker
+	worker string
+
+	mu   sync.Mutex
+	held bool
+	over bool
+}
+
+// holds returns whether the change is an assignment that is not answered.
+func (l *lateAssignment) holds(c documents.Change) bool {
+	if l == nil || !assigns(c) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if id := l.names(c); id != 0 && !l.held {
+		l.held = true
+		l.b.w.note("an assignment to %s is on its way, and not answered", l.worker)
+		l.b.w.watches.Go(func() { l.arrive(id, c) })
+	}
+	return l.held && !l.over
+}
+
+// names returns the worker's ID if the change assigns jobs to it, and 0 otherwise.
+func (l *lateAssignment) names(c documents.Change) fence.Token {
+	for _, s := range traffic.JobSteps(c) {
+		if s.Status.WorkerName == l.worker && l.worker != l.b.w.c.Name {
+			return s.Status.Worker
+		}
+	}
+	return 0
+}
+
+// arrive makes the change once the worker is forgotten.
+func (l *lateAssignment) arrive(worker fence.Token, c documents.Change) {
+	for l.ctx.Err() == nil {
+		names, err := l.b.docs.Names(l.ctx, "jobs/"+traffic.JobGroup+"/workers")
+		if err == nil && !slices.Contains(names, worker.String()) {
+			break
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-l.ctx.Done():
+		}
+	}
+	_, err := l.b.docs.Change(l.ctx, c)
+	if err != nil {
+		l.b.w.note("the assignment has arrived, and is refused: %v", err)
+	} else {
+		l.b.w.note("the assignment has arrived, and counts")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+}
