@@ -19,6 +19,13 @@ func puts(c documents.Change, folder string) bool {
 	})
 }
 
+// drops reports whether a change deletes a request to cancel a job.
+func drops(c documents.Change) bool {
+	return slices.ContainsFunc(c.Writes, func(w documents.Write) bool {
+		return w.Kind == documents.KindDelete && strings.Contains(w.Path, "/cancel/")
+	})
+}
+
 // lateAssignment is about an assignment that is sent by the leader of the group, and arrives when
 // another worker is that. Nothing but the term tells them apart: the job still waits.
 func lateAssignment(s *stage) {
@@ -79,11 +86,7 @@ func unansweredAssignment(s *stage) {
 // version of the old one.
 func lateDrop(s *stage) {
 	d, g := s.delays(), s.gate()
-	d.hold(func(c documents.Change) bool {
-		return slices.ContainsFunc(c.Writes, func(w documents.Write) bool {
-			return w.Kind == documents.KindDelete && strings.Contains(w.Path, "/cancel/")
-		})
-	})
+	d.hold(drops)
 	s.assignerAt(d, "first")
 	second := s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
 		return nil, errors.New("as told")

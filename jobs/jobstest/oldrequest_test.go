@@ -3,7 +3,6 @@ package jobstest
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,11 +18,6 @@ func TestAnOldRequestDoesNotCancelARetriedJob(t *testing.T) {
 // retryAfterACancellation is about a job that has failed before its worker heard of a request to cancel
 // it, and is retried before the assigner has dropped the request.
 func retryAfterACancellation(s *stage) {
-	drops := func(c documents.Change) bool {
-		return slices.ContainsFunc(c.Writes, func(w documents.Write) bool {
-			return w.Kind == documents.KindDelete && strings.Contains(w.Path, "/cancel/")
-		})
-	}
 	first := s.delays()
 	first.hold(drops)
 	s.assignerAt(first, "first")

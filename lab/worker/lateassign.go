@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -51,7 +52,7 @@ func (l *lateAssignment) names(c documents.Change) fence.Token {
 // arrive makes the change once the worker is forgotten.
 func (l *lateAssignment) arrive(worker fence.Token, c documents.Change) {
 	for l.ctx.Err() == nil {
-		names, err := l.b.docs.Names(l.ctx, "jobs/"+traffic.JobGroup+"/workers")
+		names, err := l.b.docs.Names(l.ctx, path.Clean(traffic.JobFolder("workers")))
 		if err == nil && !slices.Contains(names, worker.String()) {
 			break
 		}
