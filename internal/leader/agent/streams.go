@@ -7,7 +7,7 @@ import (
 
 // MaxStreams is how many streams an agent serves at once: terms, candidacies and watches. Each needs an open
 // file.
-const MaxStreams = 10_000
+const MaxStreams = 20_000
 
 // place is that of a stream.
 type place struct {
