@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -77,5 +78,5 @@ func (r *commandRunner) carry(ctx context.Context, claim fence.Claim) (*carrier.
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.RaiseTimeout)
 	defer cancel()
-	return carrier.Open(ctx, routes, claim, r.log)
+	return carrier.Open(ctx, routes, claim, os.Getuid(), r.log)
 }

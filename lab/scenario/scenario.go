@@ -127,6 +127,7 @@ const (
 	Guarded  Route = "guarded"  // through the guard: sessions under a token
 	Embedded Route = "embedded" // to the database itself, each transaction or script under a token
 	Direct   Route = "direct"   // to the database itself without a token, as without Ringfence
+	Carried  Route = "carrier"  // to what LEADER_CARRY of leader run has opened, as a program that knows no token
 	SQL      Route = "sql"      // through PgBouncer, with the functions of docs/sql.md; no coordinator, no guard
 )
 

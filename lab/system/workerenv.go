@@ -37,6 +37,9 @@ func (b Build) WorkerEnv(name string, to Routes, failpointUsed bool) map[string]
 		if t.Route != scenario.Direct {
 			env["LEADER_STORES"] = to.Postgres + "," + to.Redis
 		}
+		if t.Route == scenario.Carried {
+			env["LEADER_CARRY"] = "postgres,redis"
+		}
 	}
 	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
 	return env

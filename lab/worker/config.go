@@ -45,6 +45,10 @@ type Config struct {
 	// Log makes it write log lines for people instead of a history.
 	Log bool `env:"LAB_LOG"`
 
+	// What LEADER_CARRY has opened, in place of Postgres and Redis.
+	CarriedPostgres string `env:"DATABASE_URL"`
+	CarriedRedis    string `env:"REDIS_URL"`
+
 	// Token is that of the term that `leader run` has won, for Commands.
 	Token fence.Token `env:"RINGFENCE_TOKEN"`
 }
@@ -75,6 +79,9 @@ const (
 // problem.
 func Load(environ []string) (Config, error) {
 	c, err := env.ParseAsWithOptions[Config](env.Options{Environment: env.ToMap(environ)})
+	if c.Route == scenario.Carried {
+		c.Postgres, c.Redis = c.CarriedPostgres, c.CarriedRedis
+	}
 	var several env.AggregateError
 	if errors.As(err, &several) {
 		return c, errors.Join(append(several.Errors, c.problems()...)...)
@@ -89,7 +96,7 @@ func (c Config) problems() (all []error) {
 			all = append(all, fmt.Errorf(format, args...))
 		}
 	}
-	wrong(!slices.Contains([]scenario.Route{scenario.Guarded, scenario.Embedded, scenario.Direct, scenario.SQL}, c.Route),
+	wrong(!slices.Contains([]scenario.Route{scenario.Guarded, scenario.Embedded, scenario.Direct, scenario.SQL, scenario.Carried}, c.Route),
 		"LAB_ROUTE: there is no route %q", c.Route)
 	wrong(!slices.Contains([]scenario.Kind{scenario.Ledger, scenario.Tasks, scenario.Commands, scenario.Jobs}, c.Kind),
 		"LAB_KIND: there is no workload %q", c.Kind)
@@ -111,6 +118,8 @@ func (c Config) problems() (all []error) {
 		"RINGFENCE_TOKEN is required for commands: start the worker with leader run")
 	wrong(commands && c.Route == scenario.Embedded,
 		"LAB_ROUTE: commands know no issuer, so they cannot be embedded")
+	wrong(c.Route == scenario.Carried && (!commands || c.Postgres == "" || c.Redis == ""),
+		"LAB_ROUTE: the carrier is that of leader run, with LEADER_CARRY=postgres,redis")
 	wrong(c.Route == scenario.SQL && c.Kind != scenario.Ledger, "LAB_ROUTE: only the ledger is kept by SQL functions")
 	_, _, err := c.failpoint()
 	wrong(err != nil, "LAB_FAILPOINT: %w", err)

@@ -39,6 +39,7 @@ type Agent struct {
 	URLs        settings.URLs  // those of Stores
 	Carry       carrier.Setting
 	Session     time.Duration // the session timeout of the coordinator
+	User        int           // whose processes may use what Carry opens, besides root
 	Token       string        // that a client has to send; "" where the listener knows its clients
 	Log         *slog.Logger
 

@@ -47,7 +47,7 @@ func serve(t *testing.T, all ...fence.Raiser) *served {
 	c, other := m.Open(), m.Open()
 	log := slog.New(slog.DiscardHandler)
 	path := filepath.Join(t.TempDir(), "agent.sock")
-	l, err := Listen(t.Context(), "unix:"+path, log)
+	l, err := Listen(t.Context(), "unix:"+path, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,19 +321,19 @@ func TestServerSentEventsForWhoAcceptsThem(t *testing.T) {
 func TestAnAgentTakesTheSocketOfOneThatIsGone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	log := slog.New(slog.DiscardHandler)
-	first, err := Listen(t.Context(), "unix:"+path, log)
+	first, err := Listen(t.Context(), "unix:"+path, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+path, log); err == nil || !strings.Contains(err.Error(), "another process listens") {
+	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil || !strings.Contains(err.Error(), "another process listens") {
 		t.Errorf("a second agent: %v", err)
 	}
-	first.(peeruser.Listener).Listener.(*net.UnixListener).SetUnlinkOnClose(false) // as after kill -9
+	first.Listener.(peeruser.Listener).Listener.(*net.UnixListener).SetUnlinkOnClose(false) // as after kill -9
 	_ = first.Close()
-	second, err := Listen(t.Context(), "unix:"+path, log)
+	second, err := Listen(t.Context(), "unix:"+path, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestAnAgentTakesTheSocketOfOneThatIsGone(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+path, log); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil || !strings.Contains(err.Error(), "is no socket") {
 		t.Errorf("a file: %v", err)
 	}
 }

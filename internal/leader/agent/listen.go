@@ -2,23 +2,66 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/ringfence/ringfence/internal/network/peeruser"
+	"github.com/ringfence/ringfence/internal/program/systemd"
 )
 
-// Listen listens on unix:PATH, for the processes of this user and of root, or on a TCP address.
-func Listen(ctx context.Context, address string, log *slog.Logger) (net.Listener, error) {
-	path, ok := strings.CutPrefix(address, "unix:")
-	if !ok {
-		return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+// The forms of an address that are not a host and a port.
+const (
+	UnixPrefix    = "unix:"
+	SystemdPrefix = "systemd:"
+)
+
+// Listener is where an agent's clients connect.
+type Listener struct {
+	net.Listener
+	Trusted bool // only the processes of User, and of root, are accepted
+	User    int
+}
+
+// Listen listens on an address: unix:PATH, for the processes of this user and of root; systemd:NAME, a socket that the
+// service manager has opened, for the owner of its file and root; or host:port.
+func Listen(ctx context.Context, address string, sockets *systemd.Sockets, log *slog.Logger) (*Listener, error) {
+	user := os.Getuid()
+	var l net.Listener
+	var err error
+	if name, passed := strings.CutPrefix(address, SystemdPrefix); passed {
+		l, err = sockets.Listener(name)
+	} else if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
+		l, err = peeruser.Socket(ctx, path)
+	} else {
+		l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	}
-	l, err := peeruser.Socket(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return peeruser.Listener{Listener: l, User: os.Getuid(), Log: log}, nil
+	file, isUnix := l.Addr().(*net.UnixAddr)
+	if !isUnix {
+		return &Listener{l, false, user}, nil
+	}
+	if user, err = owner(file.Name); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &Listener{peeruser.Listener{Listener: l, User: user, Log: log}, true, user}, nil
+}
+
+// owner returns the owner of a socket's file: this user, or SocketUser= of a .socket unit.
+func owner(path string) (int, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return -1, err
+	}
+	file, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return -1, fmt.Errorf("this system does not tell who owns %s", path)
+	}
+	return int(file.Uid), nil
 }

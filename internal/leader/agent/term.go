@@ -81,7 +81,7 @@ func (t *term) hold(ctx context.Context, won *fence.Term) error {
 func (t *term) carry(ctx context.Context, c fence.Claim) (*carrier.Carrier, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.agent.Raise)
 	defer cancel()
-	return carrier.Open(ctx, t.routes, c, t.agent.Log)
+	return carrier.Open(ctx, t.routes, c, t.agent.User, t.agent.Log)
 }
 
 // send sends an event. If the client does not take it, the term ends.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -66,8 +65,8 @@ type protocol interface {
 	needsLogin() bool
 }
 
-// Open listens on each route. The error is ErrNoGuard if a store is reached without a guard.
-func Open(ctx context.Context, routes []Route, claim fence.Claim, log *slog.Logger) (_ *Carrier, err error) {
+// Open listens on each route, for the processes of a user. The error is ErrNoGuard if a store is reached without a guard.
+func Open(ctx context.Context, routes []Route, claim fence.Claim, user int, log *slog.Logger) (_ *Carrier, err error) {
 	serving, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &Carrier{end: end}
 	defer func() {
@@ -76,7 +75,7 @@ func Open(ctx context.Context, routes []Route, claim fence.Claim, log *slog.Logg
 		}
 	}()
 	for _, r := range routes {
-		if err := c.route(ctx, serving, r, claim, log.With("carries", r.Kind)); err != nil {
+		if err := c.route(ctx, serving, r, claim, user, log.With("carries", r.Kind)); err != nil {
 			return nil, fmt.Errorf("carry %s to %s: %w", r.Kind, r.Guard, scrubbed{r, err})
 		}
 	}
@@ -92,7 +91,7 @@ type scrubbed struct {
 func (s scrubbed) Error() string { return s.route.Guard.Scrub(s.error.Error()) }
 func (s scrubbed) Unwrap() error { return s.error }
 
-func (c *Carrier) route(ctx, serving context.Context, r Route, claim fence.Claim, log *slog.Logger) error {
+func (c *Carrier) route(ctx, serving context.Context, r Route, claim fence.Claim, user int, log *slog.Logger) error {
 	p, err := kinds[r.Kind].open(r, claim)
 	if err != nil {
 		return err
@@ -102,7 +101,7 @@ func (c *Carrier) route(ctx, serving context.Context, r Route, claim fence.Claim
 	} else if !there {
 		return ErrNoGuard
 	}
-	l, err := listen(ctx, r.Listen, p.needsLogin(), log)
+	l, err := listen(ctx, r.Listen, p.needsLogin(), user, log)
 	if err != nil {
 		return err
 	}
@@ -117,9 +116,9 @@ func (c *Carrier) route(ctx, serving context.Context, r Route, claim fence.Claim
 	return nil
 }
 
-// listen listens for connections of this user.
-func listen(ctx context.Context, address string, login bool, log *slog.Logger) (net.Listener, error) {
-	all := peeruser.Listener{User: os.Getuid(), Untold: true, Log: log}
+// listen listens for connections of a user.
+func listen(ctx context.Context, address string, login bool, user int, log *slog.Logger) (net.Listener, error) {
+	all := peeruser.Listener{User: user, Untold: true, Log: log}
 	path, isPath := strings.CutPrefix(address, unixPrefix)
 	if !isPath {
 		if login && !peeruser.TellsTCP {

@@ -3,7 +3,7 @@
 // guards. It is LEADER_CARRY.
 //
 //	routes, err := carrier.Routes(setting, stores)
-//	c, err := carrier.Open(ctx, routes, term.Claim(), log)
+//	c, err := carrier.Open(ctx, routes, term.Claim(), os.Getuid(), log)
 //	defer c.Close() // ends the connections; call it when the term is over
 //	child.Env = append(os.Environ(), c.Environ()...)
 //
@@ -14,7 +14,7 @@
 //
 // # Who may connect
 //
-// The user of this process, and root. Whose connection it is, the kernel says: on a Unix socket everywhere,
+// The processes of one user, and of root. Whose connection it is, the kernel says: on a Unix socket everywhere,
 // on a loopback address on Linux. Where it does not say so, a carrier to Redis does not listen on an address if
 // the URL has a password, since it logs in with that.
 //

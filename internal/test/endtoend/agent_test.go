@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,13 +19,36 @@ import (
 	"github.com/ringfence/ringfence/internal/leader/agent"
 )
 
-// agent starts `leader agent` on a Unix socket, and returns a client of it.
-func (s *stack) agent(g *guard) (*http.Client, func(syscall.Signal)) {
+// agentProcess is one of `leader agent`.
+type agentProcess struct {
+	cmd    *exec.Cmd
+	socket string
+	client *http.Client
+}
+
+// agent starts one on a Unix socket, with these further settings.
+func (s *stack) agent(g *guard, env ...string) *agentProcess {
 	s.t.Helper()
 	socket := filepath.Join(s.t.TempDir(), "agent.sock")
-	cmd := s.program("leader", "agent", "--listen", "unix:"+socket)
-	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres",
-		fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis))
+	a := &agentProcess{s.program("leader", "agent", "--listen", "unix:"+socket), socket, &http.Client{
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}},
+	}}
+	a.cmd.Env = append(a.cmd.Env, s.agentEnv(g, env...)...)
+	s.run(a.cmd)
+	s.t.Cleanup(a.client.CloseIdleConnections)
+	s.answers(reached{a.client, "http://agent"})
+	return a
+}
+
+func (s *stack) agentEnv(g *guard, env ...string) []string {
+	return append([]string{fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis)}, env...)
+}
+
+// run runs a process until the end of the test.
+func (s *stack) run(cmd *exec.Cmd) {
+	s.t.Helper()
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
@@ -34,18 +58,19 @@ func (s *stack) agent(g *guard) (*http.Client, func(syscall.Signal)) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 		if s.t.Failed() {
-			s.t.Logf("agent: %s", said.String())
+			s.t.Logf("%s: %s", cmd, said.String())
 		}
 	})
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
-	s.t.Cleanup(client.CloseIdleConnections)
+}
+
+// answers waits until an agent answers.
+func (s *stack) answers(a reached) {
+	s.t.Helper()
 	for {
-		answer, err := client.Get("http://agent/v1/terms")
+		answer, err := a.client.Get(a.at + "/openapi.yaml")
 		if err == nil {
 			answer.Body.Close()
-			return client, func(sig syscall.Signal) { _ = cmd.Process.Signal(sig) }
+			return
 		}
 		if s.ctx.Err() != nil {
 			s.t.Fatal(err)
@@ -58,11 +83,14 @@ func (s *stack) agent(g *guard) (*http.Client, func(syscall.Signal)) {
 type stream struct {
 	s     *stack
 	lines *bufio.Scanner
+	close func()
 }
 
 func (s *stack) stands(client *http.Client, holder string) stream {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.ctx, "POST", "http://agent/v1/terms",
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, "POST", "http://agent/v1/terms",
 		strings.NewReader(`{"resource":"orders","holder":"`+holder+`"}`))
 	if err != nil {
 		s.t.Fatal(err)
@@ -73,7 +101,7 @@ func (s *stack) stands(client *http.Client, holder string) stream {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { answer.Body.Close() })
-	return stream{s, bufio.NewScanner(answer.Body)}
+	return stream{s, bufio.NewScanner(answer.Body), cancel}
 }
 
 // until returns the next event of this kind.
@@ -127,13 +155,13 @@ func TestAProgramHoldsATermByReadingAStream(t *testing.T) {
 
 func aProgramHoldsATermByReadingAStream(t *testing.T, s *stack) {
 	g := s.guard()
-	client, signal := s.agent(g)
-	one := s.stands(client, "one")
+	a := s.agent(g, "LEADER_CARRY=postgres")
+	one := s.stands(a.client, "one")
 	leading := one.until(agent.Leading)
 	if err := s.writes(g, leading); err != nil {
 		t.Fatal(err)
 	}
-	two := s.stands(client, "two")
+	two := s.stands(a.client, "two")
 	if e := two.until(agent.Waiting); e.Leader != "one" || e.Place != 1 {
 		t.Errorf("%+v", e)
 	}
@@ -155,7 +183,7 @@ func aProgramHoldsATermByReadingAStream(t *testing.T, s *stack) {
 	if err := s.writes(g, next); err != nil {
 		t.Fatal(err)
 	}
-	signal(syscall.SIGTERM)
+	_ = a.cmd.Process.Signal(syscall.SIGTERM)
 	if e := two.until(agent.Lost); e.Cause != agent.Stopped {
 		t.Errorf("%+v", e)
 	}

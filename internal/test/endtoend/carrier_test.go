@@ -110,7 +110,7 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := carrier.Open(e.ctx, routes, fence.Claim{Resource: "carried", Token: 5}, slog.New(slog.DiscardHandler))
+	c, err := carrier.Open(e.ctx, routes, fence.Claim{Resource: "carried", Token: 5}, os.Getuid(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

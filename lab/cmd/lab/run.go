@@ -76,6 +76,12 @@ func (s *settings) onPath(sc scenario.Scenario) (on scenario.Scenario, why strin
 	if !bySQL && sc.Topology.Route == scenario.SQL {
 		return sc, "can only be run with --path sql"
 	}
+	if s.path == string(scenario.Carried) {
+		var ok bool
+		if sc, ok = sc.OverCarrier(); !ok {
+			return sc, "cannot be run with --path carrier: its workers lead by themselves"
+		}
+	}
 	if bySQL {
 		var ok bool
 		if sc, ok = sc.OverSQL(); !ok {

@@ -64,7 +64,8 @@ func (s *settings) register(flags *flag.FlagSet) {
 func (s *settings) registerRun(flags *flag.FlagSet) {
 	s.register(flags)
 	flags.StringVar(&s.path, "path", "", "sql: through PgBouncer to Postgres, with the functions of docs/sql.md "+
-		"and no guard; scenarios that need anything else are left out (when empty: the scenario's)")
+		"and no guard. carrier: children of leader run that know no token, through LEADER_CARRY. Scenarios that "+
+		"need anything else are left out (when empty: the scenario's)")
 	flags.StringVar(&s.control, "control", "", "seed a bug: "+controlNames())
 	flags.BoolVar(&s.unguarded, "unguarded", false, "workers bypass the guard, without tokens")
 	flags.BoolVar(&s.compare, "compare", false, "run each scenario twice with one seed: with the "+
@@ -113,10 +114,10 @@ func (s *settings) check() error {
 	if s.tls && (s.injector != string(scenario.Local) || s.write != "") {
 		return fmt.Errorf("%w: --tls goes with --injector local only, and not with --write", errUsage)
 	}
-	if s.path != "" && s.path != string(scenario.SQL) {
-		return fmt.Errorf("%w: no path %q; there is sql", errUsage, s.path)
+	if s.path != "" && s.path != string(scenario.SQL) && s.path != string(scenario.Carried) {
+		return fmt.Errorf("%w: no path %q; there are sql and carrier", errUsage, s.path)
 	}
-	if s.path != "" && s.tls {
+	if s.path == string(scenario.SQL) && s.tls {
 		return fmt.Errorf("%w: --path sql does not go with --tls", errUsage)
 	}
 	if _, ok := scenario.FindControl(s.control); s.control != "" && !ok {
@@ -186,6 +187,9 @@ func (s *settings) command(sc scenario.Scenario, unguarded bool) string {
 		c += " --path sql"
 	} else if s.elections != string(scenario.InZooKeeper) {
 		c += " --coordinator " + s.elections
+	}
+	if s.path == string(scenario.Carried) {
+		c += " --path carrier"
 	}
 	if s.tls {
 		c += " --tls"
