@@ -31,7 +31,7 @@ var benchmarks = []struct {
 	{"redis", "Redis, the same", proxies.Redis, nil},
 	{"takeover", "how long a new leader waits for the end of up to 1,000 older sessions", takeover.New, nil},
 	{"memory", "memory of idle sessions, growth, logins per second, 100,000 marks", memory.New, nil},
-	{"election", "elections with up to 1,000 candidates, and a process with 1,000", election.New, election.Child},
+	{"election", "elections with up to 1,000 candidates, a process with 1,000, and an agent with 10,000", election.New, election.Child},
 	{"enter", "ringfence.enter in every transaction of pgbench -N, beside the same without it", enter.New, nil},
 	{"jobs", "jobs: submitted, assigned and done per second, latency, recovery; beside River", jobs.New, jobs.Child},
 }

@@ -4,8 +4,9 @@ set -e
 case "$1" in
   remove | deconfigure | 0)
     if [ -d /run/systemd/system ]; then
-      systemctl stop 'ringfence-leader-*.service' || true
-      systemctl disable ringfence-leader-run@.service ringfence-leader-work@.service ringfence-leader-serve@.service || true
+      systemctl stop 'ringfence-leader-*.service' 'ringfence-agent@*' || true
+      systemctl disable ringfence-leader-run@.service ringfence-leader-work@.service ringfence-leader-serve@.service \
+        ringfence-agent@.socket ringfence-agent@.service || true
       systemctl disable --now ringfence-guard-postgres.socket ringfence-guard-redis.socket \
         ringfence-guard-http.socket ringfence-guard.service || true
     fi

@@ -18,6 +18,7 @@ import (
 type plan struct {
 	entries      []entry
 	sizes, terms []int
+	agentTerms   []int
 	timeout      time.Duration // of the sessions in an election
 	coordinators int           // most in an election
 	crashes      int
@@ -59,6 +60,7 @@ type electionRow struct {
 type heldRow struct {
 	Coordinator string  `json:"coordinator"`
 	Terms       int     `json:"terms"`
+	Agent       bool    `json:"agent,omitempty"` // it is an agent, and its clients lead
 	Sessions    int     `json:"sessions"`
 	Connections int     `json:"connections,omitempty"`
 	Won         float64 `json:"won_ms"` // until all terms are won
@@ -66,6 +68,10 @@ type heldRow struct {
 	Bytes       float64 `json:"bytes_per_second"` // in both directions
 	Open        float64 `json:"open_mib"`         // memory of the process with an open coordinator
 	Leads       float64 `json:"leads_mib"`        // and with all terms
+
+	// Agent: from the call that deposes a term until its client has read that.
+	ToldP50 float64 `json:"told_p50_ms,omitempty"`
+	ToldP99 float64 `json:"told_p99_ms,omitempty"`
 }
 
 func measure(ctx context.Context, p plan, progress io.Writer) (*report, error) {
@@ -115,6 +121,14 @@ func (r *report) add(ctx context.Context, e entry, progress io.Writer) (err erro
 		row, err := r.plan.held(ctx, e, s, n)
 		if err != nil {
 			return fmt.Errorf("a process that leads %d resources: %w", n, err)
+		}
+		r.held = append(r.held, row)
+	}
+	for _, n := range r.plan.agentTerms {
+		fmt.Fprintf(progress, "%s: an agent with %d terms\n", e.name, n)
+		row, err := r.plan.byAgent(ctx, e, s, n)
+		if err != nil {
+			return fmt.Errorf("an agent with %d terms: %w", n, err)
 		}
 		r.held = append(r.held, row)
 	}
@@ -240,48 +254,63 @@ func (p plan) resign(run *election, leader win, row *electionRow) error {
 // held measures a process that leads.
 func (p plan) held(ctx context.Context, e entry, s server, terms int) (row heldRow, err error) {
 	row = heldRow{Coordinator: e.name, Terms: terms}
+	err = p.holding(ctx, e, s, &row, severalResources, func(c *child) error {
+		return errors.Join(c.campaign(terms), c.says(ctx, "leads"))
+	}, func() error { return nil })
+	return row, err
+}
+
+// holding measures a child that holds terms once campaign has returned. then is called at the end.
+func (p plan) holding(ctx context.Context, e entry, s server, row *heldRow, resource string,
+	campaign func(*child) error, then func() error,
+) (err error) {
 	before, err := s.state(ctx)
 	if err != nil {
-		return row, err
+		return err
 	}
 	through, err := servers.NewRelay(s.address(), servers.RelayOptions{})
 	if err != nil {
-		return row, err
+		return err
 	}
 	defer func() { err = errors.Join(err, p.settled(ctx, s, before), through.Close()) }()
-	c, err := startChild(s.url(through.Addr()), severalResources, heldTimeout)
+	c, err := startChild(s.url(through.Addr()), resource, heldTimeout)
 	if err != nil {
-		return row, err
+		return err
 	}
 	defer c.End()
 	if err := c.says(ctx, "open"); err != nil {
-		return row, err
+		return err
 	}
 	open, err := c.resident()
 	if err != nil {
-		return row, err
+		return err
 	}
 	start := time.Now()
-	if err := errors.Join(c.campaign(terms), c.says(ctx, "leads")); err != nil {
-		return row, err
+	if err := campaign(c); err != nil {
+		return err
 	}
 	row.Won = ms(time.Since(start))
+	if row.Agent { // so that the memory is what is in use
+		if err := errors.Join(c.campaign(0), c.says(ctx, "leads")); err != nil {
+			return err
+		}
+	}
 	if row.Rest, err = p.atRest(ctx, e, s, func(during time.Duration, begin bool) {
 		row.Bytes = float64(through.Bytes()) - row.Bytes
 		if !begin {
 			row.Bytes /= during.Seconds()
 		}
 	}); err != nil {
-		return row, err
+		return err
 	}
 	full, err := c.resident()
 	if err != nil {
-		return row, err
+		return err
 	}
 	row.Open, row.Leads = float64(open)/(1<<20), float64(full)/(1<<20)
 	now, err := s.state(ctx)
 	row.Sessions, row.Connections = now.sessions-before.sessions, now.connections-before.connections
-	return row, err
+	return errors.Join(err, then())
 }
 
 // atRest returns the requests per second. It calls also, if there is one, at the begin and the end.

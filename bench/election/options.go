@@ -27,7 +27,7 @@ type options struct {
 func New() program.Benchmark {
 	return &options{
 		Options: shared.Options{Limit: 20 * time.Minute, Own: true},
-		plan:    plan{entries: entries, sizes: []int{10, 100, 1000}, terms: []int{1, 1000}},
+		plan:    plan{entries: entries, sizes: []int{10, 100, 1000}, terms: []int{1, 1000}, agentTerms: []int{10_000}},
 	}
 }
 
@@ -41,6 +41,7 @@ func (s *options) Flags(f *flag.FlagSet) {
 		})
 	program.Numbers(f, &s.plan.sizes, "sizes", "candidates in one election; empty for no elections")
 	program.Numbers(f, &s.plan.terms, "terms", "resources that one process leads; empty for none")
+	program.Numbers(f, &s.plan.agentTerms, "agent-terms", "terms that the clients of one agent hold; empty for none")
 	f.DurationVar(&s.plan.timeout, "timeout", 6*time.Second,
 		"session timeout of the elections, in whole seconds")
 	f.IntVar(&s.plan.coordinators, "processes", 100,

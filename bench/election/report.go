@@ -49,6 +49,9 @@ func (r *report) bars() (all []bar) {
 		if h.Coordinator == "zookeeper" {
 			most = 2 // one for elections, and one to read
 		}
+		if h.Agent {
+			all = append(all, bar{"a client of the agent is told, p99, ms", h.Coordinator, h.Terms, h.ToldP99, "at most 100", h.ToldP99 <= 100})
+		}
 		all = append(all, bar{"sessions of a process that leads", h.Coordinator, h.Terms,
 			float64(h.Sessions), fmt.Sprint("at most ", most), h.Sessions <= most})
 	}
@@ -97,11 +100,15 @@ func (r *report) Table(out io.Writer) error {
 	if len(r.held) > 0 {
 		fmt.Fprintf(out, "\nOne process that leads, session timeout %s.\n", heldTimeout)
 		fmt.Fprintln(w, "coordinator\tterms\tsessions\tconnections\tall won, ms\trequests/s at rest\tbytes/s\t"+
-			"MiB without terms\tMiB with terms\tKiB per term\t")
+			"MiB without terms\tMiB with terms\tKiB per term\ttold of a loss p50, ms\tp99\t")
 	}
 	for _, h := range r.held {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.0f\t%.1f\t%.0f\t%.1f\t%.1f\t%.1f\t\n", h.Coordinator, h.Terms,
-			h.Sessions, known(h.Connections), h.Won, h.Rest, h.Bytes, h.Open, h.Leads, (h.Leads-h.Open)*1024/float64(h.Terms))
+		name, p50, p99 := h.Coordinator, "", ""
+		if h.Agent {
+			name, p50, p99 = name+", by an agent", fmt.Sprintf("%.1f", h.ToldP50), fmt.Sprintf("%.1f", h.ToldP99)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.0f\t%.1f\t%.0f\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n", name, h.Terms, h.Sessions,
+			known(h.Connections), h.Won, h.Rest, h.Bytes, h.Open, h.Leads, (h.Leads-h.Open)*1024/float64(h.Terms), p50, p99)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -21,7 +21,7 @@
 //
 // # Who may ask
 //
-// On a Unix socket, processes of the agent's own user, and root: the agent asks the kernel for the user of
+// On a Unix socket, processes of the user who owns it, and root: the agent asks the kernel for the user of
 // each connection, as the mode of the socket's file is not honoured everywhere. On a loopback address, whoever has the
 // token.
 package agent

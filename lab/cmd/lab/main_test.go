@@ -42,7 +42,7 @@ func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 		{"run leader-paused --path lua", "there are sql and carrier"},
 		{"run leader-paused --path sql --tls", "does not go with --tls"},
 		{"run guard-paused --path sql", "it needs a guard"},
-		{"run task-crash-points --path carrier", "its workers lead by themselves"},
+		{"run task-leader-paused --path carrier", "its workers lead by themselves"},
 		{"run sql-pooler-killed", "only be run with --path sql"},
 		{"run all --path sql --injector containers nonsense", "lab list shows them"},
 		{"controls nonsense", "observe-only"},

@@ -1,0 +1,198 @@
+package election
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringfence/ringfence/bench/internal/rounds"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leader/agent"
+	"github.com/ringfence/ringfence/internal/program/webpage"
+)
+
+// agentAt makes a child an agent, on the Unix socket that follows.
+const agentAt = "agent:"
+
+// deposed is how many terms are deposed, to see when their holders are told.
+const deposed = 100
+
+// serveAgent serves an agent until its stdin ends.
+func serveAgent(ctx context.Context, c fence.Coordinator, socket string, timeout time.Duration, say func(string)) (err error) {
+	log := slog.New(slog.DiscardHandler)
+	a := &agent.Agent{Coordinator: c, Holder: "bench", Session: timeout, Raise: time.Minute, Log: log}
+	l, err := agent.Listen(ctx, agent.UnixPrefix+socket, nil, log)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() {
+		served <- webpage.Server{
+			Handler: a.Handler(), Answer: time.Minute, Grace: time.Second, Connections: agent.MaxStreams, Keeps: true,
+		}.Serve(ctx, l)
+	}()
+	defer func() { a.Close(); cancel(); err = errors.Join(err, <-served) }()
+	say("open")
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		say("leads")
+	}
+	return lines.Err()
+}
+
+// holders are programs that hold terms by an agent.
+type holders struct {
+	client http.Client
+	events sync.WaitGroup
+	won    chan agent.Event
+	lost   chan lost
+}
+
+// lost is a term of which a holder has read that it is over.
+type lost struct {
+	resource fence.Resource
+	at       time.Time
+}
+
+func newHolders(socket string) *holders {
+	h := &holders{won: make(chan agent.Event, 64), lost: make(chan lost, 64)}
+	h.client.Transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+		ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10,
+	}
+	return h
+}
+
+// stand stands for elections, and returns when all are won.
+func (h *holders) stand(ctx context.Context, terms int) ([]agent.Event, error) {
+	var g errgroup.Group
+	g.SetLimit(64)
+	for i := range terms {
+		g.Go(func() error { return h.one(ctx, fmt.Sprintf("r%d", i)) })
+	}
+	all := make([]agent.Event, 0, terms)
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		for len(all) < terms {
+			select {
+			case e := <-h.won:
+				all = append(all, e)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err := g.Wait()
+	if err == nil {
+		<-collected
+	}
+	return all, errors.Join(err, context.Cause(ctx))
+}
+
+// one opens a stream, which is read until it ends.
+func (h *holders) one(ctx context.Context, resource string) error {
+	r, err := http.NewRequestWithContext(ctx, "POST", "http://agent/v1/terms", strings.NewReader(`{"resource":"`+resource+`"}`))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := h.client.Do(r)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		_ = answer.Body.Close()
+		return errors.New(answer.Status)
+	}
+	h.events.Go(func() {
+		defer answer.Body.Close()
+		lines := json.NewDecoder(answer.Body)
+		for {
+			var e agent.Event
+			if lines.Decode(&e) != nil {
+				return
+			}
+			switch e.Event {
+			case agent.Leading:
+				h.won <- e
+			case agent.Lost:
+				select {
+				case h.lost <- lost{e.Resource, time.Now()}:
+				case <-ctx.Done():
+				}
+			}
+		}
+	})
+	return nil
+}
+
+// told deposes some terms, one after the other, and returns how long it takes until a holder has read that.
+func (h *holders) told(ctx context.Context, c fence.Coordinator, all []agent.Event) (took []time.Duration, err error) {
+	for _, e := range all[:min(deposed, len(all))] {
+		token, err := fence.ParseToken(e.Token)
+		if err != nil {
+			return nil, err
+		}
+		start := time.Now()
+		if _, err := c.Depose(ctx, e.Resource, token); err != nil {
+			return nil, err
+		}
+		select {
+		case l := <-h.lost:
+			took = append(took, l.at.Sub(start))
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	slices.Sort(took)
+	return took, nil
+}
+
+// byAgent measures an agent whose clients lead.
+func (p plan) byAgent(ctx context.Context, e entry, s server, terms int) (row heldRow, err error) {
+	dir, err := os.MkdirTemp("", "bench-agent")
+	if err != nil {
+		return row, err
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "agent.sock")
+	reading, stop := context.WithCancel(ctx)
+	h := newHolders(socket)
+	var all []agent.Event
+	row = heldRow{Coordinator: e.name, Terms: terms, Agent: true}
+	err = p.holding(ctx, e, s, &row, agentAt+socket, func(*child) (err error) {
+		all, err = h.stand(reading, terms)
+		return err
+	}, func() error {
+		c, err := open(ctx, s.url(s.address()), heldTimeout)
+		if err != nil {
+			return err
+		}
+		took, err := h.told(ctx, c, all)
+		if err == nil {
+			row.ToldP50, row.ToldP99 = ms(rounds.Percentile(took, 0.5)), ms(rounds.Percentile(took, 0.99))
+		}
+		return errors.Join(err, c.Close())
+	})
+	stop()
+	h.events.Wait()
+	h.client.CloseIdleConnections()
+	return row, err
+}
