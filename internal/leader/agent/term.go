@@ -34,8 +34,11 @@ func (t *term) run(ctx context.Context) {
 	lead := fence.Lead{Elector: won{t.agent.Coordinator, q.stop}, Resource: t.resource, Holder: t.holder, Stores: t.stores}
 	err := lead.Run(ctx, t.hold)
 	q.stop()
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+	switch cause := context.Cause(ctx); {
+	case cause != nil && !errors.Is(err, cause):
 		err = errors.Join(cause, err)
+	case err == nil:
+		err = errGone
 	}
 	t.send(Event{Event: Lost, Cause: causeOf(err), Error: oneLine(err)})
 	t.agent.Log.Info("a term is over", "resource", string(t.resource), "holder", t.holder, "cause", oneLine(err))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
@@ -99,7 +100,12 @@ func Routes(s Setting, stores settings.URLs) ([]Route, error) {
 				a.Kind, kinds[a.Kind].schemes[0], len(guards)))
 			continue
 		}
-		all = append(all, Route{a, guards[0]})
+		r := Route{a, guards[0]}
+		if _, err := kinds[a.Kind].open(r, fence.Claim{}); err != nil { // which dials nobody
+			problems = append(problems, fmt.Errorf("LEADER_CARRY: %s: %w", r.Guard, scrubbed{r, err}))
+			continue
+		}
+		all = append(all, r)
 	}
 	return all, errors.Join(problems...)
 }
