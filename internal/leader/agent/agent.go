@@ -3,6 +3,7 @@ package agent
 import (
 	"crypto/rand"
 	_ "embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -105,11 +106,8 @@ func (a *Agent) asked(r *http.Request) (*term, error) {
 	if err := fence.CheckHolder(t.holder); err != nil {
 		return nil, err
 	}
-	for i, u := range asked.Stores {
-		if a.Table[u.Scheme()] == nil {
-			return nil, fmt.Errorf("stores: number %d: there is no store %s://; there is %s://", i+1, u.Scheme(),
-				strings.Join(a.Table.Schemes(), "://, "))
-		}
+	if err := errors.Join(a.Table.Check("stores", asked.Stores)...); err != nil {
+		return nil, err
 	}
 	if asked.Stores != nil {
 		t.own, urls = a.Table.Raisers(asked.Stores, a.Coordinator, a.Raise), asked.Stores
