@@ -206,3 +206,26 @@ func TestPlacesAreSharedByTheAddresses(t *testing.T) {
 		t.Errorf("one host has two addresses: %q, %q", a, b)
 	}
 }
+
+// Package net/http clears the deadline of the request while it waits for the next one, so a stream outlives it.
+func TestAStreamGoesOnAfterTheTimeOfARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s := &pipes{make(chan net.Conn), make(chan struct{})}, NewStreams()
+		serving(t, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.Serve(w, r, func() {}, func() (any, <-chan struct{}) { return "state", nil })
+		}))
+		conn := l.connect(t, request)
+		defer func() { _ = conn.Close() }()
+		defer s.Close()
+		begun := time.Now()
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(answer.Body); time.Since(begun) <= 2*max(maxRequest, maxIdle); {
+			if !lines.Scan() {
+				t.Fatalf("it ended after %s: %v", time.Since(begun), lines.Err())
+			}
+		}
+	})
+}
