@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard/relay"
-	"github.com/ringfence/ringfence/internal/guard/systemd"
+	"github.com/ringfence/ringfence/internal/program/systemd"
 )
 
 // unit tells the service manager what the guard does, if there is one.

@@ -17,7 +17,7 @@ type request struct {
 	command  []string // to run as the leader
 	again    bool     // stand for election again after a lost term
 	jobs     jobsRequest
-	listen   string // of serve
+	listen   string // of serve and agent
 }
 
 // againFlag declares --again.
@@ -34,6 +34,8 @@ func (c command) parse(a cli.Arguments, r *request) (err error) {
 		return c.parseGroup(names, dashed, r)
 	case c.takes == takesAddress:
 		return c.parseListen(names, dashed, r)
+	case c.takes == takesAgent:
+		return c.parseAgent(names, dashed, r)
 	case c.takes != takesResource:
 		r.task, err = c.parseTask(names, dashed)
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leader/carrier"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 )
 
@@ -44,8 +45,14 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	o, start := &outcome{token: t.Token()}, time.Now()
 	incoming, restore := r.signals.Divert()
 	defer restore()
+	carried, err := r.carry(ctx, t.Claim())
+	if err != nil {
+		return nil, err
+	}
+	defer carried.Close()
 	child, p := &supervise.Child{Reaper: r.reaper}, r.program
-	err := child.Start(r.command, supervise.Claimed(p.Env, t.Claim()), p.Stdin, p.Stdout, p.Stderr)
+	environ := supervise.With(supervise.Claimed(p.Env, t.Claim()), carried.Environ())
+	err = child.Start(r.command, environ, p.Stdin, p.Stdout, p.Stderr)
 	if err != nil {
 		o.failed = err
 		return o, nil
@@ -60,4 +67,15 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	o.code, o.remains, o.ran = child.ExitCode(), child.Remains(), time.Since(start)
 	o.order, o.ordered = s.Ordered()
 	return o, nil
+}
+
+// carry opens what LEADER_CARRY asks for.
+func (r *commandRunner) carry(ctx context.Context, claim fence.Claim) (*carrier.Carrier, error) {
+	routes, err := carrier.Routes(r.config.Carry, r.config.Stores)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.config.RaiseTimeout)
+	defer cancel()
+	return carrier.Open(ctx, routes, claim, r.log)
 }

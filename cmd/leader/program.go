@@ -61,6 +61,7 @@ const (
 	takesNothing
 	takesGroup
 	takesAddress
+	takesAgent
 )
 
 func commands() []command {
@@ -127,6 +128,11 @@ func commands() []command {
 			name: "serve", arguments: "[--listen ADDRESS] [GROUP...]", takes: takesAddress,
 			flags: (*request).serveFlags, run: serve,
 			summary: "serve the HTTP API of jobs, and a page that shows them, until interrupted",
+		},
+		{
+			name: "agent", arguments: "[--listen ADDRESS]", takes: takesAgent,
+			flags: (*request).agentFlags, run: runAgent,
+			summary: "hold terms for programs of this machine, which ask by HTTP, until interrupted",
 		},
 	}
 }

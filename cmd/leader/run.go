@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leader/carrier"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/program/cli"
@@ -125,6 +126,8 @@ func classify(ended, err error) failure {
 	case stores.LoginRefused(err) && !errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check user and password in LEADER_STORES, and what the " +
 			"store lets log in"}
+	case errors.Is(err, carrier.ErrNoGuard):
+		return failure{code: cli.Error, next: "name a guard in LEADER_STORES, or leave LEADER_CARRY out"}
 	case errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
 	case errors.Is(err, fence.ErrMalformed), errors.Is(err, fence.ErrNoToken),

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/leader/carrier"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/taskfile"
 	"github.com/ringfence/ringfence/internal/leader/tasks"
@@ -28,6 +29,7 @@ type config struct {
 	Journal        taskfile.Journal `env:"LEADER_JOURNAL"`
 	Redis          settings.URL     `env:"LEADER_REDIS"`
 	Holder         string           `env:"LEADER_HOLDER"`
+	Carry          carrier.Setting  `env:"LEADER_CARRY"`
 	HTTPListen     string           `env:"LEADER_HTTP_LISTEN"`
 	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN"`
 	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
@@ -65,6 +67,9 @@ func (c *config) Validate() error {
 		}
 	}
 	scheme := c.Coordinator.Scheme()
+	if _, err := carrier.Routes(c.Carry, c.Stores); err != nil {
+		problems = append(problems, err)
+	}
 	report(c.Coordinator != "" && !slices.Contains(c.electors, scheme),
 		"LEADER_COORDINATOR: there is no coordinator %s://; there is %s", scheme, list(c.electors))
 	for i, u := range c.Stores {

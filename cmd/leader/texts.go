@@ -67,6 +67,14 @@ var texts = settings.Texts{
 		Default: "host name:process id",
 		Meaning: "name of this process in status and logs",
 	},
+	"LEADER_CARRY": {
+		Default: "none",
+		Meaning: `
+			for programs that cannot present a token: postgres, redis or both, with a comma. leader run and
+			leader agent listen on this machine, and put the token into what they pass on to the guard
+			in LEADER_STORES. PGHOST, PGPORT, DATABASE_URL and REDIS_URL tell the command where. For a
+			program with a fixed address: postgres=127.0.0.1:5432, or redis=unix:/run/app/redis.sock`,
+	},
 	"LEADER_HTTP_LISTEN": {
 		Default: "none",
 		Meaning: `

@@ -173,5 +173,8 @@ func (e FullError) Error() string {
 	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Max)
 }
 
+// AtMost returns how many there are.
+func (e FullError) AtMost() int { return e.Max }
+
 // Unwrap returns Full, by which it is counted.
 func (e FullError) Unwrap() error { return Full }

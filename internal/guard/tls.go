@@ -16,9 +16,6 @@ type TLS struct {
 	VerifyName bool
 }
 
-// TLSHandshake is the first byte of a client that starts with TLS.
-const TLSHandshake = 0x16
-
 // StartTLS encrypts the connection from here on. ahead has what was read of the connection and not
 // used. An error may be of the client or of the connection; the connection is of no use then.
 func (c *Client) StartTLS(ctx context.Context, config *tls.Config, ahead []byte) error {

@@ -17,12 +17,12 @@ import (
 // options or among its startup parameters, which Postgres treats alike. A resource that is named
 // twice must have the same token both times.
 func (s *startup) claims(holder string) ([]marks.Presented, error) {
-	settings, err := parseOptions(s.get("options"))
+	settings, err := parseOptions(s.Get("options"))
 	if err != nil {
 		return nil, refusal.BadOption(fence.Claim{}, err)
 	}
 	tokens := map[fence.Resource]fence.Token{}
-	for _, set := range slices.Concat(settings, s.params) {
+	for _, set := range slices.Concat(settings, s.Params) {
 		name, ok := refusal.OfSetting(set.Name)
 		if !ok {
 			continue

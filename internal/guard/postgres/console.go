@@ -17,15 +17,15 @@ const consoleDatabase = "ringfence"
 
 // wantsConsole reports whether a client that claims nothing asks for the console.
 func (p *Protocol) wantsConsole(s *startup) bool {
-	return len(p.o.Operators) > 0 && s.database() == consoleDatabase && s.get("replication") == ""
+	return len(p.o.Operators) > 0 && s.database() == consoleDatabase && s.Get("replication") == ""
 }
 
 // consoleLogin returns the startup packet with which the server checks who a client of the console
 // is. It names a database that exists. It has none of the client's options, and settings that fit
 // what the console sends.
 func (p *Protocol) consoleLogin(s *startup) []byte {
-	return encodeStartup(s.granted(), []wire.Param{
-		{Name: "user", Value: s.get("user")}, {Name: "database", Value: p.o.Store.Database()},
+	return wire.EncodeStartup(s.granted(), []wire.Param{
+		{Name: "user", Value: s.Get("user")}, {Name: "database", Value: p.o.Store.Database()},
 		{Name: "application_name", Value: "ringfence console"},
 		{Name: "client_encoding", Value: "UTF8"}, {Name: "DateStyle", Value: "ISO"},
 	})

@@ -19,7 +19,7 @@ type Database = databases.Database
 // place returns the place of a client. A connection for physical replication has no database; its
 // claims are those of the home database.
 func (p *Protocol) place(s *startup) *databases.Selected {
-	if physical(s.get("replication")) {
+	if physical(s.Get("replication")) {
 		return p.databases.At(p.databases.Home())
 	}
 	return p.databases.At(s.database())

@@ -16,8 +16,8 @@ func FuzzReadStartup(f *testing.F) {
 	f.Add([]byte{}, uint8(0))
 	f.Add(startupOf(0, "user", "app", "options", "-c fence.orders=5"), uint8(1))
 	f.Add(startupOf(9999, "user", "app", "_pq_.x", ""), uint8(7))
-	f.Add(append(request(sslRequest), startupOf(2, "user", "app")...), uint8(8))
-	f.Add(request(cancelRequest, 0, 0, 0, 1, 0, 0, 0, 2), uint8(3))
+	f.Add(append(request(wire.SSLRequest), startupOf(2, "user", "app")...), uint8(8))
+	f.Add(request(wire.CancelRequest, 0, 0, 0, 1, 0, 0, 0, 2), uint8(3))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), uint8(4))
 	f.Fuzz(func(t *testing.T, sent []byte, chunk uint8) {
 		var parts packets
@@ -27,30 +27,30 @@ func FuzzReadStartup(f *testing.F) {
 			rest = rest[n:]
 		}
 		var answers bytes.Buffer
-		s, err := newGreeting(&parts, &answers).read()
+		s, err := wire.NewGreeting(&parts, &answers).Read()
 		if strings.Trim(answers.String(), "N") != "" || answers.Len() > 2 {
 			t.Errorf("answered %q", answers.String())
 		}
 		if err != nil {
 			return
 		}
-		if !bytes.Contains(sent, s.packet) || len(s.packet) > maxStartupPacket ||
-			int(binary.BigEndian.Uint32(s.packet)) != len(s.packet) {
-			t.Errorf("the packet is %q", s.packet)
+		if !bytes.Contains(sent, s.Packet) || len(s.Packet) > wire.MaxStartupPacket ||
+			int(binary.BigEndian.Uint32(s.Packet)) != len(s.Packet) {
+			t.Errorf("the packet is %q", s.Packet)
 		}
-		if s.cancel {
+		if s.Cancel {
 			return
 		}
-		packet, unknown, capped := s.negotiated()
-		if len(unknown) == 0 && !capped && !bytes.Equal(packet, s.packet) {
+		packet, unknown, capped := (&startup{s}).negotiated()
+		if len(unknown) == 0 && !capped && !bytes.Equal(packet, s.Packet) {
 			t.Error("a packet with nothing to negotiate was changed")
 		}
-		again, err := parseStartup(packet, binary.BigEndian.Uint32(packet[4:]))
-		if err != nil || again.minor > newestMinor ||
-			len(again.params)+len(unknown) != len(s.params) {
+		again, err := wire.ParseStartup(packet, binary.BigEndian.Uint32(packet[4:]))
+		if err != nil || again.Minor > newestMinor ||
+			len(again.Params)+len(unknown) != len(s.Params) {
 			t.Errorf("the packet for the server differs from the client's: %+v, %v", again, err)
 		}
-		_, _ = s.claims("")
+		_, _ = (&startup{s}).claims("")
 	})
 }
 
@@ -59,7 +59,7 @@ func FuzzOptions(f *testing.F) {
 		f.Add(options)
 	}
 	f.Fuzz(func(t *testing.T, options string) {
-		claims, err := (&startup{params: []wire.Param{{Name: "options", Value: options}}}).claims("")
+		claims, err := (&startup{&wire.Startup{Params: []wire.Param{{Name: "options", Value: options}}}}).claims("")
 		if err != nil {
 			return
 		}

@@ -25,8 +25,8 @@ func (l *login) identify(ctx context.Context) (marks.Session, error) {
 		unhook()
 		_ = l.server.SetDeadline(time.Time{})
 	}()
-	store, user := l.at.Store, l.startup.get("user")
-	if physical(l.startup.get("replication")) {
+	store, user := l.at.Store, l.startup.Get("user")
+	if physical(l.startup.Get("replication")) {
 		return store.Walsender(ctx, l.pid, user)
 	}
 	identity, ok, err := l.find(ctx)
@@ -43,7 +43,7 @@ func (l *login) identify(ctx context.Context) (marks.Session, error) {
 // if the tag is not there. A walsender takes statements only of its own grammar before Postgres 15,
 // and is not tagged.
 func (l *login) find(ctx context.Context) (identity pgstore.Identity, ok bool, err error) {
-	if l.startup.get("replication") != "" {
+	if l.startup.Get("replication") != "" {
 		return identity, false, nil
 	}
 	tag := pgstore.NewTag()
@@ -68,10 +68,10 @@ func (l *login) ask(ctx context.Context) (pgstore.Identity, error) {
 
 // database returns the database that the client asks for: by default the one with the user's name.
 func (s *startup) database() string {
-	if name := s.get("database"); name != "" {
+	if name := s.Get("database"); name != "" {
 		return name
 	}
-	return s.get("user")
+	return s.Get("user")
 }
 
 // physical reports whether a value of the startup parameter "replication" requests physical

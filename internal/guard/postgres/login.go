@@ -113,7 +113,7 @@ func (l *login) packet() (packet []byte) {
 	case l.console:
 		return l.p.consoleLogin(l.startup)
 	case len(l.claims) == 0:
-		return encodeStartup(l.startup.granted(), readonly.Login(l.startup.params))
+		return wire.EncodeStartup(l.startup.granted(), readonly.Login(l.startup.Params))
 	}
 	return packet
 }
@@ -252,7 +252,7 @@ func (l *login) sendNegotiation() error {
 		return nil
 	}
 	return wire.Send(l.out, &pgproto3.NegotiateProtocolVersion{
-		NewestMinorProtocol: majorVersion<<16 | uint32(l.startup.granted()),
+		NewestMinorProtocol: wire.MajorVersion<<16 | uint32(l.startup.granted()),
 		UnrecognizedOptions: l.unknown,
 	})
 }

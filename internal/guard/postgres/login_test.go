@@ -207,7 +207,7 @@ func (g *guarded) vanishing(t *testing.T) {
 	for name, sent := range map[string][][]byte{
 		"at once":                   nil,
 		"in the first packet":       {packet[:20]},
-		"after the request for SSL": {request(sslRequest)},
+		"after the request for SSL": {request(wire.SSLRequest)},
 		"at the password request":   {packet},
 		"in the password message": {packet,
 			encode('p', "SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=0123456789abcdefghijklmn")[:10]},
@@ -252,7 +252,7 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 
 	slow := guardBefore(t, pg, "postgres", setup{control: control, drain: time.Minute})
 	silent, w, told := dialWire(t, slow.Addr), dialWire(t, slow.Addr), dialWire(t, slow.Addr)
-	silent.send(request(sslRequest)) // its answer shows that the guard has begun with this client
+	silent.send(request(wire.SSLRequest)) // its answer shows that the guard has begun with this client
 	if no, err := silent.r.ReadByte(); err != nil || no != 'N' {
 		t.Fatalf("the answer to the request for SSL is %q, %v", no, err)
 	}
@@ -316,8 +316,8 @@ func (m *muteServer) accept() {
 		}
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
-		if s, err := newGreeting(c, c).read(); err == nil && s.get("user") != "guard_role" {
-			m.logins <- muteLogin{s.get("user"), c}
+		if s, err := wire.NewGreeting(c, c).Read(); err == nil && s.Get("user") != "guard_role" {
+			m.logins <- muteLogin{s.Get("user"), c}
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestOptionsAreReadAsPostgresReadsThem(t *testing.T) {
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	accepted := 0
 	for _, options := range optionStrings {
-		claims, refused := (&startup{params: []wire.Param{{Name: "options", Value: options}}}).claims("")
+		claims, refused := (&startup{&wire.Startup{Params: []wire.Param{{Name: "options", Value: options}}}}).claims("")
 		if refused != nil {
 			continue
 		}
@@ -114,7 +114,7 @@ func TestUsualWaysToWriteATokenAreAccepted(t *testing.T) {
 		`-c application_name=a\ -c\ fence.orders=6 -c fence.orders=5`: "orders=5 ",
 		"-c work_mem=5MB -c fence.orders=" + largest + " -c jit=on":   "orders=" + largest + " ",
 	} {
-		claims, err := (&startup{params: []wire.Param{{Name: "options", Value: options}}}).claims("")
+		claims, err := (&startup{&wire.Startup{Params: []wire.Param{{Name: "options", Value: options}}}}).claims("")
 		if got := claimsAs(claims); err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", options, got, err, want)
 		}
@@ -138,9 +138,9 @@ func TestAStartupParameterCanCarryAClaim(t *testing.T) {
 		{map[string]string{"fence.orders": "5 "}, ""},
 		{map[string]string{"fence.orders": ""}, ""},
 	} {
-		s := &startup{}
+		s := &startup{&wire.Startup{}}
 		for name, value := range test.params {
-			s.params = append(s.params, wire.Param{Name: name, Value: value})
+			s.Params = append(s.Params, wire.Param{Name: name, Value: value})
 		}
 		claims, err := s.claims("")
 		if got := claimsAs(claims); got != test.want || (err == nil) != (test.want != "") {

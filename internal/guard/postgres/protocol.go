@@ -96,7 +96,7 @@ func (p *Protocol) Close() { p.databases.Close() }
 // refuses it.
 func (p *Protocol) Refuse(c *guard.Client, why string) {
 	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
-	if _, s, err := p.greet(context.Background(), c); err == nil && !s.cancel {
+	if _, s, err := p.greet(context.Background(), c); err == nil && !s.Cancel {
 		answer := &wire.Error{
 			Code: wire.TooManyConnections, Message: why, Detail: "nothing was sent to the database",
 			Hint: "try again later, or raise the limit in the guard's settings",
@@ -136,19 +136,19 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session
 	c.Seat.Waiting()
 	from, s, err := p.greet(loginCtx, c)
 	c.Seat.Working()
-	if err == nil && !s.cancel {
+	if err == nil && !s.Cancel {
 		err = p.checkTLS(c, s)
 	}
 	var handshake *handshakeError
 	switch {
-	case errors.Is(err, errDirectTLS), errors.Is(err, errLength):
+	case errors.Is(err, wire.ErrDirectTLS), errors.Is(err, wire.ErrLength):
 		return nil, nil
 	case errors.As(err, &handshake):
 		return nil, p.failHandshake(loginCtx, handshake)
 	case err != nil:
 		unhook()
 		return nil, p.failLogin(loginCtx, c, err)
-	case s.cancel:
+	case s.Cancel:
 		return nil, p.forwardCancel(ctx, c, s)
 	}
 	who := s.client(c)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/readonly"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
@@ -47,14 +48,14 @@ func (l *login) cancelQuery(ctx context.Context) {
 	}
 	defer server.Close()
 	packet := binary.BigEndian.AppendUint32(nil, uint32(8+len(l.key)))
-	packet = binary.BigEndian.AppendUint32(packet, cancelRequest)
+	packet = binary.BigEndian.AppendUint32(packet, wire.CancelRequest)
 	_ = sendCancel(ctx, server, append(packet, l.key...))
 }
 
 // checkReadOnly refuses a session that cannot be kept from writing.
 func (l *login) checkReadOnly() error {
 	switch s, own := l.startup, l.p.o.Store.Database(); {
-	case s.get("replication") != "":
+	case s.Get("replication") != "":
 		return refusal.NoReadOnly("it is a replication connection")
 	case l.p.o.Another == nil && s.database() != own:
 		return refusal.NoReadOnly(fmt.Sprintf("it asks for database %q, and this guard is for %q",

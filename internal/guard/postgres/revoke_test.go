@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -257,7 +258,7 @@ func TestManySessionsOfAnotherGuardHaveEndedWhenTheNewLeaderIsReady(t *testing.T
 // cancelOf returns the cancel request for a session.
 func cancelOf(c *pgx.Conn) []byte {
 	pid := c.PgConn().PID()
-	return request(cancelRequest, append([]byte{byte(pid >> 24), byte(pid >> 16), byte(pid >> 8),
+	return request(wire.CancelRequest, append([]byte{byte(pid >> 24), byte(pid >> 16), byte(pid >> 8),
 		byte(pid)}, c.PgConn().SecretKey()...)...)
 }
 

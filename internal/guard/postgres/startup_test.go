@@ -13,10 +13,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -29,38 +29,38 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		err     string // empty: a session or a cancel request
 	}{
 		{"a session", packets{good}, "", ""},
-		{"SSL, then a session", packets{request(sslRequest), good}, "N", ""},
-		{"GSS, then a session", packets{request(gssencRequest), good}, "N", ""},
-		{"SSL, GSS, then a session", packets{request(sslRequest), request(gssencRequest), good},
+		{"SSL, then a session", packets{request(wire.SSLRequest), good}, "N", ""},
+		{"GSS, then a session", packets{request(wire.GSSEncRequest), good}, "N", ""},
+		{"SSL, GSS, then a session", packets{request(wire.SSLRequest), request(wire.GSSEncRequest), good},
 			"NN", ""},
-		{"GSS, SSL, then a session", packets{request(gssencRequest), request(sslRequest), good},
+		{"GSS, SSL, then a session", packets{request(wire.GSSEncRequest), request(wire.SSLRequest), good},
 			"NN", ""},
-		{"SSL twice", packets{request(sslRequest), request(sslRequest), good}, "N", "repeated"},
-		{"GSS twice", packets{request(gssencRequest), request(gssencRequest), good}, "N",
+		{"SSL twice", packets{request(wire.SSLRequest), request(wire.SSLRequest), good}, "N", "repeated"},
+		{"GSS twice", packets{request(wire.GSSEncRequest), request(wire.GSSEncRequest), good}, "N",
 			"repeated"},
-		{"SSL with bytes behind it", packets{join(request(sslRequest), good)}, "",
+		{"SSL with bytes behind it", packets{join(request(wire.SSLRequest), good)}, "",
 			"unencrypted data"},
-		{"SSL with a body", packets{request(sslRequest, 0), good}, "", "body"},
-		{"a cancel request", packets{request(cancelRequest, 0, 0, 0, 1, 0, 0, 0, 2)}, "", ""},
-		{"a cancel request of protocol 3.2", packets{request(cancelRequest,
+		{"SSL with a body", packets{request(wire.SSLRequest, 0), good}, "", "body"},
+		{"a cancel request", packets{request(wire.CancelRequest, 0, 0, 0, 1, 0, 0, 0, 2)}, "", ""},
+		{"a cancel request of protocol 3.2", packets{request(wire.CancelRequest,
 			append([]byte{0, 0, 0, 1}, make([]byte, 256)...)...)}, "", ""},
-		{"a cancel request without a key", packets{request(cancelRequest, 0, 0, 0, 1)},
+		{"a cancel request without a key", packets{request(wire.CancelRequest, 0, 0, 0, 1)},
 			"", "without a key"},
 		{"nothing", nil, "", "EOF"},
 		{"half a length", packets{good[:2]}, "", "unexpected EOF"},
 		{"half a packet", packets{good[:len(good)-1]}, "", "unexpected EOF"},
-		{"direct TLS", packets{[]byte{guard.TLSHandshake, 3, 1, 2, 0, 1}}, "", "starts with TLS"},
+		{"direct TLS", packets{[]byte{tlsconfig.Handshake, 3, 1, 2, 0, 1}}, "", "starts with TLS"},
 		{"SSL, then TLS despite the answer",
-			packets{request(sslRequest), []byte{guard.TLSHandshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
+			packets{request(wire.SSLRequest), []byte{tlsconfig.Handshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
 		{"a length of 7", packets{[]byte{0, 0, 0, 7, 0, 3, 0}}, "", "invalid length"},
 		{"a length of 0", packets{[]byte{0, 0, 0, 0, 0, 3, 0, 0}}, "", "invalid length"},
 		{"a length of 2^32-1", packets{[]byte{255, 255, 255, 255, 0, 3, 0, 0}}, "",
 			"invalid length"},
 		{"the longest",
 			packets{startupOf(0, "user", "app", "options", strings.Repeat("x",
-				maxStartupPacket-len(startupOf(0, "user", "app", "options", ""))))}, "", ""},
+				wire.MaxStartupPacket-len(startupOf(0, "user", "app", "options", ""))))}, "", ""},
 		{"one byte more",
-			packets{startupOf(0, "user", "app", "options", strings.Repeat("x", maxStartupPacket+
+			packets{startupOf(0, "user", "app", "options", strings.Repeat("x", wire.MaxStartupPacket+
 				1-len(startupOf(0, "user", "app", "options", ""))))}, "", "invalid length"},
 		{"HTTP", packets{[]byte("GET / HTTP/1.1\r\n\r\n")}, "", "invalid length"},
 		{"protocol 2.0", packets{request(2 << 16)}, "", "unsupported frontend protocol 2.0"},
@@ -82,7 +82,7 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var answers bytes.Buffer
 			last := join(test.sent...)
-			s, err := newGreeting(&test.sent, &answers).read()
+			s, err := wire.NewGreeting(&test.sent, &answers).Read()
 			if answers.String() != test.answers {
 				t.Errorf("answered %q, want %q", answers.String(), test.answers)
 			}
@@ -91,8 +91,8 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			case test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)):
 				t.Errorf("got %v, want an error that contains %q", err, test.err)
-			case err == nil && !bytes.HasSuffix(last, s.packet):
-				t.Errorf("the packet is %q", s.packet)
+			case err == nil && !bytes.HasSuffix(last, s.Packet):
+				t.Errorf("the packet is %q", s.Packet)
 			}
 		})
 	}
@@ -134,9 +134,9 @@ func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
 			append([]string{"_pq_.x", "1", "_pq_.test_protocol_negotiation", ""}, to...)...)}},
 		{"2.0", packets{request(2 << 16)}},
 		{"4.0", packets{startupWith(4<<16, to...)}},
-		{"SSL, 3.0", packets{request(sslRequest), startupOf(0, to...)}},
-		{"SSL with bytes behind it", packets{join(request(sslRequest), startupOf(0, to...))}},
-		{"SSL twice", packets{request(sslRequest), request(sslRequest)}},
+		{"SSL, 3.0", packets{request(wire.SSLRequest), startupOf(0, to...)}},
+		{"SSL with bytes behind it", packets{join(request(wire.SSLRequest), startupOf(0, to...))}},
+		{"SSL twice", packets{request(wire.SSLRequest), request(wire.SSLRequest)}},
 		{"10004 bytes", packets{sized(10004, to)}},
 		{"10005 bytes", packets{sized(10005, to)}},
 		{"no terminator", packets{open}},
@@ -161,11 +161,11 @@ func TestTheGuardRequestsNothingThatTheRelayDoesNotSupport(t *testing.T) {
 			startupOf(2, "user", "app", "database", "shop")},
 		{startupOf(0, "_pq_.x", "1", "user", "app", "_pq_.", ""), startupOf(0, "user", "app")},
 	} {
-		s, err := parseStartup(test.sent, binary.BigEndian.Uint32(test.sent[4:]))
+		s, err := wire.ParseStartup(test.sent, binary.BigEndian.Uint32(test.sent[4:]))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if packet, _, _ := s.negotiated(); !bytes.Equal(packet, test.upstream) {
+		if packet, _, _ := (&startup{s}).negotiated(); !bytes.Equal(packet, test.upstream) {
 			t.Errorf("%q becomes %q, want %q", test.sent, packet, test.upstream)
 		}
 	}
@@ -225,7 +225,7 @@ func opening(t *testing.T, addr string, sent packets) string {
 func TestWhatIsNoStartupPacketIsClosedSilently(t *testing.T) {
 	g := fenced(t)
 	for name, sent := range map[string][]byte{
-		"TLS":              {guard.TLSHandshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3},
+		"TLS":              {tlsconfig.Handshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3},
 		"a goodbye":        encode('X'), // of a client that has not logged in
 		"too short":        {0, 0, 0, 7, 0, 3, 0, 0},
 		"too long":         {0, 1, 0, 0, 0, 3, 0, 0},
@@ -246,7 +246,7 @@ func TestALoginThatTakesTooLongIsEnded(t *testing.T) {
 	for name, sent := range map[string][]byte{
 		"nothing":                  nil,
 		"half a packet":            startupOf(0, "user", "app")[:9],
-		"a request for encryption": request(sslRequest),
+		"a request for encryption": request(wire.SSLRequest),
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := fencedBy(t, setup{Options: Options{LoginTimeout: 100 * time.Millisecond}})

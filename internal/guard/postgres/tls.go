@@ -34,7 +34,7 @@ func (p *Protocol) checkTLS(c *guard.Client, s *startup) error {
 			Hint: "set sslmode=require, or a stricter one, in the client",
 		}
 	}
-	return checkRole(p.o.TLS.User(c), s.get("user"))
+	return checkRole(p.o.TLS.User(c), s.Get("user"))
 }
 
 // checkRole refuses a role that a client may not log in as. A name that is too long may become

@@ -109,7 +109,7 @@ func startupOf(minor uint16, pairs ...string) []byte {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		params = append(params, wire.Param{Name: pairs[i], Value: pairs[i+1]})
 	}
-	return encodeStartup(minor, params)
+	return wire.EncodeStartup(minor, params)
 }
 
 // request returns a first packet that has a code instead of a version.

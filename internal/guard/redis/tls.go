@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -23,7 +23,7 @@ func (c *conn) greet(ctx context.Context) error {
 	if _, err := c.client.Read(first); err != nil {
 		return c.readFailed(ctx, err)
 	}
-	if first[0] != guard.TLSHandshake {
+	if first[0] != tlsconfig.Handshake {
 		c.commands.buf = first
 		return nil
 	}

@@ -81,12 +81,12 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	access := webpage.Access{Token: s.Token, Setting: "LEADER_HTTP_TOKEN", Local: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code, why := access.Refuse(w.Header(), r); why != nil {
-			fail(w, code, why)
+			webpage.Fail(w, code, why)
 			return
 		}
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if r.Method == http.MethodPost && kind != "application/json" {
-			fail(w, http.StatusUnsupportedMediaType, errors.New("send Content-Type: application/json"))
+			webpage.Fail(w, http.StatusUnsupportedMediaType, errors.New("send Content-Type: application/json"))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -112,7 +112,7 @@ func (s *Server) with(do call) http.HandlerFunc {
 			s.failed(w, r, err)
 			return
 		}
-		send(w, code, answer)
+		webpage.Answer(w, code, answer)
 	}
 }
 
@@ -211,7 +211,7 @@ func (s *Server) spec(ctx context.Context, q *jobs.Queue, r *http.Request) (int,
 }
 
 func (s *Server) groups(w http.ResponseWriter, _ *http.Request) {
-	send(w, http.StatusOK, map[string]any{"groups": append([]string{}, s.Groups...)})
+	webpage.Answer(w, http.StatusOK, map[string]any{"groups": append([]string{}, s.Groups...)})
 }
 
 func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
@@ -260,21 +260,5 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if code >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.Log.Warn("a request has failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	fail(w, code, err)
-}
-
-func fail(w http.ResponseWriter, code int, err error) {
-	send(w, code, map[string]string{"error": err.Error()})
-}
-
-func send(w http.ResponseWriter, code int, answer any) {
-	text, err := json.Marshal(answer)
-	if err != nil {
-		code, text = http.StatusInternalServerError, []byte(`{"error":"the answer is not JSON"}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n'))
+	webpage.Fail(w, code, err)
 }

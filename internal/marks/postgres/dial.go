@@ -14,32 +14,49 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
-// Dial opens a connection to the server for a client of the guard: TCP or a Unix socket, with TLS or
-// without, as in the store's URL. The connection is a *tls.Conn if it is encrypted. Dial sends no
-// startup packet; the client's own login comes first.
-func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
-	conn, err := s.dial(ctx, s.cfg.TLSConfig)
-	for _, next := range s.cfg.Fallbacks { // sslmode=prefer and allow: the same server, otherwise encrypted
+// NewTarget returns the server of a URL. timeouts are those of its connections.
+func NewTarget(url string, timeouts keepalive.Timeouts) (Target, error) {
+	to, err := parseURL(url)
+	if err == nil {
+		to.cfg.DialFunc = timeouts.Dialer().DialContext
+	}
+	return to, err
+}
+
+// Password returns the present password of the URL.
+func (to Target) Password(ctx context.Context) (string, error) {
+	if to.password == nil {
+		return to.cfg.Password, nil
+	}
+	return to.password.Read(ctx)
+}
+
+// Dial opens a connection to the server for a client's own login: TCP or a Unix socket, with TLS or
+// without, as in the URL. The connection is a *tls.Conn if it is encrypted. Dial sends no startup packet.
+func (to Target) Dial(ctx context.Context) (net.Conn, error) {
+	conn, err := to.dial(ctx, to.cfg.TLSConfig)
+	for _, next := range to.cfg.Fallbacks { // sslmode=prefer and allow: the same server, otherwise encrypted
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		conn, err = s.dial(ctx, next.TLSConfig)
+		conn, err = to.dial(ctx, next.TLSConfig)
 	}
 	return conn, err
 }
 
 // dial opens a connection, encrypted if there is a configuration.
-func (s *Store) dial(ctx context.Context, config *tls.Config) (net.Conn, error) {
-	network, address := dialTarget(s.cfg)
-	plain, err := s.cfg.DialFunc(ctx, network, address)
+func (to Target) dial(ctx context.Context, config *tls.Config) (net.Conn, error) {
+	network, address := dialTarget(to.cfg)
+	plain, err := to.cfg.DialFunc(ctx, network, address)
 	if err != nil || config == nil {
 		return plain, err
 	}
 	unhook := context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })
-	encrypted, err := s.encrypt(ctx, plain, config)
+	encrypted, err := to.encrypt(ctx, plain, config)
 	if !unhook() {
 		err = errors.Join(err, ctx.Err())
 	}
@@ -54,8 +71,8 @@ func (s *Store) dial(ctx context.Context, config *tls.Config) (net.Conn, error) 
 var sslRequest = binary.BigEndian.AppendUint32([]byte{0, 0, 0, 8}, 80877103)
 
 // encrypt starts TLS, on request or at once (sslnegotiation=direct).
-func (s *Store) encrypt(ctx context.Context, plain net.Conn, config *tls.Config) (net.Conn, error) {
-	if s.cfg.SSLNegotiation != "direct" {
+func (to Target) encrypt(ctx context.Context, plain net.Conn, config *tls.Config) (net.Conn, error) {
+	if to.cfg.SSLNegotiation != "direct" {
 		if _, err := plain.Write(sslRequest); err != nil {
 			return nil, err
 		}

@@ -174,7 +174,7 @@ func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	return to.logIn(ctx, url)
 }
 
-func (to *target) logIn(ctx context.Context, url string) (*pgx.Conn, error) {
+func (to *Target) logIn(ctx context.Context, url string) (*pgx.Conn, error) {
 	to.cfg.RuntimeParams["application_name"] = "ringfence command" // not that of a guard, which Uninstall looks for
 	conn, err := pglogin.Connect(ctx, to.cfg, to.password)
 	if err != nil {

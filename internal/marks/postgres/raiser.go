@@ -35,13 +35,13 @@ func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 // session is not a guard's, the database was reached directly, and Raise does the guard's work
 // itself, which needs the guard's privileges.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
-	return r.Kept.Raise(ctx, r.Authority, c, r.present, func() (marks.Reached, error) {
+	return r.Kept.Raise(ctx, r.Authority, c, r.Present, func() (marks.Reached, error) {
 		return Open(r.URL, Options{Connections: 1, unswept: true})
 	})
 }
 
-// present opens a session under the claim, and reports whether a guard has admitted it.
-func (r Raiser) present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
+// Present opens a session under the claim, and reports whether a guard has admitted it.
+func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
 	cfg, err := pgx.ParseConfig(r.URL)
 	if err != nil {
 		return false, fmt.Errorf("not a Postgres URL: %w", err)

@@ -42,7 +42,7 @@ type Options struct {
 // any number of processes may call its methods.
 type Store struct {
 	pool *pgxpool.Pool
-	target
+	Target
 	stop    context.CancelFunc
 	sweeper sync.WaitGroup
 	revoked chan struct{} // has a value if backends may be leaving that a revocation has to end
@@ -77,7 +77,7 @@ func Open(url string, o Options) (*Store, error) {
 		pc.MaxConns = 4
 	}
 	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep one warm
-	s := &Store{target: to, revoked: make(chan struct{}, 1)}
+	s := &Store{Target: to, revoked: make(chan struct{}, 1)}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		to.password.Accepted()
 		err := probe(ctx, c, o)

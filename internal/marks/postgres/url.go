@@ -13,14 +13,14 @@ import (
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
-// target is what the URL of control connections says.
-type target struct {
+// Target is a server, as a URL names it.
+type Target struct {
 	cfg      *pgx.ConnConfig
 	password *password.Source // nil: that of cfg
 }
 
 // parseURL parses the URL of control connections.
-func parseURL(rawURL string) (to target, err error) {
+func parseURL(rawURL string) (to Target, err error) {
 	cfg, err := pgx.ParseConfig(rawURL)
 	if err != nil {
 		return to, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
@@ -39,7 +39,7 @@ func parseURL(rawURL string) (to target, err error) {
 		return to, err
 	}
 	cfg.RuntimeParams["application_name"] = "ringfence"
-	return target{cfg, source}, nil
+	return Target{cfg, source}, nil
 }
 
 // renewCertificate has each connection use the newest client certificate that the URL names. The

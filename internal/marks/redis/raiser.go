@@ -30,7 +30,7 @@ func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 // tokens, a Redis that has lost its marker counts as not installed.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	coordinated := r.Authority != nil && r.Authority.Verifies()
-	err := r.Kept.Raise(ctx, r.Authority, c, r.present, func() (marks.Reached, error) {
+	err := r.Kept.Raise(ctx, r.Authority, c, r.Present, func() (marks.Reached, error) {
 		return Open(ctx, r.URL, Options{Connections: 1, Coordinated: coordinated})
 	})
 	if err != nil {
@@ -39,8 +39,8 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	return nil
 }
 
-// present opens a session under the claim, and reports whether a guard has admitted it.
-func (r Raiser) present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
+// Present opens a session under the claim, and reports whether a guard has admitted it.
+func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
 	db, err := open(r.URL, Options{Connections: 1})
 	if err != nil {
 		return false, err

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// Handshake is the first byte of a client that starts with TLS.
+const Handshake = 0x16
+
 // Transport is the connection under a tls.Conn. What it stands for can be replaced after the handshake, by
 // one that waits for the network in another way, or is patient with a slow peer.
 //

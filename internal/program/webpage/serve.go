@@ -1,6 +1,7 @@
 package webpage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -28,11 +29,16 @@ type Server struct {
 	Answer  time.Duration // the longest time for an answer; streams set their own
 	Grace   time.Duration // how long requests may go on at the end
 	Log     *slog.Logger  // of handshakes that fail, and of panics; nil for the default of package http
+
+	// Connections is how many may be open; MaxConnections when zero. A new one gets the place of another
+	// client's, unless Keeps is set: then it is closed.
+	Connections int
+	Keeps       bool
 }
 
 // Serve serves until ctx ends.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
-	open := connections{places: slots{max: MaxConnections, renews: true}}
+	open := connections{places: slots{max: cmp.Or(s.Connections, MaxConnections), renews: !s.Keeps}, keeps: s.Keeps}
 	server := &http.Server{
 		Handler: s.Handler, ConnState: open.changed, MaxHeaderBytes: headerBytes,
 		ReadHeaderTimeout: maxHeader, ReadTimeout: maxRequest, WriteTimeout: s.Answer, IdleTimeout: maxIdle,
@@ -62,6 +68,7 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 // connections are those of a server.
 type connections struct {
 	places slots
+	keeps  bool
 
 	mu   sync.Mutex
 	open map[net.Conn]*slot
@@ -71,7 +78,15 @@ type connections struct {
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		taken := c.places.take(clienthost.Of(conn.RemoteAddr().String()), func() { _ = conn.Close() })
+		client := ""
+		if !c.keeps { // with one name for all of them, none has more than its share
+			client = clienthost.Of(conn.RemoteAddr().String())
+		}
+		taken := c.places.take(client, func() { _ = conn.Close() })
+		if taken == nil {
+			_ = conn.Close()
+			return
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.open == nil {
@@ -81,7 +96,9 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	case http.StateClosed:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.places.leave(c.open[conn])
-		delete(c.open, conn)
+		if taken := c.open[conn]; taken != nil {
+			c.places.leave(taken)
+			delete(c.open, conn)
+		}
 	}
 }

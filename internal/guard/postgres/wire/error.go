@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -53,7 +52,10 @@ func Response(severity string, err error) *pgproto3.ErrorResponse {
 	var r *fence.Refusal
 	var setup *fence.SetupError
 	var own *Error
-	var full guard.FullError
+	var full interface { // guard.FullError
+		error
+		AtMost() int
+	}
 	switch {
 	case errors.As(err, &r):
 		m.Code = refusal.SQLState(r.Reason)

@@ -1,0 +1,187 @@
+package agent
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"crypto/rand"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/program/webpage"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+const maxBody = 64 << 10 // bytes of a request
+
+// Agent holds terms over one client of the coordinator.
+type Agent struct {
+	Coordinator fence.Coordinator
+	Holder      string         // the beginning of a holder's name, for who gives none
+	Stores      []fence.Raiser // the mark is raised on every one, for who names none
+	Table       stores.Table   // opens the stores that a client names
+	Raise       time.Duration  // how long one store may take
+	URLs        settings.URLs  // those of Stores
+	Carry       carrier.Setting
+	Session     time.Duration // the session timeout of the coordinator
+	Token       string        // that a client has to send; "" where the listener knows its clients
+	Log         *slog.Logger
+
+	mu      sync.Mutex
+	closed  bool
+	places  map[*place]bool
+	terms   map[string]*term
+	running sync.WaitGroup
+}
+
+// Handler returns the API.
+func (a *Agent) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/terms", a.stand)
+	mux.HandleFunc("GET /v1/terms", a.list)
+	mux.HandleFunc("DELETE /v1/terms/{id}", a.giveUp)
+	mux.HandleFunc("GET /v1/leaders/{resource}", a.leader)
+	mux.HandleFunc("GET /v1/leaders/{resource}/events", a.leaders)
+	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(openAPI)
+	})
+	access := webpage.Access{Token: a.Token, Setting: "LEADER_HTTP_TOKEN"}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code, why := access.Refuse(w.Header(), r); why != nil {
+			webpage.Fail(w, code, why)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// Request is the body of POST /v1/terms.
+type Request struct {
+	Resource string         `json:"resource"`
+	Holder   string         `json:"holder"` // who the program is, for people; the agent makes a name if it is empty
+	Stores   []settings.URL `json:"stores"` // in place of LEADER_STORES
+}
+
+// stand stands for election. The answer is the term.
+func (a *Agent) stand(w http.ResponseWriter, r *http.Request) {
+	t, err := a.asked(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	defer stores.Close(t.own)
+	p, err := a.enter(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	defer a.leave(p)
+	t.cancel, t.out = p.end, begin(w, r)
+	a.keep(t)
+	defer a.forget(t)
+	t.run(p)
+}
+
+// asked reads what a client asks for.
+func (a *Agent) asked(r *http.Request) (*term, error) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		return nil, errNotJSON
+	}
+	var asked Request
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&asked); err != nil {
+		return nil, fmt.Errorf("the body: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("the body: there is something after the JSON object")
+	}
+	t := &term{agent: a, id: strings.ToLower(rand.Text()[:12]), holder: asked.Holder, stores: a.Stores}
+	urls := a.URLs
+	if t.holder == "" {
+		t.holder = a.Holder + "/" + t.id
+	}
+	var err error
+	if t.resource, err = fence.ParseResource(asked.Resource); err != nil {
+		return nil, err
+	}
+	if err := fence.CheckHolder(t.holder); err != nil {
+		return nil, err
+	}
+	for i, u := range asked.Stores {
+		if a.Table[u.Scheme()] == nil {
+			return nil, fmt.Errorf("stores: number %d: there is no store %s://; there is %s://", i+1, u.Scheme(),
+				strings.Join(a.Table.Schemes(), "://, "))
+		}
+	}
+	if asked.Stores != nil {
+		t.own, urls = a.Table.Raisers(asked.Stores, a.Coordinator, a.Raise), asked.Stores
+		t.stores = t.own
+	}
+	if t.routes, err = carrier.Routes(a.Carry, urls); err != nil {
+		stores.Close(t.own)
+		return nil, err
+	}
+	return t, nil
+}
+
+func (a *Agent) keep(t *term) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.terms == nil {
+		a.terms = map[string]*term{}
+	}
+	a.terms[t.id] = t
+	t.show(Event{Event: Standing, ID: t.id, Resource: t.resource, Holder: t.holder})
+}
+
+func (a *Agent) forget(t *term) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.terms, t.id)
+}
+
+// list shows the terms, and who waits for one.
+func (a *Agent) list(w http.ResponseWriter, _ *http.Request) {
+	a.mu.Lock()
+	all := slices.Collect(maps.Values(a.terms))
+	a.mu.Unlock()
+	shown := make([]Event, len(all))
+	for i, t := range all {
+		shown[i] = t.listed()
+	}
+	slices.SortFunc(shown, func(a, b Event) int {
+		return strings.Compare(string(a.Resource)+" "+a.ID, string(b.Resource)+" "+b.ID)
+	})
+	webpage.Answer(w, http.StatusOK, map[string]any{"terms": shown})
+}
+
+// giveUp ends a term, or a candidacy. Its stream says so.
+func (a *Agent) giveUp(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	t := a.terms[r.PathValue("id")]
+	a.mu.Unlock()
+	if t == nil {
+		fail(w, errNoTerm)
+		return
+	}
+	t.cancel(errDeleted)
+	webpage.Answer(w, http.StatusAccepted, t.listed())
+}

@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leader/carrier"
+)
+
+// term is one candidacy, and the term that comes of it.
+type term struct {
+	agent    *Agent
+	id       string
+	resource fence.Resource
+	holder   string
+	stores   []fence.Raiser
+	own      []fence.Raiser // those of stores that only this term uses
+	routes   []carrier.Route
+	cancel   context.CancelCauseFunc
+	out      *stream
+
+	sending sync.Mutex // one event after the other
+
+	mu    sync.Mutex
+	shown Event // what GET /v1/terms has
+}
+
+// run stands for election, holds the term, and returns when it is over and resigned.
+func (t *term) run(ctx context.Context) {
+	q := t.watchQueue(ctx)
+	lead := fence.Lead{Elector: won{t.agent.Coordinator, q.stop}, Resource: t.resource, Holder: t.holder, Stores: t.stores}
+	err := lead.Run(ctx, t.hold)
+	q.stop()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
+	}
+	t.send(Event{Event: Lost, Cause: causeOf(err), Error: oneLine(err)})
+	t.agent.Log.Info("a term is over", "resource", string(t.resource), "holder", t.holder, "cause", oneLine(err))
+}
+
+// hold tells the client about the term, until it is over.
+func (t *term) hold(ctx context.Context, won *fence.Term) error {
+	if err := won.Wait(ctx); err != nil {
+		return err
+	}
+	c := won.Claim()
+	carried, err := t.carry(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer carried.Close()
+	t.send(Event{Event: Leading, Token: c.Token.String(), Issuer: c.Issuer, Carry: carry(c, carried)}.within(won))
+	t.agent.Log.Info("leading", "resource", string(t.resource), "holder", t.holder, "token", c.Token.String())
+	alive := time.NewTicker(t.agent.Session / 3)
+	defer alive.Stop()
+	told := fence.Active
+	for {
+		state, changed := won.Watch()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case state == fence.Suspended && told != state:
+			t.send(Event{Event: Suspended}.within(won))
+		case state == fence.Active && told != state:
+			t.send(Event{Event: Resumed}.within(won))
+		}
+		told = state
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-alive.C:
+			t.send(Event{Event: Alive}.within(won))
+		}
+	}
+}
+
+// carry opens what LEADER_CARRY asks for.
+func (t *term) carry(ctx context.Context, c fence.Claim) (*carrier.Carrier, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.agent.Raise)
+	defer cancel()
+	return carrier.Open(ctx, t.routes, c, t.agent.Log)
+}
+
+// send sends an event. If the client does not take it, the term ends.
+func (t *term) send(e Event) {
+	t.sending.Lock()
+	defer t.sending.Unlock()
+	e.ID, e.Resource, e.Holder = t.id, t.resource, t.holder
+	t.show(e)
+	if err := t.out.send(string(e.Event), e); err != nil {
+		t.cancel(errors.Join(errGone, err))
+	}
+}
+
+// show keeps what a list has: the last state, with the token once there is one.
+func (t *term) show(e Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e.Token == "" {
+		e.Token, e.Issuer = t.shown.Token, t.shown.Issuer
+	}
+	if e.Event == Alive || e.Event == Resumed {
+		e.Event = Leading
+	}
+	e.Carry = nil
+	t.shown = e
+}
+
+func (t *term) listed() Event {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.shown
+}

@@ -1,0 +1,125 @@
+package carrier
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
+	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/refusal"
+)
+
+// toPostgres presents a claim in startup packets.
+type toPostgres struct {
+	postgres.Target
+	url   string
+	claim fence.Claim
+}
+
+func openPostgres(r Route, claim fence.Claim) (protocol, error) {
+	to, err := postgres.NewTarget(r.Guard.Reveal(), keepalive.Timeouts{})
+	return &toPostgres{to, r.Guard.Reveal(), claim}, err
+}
+
+func (p *toPostgres) guarded(ctx context.Context) (bool, error) {
+	return postgres.Raiser{URL: p.url}.Present(ctx, p.claim)
+}
+
+// The program logs in by itself.
+func (*toPostgres) needsLogin() bool { return false }
+
+// connect implements protocol.
+func (p *toPostgres) connect(ctx context.Context, client net.Conn) (fromClient, server relay.Leg, err error) {
+	g := wire.NewGreeting(client, client) // which declines encryption
+	s, err := g.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return fromClient, server, nil
+	case errors.Is(err, wire.ErrDirectTLS), errors.Is(err, wire.ErrLength):
+		return fromClient, server, err
+	case err != nil:
+		return fromClient, server, errors.Join(err, lastWord(client, wire.Fatal(err)))
+	}
+	if server.Conn, err = p.Dial(ctx); err != nil {
+		if s.Cancel {
+			return fromClient, server, err
+		}
+		return fromClient, server, errors.Join(err, lastWord(client, wire.Fatal(&wire.Error{
+			Code: wire.CannotConnectNow, Message: "the guard cannot be reached", Detail: err.Error(),
+			Hint: "nothing was written; connect again while this process leads",
+		})))
+	}
+	packet := s.Packet
+	if !s.Cancel {
+		packet = wire.EncodeStartup(s.Minor, p.claimed(s.Params))
+	}
+	if len(packet) > wire.MaxStartupPacket {
+		err := wire.Violation("the startup parameters leave no room for the token")
+		return fromClient, server, errors.Join(err, lastWord(client, wire.Fatal(err)))
+	}
+	unhook := relay.WhenOver(ctx, func() { _ = server.SetDeadline(relay.Past) })
+	_, err = server.Write(packet)
+	if !unhook() {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	return relay.Leg{Conn: client, Early: unread(g)}, server, err
+}
+
+// claimed adds the claim to the startup parameters.
+func (p *toPostgres) claimed(params []wire.Param) []wire.Param {
+	const name = "options"
+	params = slices.Clone(params)
+	i := slices.IndexFunc(params, func(p wire.Param) bool { return p.Name == name })
+	if i < 0 {
+		params, i = append(params, wire.Param{Name: name}), len(params)
+	}
+	params[i].Value = refusal.StartupOption(params[i].Value, p.claim)
+	return params
+}
+
+// unread returns what the client has sent behind its request.
+func unread(g *wire.Greeting) []byte {
+	rest, _ := g.From.Peek(g.From.Buffered())
+	return slices.Clone(rest)
+}
+
+// environ implements protocol.
+func (p *toPostgres) environ(ctx context.Context, l net.Listener) ([][2]string, error) {
+	present, err := p.Password(ctx)
+	if err != nil {
+		return nil, err
+	}
+	host, port, path := where(l)
+	u, err := url.Parse(p.url)
+	if err != nil {
+		return nil, err
+	}
+	if user := u.User.Username(); present != "" {
+		u.User = url.UserPassword(user, present)
+	}
+	q := u.Query()
+	for name := range q {
+		if strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "password_") || name == "host" || name == "port" {
+			q.Del(name)
+		}
+	}
+	q.Set("sslmode", "disable")
+	u.Host = net.JoinHostPort(host, port)
+	if path != "" {
+		u.Host = ""
+		q.Set("host", host)
+		q.Set("port", port)
+	}
+	u.RawQuery = q.Encode()
+	return [][2]string{
+		{"PGHOST", host}, {"PGHOSTADDR", ""}, {"PGPORT", port}, {"PGSSLMODE", "disable"}, {"DATABASE_URL", u.String()},
+	}, nil
+}

@@ -1,0 +1,114 @@
+package carrier
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/program/settings"
+)
+
+// Setting is the value of LEADER_CARRY: what is carried, and where the program finds it.
+//
+//	postgres,redis
+//	postgres=127.0.0.1:5432,redis=unix:/run/app/redis.sock
+type Setting []Address
+
+// Address is one entry of a Setting.
+type Address struct {
+	Kind   string // postgres or redis
+	Listen string // a loopback address, or unix:PATH
+}
+
+// anyPort is where the program finds it if nothing is said.
+const anyPort = "127.0.0.1:0"
+
+// UnmarshalText parses the value.
+func (s *Setting) UnmarshalText(text []byte) error {
+	*s = nil
+	for entry := range strings.SplitSeq(string(text), ",") {
+		kind, at, said := strings.Cut(strings.TrimSpace(entry), "=")
+		if !said {
+			at = anyPort
+		}
+		a := Address{kind, at}
+		if err := a.check(); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(*s, func(b Address) bool { return b.Kind == kind }) {
+			return fmt.Errorf("%s stands twice", kind)
+		}
+		*s = append(*s, a)
+	}
+	return nil
+}
+
+// Fixed reports whether the address was chosen.
+func (a Address) Fixed() bool { return a.Listen != anyPort }
+
+func (a Address) check() error {
+	if kinds[a.Kind] == nil {
+		return fmt.Errorf("%q is not carried; there is %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), " and "))
+	}
+	if path, ok := strings.CutPrefix(a.Listen, unixPrefix); ok {
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("%s: %q is no absolute path", a.Kind, path)
+		}
+		if _, named := strings.CutPrefix(filepath.Base(path), postgresSocket); a.Kind == "postgres" && !named {
+			return fmt.Errorf("postgres: clients look for a socket named %s5432, or with another number, not %s",
+				postgresSocket, filepath.Base(path))
+		}
+		return nil
+	}
+	at, err := netip.ParseAddrPort(a.Listen)
+	if err != nil {
+		return fmt.Errorf("%s: %q is neither an address such as %s nor unix:PATH", a.Kind, a.Listen, "127.0.0.1:5432")
+	}
+	if !at.Addr().IsLoopback() {
+		return fmt.Errorf("%s: %s is no loopback address: whoever reaches it writes as the leader", a.Kind, a.Listen)
+	}
+	return nil
+}
+
+const (
+	unixPrefix     = "unix:"
+	postgresSocket = ".s.PGSQL."
+)
+
+// Route is one address, and the guard behind it.
+type Route struct {
+	Address
+	Guard settings.URL
+}
+
+// Routes returns the guard of each address: the store of this kind.
+func Routes(s Setting, stores settings.URLs) ([]Route, error) {
+	var all []Route
+	var problems []error
+	for _, a := range s {
+		guards := slices.DeleteFunc(slices.Clone(stores), func(u settings.URL) bool {
+			return !slices.Contains(kinds[a.Kind].schemes, u.Scheme())
+		})
+		if len(guards) != 1 {
+			problems = append(problems, fmt.Errorf("LEADER_CARRY: %s: LEADER_STORES must have one %s://, the guard's, and has %d",
+				a.Kind, kinds[a.Kind].schemes[0], len(guards)))
+			continue
+		}
+		all = append(all, Route{a, guards[0]})
+	}
+	return all, errors.Join(problems...)
+}
+
+// where returns how a program names the listener: host and port, or for a Unix socket its path.
+func where(l net.Listener) (host, port, path string) {
+	if at, ok := l.Addr().(*net.TCPAddr); ok {
+		return at.IP.String(), fmt.Sprint(at.Port), ""
+	}
+	path = l.Addr().String()
+	return filepath.Dir(path), strings.TrimPrefix(filepath.Base(path), postgresSocket), path
+}

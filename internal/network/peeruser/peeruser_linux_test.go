@@ -1,0 +1,155 @@
+package peeruser
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// nobody is a user of every system.
+const nobody = 65534
+
+// connectAs connects as another user: a thread of its own gets that user's identity, and ends.
+func connectAs(t *testing.T, user int, network, address string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	type dialed struct {
+		net.Conn
+		error
+	}
+	done := make(chan dialed)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		if _, _, failed := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(user), ^uintptr(0)); failed != 0 {
+			done <- dialed{nil, failed}
+			return
+		}
+		c, err := net.Dial(network, address)
+		done <- dialed{c, err}
+	}()
+	d := <-done
+	if d.error != nil {
+		t.Fatal(d.error)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+}
+
+func TestTheKernelNamesTheUser(t *testing.T) {
+	dir, err := os.MkdirTemp("", "peer") // which others may enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range []struct{ network, address, host string }{
+		{"unix", filepath.Join(dir, "s"), ""}, {"tcp", "127.0.0.1:0", "127.0.0.1"}, {"tcp", "[::1]:0", "::1"},
+	} {
+		l, err := net.Listen(way.network, way.address)
+		if err != nil {
+			t.Logf("not tried: %v", err)
+			continue
+		}
+		defer l.Close()
+		at := l.Addr().String()
+		if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+			at = net.JoinHostPort(way.host, strconv.Itoa(tcp.Port))
+		} else if err := os.Chmod(at, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		connectAs(t, nobody, way.network, at)
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if user, err := Of(c); user != nobody || err != nil {
+			t.Errorf("%s: got %d, %v", at, user, err)
+		}
+	}
+}
+
+// Java connects to 127.0.0.1 with a socket for both kinds of addresses.
+func TestASocketForBothKindsOfAddressesIsFound(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer unix.Close(fd)
+	to := l.Addr().(*net.TCPAddr)
+	if err := unix.Connect(fd, &unix.SockaddrInet6{Port: to.Port, Addr: [16]byte(to.IP.To16())}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if user, err := Of(c); user != os.Getuid() || err != nil {
+		t.Errorf("got %d, %v", user, err)
+	}
+}
+
+func TestOtherUsersAreClosed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var log strings.Builder
+	connectAs(t, nobody, "tcp", l.Addr().String()) // before ours
+	ours, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	accepted, err := Listener{Listener: l, User: os.Getuid(), Log: slog.New(slog.NewTextHandler(&log, nil))}.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	if accepted.RemoteAddr().String() != ours.LocalAddr().String() || !strings.Contains(log.String(), "user=65534") {
+		t.Errorf("accepted %v, not %v; %s", accepted.RemoteAddr(), ours.LocalAddr(), &log)
+	}
+}
+
+// A process that has closed its socket has left bytes in it. The kernel forgets whose it was.
+func TestAClosedSocketIsNobodys(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "left behind"); err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	_ = c.Close()
+	if user, err := Of(accepted); err == nil {
+		t.Errorf("user %d", user)
+	}
+}
