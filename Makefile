@@ -101,6 +101,7 @@ chaos-compose: lab ## one scenario on several hosts, where a Docker engine answe
 .PHONY: screenshot
 screenshot: deps ## the pictures of the status page and of the page of jobs in docs/
 	cd lab && STATUS_SCREENSHOT=$(CURDIR)/docs/status-page.png $(GO) test -count 1 -run TestScreenshot ./statuspage
+	@# STATUS_STATES=DIR go test -run TestStates ./statuspage makes pictures of what somebody on call may see.
 	cd lab && JOBS_SCREENSHOT=$(CURDIR)/docs/jobs-page.png $(GO) test -count 1 -run TestScreenshot ./jobspage
 
 .PHONY: deps-model

@@ -27,8 +27,9 @@ build() {
   git -c advice.detachedHead=false clone --quiet --no-hardlinks --branch "v$version" . "$1"
   (
     cd "$1"
-    export GOCACHE=$1/.cache
+    export GOCACHE=$1.cache # outside: in the clone it would be a change, and the programs would say so
     make --no-print-directory dist PLATFORMS="$platforms" VERSION="$version" GO="$go"
+    if "$go" version -m dist/*/*/* | grep vcs.modified=true; then fail "the programs say that files were changed"; fi
     GO="$go" VERSION=$version scripts/package.sh
     mkdir release && mv dist/*.deb dist/*.rpm release/
     for p in $platforms; do

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/taskfile"
 	"github.com/ringfence/ringfence/internal/leader/tasks"
@@ -34,13 +35,14 @@ type config struct {
 	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN"`
 	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
 
-	electors, stores, journals []string // the known schemes
+	electors, journals []string // the known schemes
+	stores             stores.Table
 }
 
 // settings loads the config. Its error lists every problem.
 func (p *program) settings() (*config, error) {
 	c := &config{
-		electors: p.electors.Schemes(), stores: p.stores.Schemes(), journals: p.journals.Schemes(),
+		electors: p.electors.Schemes(), stores: p.stores, journals: p.journals.Schemes(),
 	}
 	if err := settings.Load(c, "LEADER_", p.Env); err != nil {
 		return nil, err
@@ -72,11 +74,7 @@ func (c *config) Validate() error {
 	}
 	report(c.Coordinator != "" && !slices.Contains(c.electors, scheme),
 		"LEADER_COORDINATOR: there is no coordinator %s://; there is %s", scheme, list(c.electors))
-	for i, u := range c.Stores {
-		report(!slices.Contains(c.stores, u.Scheme()),
-			"LEADER_STORES: number %d: there is no store %s://; there is %s", i+1, u.Scheme(),
-			list(c.stores))
-	}
+	problems = append(problems, c.stores.Check("LEADER_STORES", c.Stores)...)
 	report(c.Journal.URL != "" && !slices.Contains(c.journals, c.Journal.Scheme()),
 		"LEADER_JOURNAL: %s", tasks.NoJournal(c.Journal, c.journals))
 	report(c.Redis != "" && c.Redis.Scheme() != "redis" && c.Redis.Scheme() != "rediss",

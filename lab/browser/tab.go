@@ -214,8 +214,14 @@ func (p *Tab) Press(keys string) {
 // Dark has the page use its dark colours.
 func (p *Tab) Dark() {
 	p.t.Helper()
+	p.Scheme("dark")
+}
+
+// Scheme has the page use its light or dark colours.
+func (p *Tab) Scheme(name string) {
+	p.t.Helper()
 	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
 	p.check(err)
 	p.Settle()
 }

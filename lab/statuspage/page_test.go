@@ -2,14 +2,11 @@ package statuspage
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/browser"
 )
 
@@ -165,76 +162,11 @@ func TestThePageDoesNotGrow(t *testing.T) {
 		}
 	}
 	crowd(1)
-	p.Wait(has("refusals", fmt.Sprint(most)))
+	p.Wait(fmt.Sprintf("document.querySelectorAll('#refusals tbody tr').length === %d", most))
 	nodes := browser.Eval[int](p, `document.querySelectorAll('*').length`)
-	browser.Want(p, `document.querySelectorAll('#refusals tbody tr').length`, most)
 	crowd(300)
 	p.Wait(has("refusals", "several clients"))
 	if now := browser.Eval[int](p, `document.querySelectorAll('*').length`); now > nodes+20 {
 		t.Errorf("the page has grown from %d to %d elements", nodes, now)
 	}
-}
-
-// TestScreenshot saves the picture of README.md where STATUS_SCREENSHOT says.
-func TestScreenshot(t *testing.T) {
-	file := os.Getenv("STATUS_SCREENSHOT")
-	if file == "" {
-		t.Skip("STATUS_SCREENSHOT names no file")
-	}
-	g := elected(t)
-	var orders, stock *fence.Term
-	for i := range 5 { // so that the picture has terms
-		if orders != nil {
-			g.resign(orders)
-		}
-		orders = g.lead("orders", fmt.Sprintf("billing-%d", i%3+1))
-		if i%2 == 0 {
-			if stock != nil {
-				g.resign(stock)
-			}
-			stock = g.lead("stock", fmt.Sprintf("depot-%d", i/2%2+1))
-		}
-		time.Sleep(time.Duration(2+i%3) * time.Second)
-	}
-	invoices := g.lead("invoices", "billing-2")
-	g.refused("billing-1", "orders=1")
-	g.refused("billing-1", "orders=1")
-	g.refused("psql")
-	p := g.open(1100, 820)
-	shoot := func(name string) {
-		if strings.HasSuffix(file, ".png") {
-			p.Screenshot(strings.TrimSuffix(file, ".png") + name + ".png")
-		}
-	}
-	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "depot-1"))
-	p.Wait(`document.getElementById('parts').innerText.includes('redis is well: 0 marks')`)
-	shoot("")
-	if os.Getenv("STATUS_STATES") == "" {
-		return
-	}
-	p.Dark()
-	shoot("-dark")
-	g.resign(invoices)
-	p.Wait(has("resources", "invoices", "nobody"))
-	shoot("-no-leader")
-	if err := g.etcd.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	p.Wait(`document.getElementById('verdict').innerText.includes('the coordinator is out')`)
-	shoot("-coordinator")
-	if err := g.etcd.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	p.Wait(`!document.getElementById('verdict').innerText.includes('is out')`)
-	if err := g.server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	p.Wait(`document.getElementById('verdict').innerText.includes('postgres is out')`)
-	shoot("-store")
-	if err := g.server.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	p = g.open(390, 844, chromedp.EmulateMobile)
-	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("refusals", "billing-1"))
-	shoot("-phone")
 }

@@ -12,7 +12,7 @@
 //
 // The page hears of raises, sessions and refusals at this guard from events. The marks in the store
 // belong to all guards, so Run reads them too, but only while somebody looks. A read of very many
-// marks costs the store time, so each one is followed by a pause of twenty times its length.
+// marks costs the store time, so a pause of twenty times its length follows, once two in a row took long.
 //
 // A mark says who led last. Who leads now is for the coordinator to say, which Run asks every two
 // seconds while somebody looks. Since when, and when a term ended, the page knows of the elections that

@@ -9,12 +9,14 @@ import (
 const (
 	readTime  = 10 * time.Second // bounds one read of the marks, and the pause after one that failed
 	readPause = 2 * time.Second  // the shortest pause between two reads
-	restFor   = 20               // a pause is at least so many times as long as the read before it
+	restFor   = 20               // a pause is at least so many times as long as the shorter one of the last two reads
 )
 
 // keepReading calls read again and again while somebody looks at the page, until ctx ends. opened holds a
-// value after somebody has begun to look.
+// value after somebody has begun to look. One slow read does not bring a long pause: the store or the
+// coordinator may have stood still for a while, and the page would go on showing who led then.
 func (p *Page) keepReading(ctx context.Context, opened <-chan struct{}, read func(context.Context) error) {
+	var before time.Duration
 	for {
 		pause := readPause
 		if p.streams.Open() > 0 {
@@ -22,9 +24,11 @@ func (p *Page) keepReading(ctx context.Context, opened <-chan struct{}, read fun
 			bounded, cancel := context.WithTimeout(ctx, readTime)
 			err := read(bounded)
 			cancel()
-			if pause = max(pause, restFor*time.Since(start)); err != nil {
-				pause = readTime
+			took := time.Since(start)
+			if pause = max(pause, restFor*min(took, before)); err != nil {
+				pause, took = readTime, 0
 			}
+			before = took
 		} else {
 			select {
 			case <-opened:

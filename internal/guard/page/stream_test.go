@@ -180,10 +180,35 @@ func TestAReadThatTakesLongIsFollowedByALongPause(t *testing.T) {
 		}})
 		p.streams.Begin("", func() {})
 		p.keepReading(ctx, p.stores[0].opened, func(ctx context.Context) error { return p.read(ctx, p.stores[0]) })
-		if want := 10 * 60 / (restFor + 1); reads < want || reads > want+1 {
+		if want := 10 * 60 / (restFor + 1); reads < want || reads > want+2 {
 			t.Errorf("%d reads of a second each in ten minutes, want %d", reads, want)
 		}
 	})
+}
+
+// The coordinator stood still, and answers or does not; then all is well again.
+func TestAfterOneSlowReadThePageIsCurrentSoon(t *testing.T) {
+	for name, answer := range map[string]error{"late": nil, "none": errors.New("no answer")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				p := New(Options{Guard: "guard-1"})
+				p.streams.Begin("", func() {})
+				reads := 0
+				p.keepReading(ctx, nil, func(context.Context) error {
+					if reads++; reads == 2 {
+						time.Sleep(5 * time.Second)
+						return answer
+					}
+					return nil
+				})
+				if reads < 3 {
+					t.Errorf("%d reads", reads)
+				}
+			})
+		})
+	}
 }
 
 func TestAReaderThatTakesNothingIsDropped(t *testing.T) {

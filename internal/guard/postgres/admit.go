@@ -1,13 +1,12 @@
 package postgres
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -30,14 +29,8 @@ func (l *login) enter(ctx context.Context) (*session, error) {
 		s.close(ctx)
 		return nil, err
 	}
-	s.start(ctx, unused(l.fromClient), unused(l.fromServer))
+	s.start(ctx, wire.Unused(l.fromClient), wire.Unused(l.fromServer))
 	return s, nil
-}
-
-// unused returns what a reader has read ahead.
-func unused(r *bufio.Reader) []byte {
-	ahead, _ := r.Peek(r.Buffered())
-	return bytes.Clone(ahead)
 }
 
 // admit identifies the session and admits it, in the time for one admission. Whenever the session

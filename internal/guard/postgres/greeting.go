@@ -34,7 +34,7 @@ const alpn = "postgresql"
 
 // encrypt makes the handshake.
 func encrypt(ctx context.Context, g *wire.Greeting, t guard.TLS, c *guard.Client, direct bool) error {
-	if err := c.StartTLS(ctx, t.Server.Config(alpn), unused(g.From)); err != nil {
+	if err := c.StartTLS(ctx, t.Server.Config(alpn), wire.Unused(g.From)); err != nil {
 		return &handshakeError{err}
 	}
 	if direct && c.Encrypted().NegotiatedProtocol != alpn {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -78,7 +80,7 @@ func (r *injectedReplies) enqueue(text []byte) []byte {
 	reply.pending++
 	r.sent++
 	r.waiting = append(r.waiting, reply)
-	return command(string(r.prefix) + strconv.Itoa(r.sent))
+	return redisstore.Command(string(r.prefix) + strconv.Itoa(r.sent))
 }
 
 // forget drops the replies to the first n commands that wait.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -116,7 +118,7 @@ func (c *conn) follow(rule *rule, failed bool) {
 func (c *conn) refuseOne(ctx context.Context, r *fence.Refusal) error {
 	if c.multi {
 		defer c.upstream.answersBy(ctx, time.Now().Add(c.p.o.LoginTimeout))()
-		if _, err := c.upstream.Conn.Write(command("RINGFENCE-" + rand.Text())); err != nil {
+		if _, err := c.upstream.Conn.Write(redisstore.Command("RINGFENCE-" + rand.Text())); err != nil {
 			return err
 		}
 		if _, err := c.upstream.copyReply(io.Discard, replyWriter{c}); err != nil {

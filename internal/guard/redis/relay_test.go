@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+
 	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
@@ -100,7 +102,7 @@ func TestASessionKeepsItsTokenForLife(t *testing.T) {
 }
 
 // array returns a command as RESP.
-func array(words ...string) string { return string(command(words...)) }
+func array(words ...string) string { return string(redisstore.Command(words...)) }
 
 func TestCommandsLargerThanTheBufferAreForwardedUnchanged(t *testing.T) {
 	g := fresh(t)

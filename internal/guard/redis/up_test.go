@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -41,7 +43,7 @@ func TestTheServerGetsTheClientsBytesExceptForRefusedCommands(t *testing.T) {
 					"\r\n")
 			}
 			stream = append(stream, c+"\r\n"...)
-			want = append(want, command(fmt.Sprint(string(s.prefix), swaps))...)
+			want = append(want, redisstore.Command(fmt.Sprint(string(s.prefix), swaps))...)
 		}
 		if got := pumped(t, u, stream, rnd); !bytes.Equal(got, want) {
 			t.Fatalf("%.300q… became %.300q…", stream, got)
@@ -113,7 +115,7 @@ func FuzzUp(f *testing.F) {
 		// Without the inserted commands, the output is a subsequence of the input.
 		got := out.Bytes()
 		for n := range s.sent {
-			got = bytes.Replace(got, command(fmt.Sprint(string(s.prefix), n+1)), nil, 1)
+			got = bytes.Replace(got, redisstore.Command(fmt.Sprint(string(s.prefix), n+1)), nil, 1)
 		}
 		if s.sent == 0 && !bytes.Equal(got, saying(stream[:seen])) {
 			t.Fatalf("%q became %q", stream[:seen], got)

@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"time"
+
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 
 	"github.com/ringfence/ringfence/internal/guard/relay"
 )
@@ -97,7 +98,7 @@ func (e serverError) Error() string { return string(bytes.TrimSpace(e)) }
 func (u *upstream) do(pushed io.Writer, commands ...[]string) (values []string, err error) {
 	var all []byte
 	for _, words := range commands {
-		all = append(all, command(words...)...)
+		all = append(all, redisstore.Command(words...)...)
 	}
 	if _, err := u.Conn.Write(all); err != nil {
 		return nil, err
@@ -136,13 +137,4 @@ func (u *upstream) readValue(pushed io.Writer, words []string) (string, error) {
 		return "", nil
 	}
 	return "", fmt.Errorf("redis answered %q to %v", raw.Bytes(), words)
-}
-
-// command encodes a command.
-func command(words ...string) []byte {
-	b := []byte("*" + strconv.Itoa(len(words)) + "\r\n")
-	for _, w := range words {
-		b = append(b, "$"+strconv.Itoa(len(w))+"\r\n"+w+"\r\n"...)
-	}
-	return b
 }

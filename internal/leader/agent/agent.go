@@ -1,21 +1,17 @@
 package agent
 
 import (
+	"crypto/rand"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"crypto/rand"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
@@ -63,14 +59,7 @@ func (a *Agent) Handler() http.Handler {
 		_, _ = w.Write(openAPI)
 	})
 	access := webpage.Access{Token: a.Token, Setting: "LEADER_HTTP_TOKEN"}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if code, why := access.Refuse(w.Header(), r); why != nil {
-			webpage.Fail(w, code, why)
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		mux.ServeHTTP(w, r)
-	})
+	return webpage.API(access, maxBody, mux)
 }
 
 // Request is the body of POST /v1/terms.
@@ -102,17 +91,9 @@ func (a *Agent) stand(w http.ResponseWriter, r *http.Request) {
 
 // asked reads what a client asks for.
 func (a *Agent) asked(r *http.Request) (*term, error) {
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		return nil, errNotJSON
-	}
 	var asked Request
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&asked); err != nil {
+	if err := webpage.ReadJSON(r, &asked); err != nil {
 		return nil, fmt.Errorf("the body: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("the body: there is something after the JSON object")
 	}
 	t := &term{agent: a, id: strings.ToLower(rand.Text()[:12]), holder: asked.Holder, stores: a.Stores}
 	urls := a.URLs
@@ -126,11 +107,8 @@ func (a *Agent) asked(r *http.Request) (*term, error) {
 	if err := fence.CheckHolder(t.holder); err != nil {
 		return nil, err
 	}
-	for i, u := range asked.Stores {
-		if a.Table[u.Scheme()] == nil {
-			return nil, fmt.Errorf("stores: number %d: there is no store %s://; there is %s://", i+1, u.Scheme(),
-				strings.Join(a.Table.Schemes(), "://, "))
-		}
+	if err := errors.Join(a.Table.Check("stores", asked.Stores)...); err != nil {
+		return nil, err
 	}
 	if asked.Stores != nil {
 		t.own, urls = a.Table.Raisers(asked.Stores, a.Coordinator, a.Raise), asked.Stores

@@ -12,7 +12,6 @@ import (
 var (
 	errNoPlace = errors.New("the agent stops, or has too many streams; nothing was done: try again")
 	errNoTerm  = errors.New("this agent has no such term: it may be over")
-	errNotJSON = errors.New("send Content-Type: application/json")
 )
 
 // fail answers with an error.
@@ -25,8 +24,6 @@ func fail(w http.ResponseWriter, err error) {
 		code = http.StatusServiceUnavailable
 	case errors.Is(err, errNoTerm):
 		code = http.StatusNotFound
-	case errors.Is(err, errNotJSON):
-		code = http.StatusUnsupportedMediaType
 	case errors.As(err, &large):
 		code = http.StatusRequestEntityTooLarge
 	case errors.Is(err, documents.ErrUnreachable):

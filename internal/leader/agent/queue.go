@@ -3,31 +3,14 @@ package agent
 import (
 	"context"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
 )
 
-// patience is how long a candidate stands until it is told for whom it waits.
-const patience = time.Second
-
-// queue tells a candidate who is before it.
-type queue struct {
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-}
-
-// watchQueue watches the queue of the election, until it is stopped.
-func (t *term) watchQueue(ctx context.Context) *queue {
-	ctx, cancel := context.WithCancel(ctx)
-	q := &queue{cancel: cancel}
-	q.work.Go(func() {
-		select {
-		case <-time.After(patience):
-		case <-ctx.Done():
-			return
-		}
+// watchQueue tells a candidate who is before it, until it is stopped.
+func (t *term) watchQueue(ctx context.Context) (stop func()) {
+	return coordinators.WhileWaiting(ctx, func(ctx context.Context) {
 		var told Event
 		// The campaign has the coordinator's errors.
 		_ = t.agent.Coordinator.Watch(ctx, t.resource, func(all []fence.Candidate) error {
@@ -42,13 +25,6 @@ func (t *term) watchQueue(ctx context.Context) *queue {
 			return ctx.Err()
 		})
 	})
-	return q
-}
-
-// stop returns when nothing more is told.
-func (q *queue) stop() {
-	q.cancel()
-	q.work.Wait()
 }
 
 // won is an elector that says when a campaign is over.

@@ -30,10 +30,10 @@ type term struct {
 
 // run stands for election, holds the term, and returns when it is over and resigned.
 func (t *term) run(ctx context.Context) {
-	q := t.watchQueue(ctx)
-	lead := fence.Lead{Elector: won{t.agent.Coordinator, q.stop}, Resource: t.resource, Holder: t.holder, Stores: t.stores}
+	stop := t.watchQueue(ctx)
+	lead := fence.Lead{Elector: won{t.agent.Coordinator, stop}, Resource: t.resource, Holder: t.holder, Stores: t.stores}
 	err := lead.Run(ctx, t.hold)
-	q.stop()
+	stop()
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(err, cause):
 		err = errors.Join(cause, err)

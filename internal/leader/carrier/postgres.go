@@ -70,7 +70,7 @@ func (p *toPostgres) connect(ctx context.Context, client net.Conn) (fromClient, 
 	if !unhook() {
 		err = errors.Join(err, context.Cause(ctx))
 	}
-	return relay.Leg{Conn: client, Early: unread(g)}, server, err
+	return relay.Leg{Conn: client, Early: wire.Unused(g.From)}, server, err
 }
 
 // claimed adds the claim to the startup parameters.
@@ -83,12 +83,6 @@ func (p *toPostgres) claimed(params []wire.Param) []wire.Param {
 	}
 	params[i].Value = refusal.StartupOption(params[i].Value, p.claim)
 	return params
-}
-
-// unread returns what the client has sent behind its request.
-func unread(g *wire.Greeting) []byte {
-	rest, _ := g.From.Peek(g.From.Buffered())
-	return slices.Clone(rest)
 }
 
 // environ implements protocol.

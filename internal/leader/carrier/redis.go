@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -20,9 +19,8 @@ import (
 // toRedis presents a claim by FENCE.
 type toRedis struct {
 	redis.Target
-	url      string
-	claim    fence.Claim
-	password bool
+	url   string
+	claim fence.Claim
 }
 
 func openRedis(r Route, claim fence.Claim) (protocol, error) {
@@ -30,14 +28,14 @@ func openRedis(r Route, claim fence.Claim) (protocol, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &toRedis{to, r.Guard.Reveal(), claim, to.HasPassword()}, nil
+	return &toRedis{to, r.Guard.Reveal(), claim}, nil
 }
 
 func (p *toRedis) guarded(ctx context.Context) (bool, error) {
 	return redis.Raiser{URL: p.url}.Present(ctx, p.claim)
 }
 
-func (p *toRedis) needsLogin() bool { return p.password }
+func (p *toRedis) needsLogin() bool { return p.HasPassword() }
 
 // connect implements protocol. What it tells a client stands where the answer to its first command would,
 // as Redis does it for one client too many.
@@ -92,12 +90,7 @@ func (p *toRedis) present(ctx context.Context, server net.Conn) ([]byte, error) 
 
 // ask sends a command whose answer is a line.
 func ask(server io.Writer, from *bufio.Reader, command ...string) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(command))
-	for _, word := range command {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(word), word)
-	}
-	if _, err := io.WriteString(server, b.String()); err != nil {
+	if _, err := server.Write(redis.Command(command...)); err != nil {
 		return err
 	}
 	line, err := from.ReadSlice('\n') // at most the buffer

@@ -3,7 +3,6 @@ package jobserver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -62,14 +61,6 @@ func (s *Server) jobEvents(serving context.Context) http.HandlerFunc {
 func sendStatuses(
 	w http.ResponseWriter, statuses <-chan jobs.Status, ended <-chan error,
 ) (begun bool, err error) {
-	out := http.NewResponseController(w)
-	write := func(text string) error {
-		_ = out.SetWriteDeadline(time.Now().Add(webpage.Patience))
-		if _, err := fmt.Fprint(w, text); err != nil {
-			return err
-		}
-		return out.Flush()
-	}
 	for {
 		select {
 		case status := <-statuses:
@@ -81,13 +72,13 @@ func sendStatuses(
 			}
 			text, err := json.Marshal(status)
 			if err == nil {
-				err = write("data: " + string(text) + "\n\n")
+				err = webpage.Push(w, "data: "+string(text)+"\n\n")
 			}
 			if err != nil || status.State.Finished() {
 				return begun, err
 			}
 		case <-time.After(webpage.Heartbeat):
-			if begun && write(":\n\n") != nil {
+			if begun && webpage.Push(w, ":\n\n") != nil {
 				return begun, nil
 			}
 		case err := <-ended:

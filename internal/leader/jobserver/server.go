@@ -4,12 +4,9 @@ import (
 	"context"
 	"embed"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -64,7 +61,7 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 		s.groupEvents(streams, &boards{coordinator: s.Coordinator, all: map[string]*board{}}))
 
 	mux := http.NewServeMux() // what needs no token says nothing
-	mux.Handle("/v1/", s.guarded(api))
+	mux.Handle("/v1/", webpage.API(webpage.Access{Token: s.Token, Setting: "LEADER_HTTP_TOKEN", Local: true}, maxBody, api))
 	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
 		webpage.Secure(w.Header())
 		w.Header().Set("Content-Type", "application/yaml")
@@ -73,25 +70,6 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 	webpage.Register(mux, files, "page.html", "page.js", "access.js", "act.js", "job.js", "list.js", "name.js",
 		"output.js", "timeline.js", "jobs.css")
 	return mux
-}
-
-// guarded lets only clients with the token through, and only JSON: a page in a browser cannot send
-// that to another origin unasked.
-func (s *Server) guarded(next http.Handler) http.Handler {
-	access := webpage.Access{Token: s.Token, Setting: "LEADER_HTTP_TOKEN", Local: true}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if code, why := access.Refuse(w.Header(), r); why != nil {
-			webpage.Fail(w, code, why)
-			return
-		}
-		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if r.Method == http.MethodPost && kind != "application/json" {
-			webpage.Fail(w, http.StatusUnsupportedMediaType, errors.New("send Content-Type: application/json"))
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		next.ServeHTTP(w, r)
-	})
 }
 
 // call is one endpoint. It returns the answer, with the code for a good one.
@@ -120,13 +98,8 @@ func (s *Server) submit(
 	ctx context.Context, q *jobs.Queue, r *http.Request,
 ) (int, any, error) {
 	var spec jobs.Spec
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&spec); err != nil {
+	if err := webpage.ReadJSON(r, &spec); err != nil {
 		return 0, nil, badRequest{err}
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return 0, nil, badRequest{errors.New("there is something after the JSON object")}
 	}
 	if s.Titled != nil {
 		spec = s.Titled(spec)

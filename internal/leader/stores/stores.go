@@ -46,6 +46,17 @@ func openRedis(url string, c fence.Observer) fence.Raiser {
 // Schemes returns the known schemes, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 
+// Check returns what is wrong with the schemes of URLs that stand in this setting.
+func (t Table) Check(setting string, urls settings.URLs) (problems []error) {
+	for i, u := range urls {
+		if t[u.Scheme()] == nil {
+			problems = append(problems, fmt.Errorf("%s: number %d: there is no store %s://; there is %s://", setting, i+1,
+				u.Scheme(), strings.Join(t.Schemes(), "://, ")))
+		}
+	}
+	return problems
+}
+
 // Raisers returns the stores at these URLs, whose schemes must be in the table. Each raise has the
 // timeout, and its error is a *Error. Close them at the end.
 func (t Table) Raisers(urls settings.URLs, c fence.Observer, timeout time.Duration) []fence.Raiser {

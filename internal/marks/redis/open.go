@@ -75,8 +75,7 @@ func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx).Err() }
 // Dial opens a separate connection to the server, for a client of the guard. It uses TCP, a Unix
 // socket or TLS, as the URL says.
 func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
-	o := s.db.Options()
-	return o.Dialer(ctx, o.Network, o.Addr)
+	return Target{opt: s.db.Options()}.Dial(ctx)
 }
 
 // dialer dials as the URL says.

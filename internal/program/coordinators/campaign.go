@@ -38,20 +38,27 @@ func (a *Announcer) Campaign(
 
 // sayWhoLeads logs for whom a candidate waits, unless it wins soon.
 func (a *Announcer) sayWhoLeads(ctx context.Context, r fence.Resource) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var work sync.WaitGroup
-	work.Go(func() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(patience):
-		}
+	return WhileWaiting(ctx, func(ctx context.Context) {
 		queue, err := a.Candidates(ctx, r)
 		if err != nil || len(queue) == 0 || ctx.Err() != nil {
 			return // Campaign has an error of the coordinator
 		}
 		a.Log.Info("standing by; another one leads",
 			"leader", queue[0].Holder, "leader_token", queue[0].Token.String(), "candidates", len(queue))
+	})
+}
+
+// WhileWaiting calls look once a candidate has stood for a second. stop ends that, and returns when look
+// has returned; it may be called twice.
+func WhileWaiting(ctx context.Context, look func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(patience):
+			look(ctx)
+		}
 	})
 	return func() { cancel(); work.Wait() }
 }

@@ -3,7 +3,7 @@ package webpage
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -93,11 +93,9 @@ func (s *Streams) Serve(
 	}
 	defer ended()
 	begun()
-	out := http.NewResponseController(w)
 	for {
 		now, changed := state()
-		_ = out.SetWriteDeadline(time.Now().Add(Patience))
-		if send(w, now) != nil || out.Flush() != nil {
+		if send(w, now) != nil {
 			return
 		}
 		if !s.wait(ctx, time.After(Pace), nil) || !s.wait(ctx, time.After(Heartbeat-Pace), changed) {
@@ -106,14 +104,23 @@ func (s *Streams) Serve(
 	}
 }
 
-// send writes one message.
+// send sends one message.
 func send(w http.ResponseWriter, state any) error {
 	text, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "data: %s\n\n", text)
-	return err
+	return Push(w, "data: "+string(text)+"\n\n")
+}
+
+// Push sends a part of an answer at once. The reader may take as long for it as Patience.
+func Push(w http.ResponseWriter, text string) error {
+	out := http.NewResponseController(w)
+	_ = out.SetWriteDeadline(time.Now().Add(Patience))
+	if _, err := io.WriteString(w, text); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // wait waits for either channel. It returns false if the stream has to end.

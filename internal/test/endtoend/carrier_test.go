@@ -1,7 +1,6 @@
 package endtoend
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -128,7 +127,7 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	if err := db.QueryRow(e.ctx, "select current_setting('fence.carried')").Scan(&token); err != nil || token != "5" {
 		t.Errorf("%s, %v", token, err)
 	}
-	cancelled(e.ctx, t, db)
+	e.cancelled(t, db)
 	options, err := redis.ParseURL(at["REDIS_URL"])
 	if err != nil {
 		t.Fatal(err)
@@ -163,25 +162,20 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 }
 
 // cancelled cancels a query, which is a request on a connection of its own.
-func cancelled(ctx context.Context, t *testing.T, db *pgx.Conn) {
+func (e *encrypted) cancelled(t *testing.T, db *pgx.Conn) {
 	t.Helper()
-	asked, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		time.Sleep(100 * time.Millisecond) // the outcome is the same when it comes too early
-		_ = db.PgConn().CancelRequest(ctx)
-	}()
-	for {
-		_, err := db.Exec(asked, "select pg_sleep(0.5)")
-		if err != nil {
-			if !strings.Contains(err.Error(), "57014") {
-				t.Errorf("cancelled: %v", err)
-			}
-			return
+	failed := make(chan error, 1)
+	go func() { _, err := db.Exec(e.ctx, "select pg_sleep(600)"); failed <- err }()
+	for len(e.column("select query from pg_stat_activity where query = 'select pg_sleep(600)' and state = 'active'")) == 0 {
+		if e.ctx.Err() != nil {
+			t.Fatal("the query does not run")
 		}
-		if ctx.Err() != nil {
-			t.Fatal("the request did not arrive")
-		}
-		_ = db.PgConn().CancelRequest(ctx)
+		time.Sleep(pollEvery)
+	}
+	if err := db.PgConn().CancelRequest(e.ctx); err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "57014") {
+		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import { short } from './tokens.js';
 
 const lane = 42; // px
 const bar = 18; // px
+const legible = 40; // px of a bar that has a label
 const foot = 18; // px below the lanes, for the times
 const shortest = 60_000; // ms that the picture shows at least
 const fitted = 14; // events that it shows, where it fits itself to them
@@ -81,7 +82,7 @@ function term(t, left, right, y, goes) {
   const width = Math.max(2, right - left - 1);
   const box = svg('svg', { x: left, y, width, height: bar - 1, class: 'term' });
   box.append(svg('rect', { class: colour(t.holder), width, height: bar - 1, rx: 3 }),
-    svg('text', { class: 'label', x: 5, y: 13 }, `${t.holder || 'somebody'} ${short(t.token)}`),
+    svg('text', { class: 'label', x: 5, y: 13 }, width < legible ? '' : `${t.holder || 'somebody'} ${short(t.token)}`),
     svg('title', {}, `${t.holder}, token ${t.token}\nfrom ${new Date(t.at).toLocaleString()}${goes ? '' : t.end ? ` to ${new Date(t.end).toLocaleString()}` : ' to the next term'}`));
   return box;
 }

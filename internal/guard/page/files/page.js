@@ -42,7 +42,7 @@ function leads(r) {
     return [[cell], at ? since(at) : ['', 'n']];
   }
   const at = r.leader.since ?? (last?.token === r.leader.token ? last.raised_at : undefined);
-  const text = lost ? `not known; ${r.leader.holder} when it was` : r.leader.holder;
+  const text = lost ? `not known now, last ${r.leader.holder}` : r.leader.holder;
   return [[text, lost ? 'dim' : 'leads', `token ${r.leader.token}`], at ? since(at) : ['', 'n']];
 }
 
@@ -55,8 +55,9 @@ function chips(r, stores) {
     let note = '';
     if (m.rolled_back) note = ', the coordinator went back';
     else if (behind) note = ', not raised yet';
-    const chip = element('span', `${where}${short(m.token)} · ${m.sessions}${note}`, behind ? 'chip behind' : 'chip');
-    chip.title = `mark ${m.token}, ${plural(m.sessions, 'session')} of all guards, raised by ${m.holder}`;
+    const old = state.parts.some((p) => p.name === m.store && p.error && !p.waits && (!p.database || p.database === m.database));
+    const chip = element('span', `${where}${short(m.token)} · ${m.sessions}${note}`, old ? 'chip dim' : behind ? 'chip behind' : 'chip');
+    chip.title = `mark ${m.token}, ${plural(m.sessions, 'session')} of all guards, raised by ${m.holder}${old ? '; as they were read last' : ''}`;
     all.append(chip);
   }
   return all;

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
@@ -77,4 +78,10 @@ func (g *Greeting) answer(packet []byte, code uint32) error {
 	g.declined[code] = true
 	_, err := g.To.Write([]byte{'N'})
 	return err
+}
+
+// Unused returns what a reader has read ahead.
+func Unused(r *bufio.Reader) []byte {
+	ahead, _ := r.Peek(r.Buffered())
+	return bytes.Clone(ahead)
 }
