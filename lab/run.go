@@ -249,7 +249,7 @@ func (r *run) finalPhase(ctx context.Context) error {
 	if err := r.in.Inject(ctx, []scenario.Fault{f}); err != nil {
 		return err
 	}
-	if r.o.Unguarded { // nobody is refused
+	if r.o.Unguarded || r.Topology.Route == scenario.Carried { // nobody is refused, or nobody has to be
 		return system.Sleep(ctx, recklessTime)
 	}
 	refused := func(s *record.Seen) bool { return s.Stale > stale }

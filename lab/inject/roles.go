@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/lab/record"
+	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // resolve returns the processes that have a role now.
@@ -14,10 +15,13 @@ func (r *Injector) resolve(ctx context.Context, on string) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("not within %v", waitTime))
 	defer cancel()
 	switch on {
-	case "leader", "guard of leader":
+	case "leader", "guard of leader", "agent of leader":
 		leader, err := r.rec.Find(ctx, "a leader", (*record.Seen).Leader)
-		if on == "leader" {
+		switch on {
+		case "leader":
 			return []string{leader}, err
+		case "agent of leader":
+			return []string{scenario.AgentOf(leader)}, err
 		}
 		return []string{r.Topology.GuardOf(leader)}, err
 	case "standby":

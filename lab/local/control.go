@@ -60,12 +60,19 @@ func (s *System) expectEnd(name string) {
 
 // Pause implements system.System.
 func (s *System) Pause(ctx context.Context, name string) error {
-	return s.on(ctx, name, process.Pause)
+	return s.onAll(ctx, s.machine(name), process.Pause)
 }
 
 // Resume implements system.System.
 func (s *System) Resume(ctx context.Context, name string) error {
-	return s.on(ctx, name, process.Resume)
+	return s.onAll(ctx, s.machine(name), process.Resume)
+}
+
+func (s *System) onAll(ctx context.Context, names []string, do func(process) error) (err error) {
+	for _, name := range names {
+		err = errors.Join(err, s.on(ctx, name, do))
+	}
+	return err
 }
 
 // Signal implements system.System.

@@ -69,6 +69,17 @@ func (s *System) leg(address string) string {
 	return address
 }
 
+// linked returns the routes of a worker, which are made once.
+func (s *System) linked(worker string) (system.Routes, error) {
+	if r, ok := s.routes[worker]; ok {
+		return r, nil
+	}
+	r, err := s.link(worker)
+	r.Agent = s.socketOf(worker)
+	s.routes[worker] = r
+	return r, err
+}
+
 // link gives a worker links to its guard or, if it bypasses the guard, to the databases themselves;
 // and one to the database that keeps checkpoints.
 func (s *System) link(worker string) (r system.Routes, err error) {

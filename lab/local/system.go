@@ -28,6 +28,8 @@ type System struct {
 	secure  map[string]string  // the address with TLS of each Redis, by its other address
 	guards  map[string]guardAddresses
 	links   map[ends][]*Link
+	routes  map[string]system.Routes // of workers, by name
+	sockets string                   // the directory of the agents' sockets; "" without agents
 	workers map[string]*worker
 	// processes has everything that can be hit, by name. Build fills it; nothing changes it later.
 	processes map[string]process
@@ -58,6 +60,7 @@ type ends struct{ process, peer string }
 func Build(ctx context.Context, b system.Build) (*System, error) {
 	s := &System{
 		build: b, guards: map[string]guardAddresses{}, links: map[ends][]*Link{},
+		routes:  map[string]system.Routes{},
 		secure:  map[string]string{},
 		workers: map[string]*worker{}, processes: map[string]process{},
 	}
@@ -65,7 +68,7 @@ func Build(ctx context.Context, b system.Build) (*System, error) {
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{
-		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startPooler, s.startCopy, s.startGuards,
+		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startPooler, s.startCopy, s.startGuards, s.startAgents,
 		s.prepareWorkers,
 	} {
 		if err := step(ctx); err != nil {
@@ -144,6 +147,9 @@ func (s *System) close() error {
 	}
 	if s.tag != nil {
 		s.tag.release()
+	}
+	if s.sockets != "" {
+		err = errors.Join(err, os.RemoveAll(s.sockets))
 	}
 	return err
 }

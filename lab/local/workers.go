@@ -38,7 +38,7 @@ type worker struct {
 // prepareWorkers prepares the programs and links of the workers.
 func (s *System) prepareWorkers(context.Context) error {
 	for _, name := range s.build.Topology.WorkerNames() {
-		routes, err := s.link(name)
+		routes, err := s.linked(name)
 		if err != nil {
 			return err
 		}

@@ -4,17 +4,22 @@ import "slices"
 
 // OverCarrier returns the scenario on the path carrier: workers are children of leader run, know no token, and reach the
 // guard through LEADER_CARRY. It returns false if the scenario needs workers that lead by themselves.
+//
+// No attempt under a stale token is demanded: the carrier closes a deposed leader's connections, and takes no new ones.
 func (s Scenario) OverCarrier() (Scenario, bool) {
-	kinds := []Kind{"", Ledger, Commands}
-	if s.Topology.Route != "" || !slices.Contains(kinds, s.Workload.Kind) || slices.ContainsFunc(s.Faults, needsElector) {
+	t, w := s.Topology, s.Workload
+	own := t.Route == "" && !t.Agents && w.ClockJump == 0 && slices.Contains([]Kind{"", Ledger, Commands}, w.Kind)
+	if !own || len(s.Expect.Refusals) > 0 || slices.ContainsFunc(s.Faults, needsElector) {
 		return s, false
 	}
 	s.Topology.Route, s.Workload.Kind = Carried, Commands
-	s.Only = Local
+	s.Only, s.Expect.Stale = Local, 0
 	return s, true
 }
 
-// needsElector reports whether a fault waits for what leader run does not report.
+// needsElector reports whether a fault waits for, or changes, what a child of leader run does not report: who stands by,
+// what is inside a transaction, and the issuer.
 func needsElector(f Fault) bool {
-	return f.On == "standby" || f.Do == Inside || slices.ContainsFunc(slices.Concat(f.With, f.Then), needsElector)
+	return f.On == "standby" || slices.Contains([]Action{Inside, Adopt, Renew}, f.Do) ||
+		slices.ContainsFunc(slices.Concat(f.With, f.Then), needsElector)
 }

@@ -66,6 +66,9 @@ type Topology struct {
 	Standby bool `json:"standby,omitempty"`
 	// Neighbour starts a guard for another database on the same servers, with other marks.
 	Neighbour bool `json:"neighbour,omitempty"`
+	// Agents gives each worker a leader agent, which holds its terms. Both share the worker's links, and Pause of the
+	// worker freezes both.
+	Agents bool `json:"agents,omitempty"`
 }
 
 // Elections says which coordinator holds the elections.
@@ -265,7 +268,7 @@ const (
 type Fault struct {
 	Do Action `json:"do"`
 	// On names the target: a process (worker-1, guard-1, postgres, redis) or a role: "leader",
-	// "standby" (some worker that does not lead), "workers" (all of them), "guard of leader",
+	// "standby" (some worker that does not lead), "workers" (all of them), "guard of leader", "agent of leader",
 	// "busy worker" (the one that runs the most jobs), "assigner" (the one that assigns them),
 	// "coordinator leader", "coordinator follower", "coordinator majority", "coordinator" (all its
 	// servers), or SameTarget. Roles are resolved when the fault begins. Backup and Restore also take "marks":

@@ -42,6 +42,8 @@ type Config struct {
 	Child      string        `env:"LAB_CHILD"`
 	ClockJump  time.Duration `env:"LAB_CLOCK_JUMP"`
 	HTTPListen string        `env:"LAB_HTTP_LISTEN"` // /livez, for health checks
+	// Agent is the socket of the agent that holds its terms; "": it leads by itself.
+	Agent string `env:"LAB_AGENT"`
 	// Log makes it write log lines for people instead of a history.
 	Log bool `env:"LAB_LOG"`
 
@@ -121,6 +123,7 @@ func (c Config) problems() (all []error) {
 	wrong(c.Route == scenario.Carried && (!commands || c.Postgres == "" || c.Redis == ""),
 		"LAB_ROUTE: the carrier is that of leader run, with LEADER_CARRY=postgres,redis")
 	wrong(c.Route == scenario.SQL && c.Kind != scenario.Ledger, "LAB_ROUTE: only the ledger is kept by SQL functions")
+	wrong(c.Agent != "" && c.Kind != scenario.Ledger, "LAB_AGENT: only the ledger is kept under terms of an agent")
 	_, _, err := c.failpoint()
 	wrong(err != nil, "LAB_FAILPOINT: %w", err)
 	return all

@@ -87,6 +87,9 @@ func (w *worker) lead(ctx context.Context) error {
 	if w.c.Route == scenario.SQL {
 		return w.leadBySQL(ctx)
 	}
+	if w.c.Agent != "" {
+		return w.leadByAgent(ctx)
+	}
 	coordinator, err := w.coordinator(ctx)
 	if err != nil {
 		return err

@@ -33,8 +33,8 @@ func (p program) list(_ context.Context, args []string) (int, error) {
 				about += fmt.Sprintf(" (Not with --coordinator %s: %s.)", e, s.NotOn[e])
 			}
 		}
-		if s.Topology.Route == scenario.SQL {
-			about += " (With --path sql.)"
+		if path := s.Path(); path != "" {
+			about += " (With --path " + path + ".)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, strings.Trim(fmt.Sprint(s.Rows), "[]"), about)
 	}

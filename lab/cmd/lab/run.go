@@ -72,20 +72,12 @@ func choose(names []string, s *settings) ([]scenario.Scenario, error) {
 
 // onPath returns the scenario on the path that was asked for, or why it cannot be run.
 func (s *settings) onPath(sc scenario.Scenario) (on scenario.Scenario, why string) {
-	bySQL := s.path == string(scenario.SQL)
-	if !bySQL && sc.Topology.Route == scenario.SQL {
-		return sc, "can only be run with --path sql"
+	if own := sc.Path(); own != "" && own != s.path {
+		return sc, "can only be run with --path " + own
 	}
-	if s.path == string(scenario.Carried) {
-		var ok bool
-		if sc, ok = sc.OverCarrier(); !ok {
-			return sc, "cannot be run with --path carrier: its workers lead by themselves"
-		}
-	}
-	if bySQL {
-		var ok bool
-		if sc, ok = sc.OverSQL(); !ok {
-			return sc, "cannot be run with --path sql: it needs a guard, a coordinator or Redis"
+	if p, ok := scenario.FindPath(s.path); ok {
+		if sc, ok = p.Over(sc); !ok {
+			return sc, fmt.Sprintf("cannot be run with --path %s: %s", p.Name, p.Lacks)
 		}
 	}
 	if !sc.RunsIn(scenario.Injector(s.injector)) {

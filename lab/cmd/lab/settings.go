@@ -63,9 +63,7 @@ func (s *settings) register(flags *flag.FlagSet) {
 
 func (s *settings) registerRun(flags *flag.FlagSet) {
 	s.register(flags)
-	flags.StringVar(&s.path, "path", "", "sql: through PgBouncer to Postgres, with the functions of docs/sql.md "+
-		"and no guard. carrier: children of leader run that know no token, through LEADER_CARRY. Scenarios that "+
-		"need anything else are left out (when empty: the scenario's)")
+	flags.StringVar(&s.path, "path", "", pathUsage())
 	flags.StringVar(&s.control, "control", "", "seed a bug: "+controlNames())
 	flags.BoolVar(&s.unguarded, "unguarded", false, "workers bypass the guard, without tokens")
 	flags.BoolVar(&s.compare, "compare", false, "run each scenario twice with one seed: with the "+
@@ -114,8 +112,8 @@ func (s *settings) check() error {
 	if s.tls && (s.injector != string(scenario.Local) || s.write != "") {
 		return fmt.Errorf("%w: --tls goes with --injector local only, and not with --write", errUsage)
 	}
-	if s.path != "" && s.path != string(scenario.SQL) && s.path != string(scenario.Carried) {
-		return fmt.Errorf("%w: no path %q; there are sql and carrier", errUsage, s.path)
+	if _, ok := scenario.FindPath(s.path); s.path != "" && !ok {
+		return fmt.Errorf("%w: no path %q; there are sql, carrier and agent", errUsage, s.path)
 	}
 	if s.path == string(scenario.SQL) && s.tls {
 		return fmt.Errorf("%w: --path sql does not go with --tls", errUsage)
@@ -172,6 +170,15 @@ func (s *settings) options(sc scenario.Scenario, unguarded bool) (lab.Options, e
 	}, nil
 }
 
+// pathUsage describes --path.
+func pathUsage() string {
+	text := "how workers lead and write, in place of the scenario's way; what cannot be run so is left out. "
+	for _, p := range scenario.Paths {
+		text += p.Name + ": " + p.About + ". "
+	}
+	return strings.TrimSpace(text)
+}
+
 // elect returns where elections are held.
 func (s *settings) elect() scenario.Elections {
 	if s.path == string(scenario.SQL) {
@@ -188,8 +195,8 @@ func (s *settings) command(sc scenario.Scenario, unguarded bool) string {
 	} else if s.elections != string(scenario.InZooKeeper) {
 		c += " --coordinator " + s.elections
 	}
-	if s.path == string(scenario.Carried) {
-		c += " --path carrier"
+	if s.path != "" && sc.Topology.Route != scenario.SQL {
+		c += " --path " + s.path
 	}
 	if s.tls {
 		c += " --tls"

@@ -1,0 +1,49 @@
+package scenario
+
+// Path is a way in which workers lead and write, other than the one that a scenario has by itself.
+type Path struct {
+	Name  string
+	About string
+	// Over returns the scenario on the path; false if it cannot be run there, for the reason in Lacks.
+	Over  func(Scenario) (Scenario, bool)
+	Lacks string
+}
+
+// Paths lists the paths.
+var Paths = []Path{
+	{
+		"sql", "through PgBouncer to Postgres, with the functions of docs/sql.md and no guard", Scenario.OverSQL,
+		"it needs a guard, a coordinator or Redis",
+	},
+	{
+		"carrier", "children of leader run that know no token, through LEADER_CARRY", Scenario.OverCarrier,
+		"its workers lead by themselves",
+	},
+	{
+		"agent", "terms by the stream of leader agent; each worker has an agent of its own", Scenario.OverAgent,
+		"its workers lead without an agent, or its faults are inside a worker",
+	},
+}
+
+// FindPath returns the path of a name.
+func FindPath(name string) (Path, bool) {
+	for _, p := range Paths {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Path{}, false
+}
+
+// Path returns the path without which the scenario cannot be run; "" if there is none.
+func (s Scenario) Path() string {
+	switch {
+	case s.Topology.Route == SQL:
+		return "sql"
+	case s.Topology.Route == Carried:
+		return "carrier"
+	case s.Topology.Agents:
+		return "agent"
+	}
+	return ""
+}
