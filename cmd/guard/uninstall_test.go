@@ -37,7 +37,7 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 		}
 	}
 	uninstall(cli.Done, nil, "postgres, database shop\n  drops    schema ringfence\n", "coordinator, database held\n",
-		"redis\n  drops    key ringfence and its like: marks of 0 resources", "nothing was changed; add --yes",
+		"redis\n  drops    key ringfence and its like: marks: 0", "nothing was changed; add --yes",
 		"stays    role guard, with what is granted to it: pg_read_all_stats, pg_signal_backend")
 
 	r := serving(t, env...)

@@ -13,7 +13,8 @@ import (
 )
 
 // lateAssignment is a failpoint: an assignment to a worker is not answered. It arrives when that worker has
-// left and is forgotten. Until then no assignment of this process is answered, and the others never arrive.
+// left and is forgotten, or never if that takes longer than lateTime: in the final phase no worker leaves. Until then no
+// assignment of this process is answered, and the others never arrive.
 type lateAssignment struct {
 	ctx    context.Context
 	b      *jobWorker
@@ -23,6 +24,8 @@ type lateAssignment struct {
 	held bool
 	over bool
 }
+
+const lateTime = 20 * time.Second
 
 // holds returns whether the change is an assignment that is not answered.
 func (l *lateAssignment) holds(c documents.Change) bool {
@@ -51,18 +54,9 @@ func (l *lateAssignment) names(c documents.Change) fence.Token {
 
 // arrive makes the change once the worker is forgotten.
 func (l *lateAssignment) arrive(worker fence.Token, c documents.Change) {
-	for l.ctx.Err() == nil {
-		names, err := l.b.docs.Names(l.ctx, path.Clean(traffic.JobFolder("workers")))
-		if err == nil && !slices.Contains(names, worker.String()) {
-			break
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-l.ctx.Done():
-		}
-	}
-	_, err := l.b.docs.Change(l.ctx, c)
-	if err != nil {
+	if !l.forgotten(worker) {
+		l.b.w.note("the assignment is lost on its way")
+	} else if _, err := l.b.docs.Change(l.ctx, c); err != nil {
 		l.b.w.note("the assignment has arrived, and is refused: %v", err)
 	} else {
 		l.b.w.note("the assignment has arrived, and counts")
@@ -70,4 +64,18 @@ func (l *lateAssignment) arrive(worker fence.Token, c documents.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
+}
+
+// forgotten waits until a worker is forgotten, and reports whether it is.
+func (l *lateAssignment) forgotten(worker fence.Token) bool {
+	ctx, cancel := context.WithTimeout(l.ctx, lateTime)
+	defer cancel()
+	for ctx.Err() == nil {
+		names, err := l.b.docs.Names(ctx, path.Clean(traffic.JobFolder("workers")))
+		if err == nil && !slices.Contains(names, worker.String()) {
+			return true
+		}
+		pause(ctx, 10*time.Millisecond)
+	}
+	return false
 }

@@ -194,7 +194,7 @@ var removalQueries = []struct {
 	list   func(*marks.Removal) *[]string
 	sql    string
 }{
-	{"ringfence", drops, `select format('marks of %s resources, %s rules of who may claim what', (select count(*) from ringfence.mark), (select count(*) from ringfence.allowed))`},
+	{"ringfence", drops, `select format('marks: %s, rules of who may claim what: %s', (select count(*) from ringfence.mark), (select count(*) from ringfence.allowed))`},
 	{"ringfence", data, `select format('%s checkpoints of tasks (ringfence.checkpoint)', count(*)) from ringfence.checkpoint having count(*) > 0`},
 	{"ringfence", blocked, openSessions},
 	{"ringfence", blocked, `select format('sealed: %I.%I: guard unprotect takes the seal off', n.nspname, c.relname)

@@ -167,7 +167,7 @@ func TestALeftoverOfAnEarlierVersionIsNamed(t *testing.T) {
 	d := installed(t)
 	d.sql(t, "create function ringfence.run_of(text) returns text language sql as 'select $1'; create sequence ringfence.counted")
 	r, err := Uninstall(t.Context(), d.url("postgres"), nobody, marks.Removing{})
-	want := "schema ringfence; schema ringfence_installed; marks of 0 resources, 0 rules of who may claim what; " +
+	want := "schema ringfence; schema ringfence_installed; marks: 0, rules of who may claim what: 0; " +
 		"function ringfence.run_of(text), which this version does not use; sequence ringfence.counted, which this version does not use"
 	if got := strings.Join(r.Drops, "; "); err != nil || got != want {
 		t.Errorf("%v: got  %s\nwant %s", err, got, want)

@@ -191,7 +191,7 @@ func (f findings) removal(o marks.Removing) (r marks.Removal) {
 		}
 	}
 	if len(f.keys[0]) > 0 {
-		r.Drops = slices.Insert(r.Drops, 0, fmt.Sprintf("key %s and its like: marks of %d resources, rules of who may claim what", markerKey, numbers))
+		r.Drops = slices.Insert(r.Drops, 0, fmt.Sprintf("key %s and its like: marks: %d, and the rules of who may claim what", markerKey, numbers))
 	}
 	if f.library {
 		r.Drops = append(r.Drops, "the library ringfence of functions")

@@ -44,6 +44,7 @@ func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 		{"run guard-paused --path sql", "it needs a guard"},
 		{"run task-leader-paused --path carrier", "its workers lead by themselves"},
 		{"run paused-inside-transaction --path agent", "its faults are inside a worker"},
+		{"run all --path agent --write README.md", "no table"},
 		{"run agent-killed", "only be run with --path agent"},
 		{"run sql-pooler-killed", "only be run with --path sql"},
 		{"run all --path sql --injector containers nonsense", "lab list shows them"},

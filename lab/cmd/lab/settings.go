@@ -115,6 +115,9 @@ func (s *settings) check() error {
 	if _, ok := scenario.FindPath(s.path); s.path != "" && !ok {
 		return fmt.Errorf("%w: no path %q; there are sql, carrier and agent", errUsage, s.path)
 	}
+	if s.write != "" && s.path != "" && s.path != string(scenario.SQL) {
+		return fmt.Errorf("%w: --path %s does not go with --write: the README has no table of it", errUsage, s.path)
+	}
 	if s.path == string(scenario.SQL) && s.tls {
 		return fmt.Errorf("%w: --path sql does not go with --tls", errUsage)
 	}
