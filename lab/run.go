@@ -231,7 +231,7 @@ func (r *run) disturb(ctx context.Context) error {
 
 // finalPhase deposes the leader as an operator would and waits for it to keep trying, so that every
 // run has a stale attempt. leader run then ends its child, as it should; there the program is
-// stopped instead, and the child is not. A worker with jobs is frozen inside a transaction of one,
+// stopped instead, and the child is not. Behind a carrier, a process that the child has left asks the guard. A worker with jobs is frozen inside a transaction of one,
 // until others have run all that it ran.
 func (r *run) finalPhase(ctx context.Context) error {
 	var stale int
@@ -240,6 +240,9 @@ func (r *run) finalPhase(ctx context.Context) error {
 	switch r.Workload.Kind {
 	case scenario.Commands:
 		f.Do = scenario.Stop
+		if r.Topology.Route == scenario.Carried {
+			f.Then = scenario.Orphan
+		}
 	case scenario.Jobs:
 		f = scenario.FrozenInside
 		f.With = slices.Clone(f.With)
@@ -249,7 +252,7 @@ func (r *run) finalPhase(ctx context.Context) error {
 	if err := r.in.Inject(ctx, []scenario.Fault{f}); err != nil {
 		return err
 	}
-	if r.o.Unguarded || r.Topology.Route == scenario.Carried { // nobody is refused, or nobody has to be
+	if r.o.Unguarded { // nobody is refused
 		return system.Sleep(ctx, recklessTime)
 	}
 	refused := func(s *record.Seen) bool { return s.Stale > stale }

@@ -5,7 +5,8 @@ import "slices"
 // OverCarrier returns the scenario on the path carrier: workers are children of leader run, know no token, and reach the
 // guard through LEADER_CARRY. It returns false if the scenario needs workers that lead by themselves.
 //
-// No attempt under a stale token is demanded: the carrier closes a deposed leader's connections, and takes no new ones.
+// One attempt under a stale token is enough, that of [Orphan]: the carrier closes a deposed leader's connections, and takes
+// no new ones.
 func (s Scenario) OverCarrier() (Scenario, bool) {
 	t, w := s.Topology, s.Workload
 	own := t.Route == "" && !t.Agents && w.ClockJump == 0 && slices.Contains([]Kind{"", Ledger, Commands}, w.Kind)
@@ -13,7 +14,7 @@ func (s Scenario) OverCarrier() (Scenario, bool) {
 		return s, false
 	}
 	s.Topology.Route, s.Workload.Kind = Carried, Commands
-	s.Only, s.Expect.Stale = Local, 0
+	s.Only, s.Expect.Stale = Local, 1
 	return s, true
 }
 
@@ -23,3 +24,7 @@ func needsElector(f Fault) bool {
 	return f.On == "standby" || slices.Contains([]Action{Inside, Adopt, Renew}, f.Do) ||
 		slices.ContainsFunc(slices.Concat(f.With, f.Then), needsElector)
 }
+
+// Orphan is what a process does that a deposed child has left, and that has read RINGFENCE_TOKEN: it goes round the carrier,
+// and asks the guard for a session.
+var Orphan = []Fault{{Do: Stray, On: "guard-1", By: ByReturning}}
