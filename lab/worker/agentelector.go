@@ -14,8 +14,18 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	terms "github.com/ringfence/ringfence/fence/elector"
-	"github.com/ringfence/ringfence/internal/leader/agent"
 )
+
+// agentEvent is what the worker reads of an event, as docs/agent.md has it.
+type agentEvent struct {
+	Event  string
+	Token  string
+	Issuer fence.Issuer
+	Carry  struct{ Pass string }
+	Until  time.Time
+	Cause  string
+	Error  string
+}
 
 // agentElector asks the agent of its machine for terms: each is a stream of events (docs/agent.md).
 type agentElector struct {
@@ -54,7 +64,7 @@ func (e *agentElector) stand(ctx context.Context, r fence.Resource, holder strin
 	release := context.AfterFunc(ctx, closeStream) // until it leads
 	defer release()
 	s := &stream{close: closeStream}
-	leading, err := s.ask(open, e.client, agent.Request{Resource: string(r), Holder: holder})
+	leading, err := s.ask(open, e.client, map[string]string{"resource": string(r), "holder": holder})
 	if err != nil || !release() {
 		closeStream()
 		return nil, errors.Join(err, context.Cause(ctx))
@@ -71,7 +81,7 @@ func (e *agentElector) stand(ctx context.Context, r fence.Resource, holder strin
 }
 
 // confirmed returns the time for which Confirm gives the deadline that the agent has told.
-func (e *agentElector) confirmed(told agent.Event) time.Time {
+func (e *agentElector) confirmed(told agentEvent) time.Time {
 	return time.Now().Add(time.Until(told.Until) - e.w.c.Session)
 }
 
@@ -83,7 +93,7 @@ type stream struct {
 }
 
 // ask sends the request, and returns the event that says that the program leads.
-func (s *stream) ask(ctx context.Context, client *http.Client, asked agent.Request) (leading agent.Event, err error) {
+func (s *stream) ask(ctx context.Context, client *http.Client, asked map[string]string) (leading agentEvent, err error) {
 	body, err := json.Marshal(asked)
 	if err != nil {
 		return leading, err
@@ -102,14 +112,14 @@ func (s *stream) ask(ctx context.Context, client *http.Client, asked agent.Reque
 	}
 	s.events = json.NewDecoder(answer.Body)
 	for {
-		var e agent.Event
+		var e agentEvent
 		if err := s.events.Decode(&e); err != nil {
 			return leading, err
 		}
 		switch e.Event {
-		case agent.Leading:
+		case "leading":
 			return e, nil
-		case agent.Lost:
+		case "lost":
 			return leading, fmt.Errorf("%s: %s", e.Cause, e.Error)
 		}
 	}
@@ -118,25 +128,25 @@ func (s *stream) ask(ctx context.Context, client *http.Client, asked agent.Reque
 // follow tells the term's keeper what the agent tells, until the stream ends.
 func (s *stream) follow(e *agentElector, k *terms.Keeper) {
 	for {
-		var told agent.Event
+		var told agentEvent
 		if err := s.events.Decode(&told); err != nil {
 			k.Lose(fmt.Errorf("%w: the stream has ended: %w", fence.ErrExpired, err))
 			return
 		}
 		switch told.Event {
-		case agent.Suspended:
+		case "suspended":
 			k.Suspend()
-		case agent.Alive, agent.Resumed:
+		case "alive", "resumed":
 			k.Confirm(e.confirmed(told))
-		case agent.Lost:
+		case "lost":
 			k.Lose(fmt.Errorf("%w: the agent: %s", lostBy(told.Cause), told.Error))
 			return
 		}
 	}
 }
 
-func lostBy(c agent.Cause) error {
-	if c == agent.Deposed {
+func lostBy(cause string) error {
+	if cause == "deposed" {
 		return fence.ErrDeposed
 	}
 	return fence.ErrExpired

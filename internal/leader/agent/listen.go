@@ -31,15 +31,16 @@ type Listener struct {
 // service manager has opened, for the owner of its file and root; or host:port.
 func Listen(ctx context.Context, address string, sockets *systemd.Sockets, log *slog.Logger) (*Listener, error) {
 	user := os.Getuid()
-	var l net.Listener
-	var err error
-	if name, passed := strings.CutPrefix(address, SystemdPrefix); passed {
-		l, err = sockets.Listener(name)
-	} else if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
-		l, err = peeruser.Socket(ctx, path)
-	} else {
-		l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
+		l, err := peeruser.Socket(ctx, path)
+		return trusted(l, user, log), err
 	}
+	name, passed := strings.CutPrefix(address, SystemdPrefix)
+	if !passed {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		return &Listener{l, false, user}, err
+	}
+	l, err := sockets.Listener(name)
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +51,14 @@ func Listen(ctx context.Context, address string, sockets *systemd.Sockets, log *
 	if user, err = owner(file.Name); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return &Listener{peeruser.Listener{Listener: l, User: user, Log: log}, true, user}, nil
+	return trusted(l, user, log), nil
 }
 
-// owner returns the owner of a socket's file: this user, or SocketUser= of a .socket unit.
+func trusted(l net.Listener, user int, log *slog.Logger) *Listener {
+	return &Listener{peeruser.Listener{Listener: l, User: user, Log: log}, true, user}
+}
+
+// owner returns the owner of a socket's file: SocketUser= of a .socket unit.
 func owner(path string) (int, error) {
 	info, err := os.Stat(path)
 	if err != nil {

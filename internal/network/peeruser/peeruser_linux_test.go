@@ -6,43 +6,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/test/otheruser"
 )
-
-// nobody is a user of every system.
-const nobody = 65534
-
-// connectAs connects as another user: a thread of its own gets that user's identity, and ends.
-func connectAs(t *testing.T, user int, network, address string) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
-	type dialed struct {
-		net.Conn
-		error
-	}
-	done := make(chan dialed)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		if _, _, failed := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(user), ^uintptr(0)); failed != 0 {
-			done <- dialed{nil, failed}
-			return
-		}
-		c, err := net.Dial(network, address)
-		done <- dialed{c, err}
-	}()
-	d := <-done
-	if d.error != nil {
-		t.Fatal(d.error)
-	}
-	t.Cleanup(func() { _ = d.Close() })
-}
 
 func TestTheKernelNamesTheUser(t *testing.T) {
 	dir, err := os.MkdirTemp("", "peer") // which others may enter
@@ -68,13 +39,13 @@ func TestTheKernelNamesTheUser(t *testing.T) {
 		} else if err := os.Chmod(at, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		connectAs(t, nobody, way.network, at)
+		otheruser.Dial(t, otheruser.Nobody, way.network, at)
 		c, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if user, err := Of(c); user != nobody || err != nil {
+		if user, err := Of(c); user != otheruser.Nobody || err != nil {
 			t.Errorf("%s: got %d, %v", at, user, err)
 		}
 	}
@@ -113,7 +84,7 @@ func TestOtherUsersAreClosed(t *testing.T) {
 	}
 	defer l.Close()
 	var log strings.Builder
-	connectAs(t, nobody, "tcp", l.Addr().String()) // before ours
+	otheruser.Dial(t, otheruser.Nobody, "tcp", l.Addr().String()) // before ours
 	ours, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

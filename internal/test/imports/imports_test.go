@@ -145,6 +145,7 @@ var allowed = map[string][]string{
 	"internal/network/backoff":  {},
 	"internal/program/webpage":  {"internal/network/clienthost"},
 	"internal/test/contract":    {},
+	"internal/test/otheruser":   {"golang.org/x/sys"},
 	"internal/campaign":         {"internal/network/password", "fence", "fence/elector", "documents", "internal/network/backoff", "internal/network/tlsconfig"},
 	"internal/program/settings": {"github.com/caarlos0/env/v11"},
 	"internal/program/version":  {},
