@@ -257,6 +257,9 @@ func (r *run) finalPhase(ctx context.Context) error {
 	}
 	refused := func(s *record.Seen) bool { return s.Stale > stale }
 	r.rec.Await(ctx, attemptTime, "an attempt of the deposed leader", refused)
+	if r.Topology.Route == scenario.Carried { // the attempt was made before the fault had ended
+		r.recover(ctx)
+	}
 	return ctx.Err()
 }
 
