@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -56,10 +57,10 @@ func serveAgent(ctx context.Context, c fence.Coordinator, socket string, timeout
 
 // holders are programs that hold terms by an agent.
 type holders struct {
-	client http.Client
-	events sync.WaitGroup
-	won    chan agent.Event
-	lost   chan lost
+	client  http.Client
+	reading context.Context // whose end closes the streams
+	events  sync.WaitGroup
+	lost    chan lost
 }
 
 // lost is a term of which a holder has read that it is over.
@@ -68,8 +69,8 @@ type lost struct {
 	at       time.Time
 }
 
-func newHolders(socket string) *holders {
-	h := &holders{won: make(chan agent.Event, 64), lost: make(chan lost, 64)}
+func newHolders(reading context.Context, socket string) *holders {
+	h := &holders{reading: reading, lost: make(chan lost, 64)}
 	h.client.Transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -79,68 +80,76 @@ func newHolders(socket string) *holders {
 	return h
 }
 
+// starting is how many programs stand for election at once, until they lead.
+const starting = 64
+
 // stand stands for elections, and returns when all are won.
 func (h *holders) stand(ctx context.Context, terms int) ([]agent.Event, error) {
-	var g errgroup.Group
-	g.SetLimit(64)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(starting)
+	all := make([]agent.Event, terms)
 	for i := range terms {
-		g.Go(func() error { return h.one(ctx, fmt.Sprintf("r%d", i)) })
+		g.Go(func() (err error) {
+			all[i], err = h.one(ctx, fmt.Sprintf("r%d", i))
+			return err
+		})
 	}
-	all := make([]agent.Event, 0, terms)
-	collected := make(chan struct{})
-	go func() {
-		defer close(collected)
-		for len(all) < terms {
-			select {
-			case e := <-h.won:
-				all = append(all, e)
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	err := g.Wait()
-	if err == nil {
-		<-collected
-	}
-	return all, errors.Join(err, context.Cause(ctx))
+	return all, g.Wait()
 }
 
-// one opens a stream, which is read until it ends.
-func (h *holders) one(ctx context.Context, resource string) error {
-	r, err := http.NewRequestWithContext(ctx, "POST", "http://agent/v1/terms", strings.NewReader(`{"resource":"`+resource+`"}`))
+// one opens a stream, and returns when it leads. The stream is read until it ends.
+func (h *holders) one(ctx context.Context, resource string) (leading agent.Event, err error) {
+	r, err := http.NewRequestWithContext(h.reading, "POST", "http://agent/v1/terms", strings.NewReader(`{"resource":"`+resource+`"}`))
 	if err != nil {
-		return err
+		return leading, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := h.client.Do(r)
 	if err != nil {
-		return err
+		return leading, err
 	}
 	if answer.StatusCode != http.StatusOK {
 		_ = answer.Body.Close()
-		return errors.New(answer.Status)
+		return leading, errors.New(answer.Status)
 	}
+	first := make(chan agent.Event, 1)
 	h.events.Go(func() {
 		defer answer.Body.Close()
-		lines := json.NewDecoder(answer.Body)
-		for {
-			var e agent.Event
-			if lines.Decode(&e) != nil {
-				return
+		h.read(answer.Body, first)
+	})
+	select {
+	case leading = <-first:
+	case <-ctx.Done():
+		return leading, context.Cause(ctx)
+	}
+	if leading.Event != agent.Leading {
+		return leading, fmt.Errorf("%s: %s", resource, leading.Error)
+	}
+	return leading, nil
+}
+
+// read reads a stream. The first event that says that it leads, or does not, goes to first.
+func (h *holders) read(body io.Reader, first chan agent.Event) {
+	lines := json.NewDecoder(body)
+	for {
+		var e agent.Event
+		if lines.Decode(&e) != nil {
+			return
+		}
+		switch e.Event {
+		case agent.Leading:
+			first <- e
+		case agent.Lost:
+			select {
+			case first <- e: // it has never led
+			default:
 			}
-			switch e.Event {
-			case agent.Leading:
-				h.won <- e
-			case agent.Lost:
-				select {
-				case h.lost <- lost{e.Resource, time.Now()}:
-				case <-ctx.Done():
-				}
+			select {
+			case h.lost <- lost{e.Resource, time.Now()}:
+			case <-h.reading.Done():
 			}
 		}
-	})
-	return nil
+	}
 }
 
 // told deposes some terms, one after the other, and returns how long it takes until a holder has read that.
@@ -174,11 +183,11 @@ func (p plan) byAgent(ctx context.Context, e entry, s server, terms int) (row he
 	defer os.RemoveAll(dir)
 	socket := filepath.Join(dir, "agent.sock")
 	reading, stop := context.WithCancel(ctx)
-	h := newHolders(socket)
+	h := newHolders(reading, socket)
 	var all []agent.Event
 	row = heldRow{Coordinator: e.name, Terms: terms, Agent: true}
 	err = p.holding(ctx, e, s, &row, agentAt+socket, func(*child) (err error) {
-		all, err = h.stand(reading, terms)
+		all, err = h.stand(ctx, terms)
 		return err
 	}, func() error {
 		c, err := open(ctx, s.url(s.address()), heldTimeout)
