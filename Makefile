@@ -148,7 +148,7 @@ bench-enter: deps ## pgbench -N with ringfence.enter in every transaction, besid
 	@cd bench && $(GO) run . enter $(call bench_out,enter) $(BENCH_ARGS)
 
 .PHONY: bench-election
-bench-election: deps ## elections with up to 1,000 candidates, a process with 1,000, and an agent with 10,000; BENCH_ARGS="-coordinators etcd -sizes 10" for some
+bench-election: deps ## elections with up to 1,000 candidates, a process with 1,000, and an agent with up to 10,000; BENCH_ARGS="-coordinators etcd -sizes 10" for some
 	@cd bench && $(GO) run . election $(call bench_json,election) $(BENCH_ARGS)
 
 .PHONY: bench-jobs

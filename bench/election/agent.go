@@ -65,8 +65,8 @@ type holders struct {
 
 // lost is a term of which a holder has read that it is over.
 type lost struct {
-	resource fence.Resource
-	at       time.Time
+	agent.Event
+	at time.Time
 }
 
 func newHolders(reading context.Context, socket string) *holders {
@@ -145,7 +145,7 @@ func (h *holders) read(body io.Reader, first chan agent.Event) {
 			default:
 			}
 			select {
-			case h.lost <- lost{e.Resource, time.Now()}:
+			case h.lost <- lost{e, time.Now()}:
 			case <-h.reading.Done():
 			}
 		}
@@ -165,6 +165,9 @@ func (h *holders) told(ctx context.Context, c fence.Coordinator, all []agent.Eve
 		}
 		select {
 		case l := <-h.lost:
+			if l.Resource != e.Resource {
+				return nil, fmt.Errorf("the term of %s was lost, which nobody has deposed: %s", l.Resource, l.Error)
+			}
 			took = append(took, l.at.Sub(start))
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -27,7 +27,7 @@ type options struct {
 func New() program.Benchmark {
 	return &options{
 		Options: shared.Options{Limit: 20 * time.Minute, Own: true},
-		plan:    plan{entries: entries, sizes: []int{10, 100, 1000}, terms: []int{1, 1000}, agentTerms: []int{10_000}},
+		plan:    plan{entries: entries, sizes: []int{10, 100, 1000}, terms: []int{1, 1000}, agentTerms: []int{1000, 10_000}},
 	}
 }
 
