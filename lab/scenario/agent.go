@@ -1,9 +1,6 @@
 package scenario
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // agentScenarios has the faults of agents, and of the programs whose terms they hold. They are run with
 // --path agent.
@@ -47,7 +44,7 @@ var withAgents = small.with(func(t *Topology) { t.Agents = true })
 // report what a store answered to a raise, which the agent does.
 func (s Scenario) OverAgent() (Scenario, bool) {
 	own := s.Topology.Route == "" && (s.Workload.Kind == "" || s.Workload.Kind == Ledger) && s.Workload.ClockJump == 0
-	if !own || len(s.Expect.Refusals) > 0 || slices.ContainsFunc(s.Faults, inWorker) {
+	if !own || len(s.Expect.Refusals) > 0 || s.has(inWorker) {
 		return s, false
 	}
 	s.Topology.Agents, s.Only = true, Local
@@ -55,9 +52,7 @@ func (s Scenario) OverAgent() (Scenario, bool) {
 }
 
 // inWorker reports whether a fault stops a program whose agent goes on: its term goes on as well.
-func inWorker(f Fault) bool {
-	return f.Do == Inside || f.Do == Stop || slices.ContainsFunc(slices.Concat(f.With, f.Then), inWorker)
-}
+func inWorker(f Fault) bool { return f.Do == Inside || f.Do == Stop }
 
 // AgentOf returns the agent that holds a worker's terms, if the topology has agents.
 func AgentOf(worker string) string { return strings.Replace(worker, "worker-", "agent-", 1) }

@@ -10,7 +10,7 @@ import "slices"
 func (s Scenario) OverCarrier() (Scenario, bool) {
 	t, w := s.Topology, s.Workload
 	own := t.Route == "" && !t.Agents && w.ClockJump == 0 && slices.Contains([]Kind{"", Ledger, Commands}, w.Kind)
-	if !own || len(s.Expect.Refusals) > 0 || slices.ContainsFunc(s.Faults, needsElector) {
+	if !own || len(s.Expect.Refusals) > 0 || s.has(needsElector) {
 		return s, false
 	}
 	s.Topology.Route, s.Workload.Kind = Carried, Commands
@@ -21,8 +21,7 @@ func (s Scenario) OverCarrier() (Scenario, bool) {
 // needsElector reports whether a fault waits for, or changes, what a child of leader run does not report: who stands by,
 // what is inside a transaction, and the issuer.
 func needsElector(f Fault) bool {
-	return f.On == "standby" || slices.Contains([]Action{Inside, Adopt, Renew}, f.Do) ||
-		slices.ContainsFunc(slices.Concat(f.With, f.Then), needsElector)
+	return f.On == "standby" || slices.Contains([]Action{Inside, Adopt, Renew}, f.Do)
 }
 
 // Orphan is what a process does that a deposed child has left, and that has read RINGFENCE_TOKEN: it goes round the carrier,

@@ -1,5 +1,7 @@
 package scenario
 
+import "slices"
+
 // Path is a way in which workers lead and write, other than the one that a scenario has by itself.
 type Path struct {
 	Name  string
@@ -46,4 +48,14 @@ func (s Scenario) Path() string {
 		return "agent"
 	}
 	return ""
+}
+
+// has reports whether something holds of a fault of the scenario, or of one inside it.
+func (s Scenario) has(is func(Fault) bool) bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.has(is) })
+}
+
+// has reports whether something holds of the fault, or of one inside it.
+func (f Fault) has(is func(Fault) bool) bool {
+	return is(f) || slices.ContainsFunc(slices.Concat(f.With, f.Then), func(inner Fault) bool { return inner.has(is) })
 }

@@ -56,18 +56,17 @@ func overSQL(t *Topology) {
 // OverSQL returns the scenario on the path SQL; false if its faults are of something that this path lacks.
 func (s Scenario) OverSQL() (Scenario, bool) {
 	ledger := s.Workload.Kind == "" || s.Workload.Kind == Ledger
-	if s.Topology.Route == "" && ledger && slices.IndexFunc(s.Faults, notOverSQL) < 0 {
+	if s.Topology.Route == "" && ledger && !s.has(notOverSQL) {
 		overSQL(&s.Topology)
 	}
 	s.Only, s.NotOn = Local, nil
 	return s, s.Topology.Route == SQL
 }
 
-func notOverSQL(f Fault) bool { return !f.OverSQL() }
-
 // OverSQL reports whether the fault can be injected on the path SQL.
-func (f Fault) OverSQL() bool {
-	return slices.Contains([]Action{Pause, Stop, Kill, Restart, Cut, Hold, Slow, Inside, Depose}, f.Do) &&
-		slices.Contains([]string{"leader", "standby", "workers", "postgres", Pooler}, f.On) &&
-		slices.IndexFunc(slices.Concat(f.With, f.Then), notOverSQL) < 0
+func (f Fault) OverSQL() bool { return !f.has(notOverSQL) }
+
+func notOverSQL(f Fault) bool {
+	return !slices.Contains([]Action{Pause, Stop, Kill, Restart, Cut, Hold, Slow, Inside, Depose}, f.Do) ||
+		!slices.Contains([]string{"leader", "standby", "workers", "postgres", Pooler}, f.On)
 }
