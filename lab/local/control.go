@@ -60,19 +60,17 @@ func (s *System) expectEnd(name string) {
 
 // Pause implements system.System.
 func (s *System) Pause(ctx context.Context, name string) error {
-	return s.onAll(ctx, s.machine(name), process.Pause)
+	return s.onMachine(ctx, name, process.Pause)
 }
 
 // Resume implements system.System.
 func (s *System) Resume(ctx context.Context, name string) error {
-	return s.onAll(ctx, s.machine(name), process.Resume)
+	return s.onMachine(ctx, name, process.Resume)
 }
 
-func (s *System) onAll(ctx context.Context, names []string, do func(process) error) (err error) {
-	for _, name := range names {
-		err = errors.Join(err, s.on(ctx, name, do))
-	}
-	return err
+// onMachine does something to a process, and to the agent beside it.
+func (s *System) onMachine(ctx context.Context, name string, do func(process) error) error {
+	return system.Each(s.machine(name), func(p string) error { return s.on(ctx, p, do) })
 }
 
 // Signal implements system.System.

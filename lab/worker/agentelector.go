@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +28,7 @@ type agentEvent struct {
 
 // agentElector asks the agent of its machine for terms: each is a stream of events (docs/agent.md).
 type agentElector struct {
+	deposesNobody
 	w      *worker
 	client *http.Client
 }
@@ -74,7 +74,7 @@ func (e *agentElector) stand(ctx context.Context, r fence.Resource, holder strin
 		closeStream()
 		return nil, err
 	}
-	claim.Candidate = leading.Carry.Pass[strings.LastIndex(leading.Carry.Pass, " ")+1:]
+	claim.Candidate = candidateIn(leading.Carry.Pass)
 	term, keeper := terms.NewTerm(claim, e.confirmed(leading), e.w.c.Session, s)
 	s.reading.Go(func() { s.follow(e, keeper) })
 	return term, nil
@@ -150,11 +150,6 @@ func lostBy(cause string) error {
 		return fence.ErrDeposed
 	}
 	return fence.ErrExpired
-}
-
-// Depose implements fence.Elector.
-func (e *agentElector) Depose(context.Context, fence.Resource, fence.Token) (bool, error) {
-	return false, errors.New("workers depose nobody")
 }
 
 // Acknowledge implements terms.Backing: the agent has said that it leads.

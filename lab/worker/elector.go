@@ -64,3 +64,11 @@ func (w *worker) watch(term *fence.Term) {
 		w.term(history.Lost, term.Claim(), lost(term))
 	}
 }
+
+// deposesNobody is the part of an elector that a worker does not use.
+type deposesNobody struct{}
+
+// Depose implements fence.Elector.
+func (deposesNobody) Depose(context.Context, fence.Resource, fence.Token) (bool, error) {
+	return false, errors.New("workers depose nobody")
+}

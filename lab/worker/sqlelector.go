@@ -20,6 +20,7 @@ import (
 // sqlElector holds elections by calls of ringfence.campaign (docs/sql.md), through a pooler. Its calls come
 // one after the other: those of a term end before the term is given up.
 type sqlElector struct {
+	deposesNobody
 	w    *worker
 	pool *pgxpool.Pool
 
@@ -114,7 +115,7 @@ func (e *sqlElector) Campaign(ctx context.Context, r fence.Resource, holder stri
 			wait = e.ttl() / 3
 		case p.ready:
 			claim := fence.Claim{Resource: r, Token: fence.Token(p.token), Issuer: fence.Issuer(p.issuer), Holder: holder}
-			claim.Candidate = p.pass[strings.LastIndex(p.pass, " ")+1:]
+			claim.Candidate = candidateIn(p.pass)
 			return e.begin(ctx, claim, start)
 		case p.ending > 0:
 			e.endPrepared(ctx)
@@ -157,11 +158,6 @@ func (e *sqlElector) begin(ctx context.Context, c fence.Claim, start time.Time) 
 	return term, nil
 }
 
-// Depose implements fence.Elector.
-func (e *sqlElector) Depose(context.Context, fence.Resource, fence.Token) (bool, error) {
-	return false, errors.New("workers depose nobody")
-}
-
 // sqlTerm is the database's side of a term.
 type sqlTerm struct {
 	e        *sqlElector
@@ -196,6 +192,9 @@ func (k *sqlTerm) Release(ctx context.Context) error {
 	_, err := k.e.pool.Exec(ctx, "select ringfence.leave($1)", pass(k.claim))
 	return err
 }
+
+// candidateIn returns the candidate that a pass names.
+func candidateIn(pass string) string { return pass[strings.LastIndex(pass, " ")+1:] }
 
 // pass is what enter takes.
 func pass(c fence.Claim) string {

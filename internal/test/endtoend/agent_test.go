@@ -166,9 +166,7 @@ func aProgramHoldsATermByReadingAStream(t *testing.T, s *stack) {
 		t.Errorf("%+v", e)
 	}
 	start := time.Now()
-	if out, err := s.program("leader", "resign", "orders").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	s.depose()
 	if e := one.until(agent.Lost); e.Cause != agent.Deposed {
 		t.Errorf("%+v", e)
 	}

@@ -173,17 +173,10 @@ func (p *holder) written() int {
 	return len(p.s.column("select note from ledger where note = '" + p.name + "'"))
 }
 
-func (p *holder) depose() {
-	p.s.t.Helper()
-	if out, err := p.s.program("leader", "resign", "orders").CombinedOutput(); err != nil {
-		p.s.t.Fatalf("%v: %s", err, out)
-	}
-}
-
 func (p *holder) learnsOfItsLoss() {
 	p.start()
 	defer p.cmd.Cancel()
-	p.depose()
+	p.s.depose()
 	start := time.Now()
 	p.reads("lost deposed")
 	p.s.t.Logf("it knew %s after the operator", time.Since(start))
@@ -198,7 +191,7 @@ func (p *holder) isRefusedAfterAPause(a *agentProcess) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGSTOP)
 	awaitStopped(p.s, p.cmd.Process.Pid)
 	p.awaitAlive()
-	p.depose()
+	p.s.depose()
 	next := p.s.stands(a.client, "next")
 	next.until(agent.Leading)
 	defer next.close()

@@ -69,9 +69,7 @@ func aPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T, 
 		}
 		time.Sleep(pollEvery)
 	}
-	if out, err := s.program("leader", "resign", "orders").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	s.depose()
 	err := first.Wait()
 	if code := first.ProcessState.ExitCode(); code != 3 ||
 		!strings.Contains(said.String(), "deposed") {

@@ -142,6 +142,14 @@ func (s *stack) prepared(at []string) *guard {
 	return g
 }
 
+// depose has an operator end the term of orders.
+func (s *stack) depose() {
+	s.t.Helper()
+	if out, err := s.program("leader", "resign", "orders").CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+}
+
 const pollEvery = 5 * time.Millisecond
 
 // start starts the guard on its addresses and waits until it is ready.

@@ -35,9 +35,7 @@ func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
 		}
 		time.Sleep(pollEvery)
 	}
-	if out, err := s.program("leader", "resign", "orders").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	s.depose()
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
 		t.Error(err)
 	}
