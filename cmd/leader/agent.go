@@ -19,6 +19,16 @@ import (
 
 const agentSocket = agent.UnixPrefix + "/run/ringfence/agent.sock"
 
+const agentHelp = `A program asks for a resource by POST /v1/terms, and reads the answer line by line: that it waits,
+that it leads and how it presents the token, that its term is lost. The term ends with the answer:
+when the program closes it, or ends. Marks are raised on LEADER_STORES before it is told that it leads.
+With LEADER_CARRY the agent listens for each term, for programs that cannot present a token.
+GET /openapi.yaml describes all calls.
+
+On a Unix socket only processes of its owner, and of root, are answered; on a loopback address, who
+sends LEADER_HTTP_TOKEN as Authorization: Bearer TOKEN.
+`
+
 func (r *request) agentFlags(f *flag.FlagSet) {
 	f.StringVar(&r.listen, "listen", agentSocket, "`ADDRESS` of the API: unix:PATH, or a loopback address with LEADER_HTTP_TOKEN (default "+
 		agentSocket+")")

@@ -23,24 +23,3 @@ to 10 s after terms that fail at once) and stands for election again. It still e
 ends by itself, with the command's code; after TERM, with 128 + n; and with 1 for what standing again
 cannot fix: a wrong setting, a refused login, a store that an operator has to prepare.
 `
-
-// more returns what -h prints about a subcommand after its summary.
-func (c command) more() string {
-	switch {
-	case c.name == "run":
-		return runHelp
-	case c.name == "task":
-		return taskHelp
-	case c.name == "work":
-		return workHelp
-	case c.name == "submit":
-		return submitHelp
-	case c.takes == takesGroup:
-		return jobsHelp
-	case c.takes == takesAddress:
-		return serveHelp
-	case c.takes != takesResource:
-		return taskNameHelp
-	}
-	return ""
-}

@@ -45,6 +45,7 @@ type command struct {
 	name      string
 	arguments string
 	summary   string
+	help      string // what -h prints after it
 	takes     operand
 	output    bool                          // takes -o
 	flags     func(*request, *flag.FlagSet) // declares further flags; nil for none
@@ -69,6 +70,7 @@ func commands() []command {
 		{
 			name: "run", arguments: "[--again] RESOURCE -- COMMAND [ARGUMENT...]",
 			run: (*program).runCommand, flags: (*request).againFlag,
+			help:    runHelp,
 			summary: "stand for election; as the leader of RESOURCE, run COMMAND",
 		},
 		{
@@ -85,53 +87,63 @@ func commands() []command {
 		},
 		{
 			name: "task", arguments: "FILE", takes: takesFile, run: (*program).runTask,
+			help:    taskHelp,
 			summary: "stand for election; as the leader, run the task in FILE from its checkpoint",
 		},
 		{
 			name: "task show", arguments: "FILE|NAME [-o table|json]", takes: takesTask, output: true,
 			run:     task((*tasks.Invocation).Show),
+			help:    taskNameHelp,
 			summary: "print the checkpoint of a task",
 		},
 		{
 			name: "task list", arguments: "[-o table|json]", takes: takesNothing, output: true,
 			run:     task((*tasks.Invocation).List),
+			help:    taskNameHelp,
 			summary: "print the checkpoints of all tasks",
 		},
 		{
 			name: "task resume", arguments: "FILE|NAME", takes: takesTask,
 			run:     task((*tasks.Invocation).Resume),
+			help:    taskNameHelp,
 			summary: "continue a stopped task with the step at which it stopped",
 		},
 		{
 			name: "task restart", arguments: "FILE|NAME", takes: takesTask,
 			run:     task((*tasks.Invocation).Restart),
+			help:    taskNameHelp,
 			summary: "begin a new run of a task, from its first step and initial state",
 		},
 		{
 			name: "work", arguments: "[--capacity N] [--label L,...] [--strategy S] GROUP",
 			takes: takesGroup, flags: (*request).workFlags, run: runWork,
+			help:    workHelp,
 			summary: "run jobs of GROUP, until interrupted; one of its workers assigns them",
 		},
 		{
 			name: "submit", arguments: "[--wait] [--resource R] [--unique KEY] [--at TIME] " +
 				"[--every SPEC] [...] GROUP -- COMMAND [ARGUMENT...] | --task FILE",
 			takes: takesGroup, output: true, flags: (*request).submitFlags, run: submit,
+			help:    submitHelp,
 			summary: "hand in a job that runs COMMAND, or the task in FILE; print its ID",
 		},
 		{
 			name: "jobs", arguments: "GROUP [--state S] [--kind K] [--text TEXT] " +
 				"[workers | show|logs|cancel|retry|run|pause|resume ID] [-o table|json]",
 			takes: takesGroup, output: true, flags: (*request).jobsFlags, run: showJobs,
+			help:    jobsHelp,
 			summary: "print the jobs of GROUP, its workers, or one job; cancel one, try it again, run it now, pause it",
 		},
 		{
 			name: "serve", arguments: "[--listen ADDRESS] [GROUP...]", takes: takesAddress,
 			flags: (*request).serveFlags, run: serve,
+			help:    serveHelp,
 			summary: "serve the HTTP API of jobs, and a page that shows them, until interrupted",
 		},
 		{
 			name: "agent", arguments: "[--listen ADDRESS]", takes: takesAgent,
 			flags: (*request).agentFlags, run: runAgent,
+			help:    agentHelp,
 			summary: "hold terms for programs of this machine, which ask by HTTP, until interrupted",
 		},
 	}
@@ -142,7 +154,7 @@ func (p *program) commands() (all []cli.Command[*config]) {
 	for _, c := range commands() {
 		var r request // filled by the flags and Check, used by Run
 		all = append(all, cli.Command[*config]{
-			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.more(), Output: c.output,
+			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.help, Output: c.output,
 			Flags: func(f *flag.FlagSet) {
 				if c.flags != nil {
 					c.flags(&r, f)
