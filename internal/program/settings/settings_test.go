@@ -175,6 +175,13 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	}
 }
 
+func TestScrubLeavesTheUsersNameWhereItIsThePasswordToo(t *testing.T) {
+	u := settings.URL("postgres://guard:guard@h/db")
+	if got, want := u.Scrub(`set it for guard; `+u.Reveal()), `set it for guard; postgres://guard:xxxxx@h/db`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestURLWithoutSecretsIsPrintedUnchanged(t *testing.T) {
 	for _, u := range []settings.URL{
 		"zk://a:2181,b:2181/root", "postgres://user@h:1/db?sslmode=disable", "redis://h/1",

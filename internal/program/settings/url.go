@@ -104,12 +104,13 @@ func (u URL) GoString() string { return u.String() }
 // MarshalText returns the masked form, which cannot be loaded again.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// Scrub removes the URL's secrets from a text that quotes it, such as a driver's error.
+// Scrub removes the URL's secrets from a text that quotes it, such as a driver's error. A password that
+// is the user's name is masked in the whole URL only: the name stands in many texts, and is no secret.
 func (u URL) Scrub(text string) string {
 	text = strings.ReplaceAll(text, string(u), u.String())
 	_, rest, _ := strings.Cut(string(u), "://")
 	if at := u.userinfoEnd(rest); at >= 0 {
-		if _, password, ok := strings.Cut(rest[:at], ":"); ok && len(password) > 3 {
+		if user, password, ok := strings.Cut(rest[:at], ":"); ok && len(password) > 3 && password != user {
 			text = strings.ReplaceAll(text, password, mask)
 		}
 	}
