@@ -19,15 +19,19 @@ func (l *life) takesBack(o *jobOp) bool {
 	return had && o.Resource == history.Assigner && o.State != history.JobAssigned
 }
 
-// revives reports whether a step begins a life of the job: it creates it, or is a retry.
-func (l *life) revives(o *jobOp) bool {
+// retries reports whether a step is a retry: the job had ended, and waits again.
+func (l *life) retries(o *jobOp) bool {
 	b := l.before(o)
-	return o.ok() && (o.creates() || o.State == history.JobWaiting && b != nil && b.ends())
+	return o.State == history.JobWaiting && b != nil && b.ends()
 }
 
-// retried reports whether the job has been retried.
+// revives reports whether a step begins a life of the job: it creates it, or is a retry.
+func (l *life) revives(o *jobOp) bool { return o.ok() && (o.creates() || l.retries(o)) }
+
+// retried reports whether the job has been retried, or may have been: a retry whose answer was lost may
+// have been made.
 func (l *life) retried() bool {
-	return slices.ContainsFunc(l.steps, func(o *jobOp) bool { return !o.creates() && l.revives(o) })
+	return slices.ContainsFunc(l.steps, func(o *jobOp) bool { return o.mayBeMade() && l.retries(o) })
 }
 
 // arrows are the arrows between the states of a job (jobs.State).

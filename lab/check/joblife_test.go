@@ -100,6 +100,16 @@ func TestWhatClientsMayAskFor(t *testing.T) {
 			}
 			b.left("c", history.JobFailed, 2)
 		},
+		"failed, and retried without an answer": func(b *jobRuns) {
+			b.hands(history.Event{Key: "c", State: history.JobFailed})
+			b.runs("worker-3", "c", 1, 30)
+			b.moves("worker-3", "c", 1, history.JobFailed)
+			b.change("submitter", "c", 1, history.JobWaiting, b.version["c"], history.Unknown)
+			b.version["c"]++
+			b.runs("worker-3", "c", 2, 31)
+			b.moves("worker-3", "c", 2, history.JobFailed)
+			b.left("c", history.JobFailed, 2)
+		},
 		"one key, one after the other": func(b *jobRuns) {
 			b.hands(history.Event{Key: "c", Unique: "key"})
 			b.calls(history.Event{Do: history.Submit, Key: "c", Unique: "key", Step: jobSteps}, nil)
