@@ -38,6 +38,7 @@ const (
 	sharedResources = 6
 
 	submitTime = 30 * time.Second // for one submission, or another call
+	demandTime = 10 * time.Minute // for as many jobs as the scenario demands, once the faults are over
 	finishTime = 2 * time.Minute  // for all jobs, once nothing is submitted any more
 )
 
@@ -123,10 +124,10 @@ func (s *submitter) submitAll(ctx, disturbed context.Context) {
 	for disturbed.Err() == nil && s.rec.Wait(disturbed, "room for another job", few) == nil {
 		s.submit(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, finishTime)
+	bounded, cancel := context.WithTimeout(ctx, demandTime)
 	defer cancel()
-	for s.count() < s.Workload.Jobs && ctx.Err() == nil &&
-		s.rec.Wait(ctx, "room for another job", few) == nil {
+	for s.count() < s.Workload.Jobs && bounded.Err() == nil &&
+		s.rec.Wait(bounded, "room for another job", few) == nil {
 		s.submit(ctx)
 	}
 }
