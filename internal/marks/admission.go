@@ -113,6 +113,7 @@ func (a *Admission) raise(
 	defer StepRaise.Begin(ctx)()
 	start := time.Now()
 	confirmed := c
+	known, _ := a.seen.get(c.Resource)
 	confirm := func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
 		if from != nil {
 			if err := from(m); err != nil {
@@ -121,8 +122,8 @@ func (a *Admission) raise(
 		}
 		// The store may have lost a mark that this process has seen. If it has not, it has to write down
 		// itself that a leader is below it.
-		if seen, ok := a.seen.over(c.Resource, m); ok {
-			if seen.Lost && seen.Issuer == c.Issuer && seen.Below(c) {
+		if seen, ok := a.seen.over(c.Resource, m, known); ok {
+			if seen.Token.Compare(m.Token) > 0 && seen.Issuer == c.Issuer && seen.Below(c) {
 				return c, stale(c, seen)
 			}
 			m = seen

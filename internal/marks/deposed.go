@@ -126,9 +126,10 @@ func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) erro
 // answer, it takes the mark from the memory of this process.
 func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.Resource]Mark, error) {
 	var only []fence.Resource
-	marks := make(map[fence.Resource]Mark)
+	marks, before := make(map[fence.Resource]Mark), make(map[fence.Resource]Mark)
 	for _, c := range claims {
 		only = append(only, c.Resource)
+		before[c.Resource], _ = a.seen.get(c.Resource)
 	}
 	slices.Sort(only)
 	only = slices.Compact(only)
@@ -138,7 +139,7 @@ func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.
 		marks[m.Resource] = m
 	}
 	for _, r := range only {
-		if m, ok := a.seen.over(r, marks[r]); ok {
+		if m, ok := a.seen.over(r, marks[r], before[r]); ok {
 			m.Lost = m.Lost && err == nil
 			marks[r] = m
 		}
