@@ -119,12 +119,13 @@ func unless(err, cause error) error {
 // campaignAgain reports whether to campaign again after a term ended with err. worked is false if
 // work never started.
 func campaignAgain(worked bool, err error) bool {
-	for _, final := range []error{errCampaign, ErrStopped, ErrConflict, ErrBadTask,
-		fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrNoToken, fence.ErrMalformed,
-		fence.ErrNotAllowed, fence.ErrNotAuthorized} {
+	for _, final := range []error{errCampaign, ErrStopped, ErrConflict, ErrBadTask} {
 		if errors.Is(err, final) {
 			return false
 		}
+	}
+	if fence.Permanent(err) {
+		return false
 	}
 	if !worked { // a store could not raise the mark; it may the next time
 		return true

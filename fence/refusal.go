@@ -43,6 +43,27 @@ func (r Reason) Error() string { return strings.ReplaceAll(string(r), "_", " ") 
 // Is matches ErrNoCoordinator with ErrNotLeader.
 func (r Reason) Is(target error) bool { return r == ErrNoCoordinator && target == ErrNotLeader }
 
+// Permanent reports whether the leader of a later term would be refused for the same reason, until somebody
+// changes the program, its settings, the store or the coordinator. Campaigning again helps after a reason
+// that is not permanent; after ErrUnrevoked, ErrNotLeader and ErrNoCoordinator the same token may be
+// presented again.
+func (r Reason) Permanent() bool {
+	switch r {
+	case ErrStale, ErrUnrevoked, ErrNotLeader, ErrNoCoordinator:
+		return false
+	}
+	return true
+}
+
+// Permanent reports whether err is a refusal with a permanent reason.
+func Permanent(err error) bool {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r.Reason.Permanent()
+	}
+	r, ok := errors.AsType[Reason](err)
+	return ok && r.Permanent()
+}
+
 // Errors of ParseToken and ParseResource.
 var (
 	// ErrBadToken is returned for a token that is not 1 to 2^63-1 in decimal.

@@ -23,3 +23,15 @@ func TestARefusalIsItsReason(t *testing.T) {
 		t.Error("who does not lead is taken for one of whom nobody knows")
 	}
 }
+
+func TestWhichRefusalsAreMetAgain(t *testing.T) {
+	for err, permanent := range map[error]bool{
+		&Refusal{Reason: ErrOtherIssuer}: true, ErrNotInstalled: true, Reason("one_of_a_later_version"): true,
+		&Refusal{Reason: ErrStale}: false, ErrNotLeader: false, ErrNoCoordinator: false, ErrUnrevoked: false,
+		errors.New("cut off"): false,
+	} {
+		if Permanent(fmt.Errorf("raise: %w", err)) != permanent {
+			t.Errorf("%v: permanent is %v", err, !permanent)
+		}
+	}
+}

@@ -168,7 +168,7 @@ func TestHelpExplainsEverySetting(t *testing.T) {
 
 func TestABadStartListsEveryProblem(t *testing.T) {
 	code, _, errs := invoke(t, []string{
-		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=consul://h/",
+		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=nosuch://h/",
 		"GUARD_UNFENCED=writes", "GUARD_TLS_REQUIRE=true", "GUARD_TLS_CLIENT_AUTH=strict",
 		"GUARD_PROXY_NETWORKS=10.0.0.1", "GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db",
 		"GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
@@ -178,7 +178,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, part := range []string{
-		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "consul", "GUARD_UNFENCED", "GUARD_TLS_CERT",
+		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "nosuch", "GUARD_UNFENCED", "GUARD_TLS_CERT",
 		"GUARD_TLS_CLIENT_AUTH", "GUARD_PROXY_NETWORKS",
 		"GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders", "GUARD_STALE_RECHECK is 1h0m0s",
 		"GUARD_IDLE_TIMEOUT is -1s",

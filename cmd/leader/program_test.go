@@ -56,7 +56,7 @@ func TestWrongUsageExits2AndShowsTheCorrectUsage(t *testing.T) {
 
 func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 	env := []string{
-		"LEADER_COORDINATOR=consul://u:s3cr3t@h", "LEADER_STORES=redis://:s3cr3t@h,mysql://u:s3cr3t@h",
+		"LEADER_COORDINATOR=nosuch://u:s3cr3t@h", "LEADER_STORES=redis://:s3cr3t@h,nostore://u:s3cr3t@h",
 		"LEADER_SESSION_TIMEOUT=10", "LEADER_GRACE=5s", "LEADER_ON_DISCONNECT=shrug", "LEADER_HODLER=me",
 		"LEADER_LOG=loud", "LEADER_RAISE_TIMEOUT=-1s", "UNRELATED=1",
 	}
@@ -65,7 +65,7 @@ func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
 	}
 	for _, want := range []string{
-		"no coordinator consul://", "number 2: there is no store mysql://", `LEADER_SESSION_TIMEOUT="10"`,
+		"no coordinator nosuch://", "number 2: there is no store nostore://", `LEADER_SESSION_TIMEOUT="10"`,
 		"LEADER_GRACE=5s does not fit",
 		"pause, continue, stop", "did you mean LEADER_HOLDER?", `LEADER_LOG="loud"`,
 		"LEADER_RAISE_TIMEOUT=-1s",
@@ -84,9 +84,9 @@ func TestCoordinatorIsRequired(t *testing.T) {
 }
 
 func TestAnUnknownCoordinatorIsAnsweredWithTheKnownOnes(t *testing.T) {
-	code, _, log := call(t, []string{"LEADER_COORDINATOR=consul://u:s3cr3t@h"}, "status", "orders")
+	code, _, log := call(t, []string{"LEADER_COORDINATOR=nosuch://u:s3cr3t@h"}, "status", "orders")
 	if code != cli.Usage ||
-		!strings.Contains(log, "there is no coordinator consul://; there is etcd://, etcds://, postgres://, postgresql://, zk://") ||
+		!strings.Contains(log, "there is no coordinator nosuch://; there is etcd://, etcds://, postgres://, postgresql://, zk://") ||
 		strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}

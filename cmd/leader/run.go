@@ -130,8 +130,7 @@ func classify(ended, err error) failure {
 		return failure{code: cli.Error, next: "name a guard in LEADER_STORES, or leave LEADER_CARRY out"}
 	case errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
-	case errors.Is(err, fence.ErrMalformed), errors.Is(err, fence.ErrNoToken),
-		errors.Is(err, fence.ErrNotAllowed):
+	case fence.Permanent(err):
 		return failure{code: cli.Error, next: "check that the stores in LEADER_STORES, or the " +
 			"guards in front of them, fit this version of leader"}
 	}

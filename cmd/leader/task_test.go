@@ -84,20 +84,20 @@ func TestStepsThatNeedMissingSettingsExit2(t *testing.T) {
 			t.Errorf("no %s in the log", want)
 		}
 	}
-	unknown := taskIn(t, "task: t\nresource: r\njournal: mysql://h/db\nsteps: [{name: s, run: x}]\n")
+	unknown := taskIn(t, "task: t\nresource: r\njournal: nostore://h/db\nsteps: [{name: s, run: x}]\n")
 	s.env = []string{"LEADER_JOURNAL="} // the setting would be used instead
 	l = begin(t, s, "task", unknown)
 	l.exits(cli.Usage)
-	l.log.Await(t, "there is no journal mysql://")
+	l.log.Await(t, "there is no journal nostore://")
 }
 
 func TestSettingsOfTasksAreChecked(t *testing.T) {
 	code, _, log := call(t, []string{
-		"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=mysql://u:s3cr3t@h",
+		"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=nostore://u:s3cr3t@h",
 		"LEADER_REDIS=postgres://u:s3cr3t@h",
 	}, "task", "list")
 	if code != cli.Usage || strings.Contains(log, "s3cr3t") ||
-		!strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://, "+
+		!strings.Contains(log, "LEADER_JOURNAL: there is no journal nostore://; there is postgres://, "+
 			"postgresql://, redis://, rediss://, and the word coordinator") ||
 		!strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
 		t.Errorf("code %d, stderr:\n%s", code, log)

@@ -76,7 +76,8 @@
 //	func (e *candidate) Leave()                                { e.s.Leave(e.Key) }
 //
 // The other methods of a Coordinator read: Issuer and Leaders in one linearizable round trip, Candidates
-// in order of token, Watch with Frame.Repeat. Depose deletes a candidate. A change of documents is one
+// in order of token, Watch with Frame.Repeat. Depose deletes a candidate, and RenewIssuer replaces the
+// issuer. Documents returns the documents, whose Names and WatchNames list a folder. A change of documents is one
 // transaction that compares the candidates of its claims, their issuer and the versions; it is sent once.
 // fence/etcd is the shortest example.
 //

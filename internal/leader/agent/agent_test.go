@@ -256,7 +256,7 @@ func TestBadRequestsAreAnswered(t *testing.T) {
 		{"POST", "/v1/terms", `{"resource":"Orders-1"}`, 400, "lower-case"},
 		{"POST", "/v1/terms", `{"resource":"orders","tokn":1}`, 400, "unknown field"},
 		{"POST", "/v1/terms", `{"resource":"orders"} {}`, 400, "something after"},
-		{"POST", "/v1/terms", `{"resource":"orders","stores":["mysql://x/"]}`, 400, "there is no store mysql://"},
+		{"POST", "/v1/terms", `{"resource":"orders","stores":["nostore://x/"]}`, 400, "there is no store nostore://"},
 		{"POST", "/v1/terms", `{"resource":"orders","holder":"` + strings.Repeat("x", maxBody) + `"}`, 413, "too large"},
 		{"DELETE", "/v1/terms/none", "", 404, "no such term"},
 		{"GET", "/v1/leaders/Orders", "", 400, "lower-case"},

@@ -8,11 +8,23 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// kinds are the kinds of job that leader work runs, with what makes a worker run them. All of them
-// return a Result, which leader jobs logs, submit --wait and the page show. A new kind is a line here.
-var kinds = map[string]func(*jobs.Worker, *machine){
-	CommandKind: func(w *jobs.Worker, m *machine) { jobs.Handle(w, CommandKind, m.runCommand) },
-	TaskKind:    func(w *jobs.Worker, m *machine) { jobs.Handle(w, TaskKind, m.runTask) },
+// kind is what is known of a kind of job.
+type kind struct {
+	handle func(*jobs.Worker, *machine)         // makes a worker run it
+	title  func(json.RawMessage) (title string) // what people call a job, from its payload; empty if that is bad
+}
+
+// kinds are the kinds of job that leader work runs. All of them return a Result, which leader jobs logs,
+// submit --wait and the page show. A new kind is a line here.
+var kinds = map[string]kind{
+	CommandKind: {
+		handle: func(w *jobs.Worker, m *machine) { jobs.Handle(w, CommandKind, m.runCommand) },
+		title:  titleOfCommand,
+	},
+	TaskKind: {
+		handle: func(w *jobs.Worker, m *machine) { jobs.Handle(w, TaskKind, m.runTask) },
+		title:  titleOfTask,
+	},
 }
 
 // machine is what the handlers of a worker have.
@@ -31,7 +43,7 @@ type Result struct {
 
 // resultOf returns the result of a job's last try that has ended, if its kind is one of these.
 func resultOf(s jobs.Status) (r Result, ok bool) {
-	if kinds[s.Kind] == nil || len(s.Result) == 0 || json.Unmarshal(s.Result, &r) != nil {
+	if _, ours := kinds[s.Kind]; !ours || len(s.Result) == 0 || json.Unmarshal(s.Result, &r) != nil {
 		return Result{}, false
 	}
 	return r, true

@@ -18,7 +18,7 @@ func (v *Invocation) Logs(ctx context.Context, id jobs.ID) int {
 		if err != nil {
 			return err
 		}
-		if kinds[s.Kind] == nil {
+		if _, ours := kinds[s.Kind]; !ours {
 			return fmt.Errorf("nothing keeps what a job of kind %s writes: leader jobs %s show %s prints its result",
 				cli.Printable(s.Kind), v.Group, id)
 		}

@@ -10,27 +10,34 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// Titled returns a job of a kind of these with a title, if it has none: its command, or the name of its task.
+// Titled returns a job of a kind of these with a title, if it has none.
 func Titled(spec jobs.Spec) jobs.Spec {
-	if spec.Title != "" {
-		return spec
-	}
-	switch spec.Kind {
-	case CommandKind:
-		var c Command
-		if json.Unmarshal(spec.Payload, &c) == nil {
-			spec.Title = title(c.Argv)
-		}
-	case TaskKind:
-		var b taskfile.Bundle
-		if json.Unmarshal(spec.Payload, &b) != nil {
-			return spec
-		}
-		if f, err := b.File(func(string) (string, bool) { return "", false }); err == nil {
-			spec.Title = string(f.Task)
-		}
+	if k, ours := kinds[spec.Kind]; ours && spec.Title == "" {
+		spec.Title = k.title(spec.Payload)
 	}
 	return spec
+}
+
+// titleOfCommand is the command.
+func titleOfCommand(payload json.RawMessage) string {
+	var c Command
+	if json.Unmarshal(payload, &c) != nil {
+		return ""
+	}
+	return title(c.Argv)
+}
+
+// titleOfTask is the name of the task.
+func titleOfTask(payload json.RawMessage) string {
+	var b taskfile.Bundle
+	if json.Unmarshal(payload, &b) != nil {
+		return ""
+	}
+	f, err := b.File(func(string) (string, bool) { return "", false })
+	if err != nil {
+		return ""
+	}
+	return string(f.Task)
 }
 
 // title is a command as a shell reads it, as far as a title has room.

@@ -36,8 +36,8 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 		Queue: q, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: raisers,
 		Strategy: strategy, Grace: v.Settings.DrainTimeout, Hurry: w.Hurry, Log: v.Log,
 	}
-	for _, handle := range kinds {
-		handle(&worker, &machine{v.Setup, reaper})
+	for _, k := range kinds {
+		k.handle(&worker, &machine{v.Setup, reaper})
 	}
 	if v.Watch != nil {
 		v.Watch(&worker)

@@ -11,8 +11,8 @@ import (
 )
 
 func TestAnUnknownSchemeIsAnsweredWithTheKnownOnes(t *testing.T) {
-	c, err := coordinators.All.Open(t.Context(), "consul://u:s3cr3t@h", coordinators.Options{})
-	if c != nil || err == nil || err.Error() != "there is no coordinator consul://; there is etcd://, etcds://, postgres://, postgresql://, zk://, zks://" {
+	c, err := coordinators.All.Open(t.Context(), "nosuch://u:s3cr3t@h", coordinators.Options{})
+	if c != nil || err == nil || err.Error() != "there is no coordinator nosuch://; there is etcd://, etcds://, postgres://, postgresql://, zk://, zks://" {
 		t.Errorf("got %v, %v", c, err)
 	}
 }
