@@ -70,6 +70,7 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	if err != nil {
 		return err
 	}
+	c.ownCertificates(metrics)
 	open := &openings{sockets: sockets, timeouts: c.common().Timeouts}
 	servers, err := c.open(ctx, log, metrics, watchers, authority, loops, encryption, open)
 	defer func() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 // Values of GUARD_TLS_CLIENT_AUTH, named as Postgres names them (pg_hba.conf, clientcert).
@@ -75,6 +76,30 @@ func certificate(
 	}
 	m.Certificate(whose, func() time.Time { return server.Certificate().NotAfter })
 	return server, nil
+}
+
+// ownCertificates has the metrics show when the certificates expire with which the guard logs in, to its
+// servers and to the coordinator.
+func (c *config) ownCertificates(m *guard.Metrics) {
+	showOwn(m, "coordinator", c.Coordinator)
+	for _, s := range c.configured() {
+		if _, upstream := s.Addresses(); upstream != "" {
+			showOwn(m, s.name(), upstream)
+		}
+	}
+}
+
+// showOwn has the metrics show when the certificate of a URL expires. One that cannot be read is for the
+// connection to report; a driver may have a password for its key.
+func showOwn(m *guard.Metrics, whose string, u settings.URL) {
+	current, err := tlsconfig.ClientCertificate(u.Option("sslcert"), u.Option("sslkey"))
+	if err != nil {
+		return
+	}
+	m.Certificate(whose, func() time.Time {
+		pair, _ := current(nil) // the last one that could be read
+		return pair.Leaf.NotAfter
+	})
 }
 
 // namesIn returns the names and addresses for which a certificate is valid.

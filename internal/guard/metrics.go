@@ -129,13 +129,13 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Certificate has the metrics show when a certificate expires. whose says who sees it. expires is called
+// Certificate has the metrics show when a certificate expires. whose says to whom it is shown. expires is called
 // for each scrape, so a certificate that was renewed is shown even if nobody connects.
 func (m *Metrics) Certificate(whose string, expires func() time.Time) {
 	promauto.With(m.registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "ringfence", Name: "certificate_expiry_timestamp_seconds",
 		Help: "When a certificate of this guard expires, in seconds since 1970: the one for clients (GUARD_TLS_CERT), " +
-			"or for pages (GUARD_HTTP_TLS_CERT).",
+			"for pages (GUARD_HTTP_TLS_CERT), or with which it logs in to a server or to the coordinator (sslcert).",
 		ConstLabels: prometheus.Labels{"certificate": whose},
 	}, func() float64 { return float64(expires().Unix()) })
 }

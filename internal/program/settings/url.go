@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,6 +61,13 @@ func (u URL) ambiguous() bool {
 func (u URL) Scheme() string {
 	scheme, _, _ := strings.Cut(string(u), "://")
 	return scheme
+}
+
+// Option returns an option of the URL's query; empty if there is none.
+func (u URL) Option(name string) string {
+	_, query, _ := strings.Cut(string(u), "?")
+	options, _ := url.ParseQuery(query)
+	return options.Get(name)
 }
 
 // CheckScheme returns an error if the URL is set and has none of these schemes. setting is its name.
