@@ -30,4 +30,33 @@
 // slots come free. If sessions of its own token or of other resources hold them all, it is refused.
 //
 // ringfence_connections_ended_total counts every refusal for lack of room by protocol and reason.
+//
+// # Another protocol
+//
+// guard/X has two types that matter. Settings implements Upstream, which is all that cmd/guard knows of a
+// protocol: a line in cmd/guard/protocols.go, and its settings in cmd/guard/settings.go. Protocol speaks
+// with one client:
+//
+//	func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
+//		c.Seat.Waiting()                       // for the client; Working while it is the server's turn
+//		…                                      // its greeting, TLS (Common.TLS), its claims (internal/refusal)
+//		if err := p.admission.Precheck(ctx, claims); err != nil { … }
+//		if err := c.Seat.Login(ctx); err != nil { … }
+//		…                                      // connect to the server; pass on the login, and nothing else
+//		…                                      // ask the server what it calls the session
+//		defer p.admission.Release(ctx, session, claims) // once the server's connection is closed
+//		if err := p.admission.Admit(ctx, session, claims); err != nil { … }
+//		if err := c.Seat.Admit(ctx); err != nil { … }
+//		…                                      // only now does the client hear that it may send
+//		server = c.Adopt(server)
+//		r := relay.Start(ctx, relay.Leg{Conn: c.Conn()}, relay.Leg{Conn: server}, up, down, alive)
+//		end := r.Wait()
+//		…                                      // p.admission.Ended says why the server has ended the session
+//	}
+//
+// An error goes to the client in the protocol's own form, by Client.LastWord: internal/refusal has the texts
+// and codes. up and down are a relay.Walker each. They follow the messages, so that a last word comes where
+// the client expects an answer, and stop what would change the session's claims (invariant 9).
+// guardtest.Histories checks with real servers that writes never go down in token. guard/redis is the
+// shorter example: handshake.go, claim.go, up.go, down.go, protocol.go.
 package guard

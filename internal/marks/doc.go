@@ -39,4 +39,21 @@
 // of the server on which it was raised and only as it was written there. Transactions and scripts under
 // a token (Enter, Run) have only the second one. Without a coordinator there is only the mark: see
 // Unverified for what it cannot see.
+//
+// # Another database
+//
+// marks/X implements Store and Admin, and markstest.Run checks it on a real server. Everything else here is
+// the same for all databases. The database has to offer:
+//
+//	a mark        a row or key that changes under a lock, or by comparison, and is durable before the answer
+//	its run       something that is new after each start, promotion or restore; a mark of another run is
+//	              unconfirmed
+//	a session     a name that no other connection ever has: with Postgres a pid and its start, with Redis a
+//	              run and a client ID
+//	its end       a way to end a session, and to see that the server itself has lost it
+//	the sessions  who is registered, beside the mark, and whether that list is complete
+//
+// Register, Raise and Revoke are a transaction or a script each, which hold the mark's lock from the first
+// look to the last write. Raise asks its Confirm between two of them, and compares run and mark again.
+// marks/redis is the shorter example: lua/ for the scripts, then store.go and open.go.
 package marks
