@@ -14,7 +14,11 @@ func (t *term) watchQueue(ctx context.Context) (stop func()) {
 		var told Event
 		// The campaign has the coordinator's errors.
 		_ = t.agent.Coordinator.Watch(ctx, t.resource, func(all []fence.Candidate) error {
-			at := slices.IndexFunc(all, func(c fence.Candidate) bool { return c.Holder == t.holder })
+			if len(all) == 0 {
+				return ctx.Err()
+			}
+			// The first one does not wait, and may have the same name.
+			at := 1 + slices.IndexFunc(all[1:], func(c fence.Candidate) bool { return c.Holder == t.holder })
 			if now := (Event{Event: Waiting, Place: at}); at > 0 && ctx.Err() == nil {
 				now.Leader = all[0].Holder
 				if now != told {
