@@ -41,7 +41,12 @@ const (
 func (r Reason) Error() string { return strings.ReplaceAll(string(r), "_", " ") }
 
 // Is matches ErrNoCoordinator with ErrNotLeader.
-func (r Reason) Is(target error) bool { return r == ErrNoCoordinator && target == ErrNotLeader }
+func (r Reason) Is(target error) bool {
+	return r == ErrNoCoordinator && target == ErrNotLeader || target == errPermanent && r.Permanent()
+}
+
+// errPermanent is matched by every reason that is permanent.
+var errPermanent = errors.New("permanent")
 
 // Permanent reports whether the leader of a later term would be refused for the same reason, until somebody
 // changes the program, its settings, the store or the coordinator. Campaigning again helps after a reason
@@ -55,14 +60,8 @@ func (r Reason) Permanent() bool {
 	return true
 }
 
-// Permanent reports whether err is a refusal with a permanent reason.
-func Permanent(err error) bool {
-	if r, ok := errors.AsType[*Refusal](err); ok {
-		return r.Reason.Permanent()
-	}
-	r, ok := errors.AsType[Reason](err)
-	return ok && r.Permanent()
-}
+// Permanent reports whether err is a refusal with a permanent reason, or contains one.
+func Permanent(err error) bool { return errors.Is(err, errPermanent) }
 
 // Errors of ParseToken and ParseResource.
 var (

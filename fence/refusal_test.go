@@ -28,7 +28,7 @@ func TestWhichRefusalsAreMetAgain(t *testing.T) {
 	for err, permanent := range map[error]bool{
 		&Refusal{Reason: ErrOtherIssuer}: true, ErrNotInstalled: true, Reason("one_of_a_later_version"): true,
 		&Refusal{Reason: ErrStale}: false, ErrNotLeader: false, ErrNoCoordinator: false, ErrUnrevoked: false,
-		errors.New("cut off"): false,
+		errors.New("cut off"): false, errors.Join(ErrLost, ErrUnrevoked, &Refusal{Reason: ErrOtherIssuer}): true,
 	} {
 		if Permanent(fmt.Errorf("raise: %w", err)) != permanent {
 			t.Errorf("%v: permanent is %v", err, !permanent)

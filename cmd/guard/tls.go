@@ -92,7 +92,11 @@ func (c *config) ownCertificates(m *guard.Metrics) {
 // showOwn has the metrics show when the certificate of a URL expires. One that cannot be read is for the
 // connection to report; a driver may have a password for its key.
 func showOwn(m *guard.Metrics, whose string, u settings.URL) {
-	current, err := tlsconfig.ClientCertificate(u.Option("sslcert"), u.Option("sslkey"))
+	cert := u.Option("sslcert")
+	if cert == "" {
+		return
+	}
+	current, err := tlsconfig.ClientCertificate(cert, u.Option("sslkey"))
 	if err != nil {
 		return
 	}

@@ -77,3 +77,12 @@ func (m *machine) environ(cmd Command, r *jobs.Run) []string {
 	}
 	return supervise.With(supervise.Claimed(env, r.Term.Claim()), ofJob(r))
 }
+
+// titleOfCommand is the command.
+func titleOfCommand(payload json.RawMessage) string {
+	var c Command
+	if json.Unmarshal(payload, &c) != nil {
+		return ""
+	}
+	return title(c.Argv)
+}

@@ -80,3 +80,16 @@ func (v *Invocation) followTask(ctx context.Context, spec jobs.Spec, each func(c
 	t.Log = slog.New(slog.DiscardHandler) // the workers say what is wrong with the journal
 	return t.Follow(ctx, each)
 }
+
+// titleOfTask is the name of the task.
+func titleOfTask(payload json.RawMessage) string {
+	var b taskfile.Bundle
+	if json.Unmarshal(payload, &b) != nil {
+		return ""
+	}
+	f, err := b.File(func(string) (string, bool) { return "", false })
+	if err != nil {
+		return ""
+	}
+	return string(f.Task)
+}

@@ -1,12 +1,10 @@
 package work
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ringfence/ringfence/internal/leader/taskfile"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -16,28 +14,6 @@ func Titled(spec jobs.Spec) jobs.Spec {
 		spec.Title = k.title(spec.Payload)
 	}
 	return spec
-}
-
-// titleOfCommand is the command.
-func titleOfCommand(payload json.RawMessage) string {
-	var c Command
-	if json.Unmarshal(payload, &c) != nil {
-		return ""
-	}
-	return title(c.Argv)
-}
-
-// titleOfTask is the name of the task.
-func titleOfTask(payload json.RawMessage) string {
-	var b taskfile.Bundle
-	if json.Unmarshal(payload, &b) != nil {
-		return ""
-	}
-	f, err := b.File(func(string) (string, bool) { return "", false })
-	if err != nil {
-		return ""
-	}
-	return string(f.Task)
 }
 
 // title is a command as a shell reads it, as far as a title has room.
