@@ -86,7 +86,7 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 		return err
 	}
 	if len(servers) == 0 {
-		return cli.Mistake("nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN")
+		return cli.Mistake("nothing to serve: set " + oneOfEach("LISTEN"))
 	}
 	pages := &pages{registry: registry, status: watchers.status, log: log}
 	if pages.tls, err = certificate("pages", c.httpFiles(), log, metrics); err != nil {

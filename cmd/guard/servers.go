@@ -117,8 +117,17 @@ func (c *config) checkServers(bad func(string, ...any)) {
 		}
 	}
 	if none {
-		bad("nothing to guard: set GUARD_POSTGRES_UPSTREAM, GUARD_REDIS_UPSTREAM or both")
+		bad("nothing to guard: set %s", oneOfEach("UPSTREAM"))
 	}
+}
+
+// oneOfEach names a setting of each protocol, of which one must be given.
+func oneOfEach(setting string) string {
+	var names []string
+	for _, p := range protocols {
+		names = append(names, server{protocol: p.name}.prefix()+setting)
+	}
+	return strings.Join(names, " or ")
 }
 
 // checkAddresses checks the addresses to listen on, and that no two are the same.
