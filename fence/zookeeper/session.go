@@ -162,7 +162,9 @@ func (s *session) suspendIfLate() (inTime func()) {
 }
 
 // read reads the candidates with a watch that has fired or was set on an earlier connection, and
-// those that have not been read for a while. It loses those that are gone.
+// those that have not been read for a while. It loses those that are gone. Those that it cannot read
+// in an eighth of the session timeout are left to the next beat. This one does not confirm them, but
+// the session, and with it the others.
 func (s *session) read(ctx context.Context, connects int) error {
 	var due []*candidate
 	for _, e := range s.Enrolled() {
@@ -170,11 +172,18 @@ func (s *session) read(ctx context.Context, connects int) error {
 			due = append(due, e)
 		}
 	}
+	reading, done := context.WithTimeout(ctx, s.Timeout/8)
+	defer done()
 	return forAll(due, func(e *candidate) error {
-		err := e.watchOwn(ctx)
+		err := reading.Err()
+		if err == nil {
+			err = e.watchOwn(reading)
+		}
 		switch {
 		case errors.Is(err, errGone):
 			e.Lose(fence.ErrDeposed)
+		case err != nil && reading.Err() != nil && ctx.Err() == nil:
+			s.Hurry()
 		case ensemble.Unanswered(err) || ctx.Err() != nil:
 			return err
 		case err != nil: // this one may not be read any more

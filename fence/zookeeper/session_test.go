@@ -165,6 +165,17 @@ func TestAServerThatAnswersNoSyncConfirmsNothingAndIsReplaced(t *testing.T) {
 	confirmedAgain(t, electiontest.Win(t, c, "orders", "a"))
 }
 
+// As on a machine that is too busy to read all candidates in time.
+func TestATermThatCannotBeReadInTimeCostsNoOtherTerm(t *testing.T) {
+	t.Parallel()
+	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.Addr()+zookeepertest.FreshRoot(), 10*time.Second)
+	unread, term := electiontest.Win(t, c, "unread", "a"), electiontest.Win(t, c, "orders", "a")
+	r.Set(func() { r.Unread = "/unread/" })
+	ends(t, unread, time.Minute, fence.ErrExpired)
+	confirmedAgain(t, term)
+}
+
 // As from a server that filters notices by the ACL.
 func TestATermIsLostAlthoughTheNoticeOfItsDeletionIsLost(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()

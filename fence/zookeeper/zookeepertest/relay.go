@@ -26,18 +26,19 @@ type Relay struct {
 
 // Faults are what a Relay does to the traffic.
 type Faults struct {
-	LoseCreate bool // break the connection instead of the reply to the next create of a candidate
-	CutReply   bool // pass the next create of a candidate, and then nothing until Pass
-	LoseWrite  bool // break the connection instead of the reply to the next transaction
-	Mute       bool // drop notices of watches
-	Between    bool // after the next transaction, hold requests until Pass; replies pass
-	StopAfter  int  // after so many more requests, hold requests until Pass; replies pass
-	StopMulti  bool // hold the next transaction, and the requests after it, until Pass; replies pass
-	Stopped    bool // requests are held
-	Swallow    bool // drop transactions, pass everything else
-	NoSyncs    bool // drop syncs, pass everything else
-	Forgetful  bool // the next client to connect again is greeted as a new one
-	Twin       bool // the next enrolment creates a second candidate in the same transaction
+	LoseCreate bool   // break the connection instead of the reply to the next create of a candidate
+	CutReply   bool   // pass the next create of a candidate, and then nothing until Pass
+	LoseWrite  bool   // break the connection instead of the reply to the next transaction
+	Mute       bool   // drop notices of watches
+	Between    bool   // after the next transaction, hold requests until Pass; replies pass
+	StopAfter  int    // after so many more requests, hold requests until Pass; replies pass
+	StopMulti  bool   // hold the next transaction, and the requests after it, until Pass; replies pass
+	Stopped    bool   // requests are held
+	Swallow    bool   // drop transactions, pass everything else
+	NoSyncs    bool   // drop syncs, pass everything else
+	Unread     string // drop reads of data whose path contains this, unless ""
+	Forgetful  bool   // the next client to connect again is greeted as a new one
+	Twin       bool   // the next enrolment creates a second candidate in the same transaction
 }
 
 // NewRelay relays to the server until the test ends.
@@ -155,7 +156,8 @@ func (r *Relay) swallowed(frame []byte) bool {
 	r.Lock()
 	defer r.Unlock()
 	operation := binary.BigEndian.Uint32(frame[8:])
-	return r.Swallow && operation == Multi || r.NoSyncs && operation == Sync
+	return r.Swallow && operation == Multi || r.NoSyncs && operation == Sync ||
+		r.Unread != "" && operation == GetData && bytes.Contains(frame, []byte(r.Unread))
 }
 
 // muted reports whether a frame of the server is a notice that must not pass.
