@@ -40,7 +40,7 @@ const (
 // Error returns the reason with spaces, such as "not leader".
 func (r Reason) Error() string { return strings.ReplaceAll(string(r), "_", " ") }
 
-// Is matches ErrNoCoordinator with ErrNotLeader.
+// Is matches ErrNoCoordinator with ErrNotLeader, and lets Permanent find a reason in an error.
 func (r Reason) Is(target error) bool {
 	return r == ErrNoCoordinator && target == ErrNotLeader || target == errPermanent && r.Permanent()
 }
