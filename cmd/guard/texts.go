@@ -1,6 +1,9 @@
 package main
 
-import "github.com/ringfence/ringfence/internal/program/settings"
+import (
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/settings"
+)
 
 // Texts implements settings.Described: it says what each setting means.
 func (*config) Texts() settings.Texts { return texts }
@@ -30,12 +33,10 @@ var texts = settings.Texts{
 		with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from there
 		has to. Unset: the address of a connection is the client's`},
 	"GUARD_COORDINATOR": {Meaning: `
-		where elections are held, such as zk://host1:2181,host2:2181/root,
-		etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
-		postgres://user:password@host:5432/database; with ?password_file= or ?password_command=
-		for a password that may change. A token is then admitted only while its
-		holder leads. Unset: the mark alone decides and every higher token raises it, which is
-		weaker`},
+		where elections are held, such as ` + coordinators.Forms + `;
+		with ?password_file= or ?password_command= for a password that may change. A token is then
+		admitted only while its holder leads. Unset: the mark alone decides and every higher token
+		raises it, which is weaker`},
 	"GUARD_COORDINATOR_OUTAGE": {Meaning: `
 		what happens to new sessions while the coordinator does not answer. refuse: none is
 		admitted. keep: a token that this guard has verified before may open further sessions

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/ringfence/ringfence/internal/program/settings"
+import (
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/settings"
+)
 
 // Texts implements settings.Described: it says what each setting means.
 func (*config) Texts() settings.Texts { return texts }
@@ -8,11 +11,9 @@ func (*config) Texts() settings.Texts { return texts }
 var texts = settings.Texts{
 	"LEADER_COORDINATOR": {
 		Meaning: `
-			where elections are held, such as zk://host1:2181,host2:2181/root,
-			etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
-			postgres://user:password@host:5432/database. In this and every other URL,
-			?password_file=FILE or ?password_command=COMMAND say where the password is, and are read
-			again for each new connection`,
+			where elections are held, such as ` + coordinators.Forms + `.
+			In this and every other URL, ?password_file=FILE or ?password_command=COMMAND say where the
+			password is, and are read again for each new connection`,
 	},
 	"LEADER_STORES": {
 		Meaning: `

@@ -225,6 +225,7 @@ func (g *guarded) eventually(query string, wanted func(int) bool) int {
 		if time.Now().After(deadline) {
 			g.t.Fatalf("%s is %d, and did not become what it should", query, n)
 		}
+		time.Sleep(5 * time.Millisecond) // each look opens a connection
 	}
 }
 

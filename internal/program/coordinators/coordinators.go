@@ -32,6 +32,10 @@ type Options struct {
 // Open connects to the coordinator at a URL. Its error may contain the URL's password.
 type Open func(ctx context.Context, url string, o Options) (documents.Coordinator, error)
 
+// Forms says in help texts what the URL of each coordinator looks like.
+const Forms = `zk://host1:2181,host2:2181/root, etcd://host1:2379,host2:2379/prefix
+	(zks:// and etcds:// with TLS) or postgres://user:password@host:5432/database`
+
 // Table maps URL schemes to coordinators.
 type Table map[string]Open
 
