@@ -105,15 +105,7 @@ var forgetFlaws = []flaw{
 				return f.force(f.mark(c), cp)
 			}
 		}},
-	{"checks the version some time before it publishes", "A publish at the same time", func(f *flawed) {
-		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
-			if f.at(cp.Task) != cp.Version-1 {
-				return f.Memory.Publish(ctx, c, cp)
-			}
-			time.Sleep(time.Millisecond)
-			return f.force(c, cp)
-		}
-	}},
+	{"checks the version some time before it publishes", "A publish at the same time", lateVersion},
 	{"forgets the version that it has seen, and no newer one", "A publish at the same time",
 		func(f *flawed) {
 			f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {

@@ -13,15 +13,7 @@ import (
 var raceFlaws = []flaw{
 	{"checks the mark some time before it publishes", "Once a new leader has taken", lateMark},
 	{"admits every leader", "Of leaders that publish at once", mistaking(theMark)},
-	{"checks the version some time before it publishes", "one version at once", func(f *flawed) {
-		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
-			if f.at(cp.Task) != cp.Version-1 {
-				return f.Memory.Publish(ctx, c, cp)
-			}
-			time.Sleep(time.Millisecond)
-			return f.force(c, cp)
-		}
-	}},
+	{"checks the version some time before it publishes", "one version at once", lateVersion},
 	{"publishes one task at a time, and refuses the others", "Many tasks at once", func(f *flawed) {
 		var busy sync.Mutex
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
@@ -64,6 +56,17 @@ func lateMark(f *flawed) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		return f.Memory.Publish(ctx, f.mark(c), cp)
+	}
+}
+
+// lateVersion checks the version and publishes in two separate steps.
+func lateVersion(f *flawed) {
+	f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+		if f.at(cp.Task) != cp.Version-1 {
+			return f.Memory.Publish(ctx, c, cp)
+		}
+		time.Sleep(time.Millisecond)
+		return f.force(c, cp)
 	}
 }
 
