@@ -16,11 +16,12 @@ import (
 
 func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
 	server := etcdtest.WithUsers(t)
-	c := openWith(t, "etcd://"+etcdtest.Login+server.Addr(), 2*time.Second, nil)
+	const session = 6 * time.Second
+	c := openWith(t, "etcd://"+etcdtest.Login+server.Addr(), session, nil)
 	term := electiontest.Win(t, c, "orders", "a")
 	until := time.Now().Add(4 * time.Second) // tokens of users last one second
 	electiontest.Eventually(t, "the term is confirmed with a new token", func() bool {
-		return term.Deadline().After(until.Add(2 * time.Second))
+		return term.Deadline().After(until.Add(session))
 	})
 	if _, leaders, err := c.Leaders(t.Context(), "orders"); err != nil || leaders[0].Token != term.Token() {
 		t.Errorf("%v leads, %v", leaders, err)

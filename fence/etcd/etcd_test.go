@@ -40,7 +40,7 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 }
 
 func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
-	c, _ := fresh(t, 2*time.Second)
+	c, _ := fresh(t, 10*time.Second) // longer than a busy machine stalls
 	admin := etcdtest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	const elections = 250 // more than fit into one transaction
 	terms := make([]*fence.Term, elections)
@@ -143,7 +143,7 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 		})
 		return invoke(context.WithoutCancel(ctx), method, req, reply, cc, o...)
 	}
-	c := openWith(t, url, 2*time.Second, func(cfg *clientv3.Config) {
+	c := openWith(t, url, 10*time.Second, func(cfg *clientv3.Config) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(late))
 	})
 	keeper := electiontest.Win(t, c, "stock", "a") // so that the lease lives on
@@ -218,7 +218,7 @@ func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
 func TestAWaitingCandidateFindsALostNotice(t *testing.T) {
 	c, url := fresh(t, 10*time.Second)
 	leader := electiontest.Win(t, c, "orders", "leader")
-	other := openWith(t, url, 2*time.Second, nil)
+	other := openWith(t, url, 10*time.Second, nil)
 	campaign := make(chan error, 1)
 	go func() {
 		_, err := other.Campaign(t.Context(), "orders", "next")

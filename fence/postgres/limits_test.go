@@ -102,7 +102,7 @@ func TestARoleWithFewConnectionsLeadsOrSaysWhyNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		url := strings.Replace(d.url(), "postgres@", "few"+d.name+most+"@", 1)
-		c := openWith(t, url, 2*time.Second, nil)
+		c := openWith(t, url, 6*time.Second, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if !leads {
