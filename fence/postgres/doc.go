@@ -116,5 +116,7 @@
 //     server takes writes.
 //  5. The issuer is postgres:<system identifier>:<database oid>:<random>. A copy of the database or
 //     a new schema is another issuer. So is a schema that pg_restore has brought back, because
-//     the row has another xmin than the one that our function noted in it. Sessions end then.
+//     the row has another xmin than the one that our function noted in it. So is one that pg_upgrade has
+//     moved, because the row names the cluster. Sessions end then, and tokens may begin below the last
+//     ones, on a lower timeline: numbers of two issuers are not compared.
 package postgres

@@ -102,14 +102,16 @@ func TestARoleWithFewConnectionsLeadsOrSaysWhyNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		url := strings.Replace(d.url(), "postgres@", "few"+d.name+most+"@", 1)
-		c := openWith(t, url, 6*time.Second, nil)
+		session := 6 * time.Second
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if !leads {
+			session = 2 * time.Second
 			var limit context.CancelFunc
 			ctx, limit = context.WithTimeout(ctx, 5*time.Second) // ends the tries
 			defer limit()
 		}
+		c := openWith(t, url, session, nil)
 		term, err := c.Campaign(ctx, "orders", "a")
 		switch {
 		case !leads && (err == nil || !strings.Contains(err.Error(), "too many connections for role")):

@@ -74,7 +74,7 @@ begin
             using errcode = 'RFE02';
     end if;
     perform ringfence_elections.durable();
-    if not exists (select from ringfence_elections.issuer i where i.written = i.xmin) then
+    if not ringfence_elections.is_own() then
         perform ringfence_elections.make_issuer();
     end if;
     v_timeline := ringfence_elections.timeline();
@@ -93,18 +93,29 @@ begin
     end if;
 end $$;
 
--- make_issuer makes another identity after an installation, and after a dump was restored here.
--- Then nobody's session counts either.
+-- is_own returns whether there is an identity, of this cluster and database, and none that was restored.
+create or replace function ringfence_elections.is_own() returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_prefix text := ringfence_elections.prefix();
+begin
+    return exists (select from ringfence_elections.issuer i where i.written = i.xmin and v_prefix = coalesce(i.prefix, v_prefix));
+end $$;
+
+-- make_issuer makes another identity after an installation, after a dump was restored here, and after
+-- pg_upgrade. Then nobody's session counts either, and nobody's token: numbers of two issuers are not
+-- compared, and those here may begin below the last ones, on a lower timeline.
 create or replace function ringfence_elections.make_issuer() returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform from ringfence_elections.installation for update;
-    if exists (select from ringfence_elections.issuer i where i.written = i.xmin) then
+    if ringfence_elections.is_own() then
         return;
     end if;
     delete from ringfence_elections.session;
+    update ringfence_elections.election e set last = 0 where e.last <> 0;
     delete from ringfence_elections.issuer;
-    insert into ringfence_elections.issuer (id) values (gen_random_uuid()::text);
+    insert into ringfence_elections.issuer (id, prefix) values (gen_random_uuid()::text, ringfence_elections.prefix());
     update ringfence_elections.issuer set written = xmin;
 end $$;
 
@@ -117,7 +128,7 @@ declare
 begin
     perform ringfence_elections.begin_call();
     perform from ringfence_elections.installation for update;
-    update ringfence_elections.issuer i set id = gen_random_uuid()::text, written = null where v_prefix || i.id = p_before;
+    update ringfence_elections.issuer i set id = gen_random_uuid()::text, prefix = v_prefix, written = null where v_prefix || i.id = p_before;
     update ringfence_elections.issuer i set written = i.xmin where i.written is null;
     return (select v_prefix || i.id from ringfence_elections.issuer i);
 end $$;
@@ -208,12 +219,20 @@ begin
     end if;
     token := (v_timeline << 32) | nextval('ringfence_elections.counter');
     if token <= v_last then
-        raise exception 'the counter of elections has gone back: % has had token % and would get %', p_resource, v_last, token
-            using errcode = 'RFE03';
+        perform ringfence_elections.refuse_counter(p_resource, v_last, token);
     end if;
     update ringfence_elections.election e set last = token where e.resource = p_resource;
     insert into ringfence_elections.candidate (resource, token, id, session, holder)
     values (p_resource, token, p_id, p_session, p_holder);
+end $$;
+
+-- refuse_counter fails for a counter that has gone back without another issuer, as by hand.
+create or replace function ringfence_elections.refuse_counter(p_resource text, p_last bigint, p_token bigint) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    raise exception using errcode = 'RFE03',
+        message = format('the counter of elections has gone back: %s has had token %s and would get %s', p_resource, p_last, p_token),
+        hint = 'an operator stops all leaders, drops the schema ringfence_elections and runs guard install: a new one is another issuer';
 end $$;
 
 -- stand enrols as enrol does, and says whether the candidate leads at once. The client sends the notices

@@ -3,13 +3,14 @@
 
 -- campaign stands for elections as one holder, with one session, and renews that. p_session is the same
 -- in each call of a holder; two calls at once wait for each other. Once a call has committed, each of the
--- resources has a candidate of the session. A row says where it is: whether it leads, and until when;
--- otherwise who leads. What leads keeps its row until the transaction ends.
+-- resources has a candidate of the session, and a row that says where it is: whether it leads, and until
+-- when; otherwise who leads. These candidates keep their rows until the transaction ends.
 create or replace function ringfence_elections.campaign(p_session text, p_holder text, p_resources text[], p_ttl bigint)
 returns table (resource text, token bigint, id text, leads boolean, leader text, until timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_timeline bigint := ringfence_elections.begin_call();
+    v_own bigint;
 begin
     -- First, because expire locks the installation.
     perform ringfence_elections.front(p_resources, v_timeline);
@@ -20,21 +21,23 @@ begin
     values (p_session, p_ttl, clock_timestamp() + p_ttl * interval '1 millisecond', v_timeline)
         on conflict on constraint session_pkey do update
        set ttl = excluded.ttl, expires_at = clock_timestamp() + p_ttl * interval '1 millisecond', timeline = v_timeline;
-    perform ringfence_elections.enrol_all(p_session, p_holder, array(
-        select distinct r.resource from unnest(p_resources) as r(resource)
-         where not exists (select from ringfence_elections.candidate c where c.session = p_session and c.resource = r.resource)), v_timeline);
+    loop -- again if somebody has taken one at the same time
+        perform ringfence_elections.enrol_all(p_session, p_holder, array(
+            select distinct r.resource from unnest(p_resources) as r(resource)
+             where not exists (select from ringfence_elections.candidate c where c.session = p_session and c.resource = r.resource)), v_timeline);
+        perform from ringfence_elections.candidate c
+          where c.session = p_session and c.resource = any (p_resources) for key share;
+        get diagnostics v_own = row_count;
+        exit when v_own >= (select count(distinct r.resource) from unnest(p_resources) as r(resource));
+    end loop;
     return query
-    with own as materialized (
-        select c.resource, c.token, c.id from ringfence_elections.candidate c
-         where c.session = p_session and c.resource = any (p_resources)
-           for key share of c
-    )
     select o.resource, o.token, o.id, f.token = o.token, f.holder, f.expires_at
-      from own o
+      from ringfence_elections.candidate o
      cross join lateral (
            select c.token, c.holder, s.expires_at
              from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
-            where c.resource = o.resource order by c.token limit 1) f;
+            where c.resource = o.resource order by c.token limit 1) f
+     where o.session = p_session and o.resource = any (p_resources);
 end $$;
 
 -- enrol_all enters a candidate into each of these elections, as enrol does into one. The caller has locked
@@ -61,8 +64,7 @@ begin
       from ringfence_elections.election x join ringfence_elections.candidate c on c.resource = x.resource
      where x.resource = any (p_resources) and c.session = p_session and c.token <= x.last limit 1;
     if found then
-        raise exception 'the counter of elections has gone back: % has had token % and would get %', v_back.resource, v_back.last, v_back.token
-            using errcode = 'RFE03';
+        perform ringfence_elections.refuse_counter(v_back.resource, v_back.last, v_back.token);
     end if;
     update ringfence_elections.election x set last = c.token
       from ringfence_elections.candidate c

@@ -12,13 +12,15 @@ create table if not exists ringfence_elections.installation (
     installed_at timestamptz not null default clock_timestamp()
 );
 
--- One row: the random part of the issuer. written is the transaction that wrote the row. A row that
--- a dump brought back has another xmin; then the counters may have gone back, too.
+-- One row: the random part of the issuer, and the prefix that it was made for (null: by an older version).
+-- written is the transaction that wrote the row. A row that a dump brought back has another xmin, and one
+-- that pg_upgrade has carried over another prefix; then the counters may have gone back, too.
 create table if not exists ringfence_elections.issuer (
     only_row boolean primary key default true check (only_row),
     id       text not null,
     written  xid
 );
+alter table ringfence_elections.issuer add column if not exists prefix text;
 
 -- A session is a process that takes part. It counts until expires_at, by the clock of the server,
 -- and only on the timeline that it was opened on.

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 const patience = time.Minute
 
-// stage is a database with the schemas, and a table written for the role app, which may get tokens.
+// stage is a database with the schemas, and a table written for the roles app and second, which may get tokens.
 type stage struct {
 	testing.TB
 	ctx  context.Context
@@ -42,14 +42,16 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 	t.Cleanup(cancel)
 	s := &stage{TB: t, ctx: ctx, pg: pg, name: serverstest.FreshDatabase(t, pg)}
 	admin := s.connect("postgres")
-	roles.Do(func() { s.exec(admin, "create role warden login; create role app login; create role stranger login") })
+	roles.Do(func() {
+		s.exec(admin, "create role warden login; create role app login; create role second login; create role stranger login")
+	})
 	if err := elections.Install(ctx, s.url("postgres")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (marks.Roles{Guard: "warden", Holders: []string{"app"}}).Install(ctx, s.url("postgres")); err != nil {
+	if _, err := (marks.Roles{Guard: "warden", Holders: []string{"app", "second"}}).Install(ctx, s.url("postgres")); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, written_n_seq to app")
+	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, written_n_seq to app, second")
 	return s
 }
 

@@ -1,6 +1,8 @@
 package sqlterms
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -237,7 +239,67 @@ func TestWrongInputChangesNothing(t *testing.T) {
 		_, err := s.call(c, call)
 		s.fails(err, code)
 	}
-	for _, pass := range []*string{nil, new(""), new("orders 7"), new("orders x y z"), new("orders 99999999999999999999 y z")} {
+	for _, pass := range []*string{
+		nil, new(""), new("orders 7"), new("orders x y z"), new("orders 99999999999999999999 y z"), new("orders 9223372036854775808 y z"),
+	} {
 		s.fails(s.writes(c, pass), "RF003")
+		_, err := c.Exec(s.ctx, "select ringfence.leave($1)", pass)
+		s.fails(err, "RF003")
 	}
+	s.fails(s.writes(c, new("orders 9223372036854775807 y z")), "RF007")
+}
+
+// A program that has lost its pass repeats its call, long after its term has begun.
+func TestARepeatedCallFindsATermThatHasBegun(t *testing.T) {
+	s := newStage(t)
+	c, admin := s.connect("app"), s.connect("postgres")
+	s.ready(c, "take('orders', 'host-1', 1)")
+	// In half of all transaction ids nobody can tell any more whether the raise has committed.
+	s.exec(admin, "create or replace function ringfence.is_committed(p_xid xid) returns boolean language sql as 'select false'")
+	s.ready(c, "take('orders', 'host-1', 1)")
+}
+
+// A guard, or leader run, has raised the mark for a candidate that a program does not know.
+func TestATokenIsBroughtThatTheMarkHas(t *testing.T) {
+	s := newStage(t)
+	c, admin := s.connect("app"), s.connect("postgres")
+	s.exec(admin, "select ringfence.allow('app', 'orders')")
+	s.exec(admin, "select ringfence.begin_term('orders', 7, 'zookeeper:a', 'host-1', 'its znode')")
+	if err := s.writes(c, s.ready(c, "bring('orders', 7, 'zookeeper:a', 'host-1')").Pass); err != nil {
+		t.Error(err)
+	}
+}
+
+// Neither the owner of the functions nor the caller may end the transaction of another role.
+func TestWhoMayNotBeEndedIsNamed(t *testing.T) {
+	s := newStage(t)
+	old, c, admin := s.connect("second"), s.connect("app"), s.connect("postgres")
+	s.exec(admin, `create role owner`+s.name+`;
+		do $$ declare f record; begin
+			for f in select p.oid::regprocedure as name from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.prosecdef loop
+				execute format('alter function %s owner to owner`+s.name+`', f.name);
+			end loop;
+		end $$;
+		grant all on schema ringfence, ringfence_elections to owner`+s.name+`;
+		grant all on all tables in schema ringfence, ringfence_elections to owner`+s.name+`;
+		grant all on all functions in schema ringfence, ringfence_elections to owner`+s.name+`;
+		grant all on all sequences in schema ringfence, ringfence_elections to owner`+s.name+`;
+		grant pg_read_all_stats to owner`+s.name)
+	t.Cleanup(func() {
+		_, _ = admin.Exec(context.WithoutCancel(s.ctx), "reassign owned by owner"+s.name+" to postgres; drop owned by owner"+s.name+"; drop role owner"+s.name)
+	})
+	first := s.ready(old, "take('orders', 'host-1', 1)")
+	inside, err := s.begin(old, "", first.Pass)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.one(c, "take('orders', 'host-2', 2)")
+	now := s.one(c, "take('orders', 'host-2', 2)")
+	if now.Ready || now.Ending != 1 || now.Refused == nil || !strings.Contains(*now.Refused, "RF006") || !strings.Contains(*now.Refused, "second") {
+		t.Errorf("%+v", now)
+	}
+	if err := inside.Commit(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.ready(c, "take('orders', 'host-2', 2)")
 }

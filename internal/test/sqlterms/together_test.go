@@ -201,6 +201,11 @@ func TestATermEndsWithTheTimeline(t *testing.T) {
 	t.Cleanup(func() { _ = standby.Close() })
 	old := s.pg
 	s.pg = standby
+	reading := s.connect("app")
+	for _, call := range []string{"take('orders', 'host-1', 1)", "campaign('orders', 'host-1')", "enter('" + *first.Pass + "')", "leave('" + *first.Pass + "')"} {
+		_, err := reading.Exec(s.ctx, "select ringfence."+call)
+		s.fails(err, "25006")
+	}
 	s.exec(s.connect("postgres"), "select pg_promote(true, 60)")
 	c := s.connect("app")
 	s.fails(s.writes(c, first.Pass), "RF007")

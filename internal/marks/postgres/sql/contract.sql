@@ -31,22 +31,58 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     select p_resource || ' ' || p_token || ' ' || p_issuer || ' ' || p_candidate
 $$;
 
+-- is_pass returns whether these may be the parts of a pass: four, and the second one a token.
+create or replace function ringfence.is_pass(p_part text[]) returns boolean
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+begin
+    return coalesce(cardinality(p_part) = 4 and p_part[2] ~ '^[0-9]{1,19}$'
+                    and (length(p_part[2]) < 19 or p_part[2] <= '9223372036854775807' collate "C"), false);
+end $$;
+
+-- check_primary fails on a standby, where nothing can be written.
+create or replace function ringfence.check_primary() returns void
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+    if pg_is_in_recovery() then
+        raise exception using errcode = '25006', message = 'this server is a standby', detail = 'nothing was changed',
+            hint = 'connect to the primary, as with target_session_attrs=read-write';
+    end if;
+end $$;
+
 -- enter puts the transaction under a pass, or fails it. It is enter of enter.sql with the parts of the pass.
 create or replace function ringfence.enter(p_pass text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_part text[] := string_to_array(p_pass, ' ');
 begin
-    if p_pass is null or cardinality(v_part) <> 4 or v_part[2] !~ '^[0-9]{1,19}$' then
+    if not ringfence.is_pass(v_part) then
         raise exception using errcode = 'RF003', message = 'this is no pass: campaign and take return one to who leads',
             detail = 'nothing of this transaction was written', hint = 'call campaign or take until ready is true, and enter with its pass';
+    end if;
+    if pg_is_in_recovery() then
+        perform ringfence.check_primary();
     end if;
     perform ringfence.enter(v_part[1], v_part[2]::bigint, v_part[3], v_part[4]);
 end $$;
 
+-- ended ends backends with the caller's rights. It returns the term, with what refuses it if the caller has
+-- no right to end one of them.
+create or replace function ringfence.ended(p_state ringfence.term, p_remaining integer[]) returns ringfence.term
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    v_blocked text[] := array(select distinct b.role from unnest(ringfence.signal(p_remaining)) as b(role) order by b.role);
+begin
+    if v_blocked <> '{}' then
+        p_state.refused := format('RF006: neither the owner of the functions nor %s may end sessions of %s, which are under an older token: '
+            'GRANT pg_signal_backend, or these roles, to one of them', session_user, array_to_string(v_blocked, ', '));
+    end if;
+    return p_state;
+end $$;
+
 -- campaign stands for the election of each of these resources, renews the lease of the holder, and says
 -- who leads. p_holder must be a name that no other process has, also none that was started before:
--- a second process with the same holder has the same terms.
+-- a second process with the same holder and role has the same terms. A holder of another role has others,
+-- so nobody renews or ends the lease of a resource that its role may not claim.
 create or replace function ringfence.campaign(p_resources text[], p_holder text, p_ttl interval default '10 seconds')
 returns setof ringfence.term
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -54,7 +90,9 @@ declare
     r record;
 begin
     for r in select * from ringfence.stand(p_resources, p_holder, p_ttl) loop
-        perform ringfence.signal(r.remaining);
+        if r.remaining <> '{}' then
+            r.state := ringfence.ended(r.state, r.remaining);
+        end if;
         return next r.state;
     end loop;
 end $$;
@@ -86,7 +124,8 @@ begin
     perform ringfence.begin_run();
     select array_agg(c.resource) as resources, array_agg(c.token) as tokens, array_agg(c.id) as ids, array_agg(c.leads) as leads,
            array_agg(c.leader) as leaders, array_agg(c.until) as untils
-      into place from ringfence_elections.campaign('sql ' || md5(p_holder), p_holder, p_resources, v_ttl) c;
+      into place from ringfence_elections.campaign(
+                format('sql %s %s', quote_ident(session_user)::regrole::oid, md5(p_holder)), p_holder, p_resources, v_ttl) c;
     v_issuer := ringfence_elections.prefix() || (select x.id from ringfence_elections.issuer x);
     perform ringfence.begin_first(array_agg(c.resource), array_agg(c.token), v_issuer, p_holder, array_agg(c.id))
        from unnest(place.resources, place.tokens, place.ids, place.leads) as c(resource, token, id, leads) where c.leads;
@@ -121,8 +160,7 @@ declare
     r record;
 begin
     select * into strict r from ringfence.take_term(p_resource, p_holder, p_attempt);
-    perform ringfence.signal(r.remaining);
-    return next r.state;
+    return next ringfence.ended(r.state, r.remaining);
 end $$;
 
 create or replace function ringfence.take_term(p_resource text, p_holder text, p_attempt bigint, out state ringfence.term, out remaining integer[])
@@ -157,8 +195,7 @@ declare
     r record;
 begin
     select * into strict r from ringfence.bring_term(p_resource, p_token, p_issuer, p_holder);
-    perform ringfence.signal(r.remaining);
-    return next r.state;
+    return next ringfence.ended(r.state, r.remaining);
 end $$;
 
 create or replace function ringfence.bring_term(
@@ -197,7 +234,24 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_part text[] := string_to_array(p_pass, ' ');
 begin
+    if not ringfence.is_pass(v_part) then
+        raise exception using errcode = 'RF003', message = 'this is no pass: campaign and take return one to who leads', detail = 'nothing was changed';
+    end if;
+    perform ringfence.check_primary();
     return ringfence_elections.leave(v_part[1], v_part[2]::bigint, v_part[4]);
+end $$;
+
+-- limit_pause has the server end a process that pauses between this call and COMMIT: what it has locked holds
+-- up every take-over, and other elections, too.
+create or replace function ringfence.limit_pause() returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    c_most constant interval := '5 seconds';
+    v_now interval := current_setting('idle_in_transaction_session_timeout');
+begin
+    if v_now = '0' or v_now > c_most then
+        perform set_config('idle_in_transaction_session_timeout', '5s', true);
+    end if;
 end $$;
 
 -- check_caller fails a call that cannot be right, and one of a role that may not claim one of the resources.
@@ -212,6 +266,8 @@ begin
             hint = 'an operator names the roles that take tokens in GUARD_POSTGRES_HOLDERS, and runs: guard install';
     end if;
     perform ringfence.check_isolation();
+    perform ringfence.check_primary();
+    perform ringfence.limit_pause();
     if coalesce(p_holder, '') = '' or octet_length(p_holder) > 1024 then
         raise exception using errcode = '22023', message = 'a holder has 1 to 1024 bytes';
     end if;
@@ -277,15 +333,16 @@ declare
     v_step text := 'changed';
     v_left record;
 begin
-    ready := ringfence.begin_first(array[p_resource], array[p_token], p_issuer, p_holder, array[p_candidate]) <> '{}';
+    ready := ringfence.begin_first(array[p_resource], array[p_token], p_issuer, p_holder, array[p_candidate]) <> '{}'
+          or ringfence.is_open(p_resource, p_token, p_issuer, p_candidate);
     ending := 0; remaining := '{}';
     if ready then
         return;
     end if;
     while v_step = 'changed' loop -- again if somebody raises it at the same time
         select * into v_before from ringfence.look(p_resource);
-        exit when v_before.token = p_token and v_before.issuer = p_issuer and v_before.candidate = p_candidate and v_before.confirmed
-              and not v_before.rolled_back;
+        exit when v_before.token = p_token and v_before.issuer = p_issuer and p_candidate in ('', v_before.candidate) and v_before.confirmed
+              and not v_before.rolled_back and ringfence.is_mark(p_resource, p_token, p_issuer);
         v_step := (ringfence.raise(p_resource, p_token, p_issuer, p_holder, p_candidate, v_before.basis)).step;
     end loop;
     if v_step = 'raised' then
@@ -296,6 +353,7 @@ begin
         refused := format('RF004: the coordinator went back, it gives out tokens of "%s" a second time: guard adopt --new-issuer %s', p_resource, p_resource);
     elsif ringfence.is_committed((select m.written from ringfence.mark m where m.resource = p_resource)) then
         select * into v_left from ringfence.revoke(p_resource, p_token, p_issuer, 2147483647, 0);
+        perform ringfence.durable(); -- revoke does without, and this transaction may have raised other marks
         ending := cardinality(v_left.remaining) + cardinality(v_left.prepared);
         ready := v_left.current and ending = 0 and ringfence.complete();
         if cardinality(v_left.blocked) > 0 then
