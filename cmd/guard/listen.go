@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/network/unixsocket"
 )
 
 // unixPrefix marks the address of a Unix socket.
@@ -27,45 +25,7 @@ func listen(ctx context.Context, address string, t keepalive.Timeouts) (net.List
 	if !unix {
 		return t.ListenConfig().Listen(ctx, "tcp", address)
 	}
-	unlock, err := lockDirectory(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if err := removeStale(path); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("unix", path) // its Close removes the file
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, socketMode); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
-}
-
-// removeStale removes the socket of a guard that was killed. The caller holds the lock of the
-// directory, so two guards that start at the same time cannot remove each other's sockets.
-func removeStale(path string) error {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case info.Mode().Type() != os.ModeSocket:
-		return fmt.Errorf("%s exists and is not a socket", path)
-	}
-	c, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		_ = c.Close()
-		return fmt.Errorf("%s is in use by a running process", path)
-	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s exists, and it is unknown whether it is in use: %w", path, err)
-	}
-	return os.Remove(path)
+	return unixsocket.Listen(ctx, path, socketMode)
 }
 
 // maxSocketPath is the longest socket path that the kernel accepts, in bytes.

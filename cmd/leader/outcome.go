@@ -44,13 +44,16 @@ func (o *outcome) known() string {
 // runForTerm runs the command for one term. It returns when its process group is gone.
 func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome, error) {
 	o, start := &outcome{token: t.Token()}, time.Now()
-	incoming, restore := r.signals.Divert()
-	defer restore()
 	carried, err := r.carry(ctx, t.Claim())
 	if err != nil {
 		return nil, err
 	}
 	defer carried.Close()
+	incoming, restore := r.signals.Divert()
+	defer restore()
+	if ctx.Err() != nil { // a signal that came before
+		return nil, context.Cause(ctx)
+	}
 	child, p := &supervise.Child{Reaper: r.reaper}, r.program
 	environ := supervise.With(supervise.Claimed(p.Env, t.Claim()), carried.Environ())
 	err = child.Start(r.command, environ, p.Stdin, p.Stdout, p.Stderr)

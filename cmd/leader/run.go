@@ -128,6 +128,8 @@ func classify(ended, err error) failure {
 			"store lets log in"}
 	case errors.Is(err, carrier.ErrNoGuard):
 		return failure{code: cli.Error, next: "name a guard in LEADER_STORES, or leave LEADER_CARRY out"}
+	case errors.Is(err, carrier.ErrListen):
+		return failure{code: cli.Error, next: "correct the address in LEADER_CARRY"}
 	case errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
 	case fence.Permanent(err):

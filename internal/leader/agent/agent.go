@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -111,12 +112,18 @@ func (a *Agent) asked(r *http.Request) (*term, error) {
 		return nil, err
 	}
 	if asked.Stores != nil {
-		t.own, urls = a.Table.Raisers(asked.Stores, a.Coordinator, a.Raise), asked.Stores
+		if urls, err = stores.Foreign(asked.Stores); err != nil {
+			return nil, err
+		}
+		t.own = a.Table.Raisers(urls, a.Coordinator, a.Raise)
 		t.stores = t.own
 	}
 	if t.routes, err = carrier.Routes(a.Carry, urls); err != nil {
 		stores.Close(t.own)
 		return nil, err
+	}
+	for i := range t.routes {
+		t.routes[i].Private = asked.Stores == nil && (a.Token != "" || a.User != os.Getuid())
 	}
 	return t, nil
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -20,9 +22,12 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/leader/carrier"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/network/peeruser"
+	"github.com/ringfence/ringfence/internal/program/settings"
 	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
@@ -36,6 +41,7 @@ func (r raiser) Raise(ctx context.Context, c fence.Claim) error { return r(ctx, 
 type served struct {
 	t      *testing.T
 	agent  *Agent
+	path   string
 	client http.Client
 	other  fence.Coordinator // of another process
 	stop   func()
@@ -51,7 +57,7 @@ func serve(t *testing.T, all ...fence.Raiser) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{t: t, other: other, agent: &Agent{
+	s := &served{t: t, path: path, other: other, agent: &Agent{
 		Coordinator: c, Holder: "test", Stores: all, Table: stores.All, Raise: time.Minute, Session: 10 * time.Second, Log: log,
 	}}
 	s.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -223,12 +229,125 @@ func TestATermEnds(t *testing.T) {
 
 func TestAStoreThatRefusesEndsTheTermBeforeItBegins(t *testing.T) {
 	stale := &fence.Refusal{Reason: fence.ErrStale, Message: "stale"}
-	for why, err := range map[Cause]error{
-		Superseded: stale, Refused: &fence.Refusal{Reason: fence.ErrOtherIssuer, Message: "another"}, Failed: io.EOF,
+	for _, c := range []struct {
+		err error
+		why Cause
+	}{
+		{stale, Superseded}, {io.EOF, Failed}, {&fence.Refusal{Reason: fence.ErrOtherIssuer, Message: "another"}, Refused},
+		{&fence.Refusal{Reason: fence.ErrUnrevoked, Message: "it goes on"}, Failed}, {carrier.ErrNoGuard, Refused},
 	} {
-		s := serve(t, raiser(func(context.Context, fence.Claim) error { return err }))
-		s.stands(`{"resource":"orders"}`).ends(why)
+		s := serve(t, raiser(func(context.Context, fence.Claim) error { return c.err }))
+		s.stands(`{"resource":"orders"}`).ends(c.why)
 		s.led("")
+	}
+}
+
+// elected is a coordinator with a campaign of the test's.
+type elected struct {
+	fence.Coordinator
+	campaign func(fence.Resource) (*fence.Term, error)
+}
+
+// Campaign implements fence.Elector.
+func (e elected) Campaign(_ context.Context, r fence.Resource, _ string) (*fence.Term, error) {
+	return e.campaign(r)
+}
+
+func TestACoordinatorThatRefusesNeedsAnOperator(t *testing.T) {
+	s := serve(t)
+	s.agent.Coordinator = elected{s.agent.Coordinator, func(fence.Resource) (*fence.Term, error) { return nil, io.EOF }}
+	s.stands(`{"resource":"orders"}`).ends(Refused)
+}
+
+// hanging is a term whose resignation waits.
+type hanging struct {
+	t    *testing.T
+	goOn chan struct{}
+}
+
+// Acknowledge implements elector.Backing.
+func (hanging) Acknowledge(context.Context) error { return nil }
+
+// Release implements elector.Backing.
+func (h hanging) Release(context.Context) error {
+	select {
+	case <-h.goOn:
+	case <-time.After(30 * time.Second):
+		h.t.Error("resigns before the client is told")
+	}
+	return nil
+}
+
+func TestAClientIsToldOfTheEndBeforeTheAgentResigns(t *testing.T) {
+	t.Parallel()
+	s, h := serve(t), hanging{t, make(chan struct{})}
+	s.agent.Coordinator = elected{s.agent.Coordinator, func(r fence.Resource) (*fence.Term, error) {
+		term, _ := elector.NewTerm(fence.Claim{Resource: r, Token: 1}, time.Now(), time.Hour, h)
+		return term, nil
+	}}
+	r := s.stands(`{"resource":"orders"}`)
+	s.ask(t.Context(), "DELETE", "/v1/terms/"+r.next().ID, "").Body.Close()
+	if e := r.next(); e.Event != Lost || e.Cause != Resigned {
+		t.Errorf("%+v", e)
+	}
+	close(h.goOn)
+	if r.lines.Scan() || r.lines.Err() != nil {
+		t.Errorf("after the end: %q, %v", r.lines.Text(), r.lines.Err())
+	}
+}
+
+func TestAProgramThatDoesNotReadLosesItsTerm(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.agent.Session = 60 * time.Millisecond // an event every third of it
+	c, err := net.Dial("unix", s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const body = `{"resource":"orders","holder":"one"}`
+	if _, err := fmt.Fprintf(c, "POST /v1/terms HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	s.led("one")
+	s.led("")
+	all, _ := io.ReadAll(c)
+	if n := strings.Count(string(all), `"event":`); n < 2 || n > 30 {
+		t.Errorf("lost after %d events that nobody has read", n)
+	}
+}
+
+func TestHEADOfAStreamEnds(t *testing.T) {
+	s := serve(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	w := httptest.NewRecorder()
+	s.agent.Handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "HEAD", "/v1/leaders/orders/events", nil))
+	if w.Code != http.StatusOK || w.Body.Len() > 0 || ctx.Err() != nil {
+		t.Errorf("%d, %q, %v", w.Code, w.Body, ctx.Err())
+	}
+}
+
+// A program of another user gets no password of the agent's.
+func TestThePasswordOfTheAgentsStoresIsForItsOwnUser(t *testing.T) {
+	const own = `"stores":["postgres://app:own@guard/shop"]`
+	for _, c := range []struct {
+		user        int
+		token, body string
+		private     bool
+	}{
+		{os.Getuid(), "", "", false}, {os.Getuid() + 1, "", "", true}, {os.Getuid(), "t0ken", "", true},
+		{os.Getuid() + 1, "", "," + own, false},
+	} {
+		a := &Agent{
+			Holder: "test", Table: stores.All, URLs: settings.URLs{"postgres://app:s3cret@guard/shop"}, User: c.user, Token: c.token,
+			Carry: carrier.Setting{{Kind: "postgres", Listen: "127.0.0.1:0"}},
+		}
+		term, err := a.asked(httptest.NewRequest("POST", "/v1/terms", strings.NewReader(`{"resource":"orders"`+c.body+`}`)))
+		if err != nil || len(term.routes) != 1 || term.routes[0].Private != c.private {
+			t.Errorf("%+v: %+v, %v", c, term, err)
+		}
 	}
 }
 
@@ -259,6 +378,10 @@ func TestBadRequestsAreAnswered(t *testing.T) {
 		{"POST", "/v1/terms", `{"resource":"orders","tokn":1}`, 400, "unknown field"},
 		{"POST", "/v1/terms", `{"resource":"orders"} {}`, 400, "something after"},
 		{"POST", "/v1/terms", `{"resource":"orders","stores":["nostore://x/"]}`, 400, "there is no store nostore://"},
+		{"POST", "/v1/terms", `{"resource":"orders","stores":["postgres://app@h/d?password_command=env"]}`, 400, "no files or programs"},
+		{"POST", "/v1/terms", `{"resource":"orders","stores":["postgres://app@h/d?password_file=/etc/shadow"]}`, 400, "no files or programs"},
+		{"POST", "/v1/terms", `{"resource":"orders","stores":["postgres://app@/d?host=/var/run/postgresql"]}`, 400, "name a host"},
+		{"POST", "/v1/terms", `{"resource":"orders","stores":["redis://h?password_file=/etc/shadow"]}`, 400, `not \"password_file\"`},
 		{"POST", "/v1/terms", `{"resource":"orders","holder":"` + strings.Repeat("x", maxBody) + `"}`, 413, "too large"},
 		{"DELETE", "/v1/terms/none", "", 404, "no such term"},
 		{"GET", "/v1/leaders/Orders", "", 400, "lower-case"},
@@ -330,7 +453,7 @@ func TestAnAgentTakesTheSocketOfOneThatIsGone(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil || !strings.Contains(err.Error(), "another process listens") {
+	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil || !strings.Contains(err.Error(), "a running process listens") {
 		t.Errorf("a second agent: %v", err)
 	}
 	first.Listener.(peeruser.Listener).Listener.(*net.UnixListener).SetUnlinkOnClose(false) // as after kill -9
@@ -343,7 +466,7 @@ func TestAnAgentTakesTheSocketOfOneThatIsGone(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("a file: %v", err)
 	}
 }

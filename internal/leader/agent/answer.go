@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
@@ -26,8 +25,6 @@ func fail(w http.ResponseWriter, err error) {
 		code = http.StatusNotFound
 	case errors.As(err, &large):
 		code = http.StatusRequestEntityTooLarge
-	case errors.Is(err, documents.ErrUnreachable):
-		code = http.StatusServiceUnavailable
 	}
 	webpage.Fail(w, code, err)
 }

@@ -12,16 +12,18 @@
 //
 // # The stream is the term
 //
-// The agent stands for election as long as the client reads. It resigns when the client closes the stream,
-// ends, or takes longer than [webpage.Patience] to read an event. If the agent ends, the client sees the end
-// of the stream, and the term ends with the session of the coordinator. The mark is raised on each store
-// before the event "leading" is sent. An event "alive" with a new deadline comes at least every third
-// of a session. A client that has seen no event until the last deadline does not lead: the agent may
+// The agent stands for election as long as the client reads. It resigns when the client closes the stream, or
+// ends. It also resigns when the client stops reading: a Unix socket stores about ten events, TCP more, and for the
+// next one the agent waits [webpage.Patience]. If the agent ends, the client sees the end of the stream, and the
+// term ends with the session of the coordinator. The mark is raised on each store before the event "leading" is
+// sent. An event "alive" with the present deadline comes at least every third of a session, but not while the
+// coordinator is out of reach. A client that has seen no event until the last deadline does not lead: the agent may
 // be paused. The stores need not trust the client for that; they refuse the token once a newer one is raised.
+// The agent sends "lost" before it resigns, and ends the stream after that.
 //
 // # Who may ask
 //
 // On a Unix socket, processes of the user who owns it, and root: the agent asks the kernel for the user of
 // each connection, as the mode of the socket's file is not honoured everywhere. On a loopback address, whoever has the
-// token.
+// token. The agent connects to the stores that a client names, but with nothing of its own ([stores.Foreign]).
 package agent

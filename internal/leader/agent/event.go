@@ -6,6 +6,9 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
@@ -19,7 +22,7 @@ const (
 	Leading   What = "leading"   // the mark is raised on each store: begin to work
 	Suspended What = "suspended" // the coordinator is out of reach; the term lasts until its deadline
 	Resumed   What = "resumed"   // it is back
-	Alive     What = "alive"     // the deadline has moved
+	Alive     What = "alive"     // the present deadline
 	Lost      What = "lost"      // stop: the term is over, or was never won
 )
 
@@ -56,7 +59,7 @@ type Carry struct {
 	Pass       string `json:"pass"` // what ringfence.enter takes, in a transaction without a guard
 
 	// Environ has what LEADER_CARRY adds: addresses of this machine through which everything is under the
-	// token: PGHOST, PGPORT, DATABASE_URL, REDIS_URL.
+	// token: PGHOST, PGHOSTADDR, PGPORT, PGSSLMODE, DATABASE_URL, REDIS_URL.
 	Environ map[string]string `json:"environ,omitempty"`
 }
 
@@ -69,7 +72,7 @@ func carry(c fence.Claim, carried *carrier.Carrier) *Carry {
 		Environ:    environ,
 		PGOPTIONS:  postgres.AppendOptions("", c),
 		Fence:      "FENCE " + string(c.Resource) + " " + c.Token.String(),
-		ClientName: "fence." + string(c.Resource) + "." + c.Token.String(),
+		ClientName: refusal.ClientName(c),
 		Pass:       string(c.Resource) + " " + c.Token.String() + " " + string(c.Issuer) + " " + c.Candidate,
 	}
 }
@@ -84,8 +87,8 @@ const (
 	Superseded Cause = "superseded" // a store has a newer mark
 	Resigned   Cause = "resigned"   // DELETE
 	Stopped    Cause = "stopped"    // the agent stops
-	Refused    Cause = "refused"    // a store or the coordinator refuses: an operator acts
-	Failed     Cause = "failed"     // a store did not answer: stand again
+	Refused    Cause = "refused"    // a store or the coordinator refuses, and will again: an operator acts
+	Failed     Cause = "failed"     // a store did not answer, or older sessions did not end: stand again
 )
 
 // within adds the deadline of a term.
@@ -103,7 +106,6 @@ var (
 
 // causeOf classifies the error with which a term has ended.
 func causeOf(err error) Cause {
-	var refused *fence.Refusal
 	switch {
 	case errors.Is(err, errDeleted):
 		return Resigned
@@ -115,7 +117,8 @@ func causeOf(err error) Cause {
 		return Deposed
 	case errors.Is(err, fence.ErrExpired):
 		return Expired
-	case errors.As(err, &refused):
+	case fence.Permanent(err), stores.LoginRefused(err),
+		errors.Is(err, carrier.ErrNoGuard), errors.Is(err, carrier.ErrListen), errors.Is(err, coordinators.ErrCampaign):
 		return Refused
 	}
 	return Failed

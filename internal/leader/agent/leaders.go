@@ -56,6 +56,9 @@ func (a *Agent) leaders(w http.ResponseWriter, r *http.Request) {
 	}
 	defer a.leave(p)
 	out := begin(w, r)
+	if r.Method == http.MethodHead {
+		return
+	}
 	_ = a.Coordinator.Watch(p, resource, func(all []fence.Candidate) error { // it ends with the client
 		return out.send("leader", leading(resource, all))
 	})

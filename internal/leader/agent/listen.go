@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/ringfence/ringfence/internal/network/peeruser"
+	"github.com/ringfence/ringfence/internal/network/unixsocket"
 	"github.com/ringfence/ringfence/internal/program/systemd"
 )
 
@@ -27,12 +28,25 @@ type Listener struct {
 	User    int
 }
 
+// unread is how many bytes a Unix socket stores for a client that does not read: about ten events. Such a client
+// loses its term when they are full, and the system's default takes hundreds.
+const unread = 4 << 10
+
+// Accept implements net.Listener.
+func (l *Listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if onSocket, ok := c.(*net.UnixConn); ok {
+		_ = onSocket.SetWriteBuffer(unread)
+	}
+	return c, err
+}
+
 // Listen listens on an address: unix:PATH, for the processes of this user and of root; systemd:NAME, a socket that the
 // service manager has opened, for the owner of its file and root; or host:port.
 func Listen(ctx context.Context, address string, sockets *systemd.Sockets, log *slog.Logger) (*Listener, error) {
 	user := os.Getuid()
 	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
-		l, err := peeruser.Socket(ctx, path)
+		l, err := unixsocket.Listen(ctx, path, 0o600)
 		return trusted(l, user, log), err
 	}
 	name, passed := strings.CutPrefix(address, SystemdPrefix)

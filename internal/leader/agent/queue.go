@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
@@ -31,7 +32,7 @@ func (t *term) watchQueue(ctx context.Context) (stop func()) {
 	})
 }
 
-// won is an elector that says when a campaign is over.
+// won is an elector that says when a campaign is over. Its error is permanent (coordinators.ErrCampaign).
 type won struct {
 	fence.Elector
 	over func()
@@ -40,5 +41,9 @@ type won struct {
 // Campaign implements fence.Elector.
 func (e won) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
 	defer e.over()
-	return e.Elector.Campaign(ctx, r, holder)
+	term, err := e.Elector.Campaign(ctx, r, holder)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", coordinators.ErrCampaign, err)
+	}
+	return term, err
 }

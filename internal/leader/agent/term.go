@@ -23,6 +23,7 @@ type term struct {
 	out      *stream
 
 	sending sync.Mutex // one event after the other
+	lost    sync.Once
 
 	mu    sync.Mutex
 	shown Event // what GET /v1/terms has
@@ -40,11 +41,19 @@ func (t *term) run(ctx context.Context) {
 	case err == nil:
 		err = errGone
 	}
-	t.send(Event{Event: Lost, Cause: causeOf(err), Error: oneLine(err)})
-	t.agent.Log.Info("a term is over", "resource", string(t.resource), "holder", t.holder, "cause", oneLine(err))
+	t.lose(err)
 }
 
-// hold tells the client about the term, until it is over.
+// lose tells the client that the term is over, unless it was told.
+func (t *term) lose(err error) {
+	t.lost.Do(func() {
+		t.send(Event{Event: Lost, Cause: causeOf(err), Error: oneLine(err)})
+		t.agent.Log.Info("a term is over", "resource", string(t.resource), "holder", t.holder, "cause", oneLine(err))
+	})
+}
+
+// hold tells the client about the term, until it is over. It tells the end before the agent resigns, so that the
+// client can stop before the next one leads.
 func (t *term) hold(ctx context.Context, won *fence.Term) error {
 	if err := won.Wait(ctx); err != nil {
 		return err
@@ -57,13 +66,14 @@ func (t *term) hold(ctx context.Context, won *fence.Term) error {
 	defer carried.Close()
 	t.send(Event{Event: Leading, Token: c.Token.String(), Issuer: c.Issuer, Carry: carry(c, carried)}.within(won))
 	t.agent.Log.Info("leading", "resource", string(t.resource), "holder", t.holder, "token", c.Token.String())
-	alive := time.NewTicker(t.agent.Session / 3)
+	alive := time.NewTimer(t.pace(won))
 	defer alive.Stop()
 	told := fence.Active
 	for {
 		state, changed := won.Watch()
 		switch {
 		case ctx.Err() != nil:
+			t.lose(context.Cause(ctx))
 			return context.Cause(ctx)
 		case state == fence.Suspended && told != state:
 			t.send(Event{Event: Suspended}.within(won))
@@ -75,9 +85,19 @@ func (t *term) hold(ctx context.Context, won *fence.Term) error {
 		case <-changed:
 		case <-ctx.Done():
 		case <-alive.C:
-			t.send(Event{Event: Alive}.within(won))
+			if told == fence.Active {
+				t.send(Event{Event: Alive}.within(won))
+			}
+			alive.Reset(t.pace(won))
 		}
 	}
+}
+
+// pace is the time until the deadline is told again: a third of a session, which may be shorter than the agent has
+// asked for, and less while the deadline is near.
+func (t *term) pace(won *fence.Term) time.Duration {
+	const shortest = 20 * time.Millisecond
+	return max(shortest, min(t.agent.Session, time.Until(won.Deadline()))/3)
 }
 
 // carry opens what LEADER_CARRY asks for.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -16,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/network/peeruser"
+	"github.com/ringfence/ringfence/internal/network/unixsocket"
 )
 
 const (
@@ -25,6 +27,8 @@ const (
 
 var (
 	errClosed = errors.New("the term is over")
+	// ErrListen: the address of LEADER_CARRY cannot be listened on, and waiting changes nothing.
+	ErrListen = errors.New("LEADER_CARRY: cannot listen there")
 	// ErrNoGuard: what the program writes to this store would not be fenced.
 	ErrNoGuard = errors.New("there is no guard: LEADER_CARRY needs one, which is what refuses an old token")
 )
@@ -102,6 +106,9 @@ func (c *Carrier) route(ctx, serving context.Context, r Route, claim fence.Claim
 		return ErrNoGuard
 	}
 	l, err := listen(ctx, r.Listen, p.needsLogin(), user, log)
+	if err != nil && ctx.Err() == nil && !passes(err) {
+		err = fmt.Errorf("%w: %w", ErrListen, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -116,6 +123,13 @@ func (c *Carrier) route(ctx, serving context.Context, r Route, claim fence.Claim
 	return nil
 }
 
+// passes reports whether a later try may succeed: the carrier of the term before still listens, or no open file is
+// left.
+func passes(err error) bool {
+	n, ok := errors.AsType[syscall.Errno](err)
+	return ok && (n == syscall.EADDRINUSE || n.Temporary())
+}
+
 // listen listens for connections of a user.
 func listen(ctx context.Context, address string, login bool, user int, log *slog.Logger) (net.Listener, error) {
 	all := peeruser.Listener{User: user, Untold: true, Log: log}
@@ -128,13 +142,13 @@ func listen(ctx context.Context, address string, login bool, user int, log *slog
 		all.Listener = l
 		return all, err
 	}
-	l, err := peeruser.Socket(ctx, path)
+	l, err := unixsocket.Listen(ctx, path, 0o600)
 	all.Listener = l
 	return all, err
 }
 
-// Environ returns the variables by which a program finds the carrier: PGHOST, PGPORT, PGSSLMODE and DATABASE_URL;
-// REDIS_URL.
+// Environ returns the variables by which a program finds the carrier: PGHOST, PGHOSTADDR, PGPORT, PGSSLMODE and
+// DATABASE_URL; REDIS_URL.
 func (c *Carrier) Environ() [][2]string { return c.environ }
 
 // Close ends all connections, and returns when nothing more is passed on.
@@ -191,17 +205,25 @@ func pass(ctx context.Context, client net.Conn, p protocol) error {
 		return err
 	}
 	relay.Start(ctx, fromClient, server, onward{}, onward{}, relay.Liveness{}).Wait()
+	defer context.AfterFunc(ctx, func() { _ = client.Close() })() // Close does not wait for the client
+	hangUp(client)
 	return nil
 }
 
-// lastWord tells a client why it is not connected. What the client has sent is read, or the system would
-// drop the answer when the connection is closed.
+// lastWord tells a client why it is not connected.
 func lastWord(client net.Conn, text []byte) error {
 	_ = client.SetDeadline(time.Now().Add(time.Second))
 	_, err := client.Write(text)
+	hangUp(client)
+	return err
+}
+
+// hangUp reads what a client still sends, for at most a second. Otherwise the system would drop what the client
+// has not received yet when the connection is closed.
+func hangUp(client net.Conn) {
+	_ = client.SetDeadline(time.Now().Add(time.Second))
 	relay.CloseWrite(client)
 	_, _ = io.Copy(io.Discard, client)
-	return err
 }
 
 // onward passes all bytes on.

@@ -20,17 +20,17 @@ import (
 // toPostgres presents a claim in startup packets.
 type toPostgres struct {
 	postgres.Target
-	url   string
+	Route
 	claim fence.Claim
 }
 
 func openPostgres(r Route, claim fence.Claim) (protocol, error) {
 	to, err := postgres.NewTarget(r.Guard.Reveal(), keepalive.Timeouts{})
-	return &toPostgres{to, r.Guard.Reveal(), claim}, err
+	return &toPostgres{to, r, claim}, err
 }
 
 func (p *toPostgres) guarded(ctx context.Context) (bool, error) {
-	return postgres.Raiser{URL: p.url}.Present(ctx, p.claim)
+	return postgres.Raiser{URL: p.Guard.Reveal()}.Present(ctx, p.claim)
 }
 
 // The program logs in by itself.
@@ -87,21 +87,25 @@ func (p *toPostgres) claimed(params []wire.Param) []wire.Param {
 
 // environ implements protocol.
 func (p *toPostgres) environ(ctx context.Context, l net.Listener) ([][2]string, error) {
-	present, err := p.Password(ctx)
-	if err != nil {
-		return nil, err
-	}
 	host, port, path := where(l)
-	u, err := url.Parse(p.url)
+	u, err := url.Parse(p.Guard.Reveal())
 	if err != nil {
 		return nil, err
 	}
-	if user := u.User.Username(); present != "" {
-		u.User = url.UserPassword(user, present)
+	if p.Private && u.User != nil {
+		u.User = url.User(u.User.Username())
+	} else if !p.Private {
+		present, err := p.Password(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if present != "" {
+			u.User = url.UserPassword(u.User.Username(), present)
+		}
 	}
 	q := u.Query()
 	for name := range q {
-		if strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "password_") || name == "host" || name == "port" {
+		if strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "pass") || name == "host" || name == "port" {
 			q.Del(name)
 		}
 	}

@@ -84,7 +84,8 @@ const (
 // Route is one address, and the guard behind it.
 type Route struct {
 	Address
-	Guard settings.URL
+	Guard   settings.URL
+	Private bool // the program is somebody else's, and does not get the password of Guard
 }
 
 // Routes returns the guard of each address: the store of this kind.
@@ -100,7 +101,7 @@ func Routes(s Setting, stores settings.URLs) ([]Route, error) {
 				a.Kind, kinds[a.Kind].schemes[0], len(guards)))
 			continue
 		}
-		r := Route{a, guards[0]}
+		r := Route{Address: a, Guard: guards[0]}
 		if _, err := kinds[a.Kind].open(r, fence.Claim{}); err != nil { // which dials nobody
 			problems = append(problems, fmt.Errorf("LEADER_CARRY: %s: %w", r.Guard, scrubbed{r, err}))
 			continue

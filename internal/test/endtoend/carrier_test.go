@@ -95,6 +95,17 @@ func TestTheCarrierWantsAGuard(t *testing.T) {
 	}
 }
 
+func TestTheCarrierWantsAnAddressToListenOn(t *testing.T) {
+	s := newStackWith(t, "")
+	cmd := s.carries(s.guard(), "echo started")
+	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres=unix:/no/such/dir/.s.PGSQL.5432")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "LEADER_CARRY: cannot listen there") ||
+		strings.Contains(string(out), "started\n") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // TestTheCarrierTalksTLSToAGuard: what is plain on this machine is encrypted to the guard, with passwords.
 func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	e := newEncrypted(t)

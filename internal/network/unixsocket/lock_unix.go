@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package unixsocket
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// lockTimeout is how long another guard may take to open its socket in the same directory.
+// lockTimeout is how long another process may take to open its socket in the same directory.
 const lockTimeout = 5 * time.Second
 
-// lockDirectory keeps other guards from opening a socket in this directory. It leaves no file
+// lockDirectory keeps other processes from opening a socket in this directory. It leaves no file
 // behind.
 func lockDirectory(path string) (unlock func(), err error) {
 	dir, err := os.Open(path)

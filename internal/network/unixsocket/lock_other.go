@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package unixsocket
 
 // lockDirectory does nothing: this system has no such lock.
 func lockDirectory(string) (unlock func(), err error) { return func() {}, nil }
