@@ -308,9 +308,10 @@ refusals['rolled back'] = function(s)
 end
 
 refusals.revoke = function(s)
+  local as = of_functions(s.issuer) and 'GUARD_COORDINATOR= GUARD_ISSUER=' .. s.issuer .. ' ' or ''
   return error_of('REVOKE', 'older sessions of "' .. s.resource .. '" could not be ended in time',
     s.sessions .. ' that guards have admitted under another token may still live; nothing was changed',
-    'try again when a guard has ended them, or let an operator run: guard adopt ' .. s.resource)
+    'try again when a guard has ended them, or let an operator run: ' .. as .. 'guard adopt ' .. s.resource)
 end
 
 refusals.raise = function(s, token)
@@ -353,7 +354,8 @@ local function opened(resource, who)
   if s.present and not of_functions(s.issuer) or not s.present and s.listed and not s.functional then
     return s, other_issuer(s, '', who)
   end
-  if s.sessions > 0 then return s, refusals.revoke(s) end -- an adoption was interrupted
+  -- An adoption was interrupted. The clients of an earlier run of the server are gone.
+  if s.sessions > 0 and string.match(s.server or '', '^[^/]*') == s.now.run then return s, refusals.revoke(s) end
   return s
 end
 

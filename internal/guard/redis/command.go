@@ -30,6 +30,7 @@ func (e tooLong) Error() string {
 const (
 	maxArguments = 1<<31 - 1 // as in Redis
 	maxArgument  = 1 << 40   // the limit of Redis is a setting, proto-max-bulk-len
+	unlessSet    = 512 << 20 // its default
 )
 
 // parseCommand reads the first command in b. A command of more than most bytes is tooLong. size is

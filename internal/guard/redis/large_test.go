@@ -121,7 +121,7 @@ func TestALargeCommandCannotClaimOrNameAKeyOfRingfence(t *testing.T) {
 		array("CLIENT", "SETNAME", big), array("HELLO", "3", "SETNAME", big),
 		array("SET", big, "fence.orders=6"), array("CLIENT", "NO-EVICT", "fence."+big),
 		array("HELLO", "2", "SETNAME", "fence.orders=5", "AUTH", "default", big),
-		array("SET", "ringfencer"+big, "1"), array(big, "ringfencer"),
+		array("SET", "ringfencer"+big, "1"),
 	} {
 		r := g.fenced(5)
 		r.send(c + array("ECHO", "the end"))

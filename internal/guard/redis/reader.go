@@ -49,7 +49,6 @@ func (r *commandReader) ready() (raw []byte, args [][]byte, err error) {
 // tooLong refuses a command before all of it has arrived. Redis does the same above its own limit,
 // because then the client does not send the rest.
 func (r *commandReader) tooLong(argument tooLong) error {
-	const unlessSet = 512 << 20 // proto-max-bulk-len
 	if argument > unlessSet {
 		return protocolError("invalid bulk length")
 	}

@@ -81,8 +81,11 @@ var rules = func() map[string]*rule {
 		},
 		// While a script makes Redis BUSY nobody can be admitted. These commands end a script that
 		// has written nothing.
-		"SCRIPT":   {read: true, beforeToken: list("KILL")},
-		"FUNCTION": {read: true, beforeToken: list("KILL STATS")},
+		"SCRIPT": {read: true, beforeToken: list("KILL")},
+		"FUNCTION": {
+			read: true, beforeToken: list("KILL STATS"),
+			reason: "it could replace or remove the functions of ringfence", deny: list("FLUSH RESTORE"),
+		},
 
 		"MULTI":   {effect: opensTransaction},
 		"EXEC":    {effect: closesTransaction},
@@ -167,10 +170,19 @@ func forbidden(r *rule, args [][]byte) *fence.Refusal {
 	}
 	sub := string(upper(nil, args[1]))
 	resetsLog := len(args) > 2 && equalFold(args[0], "ACL") && sub == "LOG" && equalFold(args[2], "RESET")
-	if r.deny[sub] || r.allow != nil && !r.allow[sub] || resetsLog {
+	loads := equalFold(args[0], "FUNCTION") && sub == "LOAD" && mayBeOurs(args[len(args)-1])
+	if r.deny[sub] || r.allow != nil && !r.allow[sub] || resetsLog || loads {
 		return refusal.NotAllowed(commandName(args), r.reason)
 	}
 	return nil
+}
+
+// mayBeOurs reports whether a text for FUNCTION LOAD may be the library of ringfence by its first line, in which
+// Redis reads words as a shell does.
+func mayBeOurs(text []byte) bool {
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	isName := func(word []byte) bool { return bytes.EqualFold(word, []byte("name="+keyPrefix)) }
+	return bytes.Equal(text, tooLongArgument) || bytes.ContainsAny(first, "\"'\\") || slices.ContainsFunc(bytes.Fields(first), isName)
 }
 
 // namesGuardKey reports whether an argument is the name of one of our keys.

@@ -105,7 +105,7 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	}
 	n, args, err := parseCommand(b, relay.BufferSize, u.args[:0])
 	u.args = args[:0]
-	_, long := err.(tooLong)
+	length, long := err.(tooLong)
 	switch {
 	case err != nil && !long:
 		return step{}, err
@@ -118,10 +118,19 @@ func (u *up) next(b []byte, full bool) (step, error) {
 		instead, err := u.decide(args, true)
 		return step{n: n, dropped: instead != nil, instead: instead}, err
 	}
+	refused := tooLongWord(args)
+	if refused != nil && length > unlessSet { // such a client sends nothing more
+		return step{}, protocolError("invalid bulk length")
+	}
 	if u.large, err = beginLarge(b, args); err != nil {
 		return step{}, err
 	}
-	instead, err := u.decide(append(args, tooLongArgument), false)
+	var instead []byte
+	if refused != nil {
+		instead, err = u.injected.add(line(refused))
+	} else {
+		instead, err = u.decide(append(args, tooLongArgument), false)
+	}
 	if err != nil {
 		return step{}, err
 	}

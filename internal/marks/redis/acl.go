@@ -18,8 +18,9 @@ func InstallText(address string) (string, error) {
 		user = "ringfence"
 	}
 	return "# the guard's user:\n" + ACL(user, "PASSWORD") + " " + loadRight + "\n\n" +
-		"# applications' users: no +@dangerous, and key patterns that leave out " +
-		markerKey + "*\n\n" +
+		"# applications' users: no +@dangerous, key patterns that leave out " + markerKey + "*, and\n" +
+		"# -function|load -function|delete -function|flush -function|restore, with which they could\n" +
+		"# replace the functions of ringfence (before Redis 7.0: there are none)\n\n" +
 		"# an application that runs commands under a token itself, without the guard;\n" +
 		"# add the keys, channels and commands that it needs:\n" +
 		RunACL("APPLICATION", "PASSWORD") + "\n\n" +

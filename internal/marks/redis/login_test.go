@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -47,6 +50,35 @@ func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
 	defer plain.Close()
 	if err := plain.Ping(t.Context()).Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The marks are in database 0, whatever database the URL names.
+func TestAPasswordInAFileAndADatabase(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--requirepass", "s3cret"}})
+	at := "redis://" + server.Addr() + "/3?password_file=" + url.QueryEscape(inFile(t, "s3cret"))
+	if err := redisstore.Install(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	store, err := redisstore.Open(t.Context(), at, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Probe(t.Context()); err != nil {
+		t.Errorf("the guard: %v", err)
+	}
+	db, err := redisstore.Connect(at, "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_, err = redisstore.NewScript("return redis.call('DBSIZE')").Run(t.Context(), db, fence.Claim{Resource: "orders", Token: 1}, nil)
+	if !errors.Is(err, fence.ErrNotLeader) {
+		t.Errorf("a program: %v", err)
+	}
+	if _, err := redisstore.Uninstall(t.Context(), at, marks.Removing{}); err != nil {
+		t.Errorf("uninstall: %v", err)
 	}
 }
 

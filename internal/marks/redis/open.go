@@ -118,21 +118,23 @@ const controlName = "ringfence-guard"
 // replicas, members of a cluster, Sentinels. A call that is not answered within 3 s fails, so it
 // returns at most that long after its context has ended. Connect fails if the URL cannot be parsed.
 func Connect(address, name string) (*driver.Client, error) {
-	opt, err := ownOptions(address, name)
+	opt, source, err := ownOptions(address, name)
 	if err != nil {
 		return nil, err
 	}
+	logIn(opt, source)
 	opt.ReadTimeout, opt.WriteTimeout = 3*time.Second, 3*time.Second
 	return driver.NewClient(opt), nil
 }
 
 // open makes the client of a store.
 func open(address string, o Options) (*driver.Client, error) {
-	opt, err := ownOptions(address, controlName)
+	opt, source, err := ownOptions(address, controlName)
 	if err != nil {
 		return nil, err
 	}
 	opt.DB = 0 // marks and sessions belong to the server, whatever database the URL names
+	logIn(opt, source)
 	opt.PoolSize = o.Connections
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4
@@ -146,11 +148,11 @@ func open(address string, o Options) (*driver.Client, error) {
 }
 
 // ownOptions are the options of a client that only we use: RESP2, our name, and none of the
-// commands that drivers send unasked.
-func ownOptions(address, name string) (*driver.Options, error) {
+// commands that drivers send unasked. The caller sets the database, and then calls logIn.
+func ownOptions(address, name string) (*driver.Options, *password.Source, error) {
 	opt, source, err := parseURL(address)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	opt.Protocol, opt.ClientName, opt.DisableIdentity = 2, name, true
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -158,10 +160,7 @@ func ownOptions(address, name string) (*driver.Options, error) {
 	opt.ReadBufferSize, opt.WriteBufferSize = 16<<10, 16<<10
 	opt.ContextTimeoutEnabled = true
 	opt.OnConnect = probeConnection
-	if source != nil {
-		logInFirst(opt, source)
-	}
-	return opt, nil
+	return opt, source, nil
 }
 
 // ParseURL reads the URL of a server. Beside the driver's own options, it may have those of package
@@ -169,10 +168,7 @@ func ownOptions(address, name string) (*driver.Options, error) {
 func ParseURL(address string) (*driver.Options, error) {
 	opt, source, err := parseURL(address)
 	if source != nil && err == nil {
-		opt.CredentialsProviderContext = func(ctx context.Context) (user, present string, err error) {
-			present, err = source.Read(ctx)
-			return opt.Username, present, err
-		}
+		opt.CredentialsProviderContext = credentials(opt.Username, source)
 	}
 	return opt, err
 }

@@ -126,11 +126,12 @@ func ownKeys(ctx context.Context, url string) (map[int][]string, error) {
 
 // inDatabase calls do with a client of one database.
 func inDatabase(url string, n int, do func(*driver.Client) error) error {
-	opt, err := ownOptions(url, "ringfence-uninstall")
+	opt, source, err := ownOptions(url, "ringfence-uninstall")
 	if err != nil {
 		return err
 	}
 	opt.DB, opt.PoolSize = n, 1
+	logIn(opt, source)
 	db := driver.NewClient(opt)
 	defer db.Close()
 	return do(db)
