@@ -53,15 +53,16 @@ func parseCron(s string) (cron.Schedule, error) {
 }
 
 // next returns when a job whose first round was due at a time starts again, after now. It leaves out
-// what was missed. It is false if there is no such time.
+// what was missed. It is false if there is no such time until the year 9999.
 func (e every) next(first, now time.Time) (time.Time, bool) {
 	switch {
 	case e.period > 0:
 		over := max(0, now.Sub(first)) / e.period
-		return first.Add((over + 1) * e.period), true
+		at := first.Add(over * e.period).Add(e.period)
+		return at, possible(at)
 	case e.cron != nil:
 		at := e.cron.Next(now.UTC())
-		return at, !at.IsZero()
+		return at, possible(at)
 	}
 	return time.Time{}, false
 }
