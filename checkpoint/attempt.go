@@ -102,7 +102,7 @@ func stepFault(err error) error {
 // transact runs a synchronous step. It retries after errors of the journal; a failed attempt leaves
 // nothing behind.
 func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
-	var next Checkpoint
+	var next, lost Checkpoint // lost: of an attempt whose answer was lost
 	// One nonce for all attempts: a COMMIT whose answer was lost may land after a retry has begun.
 	nonce := rand.Text()
 	err := r.retry(ctx, func() error {
@@ -115,10 +115,21 @@ func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
 			next = r.stamp(after, nonce)
 			return next, nil
 		})
-		if next.Version == 0 { // it failed before it had a checkpoint
+		if errors.Is(err, ErrUnknown) {
+			lost = next
+		}
+		if next.Version > 0 {
+			return r.resolve(ctx, &next, err)
+		}
+		if lost.Version == 0 || err == nil || retryable(err) || errors.Is(err, fence.ErrStale) {
 			return err
 		}
-		return r.resolve(ctx, &next, err)
+		// It failed before it had a checkpoint, maybe because the earlier attempt has landed meanwhile.
+		next = lost
+		if landed := r.resolve(ctx, &next, ErrUnknown); !errors.Is(landed, ErrTransient) {
+			return landed
+		}
+		return err
 	})
 	return stepFault(r.landed(next, err))
 }

@@ -98,3 +98,44 @@ func TestARequestThatLandsLateIsRecognized(t *testing.T) {
 		})
 	}
 }
+
+// A step may fail because its earlier attempt has landed meanwhile: its INSERT finds the row of that one.
+func TestAFailureByAnAttemptThatLandsLateDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		journal, calls := &landsLate{Memory: s.journal}, 0
+		step := checkpoint.Synchronous("once", func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
+			if calls++; calls > 1 {
+				return done{}, errBoom
+			}
+			tx.Append("booked")
+			return done{[]string{"booked"}}, nil
+		})
+		cp, err := tasked(step, s.noting("next")).Run(t.Context(), s.term(), journal, checkpoint.Checkpoint{})
+		if err != nil || cp.Status != checkpoint.Done || calls != 2 {
+			t.Fatalf("%v, %+v, called %d times", err, cp, calls)
+		}
+		equal(t, "state", s.state().Keys, []string{"booked", "nightly/1/1/next"})
+		equal(t, "effects", s.effects(), []string{"booked"})
+	})
+}
+
+// A failure of the step counts if its earlier attempt has not landed.
+func TestAFailureAfterAnAttemptThatIsLostCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.faulty(checkpointtest.Transact, checkpointtest.LostRequest)
+		calls := 0
+		stopped := s.stops(tasked(checkpoint.Synchronous("once",
+			func(_ context.Context, _ *checkpointtest.Tx, _ done) (done, error) {
+				if calls++; calls > 1 {
+					return done{}, errBoom
+				}
+				return done{}, nil
+			})))
+		is(t, stopped, errBoom)
+		if calls != 2 {
+			t.Errorf("called %d times", calls)
+		}
+	})
+}

@@ -66,7 +66,8 @@ func (w *writer) landed(next Checkpoint, err error) error {
 // stamp gives next the version after the durable one, and the claim, nonce and time.
 func (w *writer) stamp(next Checkpoint, nonce string) Checkpoint {
 	next.Version, next.Nonce = w.cp.Version+1, nonce
-	next.Token, next.Holder, next.Saved = w.claim.Token, w.claim.Holder, time.Now().Round(0)
+	next.Token, next.Issuer, next.Holder = w.claim.Token, w.claim.Issuer, w.claim.Holder
+	next.Saved = time.Now().Round(0)
 	return next
 }
 

@@ -17,7 +17,8 @@ import (
 // record is a status with its document.
 type record struct {
 	Status
-	doc documents.Document
+	doc  documents.Document
+	lost bool // it was read after a change of the same step whose answer was lost
 }
 
 // errNoJob: there is no status of this ID.
@@ -112,7 +113,7 @@ func (c changes) giveBack(r record, why error, now time.Time) []documents.Write 
 	s.ReturnedBy, s.Returned = r.Worker, now
 	due, note := r.Due, ""
 	if why != nil {
-		due = now
+		due = later(now, r.Due)
 		s.Error = shorten(fmt.Sprintf("worker %s (%s) could not begin: %v", r.Worker, r.WorkerName, why))
 		note = s.Error
 	}
@@ -149,23 +150,28 @@ func (c changes) finish(r record, spec Spec, o outcome, now time.Time) []documen
 	}
 	s.tried(r.Status, how, s.Error, now)
 	if o.err != nil && s.Failures <= spec.Retries && !o.final {
-		return c.wait(r, s, now.Add(spec.backoff(s.Failures)))
+		return c.wait(r, s, later(now.Add(spec.backoff(s.Failures)), r.Due))
 	}
 	again, err := parseEvery(spec.Every)
 	if err != nil { // it was good where it came in; this machine does not know its time zone
 		s.Error = shorten(alsoSay("it does not start again: "+err.Error(), s.Error))
 		return c.end(r, s, Failed, now)
 	}
-	over := now
-	if over.Before(r.Due) { // the clock of the assigner is ahead
-		over = r.Due
-	}
-	if due, repeats := again.next(spec.first(r.Submitted), over); repeats {
+	if due, repeats := again.next(spec.first(r.Submitted), later(now, r.Due)); repeats {
 		s.Rounds++
 		s.Failures, s.Lost, s.RoundToken, s.Ended = 0, 0, 0, now
 		return c.wait(r, s, due)
 	}
 	return c.end(r, s, state, now)
+}
+
+// later returns the later of two times. A job is never due before its round, although the clock of the
+// assigner may be ahead: at its end the round would be due again.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // cancelNow ends a job because somebody has cancelled it.

@@ -55,6 +55,72 @@ func TestAJobThatRepeatsKeepsItsPeriod(t *testing.T) {
 	}
 }
 
+// The clock of a worker may be behind that of the assigner. A round that is tried again must not be due before
+// its time: that time would be the next round's.
+func TestARoundIsNeverDueBeforeItsTime(t *testing.T) {
+	due := time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
+	now := due.Add(-time.Minute)
+	c := changes{pathsOf("g")}
+	spec := Spec{Kind: "a", Every: "0 * * * *", Retries: 1}
+	r := record{Status: Status{
+		ID: newID(now), State: Running, Submitted: due.Add(-time.Hour), Due: due, Every: spec.Every,
+	}}
+	for what, step := range map[string][]documents.Write{
+		"a failure": c.finish(r, spec, outcome{err: ErrTimeout}, now),
+		"a return":  c.giveBack(r, errors.New("no store"), now),
+	} {
+		if got := after(t, step); got.Due.Before(due) || got.Rounds != 0 {
+			t.Errorf("after %s it is due at %v, in round %d", what, got.Due, got.Rounds)
+		}
+	}
+}
+
+func TestABackoffDoublesUpToAnHour(t *testing.T) {
+	const forever = time.Duration(1<<63 - 1)
+	for first, want := range map[time.Duration][]time.Duration{
+		0:                {time.Second, 2 * time.Second, 4 * time.Second},
+		20 * time.Minute: {20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour},
+		30 * time.Minute: {30 * time.Minute, time.Hour, time.Hour},
+		2 * time.Hour:    {2 * time.Hour, 2 * time.Hour, 2 * time.Hour},
+		forever:          {forever, forever, forever},
+	} {
+		for i, d := range want {
+			if got := (Spec{Backoff: Duration(first)}).backoff(i + 1); got != d {
+				t.Errorf("backoff %s: %s after failure %d, want %s", first, got, i+1, d)
+			}
+		}
+	}
+}
+
+func TestAJobWithoutATimeIsNoJob(t *testing.T) {
+	for _, c := range []struct {
+		every string
+		year  int
+		month time.Month
+		good  bool
+	}{
+		{"0 0 1 1 *", 9999, time.June, false}, // first in the year 10000
+		{"0 3 29 2 *", 2097, time.January, false},
+		{"0 3 29 2 *", 2095, time.January, true},
+		{"0 0 1 12 *", 9999, time.June, true},
+		{"8760h", 9999, time.June, true},
+		{"", 9999, time.June, true},
+	} {
+		spec := Spec{Kind: "a", Every: c.every, NotBefore: time.Date(c.year, c.month, 1, 0, 0, 0, 0, time.UTC)}
+		if err := spec.Check(); (err == nil) != c.good || err != nil && !errors.Is(err, ErrBadSpec) {
+			t.Errorf("every %q, not before %s of %d: %v", c.every, c.month, c.year, err)
+		}
+		if !c.good {
+			continue
+		}
+		now := time.Now()
+		r := record{Status: Status{ID: newID(now), State: Running, Submitted: now, Due: spec.first(now), Every: c.every}}
+		if got := after(t, (changes{pathsOf("g")}).finish(r, spec, outcome{}, now)); c.year == 9999 && got.State != Done {
+			t.Errorf("every %q: after its last round it is %s, due at %v", c.every, got.State, got.Due)
+		}
+	}
+}
+
 func TestTheFirstRoundOfAJobThatRepeatsIsDueWhenItsScheduleSaysSo(t *testing.T) {
 	day := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

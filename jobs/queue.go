@@ -52,20 +52,36 @@ func (q *Queue) Group() *group.Group { return q.group }
 // Leader returns the election in which the worker that assigns is elected.
 func (q *Queue) Leader() fence.Resource { return fence.Resource("jobs_" + q.group.Name()) }
 
-// retry calls try until it succeeds, ctx ends, or an error cannot be fixed by trying again.
+// retry calls try until it succeeds, ctx ends, or an error cannot be fixed by trying again. If the answer of
+// any try was lost, the error matches documents.ErrUnknown.
 func retry(ctx context.Context, try func() error) error {
+	var lost error
 	for failures := 1; ; failures++ {
 		err := try()
+		if errors.Is(err, documents.ErrUnknown) {
+			lost = err
+		}
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
+			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), unlessLost(lost, err))
 		case !again(err):
-			return err
+			return unlessLost(lost, err)
 		}
 		backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 	}
+}
+
+// unlessLost returns an error so that it does not say that nothing was done, if an answer was lost before it.
+func unlessLost(lost, err error) error {
+	switch {
+	case lost == nil || errors.Is(err, documents.ErrUnknown):
+		return err
+	case errors.Is(err, fence.ErrNotDone):
+		return fmt.Errorf("%w; then the coordinator was out of reach", lost)
+	}
+	return fmt.Errorf("%w; before that: %w", err, lost)
 }
 
 // create creates a document that may be there already.
@@ -308,6 +324,7 @@ func (q *Queue) step(
 	ctx context.Context, id ID, r record, next func(record) ([]documents.Write, error), while ...fence.Claim,
 ) (made record, err error) {
 	var refused error
+	lost := false
 	err = retry(ctx, func() (err error) {
 		if !r.doc.Exists() {
 			if r, err = q.get(ctx, id); err != nil {
@@ -315,6 +332,7 @@ func (q *Queue) step(
 			}
 		}
 		from := r
+		from.lost = lost
 		r = record{} // it is read anew if this fails
 		writes, err := next(from)
 		if err != nil || len(writes) == 0 {
@@ -325,6 +343,7 @@ func (q *Queue) step(
 		if err == nil {
 			made, _ = parse(documents.Document{Path: writes[0].Path, Data: writes[0].Data, Version: versions[0]})
 		}
+		lost = lost || errors.Is(err, documents.ErrUnknown)
 		return err
 	})
 	switch {

@@ -58,7 +58,6 @@ func (q *Queue) RunNow(ctx context.Context, id ID) error {
 
 // hold changes when an unfinished job is assigned.
 func (q *Queue) hold(ctx context.Context, id ID, next func(Status) (Status, error)) error {
-	sent := false // a change, of which the answer may have been lost
 	_, err := q.step(ctx, id, record{}, func(r record) ([]documents.Write, error) {
 		s, err := next(r.Status)
 		switch {
@@ -68,12 +67,11 @@ func (q *Queue) hold(ctx context.Context, id ID, next func(Status) (Status, erro
 			return nil, nil
 		}
 		if err != nil {
-			if sent { // it was made, and the job has gone on since
+			if r.lost { // it was made, and the job has gone on since
 				err = nil
 			}
 			return nil, err
 		}
-		sent = true
 		return q.changes.move(r, s), nil
 	})
 	return err

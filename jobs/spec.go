@@ -27,7 +27,7 @@ type Spec struct {
 	Labels    []string  `json:"labels,omitempty"`    // a worker must have all of them
 
 	Retries int      `json:"retries,omitempty"` // how often it is tried again after a failure
-	Backoff Duration `json:"backoff,omitempty"` // before the first retry; doubles each time. Default 1 s
+	Backoff Duration `json:"backoff,omitempty"` // before the first retry; doubles each time, up to 1 h. Default 1 s
 	Timeout Duration `json:"timeout,omitempty"` // of one try. Default: none
 
 	// Every makes the job start again: a duration such as "15m", counted from when it was due first,
@@ -132,14 +132,22 @@ func (s Spec) Check() error {
 	if len(s.Unique) > MaxUnique {
 		bad("the unique key has %d bytes, at most %d are allowed", len(s.Unique), MaxUnique)
 	}
-	if _, err := parseEvery(s.Every); err != nil {
+	if again, err := parseEvery(s.Every); err != nil {
 		problems = append(problems, err)
+	} else if again.cron != nil && !possible(s.first(time.Now())) {
+		bad("%q has no first time: none soon after not before, or none until the year %d", s.Every, lastYear)
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("%w: %w", ErrBadSpec, errors.Join(problems...))
 	}
 	return nil
 }
+
+// lastYear is the last one that JSON has.
+const lastYear = 9999
+
+// possible reports whether a round can be due at a time. The zero time is no time of a schedule.
+func possible(due time.Time) bool { return !due.IsZero() && due.Year() <= lastYear }
 
 func badLabel(label string) bool { return documents.CheckFolder(label) != nil }
 
@@ -149,10 +157,12 @@ func (s Spec) backoff(failures int) time.Duration {
 	if d == 0 {
 		d = defaultBackoff
 	}
+	first := d
 	for range failures - 1 {
-		if d *= 2; d > maxBackoff {
-			return maxBackoff
+		if d >= maxBackoff/2 {
+			return max(maxBackoff, first)
 		}
+		d *= 2
 	}
 	return d
 }

@@ -64,7 +64,7 @@ type Status struct {
 	Returned   time.Time   `json:"returned,omitzero"`     // when that was
 	Token      fence.Token `json:"token,omitempty"`       // of the term under which it runs or has ended
 	// RoundToken is the token of the first attempt of this round that has begun, of a job that repeats.
-	// What an earlier round has written under its term has a lower one.
+	// What an earlier round has written under its term has a lower one, if it has the same issuer.
 	RoundToken fence.Token `json:"round_token,omitempty"`
 
 	Submitted time.Time `json:"submitted"`

@@ -19,7 +19,7 @@ type Worker struct {
 	Queue    *Queue
 	Handlers map[string]Handler // by kind; it is assigned no other kind
 	Name     string             // for people, such as host name and process id
-	Capacity int                // how many jobs it runs at once. Default 4
+	Capacity int                // how many jobs it runs at once, at most MaxCapacity. Default 4
 	Labels   []string           // jobs that name a label go to workers that have it
 
 	// Stores get the mark of a job's term raised before its handler is called.
@@ -36,6 +36,9 @@ type Worker struct {
 	Log *slog.Logger // default: nothing is logged
 }
 
+// MaxCapacity is how many jobs a worker runs at once, at most. A higher capacity counts as this one.
+const MaxCapacity = 1_000_000
+
 const defaultCapacity = 4
 
 // Run runs jobs until ctx ends. Then it takes no more jobs, waits for its handlers, and gives back
@@ -45,6 +48,7 @@ func (w Worker) Run(ctx context.Context) error {
 	if w.Capacity <= 0 {
 		w.Capacity = defaultCapacity
 	}
+	w.Capacity = min(w.Capacity, MaxCapacity)
 	if w.Log == nil {
 		w.Log = slog.New(slog.DiscardHandler)
 	}

@@ -27,6 +27,7 @@ func parseOffer(m group.Member) offer {
 	if json.Unmarshal(m.Value, &o) != nil {
 		return offer{}
 	}
+	o.Capacity = min(o.Capacity, MaxCapacity) // their sum must not overflow
 	return o
 }
 

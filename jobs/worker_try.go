@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -117,6 +118,13 @@ func (t *try) mine(s Status) bool {
 	return s.Worker == t.worker && s.Attempt == t.attempt && (s.State == Assigned || s.State == Running)
 }
 
+// published reports whether the history of a job shows that this try, under its token, has published its end.
+func (t *try) published(s Status, token fence.Token) bool {
+	return slices.ContainsFunc(s.History, func(a Attempt) bool {
+		return a.Attempt == t.attempt && a.Token == token && a.Outcome != OutcomeLost
+	})
+}
+
 // step makes a step of the job from a status that was read before, under the term, if the job is still
 // this try's. It returns the status that it has made.
 func (t *try) step(
@@ -156,7 +164,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	}
 	publishing, cancel := context.WithTimeout(term.Context(), publishTimeout)
 	defer cancel()
-	_, err = t.step(publishing, term, started, func(ctx context.Context, r record) ([]documents.Write, error) {
+	ended, err := t.step(publishing, term, started, func(ctx context.Context, r record) ([]documents.Write, error) {
 		switch {
 		case o.err != nil && errors.Is(why, ErrCancelled):
 			return q.cancelled(ctx, r)
@@ -165,6 +173,9 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 		}
 		return q.changes.finish(r, spec, o, q.now()), nil
 	})
+	if errors.Is(err, errNotMine) && ended.lost && t.published(ended.Status, term.Token()) {
+		err = nil
+	}
 	t.ended = err == nil
 	return err
 }

@@ -56,7 +56,7 @@ func (r *request) submitFlags(f *flag.FlagSet) {
 	f.IntVar(&s.Priority, "priority", 0, "`N`: 0 to 9; a higher one is assigned first")
 	f.IntVar(&s.Retries, "retries", 0, "try it again up to `N` times after a failure")
 	f.TextVar(&s.Backoff, "backoff", jobs.Duration(0),
-		"pause for `D` before the first retry, twice as long each time (default 1s)")
+		"pause for `D` before the first retry, twice as long each time, up to 1h (default 1s)")
 	f.TextVar(&s.Timeout, "timeout", jobs.Duration(0), "end a try after `D`")
 	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "keep the status for `D` after the end (default 24h if it is done, else 168h)")
 	f.StringVar(&s.Title, "title", "", "`TEXT` by which people know the job (default: its command, or the name of its task)")

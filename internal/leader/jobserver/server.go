@@ -194,6 +194,9 @@ func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
 			return 0, nil, err
 		}
 		status, err := q.Get(ctx, id)
+		if err != nil {
+			err = fmt.Errorf("it was done, but the status cannot be read: %w", err)
+		}
 		return http.StatusOK, status, err
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -322,6 +325,85 @@ func TestWithoutATokenOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
 		if got.StatusCode != want {
 			t.Errorf("%s: %s", host, got.Status)
 		}
+	}
+}
+
+// A browser sends such a request for any page, and only keeps the answer from it.
+func TestWithoutATokenPagesOfOtherSitesAreRefused(t *testing.T) {
+	for token, refused := range map[string]int{"": http.StatusForbidden, "s3cret": http.StatusOK} {
+		url, _ := serve(t, token)
+		for site, want := range map[string]int{
+			"": http.StatusOK, "same-origin": http.StatusOK, "none": http.StatusOK, "cross-site": refused,
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Sec-Fetch-Site", site)
+			r.Header.Set("Authorization", "Bearer "+token)
+			got, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Body.Close()
+			if got.StatusCode != want {
+				t.Errorf("token %q, %q: %s", token, site, got.Status)
+			}
+		}
+	}
+}
+
+// failsAfter is a coordinator that answers no reading after a change.
+type failsAfter struct {
+	documents.Coordinator
+	changed *atomic.Bool
+}
+
+func (f failsAfter) Documents() documents.Store {
+	return failingStore{f.Coordinator.Documents(), f.changed}
+}
+
+type failingStore struct {
+	documents.Store
+	changed *atomic.Bool
+}
+
+func (f failingStore) Change(ctx context.Context, c documents.Change) ([]int64, error) {
+	versions, err := f.Store.Change(ctx, c)
+	f.changed.Store(err == nil)
+	return versions, err
+}
+
+func (f failingStore) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
+	if f.changed.Load() {
+		return nil, fmt.Errorf("%w: on purpose", documents.ErrUnreachable)
+	}
+	return f.Store.Get(ctx, r)
+}
+
+func TestAChangeWhoseStatusCannotBeReadWasMade(t *testing.T) {
+	c := fencetest.NewMemory(10 * time.Second).Open()
+	defer c.Close()
+	q, err := jobs.New(c, "nightly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := q.Submit(t.Context(), jobs.Spec{Kind: "echo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{
+		Coordinator: failsAfter{c, new(atomic.Bool)}, Patience: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
+	}
+	h := httptest.NewServer(s.Handler(t.Context()))
+	defer h.Close()
+	code, got := ask(t, "POST", h.URL+"/v1/groups/nightly/jobs/"+string(id)+"/pause", "{}")
+	why, _ := got["error"].(string)
+	if code != http.StatusServiceUnavailable || !strings.HasPrefix(why, "it was done, but the status cannot be read: ") {
+		t.Error(code, why)
+	}
+	if s, err := q.Get(t.Context(), id); err != nil || !s.Paused {
+		t.Errorf("%v, %+v", err, s)
 	}
 }
 

@@ -36,10 +36,11 @@ func (inv *Invocation) RunIn(
 	})
 }
 
-// renewal begins a new run of a task that was done before the term of a token began. Terms of a resource
-// have rising tokens, and each checkpoint has that of its term. So if the worker is gone after the new run
-// was published, or has ended, the next one finds a token that is not lower, and begins none. It is among
-// the stores, which are raised before the task goes on, and again after an error.
+// renewal begins a new run of a task that was done before the term of a token began. An issuer's terms of a
+// resource have rising tokens, and each checkpoint has those of its term. So if the worker is gone after the
+// new run was published, or has ended, the next one finds a token that is not lower, and begins none. A
+// checkpoint of another issuer is from before the coordinator was rebuilt, so from an earlier round. It is
+// among the stores, which are raised before the task goes on, and again after an error.
 type renewal struct {
 	term    *fence.Term
 	journal checkpoint.Journal
@@ -53,8 +54,11 @@ func (r renewal) Raise(ctx context.Context, c fence.Claim) error {
 		return err
 	}
 	found, err := r.journal.Load(ctx, r.task)
-	if err != nil || len(found) == 0 || found[0].Status != checkpoint.Done || found[0].Token >= r.began {
+	if err != nil || len(found) == 0 || found[0].Status != checkpoint.Done {
 		return err
+	}
+	if found[0].Issuer == c.Issuer && found[0].Token >= r.began {
+		return nil
 	}
 	if _, err = checkpoint.Restart(ctx, r.term, r.journal, r.task); err != nil {
 		return fmt.Errorf("begin a new run of the task: %w", err)

@@ -54,3 +54,50 @@ func TestATaskIsBegunAnewOnceInARound(t *testing.T) {
 		t.Errorf("after two rounds it has run %d times", ran)
 	}
 }
+
+// A rebuilt coordinator is another issuer, and its tokens may be lower than those of the old one.
+func TestATaskThatWasDoneUnderAnotherIssuerIsBegunAnew(t *testing.T) {
+	task := checkpoint.Name("nightly")
+	lead := func(terms int) *fence.Term {
+		c := fencetest.NewMemory(longSession).Open()
+		t.Cleanup(func() { c.Close() })
+		for {
+			term, err := c.Campaign(t.Context(), "noted", "w")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if terms--; terms == 0 {
+				return term
+			}
+			if err := term.Resign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	old, term := lead(5), lead(1)
+	if old.Token() <= term.Token() {
+		t.Fatalf("the old token %s is not higher than %s", old.Token(), term.Token())
+	}
+	for _, issuer := range []fence.Issuer{old.Claim().Issuer, ""} { // "": of a program that stored none
+		journal := checkpointtest.NewMemory() // its mark was adopted for the new issuer
+		if err := journal.Raise(t.Context(), term.Claim()); err != nil {
+			t.Fatal(err)
+		}
+		if err := journal.Publish(t.Context(), term.Claim(), checkpoint.Checkpoint{
+			Task: task, Resource: "noted", Version: 1, Run: 1, Status: checkpoint.Done,
+			Token: old.Token(), Issuer: issuer,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		renew := renewal{term, journal, task, term.Token()}
+		for range 2 { // again after a lost connection
+			if err := renew.Raise(t.Context(), term.Claim()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := journal.Load(t.Context(), task)
+		if err != nil || len(found) != 1 || found[0].Run != 2 || found[0].Issuer != term.Claim().Issuer {
+			t.Errorf("done under the issuer %q: %v, %+v", issuer, err, found)
+		}
+	}
+}

@@ -9,11 +9,16 @@ import (
 )
 
 // API lets only clients with access through, and of what they post only JSON: a page in a browser cannot
-// send that to another origin unasked. A body has at most maxBody bytes.
+// send that to another origin unasked. Without a token it refuses whatever a browser sends for a page of another
+// site. A body has at most maxBody bytes.
 func API(access Access, maxBody int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code, why := access.Refuse(w.Header(), r); why != nil {
 			Fail(w, code, why)
+			return
+		}
+		if access.Token == "" && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+			Fail(w, http.StatusForbidden, errors.New("the request comes from a page of another site"))
 			return
 		}
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
