@@ -34,6 +34,8 @@ type followed struct {
 	last fence.Candidate // who led last
 	now  Election
 	seen bool // the coordinator has said who leads
+
+	raising, again bool // catchUp runs, and has to look once more
 }
 
 // Election is who leads a resource.
@@ -96,7 +98,10 @@ func (f *Follower) Follow(r fence.Resource, admitted fence.Token) {
 	if following {
 		// The leader may have changed before the store had a mark to raise.
 		if leader := of.last; leader.Token.Compare(admitted) > 0 {
-			f.watches.Go(func() { f.moved(f.ctx, r, leader) })
+			if of.again = true; !of.raising {
+				of.raising = true
+				f.watches.Go(func() { f.catchUp(r, of) })
+			}
 		}
 		return
 	}
@@ -188,6 +193,21 @@ func (f *Follower) moved(ctx context.Context, r fence.Resource, leader fence.Can
 		f.Log.Warn("raising the mark of a new leader", "resource", r, "token", c.Token.String(), "err", err)
 		backoff.Pause(ctx, time.Second)
 	}
+}
+
+// catchUp raises the marks that were not there when leadership moved. One of it runs for a resource, however
+// many sessions are admitted meanwhile.
+func (f *Follower) catchUp(r fence.Resource, of *followed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for of.again && !f.stopped {
+		of.again = false
+		leader := of.last
+		f.mu.Unlock()
+		f.moved(f.ctx, r, leader)
+		f.mu.Lock()
+	}
+	of.raising = false
 }
 
 // raise raises the marks of all stores, each on its own: one that does not answer keeps no other one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,6 +114,44 @@ func TestAStoreThatComesLateIsRaisedToo(t *testing.T) {
 	f.Add(a)
 	f.Follow("orders", first.Token())
 	f.await(late, second)
+}
+
+// silent is a coordinator that does not say who leads any more.
+type silent struct {
+	fence.Observer
+	asked chan struct{}
+	now   atomic.Bool
+}
+
+func (s *silent) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+	if !s.now.Load() {
+		return s.Observer.Leaders(ctx, rs...)
+	}
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return "", nil, ctx.Err()
+}
+
+// However many sessions are admitted while the coordinator is away, one goroutine waits for it.
+func TestManyAdmissionsInAnOutageWaitForTheCoordinatorOnce(t *testing.T) {
+	f := follow(t)
+	s := &silent{Observer: f.co, asked: make(chan struct{}, 100)}
+	f.Observer = s
+	store := markstest.NewModel()
+	first := f.elect()
+	f.Add(f.admit(store, store, first))
+	f.Follow("orders", first.Token())
+	f.resign(first)
+	f.await(store, f.elect())
+	s.now.Store(true)
+	for range 100 {
+		f.Follow("orders", first.Token())
+	}
+	<-s.asked
+	f.Close()
+	if n := len(s.asked); n > 0 {
+		t.Errorf("%d more have asked", n)
+	}
 }
 
 func TestAStoreThatWasRemovedIsLeftAlone(t *testing.T) {

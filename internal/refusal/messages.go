@@ -20,7 +20,7 @@ func Stale(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fe
 		Message: fmt.Sprintf("stale token: %s is older than the mark %s of %q",
 			c.Token, mark, c.Resource),
 		Detail: fmt.Sprintf("%s has led %q since %s; "+
-			"nothing that this session had not committed before then is written",
+			"nothing that this session had not committed before it was ended is written",
 			holder, c.Resource, raised.UTC().Format(time.RFC3339)),
 		Hint: noLongerLeads,
 	}

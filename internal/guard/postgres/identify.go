@@ -26,17 +26,23 @@ func (l *login) identify(ctx context.Context) (marks.Session, error) {
 		_ = l.server.SetDeadline(time.Time{})
 	}()
 	store, user := l.at.Store, l.startup.Get("user")
-	if physical(l.startup.Get("replication")) {
-		return store.Walsender(ctx, l.pid, user)
-	}
-	identity, ok, err := l.find(ctx)
-	if err == nil && !ok {
-		identity, err = l.ask(ctx)
-	}
+	identity, err := l.look(ctx, user)
 	if err != nil {
 		return marks.Session{}, err
 	}
 	return identity.Session, store.CheckIdentity(ctx, identity, l.pid, user)
+}
+
+// look finds the session in the server's list of backends, or asks the connection itself.
+func (l *login) look(ctx context.Context, user string) (pgstore.Identity, error) {
+	if physical(l.startup.Get("replication")) {
+		return l.at.Store.Walsender(ctx, l.pid, user)
+	}
+	identity, ok, err := l.find(ctx)
+	if err == nil && !ok {
+		return l.ask(ctx)
+	}
+	return identity, err
 }
 
 // find tags the connection and looks for the tag in the server's list of backends. It returns false

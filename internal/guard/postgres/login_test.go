@@ -28,7 +28,7 @@ host all postgres,guard_role,trusted,mover 127.0.0.1/32 trust
 host all plain 127.0.0.1/32 password
 host all hashed 127.0.0.1/32 md5
 host all salted 127.0.0.1/32 scram-sha-256
-host replication mover 127.0.0.1/32 trust
+host replication mover,postgres 127.0.0.1/32 trust
 `
 
 func guardForLogins(t *testing.T) *guarded {
@@ -175,6 +175,9 @@ func (g *guarded) replication(t *testing.T) {
 			t.Errorf("replication=%s: %v, %v", kind, r, err)
 		}
 		_ = c.Close(t.Context())
+		cfg.User = "postgres"
+		_, err = pgconn.ConnectConfig(t.Context(), cfg)
+		wantCode(t, err, "RF006") // the guard's role is no superuser, and could not end it
 	}
 	cfg, err := pgconn.ParseConfig(g.withOptions("mover", "-c fence.stock=5"))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // serveReadOnly serves a client that has logged in without a token, until it leaves.
 func (l *login) serveReadOnly(ctx context.Context) error {
-	if err := l.checkReadOnly(); err != nil {
+	if err := l.checkReadOnly(ctx); err != nil {
 		return l.fail(ctx, err)
 	}
 	l.client.Seat.EndLogin() // the role's own limit of connections counts from now on
@@ -31,7 +31,8 @@ func (l *login) serveReadOnly(ctx context.Context) error {
 	remove := l.p.readers.add(r, reader{l.startup.database(), l.pid, marks.ClientOf(ctx), time.Now()})
 	defer remove()
 	err := r.Serve(ctx)
-	if errors.Is(context.Cause(ctx), guard.ErrDrainTimeout) {
+	cut := errors.Is(context.Cause(ctx), guard.ErrDrainTimeout) || errors.Is(context.Cause(ctx), guard.Evicted)
+	if cut && r.State() == "active" {
 		l.cancelQuery(ctx)
 	}
 	return err
@@ -53,15 +54,21 @@ func (l *login) cancelQuery(ctx context.Context) {
 }
 
 // checkReadOnly refuses a session that cannot be kept from writing.
-func (l *login) checkReadOnly() error {
+func (l *login) checkReadOnly(ctx context.Context) error {
 	switch s, own := l.startup, l.p.o.Store.Database(); {
 	case s.Get("replication") != "":
 		return refusal.NoReadOnly("it is a replication connection")
 	case l.p.o.Another == nil && s.database() != own:
 		return refusal.NoReadOnly(fmt.Sprintf("it asks for database %q, and this guard is for %q",
 			s.database(), own))
-	case l.reported["is_superuser"] != "off":
-		return refusal.NoReadOnly("a superuser can write without a transaction, such as files of the server")
+	}
+	// The server reports only whether the role is a superuser that is set now, and that may change.
+	switch super, err := l.p.o.Store.CanBeSuperuser(ctx, l.startup.Get("user")); {
+	case err != nil:
+		return err
+	case super:
+		return refusal.NoReadOnly(
+			"its role can be a superuser, which can write without a transaction, such as files of the server")
 	}
 	if name, value := readonly.Changed(l.reported); name != "" {
 		return refusal.NoReadOnly(fmt.Sprintf("the server says that %s is %q; it has to be Postgres 14 or later",

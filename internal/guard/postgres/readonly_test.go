@@ -237,15 +237,39 @@ func TestTheLoginOfASessionWithoutATokenCannotMakeItWrite(t *testing.T) {
 			t.Fatalf("%v has changed the database: %s, before %s", params, after, before)
 		}
 	}
+	sql(t, g.pg.URL("postgres", g.database), `do $$ begin
+	    if not exists (select from pg_roles where rolname = 'operator') then
+	      create role operator superuser login; alter role operator set role = app;
+	      create role heir login; grant postgres to heir;
+	    end if;
+	  end $$`)
 	for name, params := range map[string]map[string]string{
 		"replication": {"replication": "database"}, "a superuser": {"user": "postgres"},
-		"another database": {"database": "postgres"}, "an encoding": {"client_encoding": "SJIS"},
+		"a superuser that sets a role":   {"user": "postgres", "options": "-c role=app"},
+		"a superuser that is another":    {"user": "postgres", "options": "-c session_authorization=app"},
+		"a superuser with a setting":     {"user": "operator"},
+		"a role that can be a superuser": {"user": "heir"},
+		"another database":               {"database": "postgres"}, "an encoding": {"client_encoding": "SJIS"},
 	} {
 		w := g.readerWire(params)
 		w.Send(&pgproto3.Query{String: "select 1"})
 		if _, ready := w.codes(); ready {
 			t.Errorf("%s: admitted", name)
 		}
+	}
+}
+
+// What a role may set can change after its login.
+func TestASessionWithoutATokenThatBecomesASuperuserIsEnded(t *testing.T) {
+	g := reading(t)
+	sql(t, g.pg.URL("postgres", g.database), "create role promoted login")
+	defer sql(t, g.pg.URL("postgres", g.database), "drop role promoted")
+	c := g.connectTo(fmt.Sprintf("postgres://promoted@%s/%s", g.Addr, g.database))
+	sql(t, g.pg.URL("postgres", g.database), "grant postgres to promoted")
+	_, err := c.PgConn().Exec(t.Context(), "set role postgres").ReadAll()
+	wantCode(t, err, "RF002")
+	if c.Ping(t.Context()) == nil {
+		t.Error("the session goes on")
 	}
 }
 

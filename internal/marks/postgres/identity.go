@@ -17,7 +17,7 @@ import (
 // Identity is a client's own connection as IdentityQuery describes it.
 type Identity struct {
 	marks.Session
-	Superuser bool
+	Superuser bool // the role that has logged in is one
 }
 
 // NewTag returns a statement that does nothing, with a name in it that nobody else can know. It runs
@@ -83,19 +83,30 @@ func (s *Store) CheckIdentity(ctx context.Context, i Identity, pid uint32, role 
 	return err
 }
 
+// CanBeSuperuser reports whether a role that has logged in is a superuser, or becomes one with SET
+// ROLE. If there is no such role any more, nobody can tell, and it is true.
+func (s *Store) CanBeSuperuser(ctx context.Context, role string) (can bool, err error) {
+	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&can) },
+		`select coalesce((select exists (select from pg_roles o where o.rolsuper and pg_has_role(u.oid, o.oid, 'member'))
+		                    from pg_roles u where u.rolname = $1::text::name), true)`, role)
+	return can, err
+}
+
 // Walsender finds the session of a connection for physical replication in the server's list of
 // backends. Such a connection takes no statement, and cannot write.
-func (s *Store) Walsender(ctx context.Context, pid uint32, role string) (marks.Session, error) {
+func (s *Store) Walsender(ctx context.Context, pid uint32, role string) (i Identity, err error) {
 	var start time.Time
-	var user, run string
-	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&start, &user, &run) },
-		`select a.backend_start, a.usename, ringfence.begin_run() from pg_stat_activity a
+	var user string
+	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&start, &user, &i.Superuser, &i.Run) },
+		`select a.backend_start, a.usename, o.rolsuper, ringfence.begin_run()
+		   from pg_stat_activity a join pg_roles o on o.oid = a.usesysid
 		  where a.pid = $1 and a.backend_type = 'walsender'`, int64(pid))
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && user != role {
-		return marks.Session{}, poolerError(fmt.Sprintf("the server has no replication connection "+
+		return i, poolerError(fmt.Sprintf("the server has no replication connection "+
 			"of role %s with the pid %d that it gave the client", role, pid))
 	}
-	return marks.Session{ID: int64(pid), Birth: birth(start), Run: run}, err
+	i.ID, i.Birth = int64(pid), birth(start)
+	return i, err
 }
 
 // Alive reports whether a session is still in the server's list of backends.

@@ -63,7 +63,7 @@ func New(
 	return r
 }
 
-// State returns what the session does, in the words of pg_stat_activity.
+// State returns what the session does, or did when it ended, in the words of pg_stat_activity.
 func (r *Session) State() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

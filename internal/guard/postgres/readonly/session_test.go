@@ -12,7 +12,7 @@ import (
 // A ReadyForQuery answers one message. One more would count as the answer to the next one.
 func TestAnAnswerWithoutAQuestionEndsASessionWithoutAToken(t *testing.T) {
 	r := &Session{reported: map[string]string{
-		"default_transaction_read_only": "on", "standard_conforming_strings": "on",
+		"default_transaction_read_only": "on", "standard_conforming_strings": "on", "is_superuser": "off",
 	}}
 	ready := wire.Encode(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 	if _, err := r.answered(ready); err == nil || !strings.Contains(err.Error(), "answers nothing") {

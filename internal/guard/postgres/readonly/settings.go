@@ -36,6 +36,9 @@ func Changed(reported map[string]string) (name, value string) {
 			return s.Name, reported[s.Name]
 		}
 	}
+	if reported["is_superuser"] != "off" { // the session has set the role to a superuser
+		return "is_superuser", reported["is_superuser"]
+	}
 	if slices.Contains(unsafeEncodings, strings.ToUpper(reported["client_encoding"])) {
 		return "client_encoding", reported["client_encoding"]
 	}

@@ -26,36 +26,50 @@ const (
 	notListed   = "without a token only statements that read pass, and this is none that the guard knows"
 	makesTable  = "INTO makes a table"
 	opensWrites = "it could begin a transaction that writes"
+	tooLong     = "it has more than 100,000 words and signs"
 	nothingNext = "nothing may follow the end of a transaction in the same query: " +
 		"the next transaction could be one that writes"
 )
 
-// judge decides on a text of one or more statements.
+// maxTokens is the most tokens of one statement. A token takes some 30 times the memory of its character.
+const maxTokens = 100_000
+
+// judge decides on a text of one or more statements, of which it holds one at a time.
 func judge(text string) (j judgement) {
 	l := pglex.New(text)
-	tokens := slices.Collect(l.Tokens())
-	if l.Unended != nil || l.Unclear {
-		return judgement{refused: unreadable}
+	var statement []pglex.Token
+	var why string
+	next := func() {
+		switch {
+		case len(statement) == 0:
+			return
+		case j.ends:
+			why = nothingNext
+		default:
+			why, j.ends = judgeOne(statement)
+		}
+		statement = statement[:0]
 	}
-	j.depends = l.Depends
-	for len(tokens) > 0 {
-		end := 0
-		for end < len(tokens) && !tokens[end].Is(pglex.Character, ";") {
-			end++
+	for t := range l.Tokens() {
+		switch {
+		case t.Is(pglex.Character, ";"):
+			next()
+		case len(statement) == maxTokens:
+			why = tooLong
+		default:
+			statement = append(statement, t)
 		}
-		statement := tokens[:end]
-		tokens = tokens[min(end+1, len(tokens)):]
-		if len(statement) == 0 {
-			continue
-		}
-		if j.ends {
-			return judgement{refused: nothingNext}
-		}
-		var why string
-		if why, j.ends = judgeOne(statement); why != "" {
+		if why != "" {
 			return judgement{refused: why}
 		}
 	}
+	if l.Unended != nil || l.Unclear {
+		return judgement{refused: unreadable}
+	}
+	if next(); why != "" {
+		return judgement{refused: why}
+	}
+	j.depends = l.Depends
 	return j
 }
 

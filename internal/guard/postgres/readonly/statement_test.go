@@ -1,6 +1,10 @@
 package readonly
 
-import "testing"
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
 
 func FuzzJudge(f *testing.F) {
 	for _, text := range []string{
@@ -16,4 +20,27 @@ func FuzzJudge(f *testing.F) {
 			t.Errorf("%+v", j)
 		}
 	})
+}
+
+// A text costs the guard little more than its own size. Many clients may send one at the same time.
+func TestAnyTextIsJudgedInLittleMemory(t *testing.T) {
+	const most = 1 << 20
+	for _, c := range []struct{ text, refused string }{
+		{strings.Repeat(";", most), ""},
+		{strings.Repeat("select 1;", most/9), ""},
+		{"select " + strings.Repeat("1,", 45_000) + "1", ""},
+		{"select " + strings.Repeat("1,", 60_000) + "1", tooLong},
+		{strings.Repeat("(", most), tooLong},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		j := judge(c.text)
+		runtime.ReadMemStats(&after)
+		if j.refused != c.refused {
+			t.Errorf("%.20s…: refused: %q, want %q", c.text, j.refused, c.refused)
+		}
+		if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 32<<20 {
+			t.Errorf("%.20s…: %d MiB", c.text, bytes>>20)
+		}
+	}
 }

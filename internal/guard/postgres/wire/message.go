@@ -4,9 +4,9 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"io"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -40,11 +40,11 @@ func Read(r *bufio.Reader) (kind byte, message []byte, err error) {
 
 // CString reads a string that ends with a zero byte.
 func CString(b []byte) (s string, rest []byte, ok bool) {
-	i := strings.IndexByte(string(b), 0)
-	if i < 0 {
+	before, rest, ok := bytes.Cut(b, []byte{0})
+	if !ok {
 		return "", nil, false
 	}
-	return string(b[:i]), b[i+1:], true
+	return string(before), rest, true
 }
 
 // Encode encodes a message of the guard's own, which cannot fail.
