@@ -55,7 +55,7 @@ func testTerminal(t *testing.T, program string) {
 	shell := s.prepare("-c", `
 		"$LEADER" run orders -- /bin/sh -c 'trap "echo interrupted" INT; stty -echo
 			echo ready; read line; echo got $line
-			until read line; do :; done; echo got $line; exit 5'
+			until [ "$line" = two ]; do read line; done; echo got $line; exit 5'
 		echo "code=$?"; stty -a | tr ";" "\n" | grep -E "susp|echo "; read line; echo "afterwards $line"`)
 	shell.cmd.Stdin, shell.cmd.Stdout, shell.cmd.Stderr = tty, tty, tty
 	shell.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -67,7 +67,7 @@ func testTerminal(t *testing.T, program string) {
 	shown.Await(t, "ready")
 	for _, step := range []struct{ typed, shown string }{
 		{"one\n", "got one"}, // it can read
-		{"\x03", "interrupted"},
+		{"\x03\n", "interrupted"}, // a shell that was not reading yet looks at the signal after the line
 		{"\x1atwo\n", "two"}, // Ctrl-Z has no effect
 		{"", "code=5"},
 		{"", "susp = ^Z"}, // the settings are restored
