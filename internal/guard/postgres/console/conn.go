@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func (c *conn) Read(b []byte) (int, error) {
 
 func (c *conn) Write(b []byte) (n int, err error) {
 	defer c.waiting(c.stall)()
-	if err := context.Cause(c.ctx); err != nil {
+	if err := cmp.Or(c.cut, context.Cause(c.ctx)); err != nil {
 		return 0, err
 	}
 	n, c.cut = c.client.Write(b)

@@ -19,13 +19,14 @@ type portal struct {
 	rows      [][]any // those that the client has not got yet
 }
 
-// Kinds of portals in the protocol, of which a session holds maxHeld each.
+// Kinds of portals in the protocol.
 const (
 	prepared  = 'S'
 	executing = 'P'
 )
 
-const maxHeld = 100
+// maxHeld is how many of a kind a session holds. One that is executing may have all rows of a long list.
+var maxHeld = map[byte]int{prepared: 100, executing: 10}
 
 // extended answers a message of the extended query protocol.
 func (s *Session) extended(ctx context.Context, message pgproto3.FrontendMessage) error {
@@ -44,8 +45,7 @@ func (s *Session) extended(ctx context.Context, message pgproto3.FrontendMessage
 		return s.execute(ctx, p, int(m.MaxRows))
 	case *pgproto3.Close:
 		delete(s.held[m.ObjectType], m.Name)
-		s.backend.Send(&pgproto3.CloseComplete{})
-		return nil
+		return s.send(&pgproto3.CloseComplete{})
 	}
 	return &wire.Error{Code: wire.ProtocolViolation, Message: fmt.Sprintf("unexpected message %T", message)}
 }
@@ -58,8 +58,7 @@ func (s *Session) parse(m *pgproto3.Parse) error {
 	if err := s.hold(prepared, m.Name, &portal{statement: statement}); err != nil {
 		return err
 	}
-	s.backend.Send(&pgproto3.ParseComplete{})
-	return nil
+	return s.send(&pgproto3.ParseComplete{})
 }
 
 func (s *Session) bind(m *pgproto3.Bind) error {
@@ -78,8 +77,7 @@ func (s *Session) bind(m *pgproto3.Bind) error {
 	if err := s.hold(executing, m.DestinationPortal, bound); err != nil {
 		return err
 	}
-	s.backend.Send(&pgproto3.BindComplete{})
-	return nil
+	return s.send(&pgproto3.BindComplete{})
 }
 
 func checkFormats(formats []int16, statement *Statement) error {
@@ -101,21 +99,20 @@ func (s *Session) describe(m *pgproto3.Describe) error {
 		return err
 	}
 	if m.ObjectType == prepared {
-		s.backend.Send(&pgproto3.ParameterDescription{})
+		if err := s.send(&pgproto3.ParameterDescription{}); err != nil {
+			return err
+		}
 	}
 	if p.statement == nil || len(p.statement.Columns) == 0 {
-		s.backend.Send(&pgproto3.NoData{})
-		return nil
+		return s.send(&pgproto3.NoData{})
 	}
-	s.backend.Send(describe(p.statement.Columns, p.formats))
-	return nil
+	return s.send(describe(p.statement.Columns, p.formats))
 }
 
 // execute sends the rows of a portal: at most so many, or all if most is 0.
 func (s *Session) execute(ctx context.Context, p *portal, most int) error {
 	if p.statement == nil {
-		s.backend.Send(&pgproto3.EmptyQueryResponse{})
-		return nil
+		return s.send(&pgproto3.EmptyQueryResponse{})
 	}
 	if !p.begun {
 		p.begun = true
@@ -124,29 +121,21 @@ func (s *Session) execute(ctx context.Context, p *portal, most int) error {
 			return err
 		}
 		p.rows = rows.Values
-		if rows.Notice != "" {
-			s.sendNotice(rows.Notice)
+		if err := s.sendNotice(rows.Notice); err != nil {
+			return err
 		}
 	}
 	for sent := 0; len(p.rows) > 0; sent++ {
 		if most > 0 && sent == most {
-			s.backend.Send(&pgproto3.PortalSuspended{})
-			return nil
+			return s.send(&pgproto3.PortalSuspended{})
 		}
-		s.backend.Send(dataRow(p.rows[0], p.formats))
+		if err := s.send(dataRow(p.rows[0], p.formats)); err != nil {
+			return err
+		}
 		p.rows = p.rows[1:]
-		if sent%flushRows == flushRows-1 {
-			if err := s.backend.Flush(); err != nil {
-				return err
-			}
-		}
 	}
-	s.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(cmp.Or(p.statement.tag, "SHOW"))})
-	return nil
+	return s.send(&pgproto3.CommandComplete{CommandTag: []byte(cmp.Or(p.statement.tag, "SHOW"))})
 }
-
-// flushRows is after how many rows they go out, so that a long list does not fill the memory.
-const flushRows = 500
 
 func (s *Session) get(kind byte, name string) (*portal, error) {
 	p, ok := s.held[kind][name]
@@ -161,10 +150,10 @@ func (s *Session) get(kind byte, name string) (*portal, error) {
 
 // hold keeps one more prepared statement or portal, unless there are too many.
 func (s *Session) hold(kind byte, name string, p *portal) error {
-	if len(s.held[kind]) >= maxHeld || len(name) > wire.MaxName {
+	if len(s.held[kind]) >= maxHeld[kind] || len(name) > wire.MaxName {
 		return &wire.Error{
 			Code:    wire.ProgramLimitExceeded,
-			Message: fmt.Sprintf("at most %d at a time, with names of %d bytes", maxHeld, wire.MaxName),
+			Message: fmt.Sprintf("at most %d at a time, with names of %d bytes", maxHeld[kind], wire.MaxName),
 		}
 	}
 	s.held[kind][name] = p

@@ -16,6 +16,7 @@ import (
 // Session is the session of one client.
 type Session struct {
 	backend    *pgproto3.Backend
+	buffered   int // messages that have not gone out
 	statements []Statement
 
 	// For extended queries:
@@ -70,7 +71,7 @@ func (s *Session) answer(ctx context.Context, message pgproto3.FrontendMessage) 
 		clear(s.held[executing]) // they last as long as the transaction
 		return s.ready()
 	case *pgproto3.Flush:
-		return s.backend.Flush()
+		return s.flush()
 	case *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
 		return nil // as Postgres does when there is no COPY
 	}
@@ -98,14 +99,16 @@ func (s *Session) query(ctx context.Context, query string) error {
 		empty = false
 		p := &portal{statement: statement}
 		if len(statement.Columns) > 0 {
-			s.backend.Send(describe(statement.Columns, nil))
+			if err := s.send(describe(statement.Columns, nil)); err != nil {
+				return err
+			}
 		}
 		if err := s.execute(ctx, p, 0); err != nil {
 			return err
 		}
 	}
 	if empty {
-		s.backend.Send(&pgproto3.EmptyQueryResponse{})
+		return s.send(&pgproto3.EmptyQueryResponse{})
 	}
 	return nil
 }
@@ -113,6 +116,23 @@ func (s *Session) query(ctx context.Context, query string) error {
 // ready ends an answer.
 func (s *Session) ready() error {
 	s.backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	return s.flush()
+}
+
+// maxBuffered is after how many messages they go out, so that no answer fills the memory.
+const maxBuffered = 100
+
+// send sends a message with the next flush. It returns an error of the writer.
+func (s *Session) send(m pgproto3.BackendMessage) error {
+	s.backend.Send(m)
+	if s.buffered++; s.buffered < maxBuffered {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *Session) flush() error {
+	s.buffered = 0
 	return s.backend.Flush()
 }
 
@@ -122,8 +142,11 @@ func (s *Session) sendError(err error) {
 	s.backend.Send(wire.Response("ERROR", e))
 }
 
-func (s *Session) sendNotice(text string) {
-	s.backend.Send(&pgproto3.NoticeResponse{
+func (s *Session) sendNotice(text string) error {
+	if text == "" {
+		return nil
+	}
+	return s.send(&pgproto3.NoticeResponse{
 		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: "00000", Message: text,
 	})
 }

@@ -1,10 +1,12 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,12 +192,39 @@ func TestAPortalLastsUntilSync(t *testing.T) {
 func TestAClientCannotFillTheMemoryWithStatements(t *testing.T) {
 	c := connected(t)
 	var all []pgproto3.FrontendMessage
-	for i := range maxHeld + 1 {
+	for i := range maxHeld[prepared] + 1 {
 		all = append(all, &pgproto3.Parse{Name: fmt.Sprint(i), Query: "show numbers"})
 	}
 	got := c.say(append(all, &pgproto3.Sync{})...)
-	if strings.Count(got, "ParseComplete") != maxHeld || !strings.HasSuffix(got, " 54000") {
+	if strings.Count(got, "ParseComplete") != maxHeld[prepared] || !strings.HasSuffix(got, " 54000") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// largest is a writer that remembers its longest write.
+type largest int
+
+func (l *largest) Write(b []byte) (int, error) {
+	*l = max(*l, largest(len(b)))
+	return len(b), nil
+}
+
+// Many statements in one message, or in a pipeline without a Sync, are answered in pieces.
+func TestNoAnswerFillsTheMemory(t *testing.T) {
+	rows := Rows{Values: slices.Repeat([][]any{{strings.Repeat("x", 100)}}, 90)}
+	show := Statement{Name: "m", Columns: []Column{{"a", Text}}, Rows: func(context.Context) (Rows, error) { return rows, nil }}
+	simple, _ := (&pgproto3.Query{String: strings.Repeat("show m;", 1000)}).Encode(nil)
+	pipeline, _ := (&pgproto3.Parse{Query: "show m"}).Encode(nil)
+	for range 1000 {
+		pipeline, _ = (&pgproto3.Bind{}).Encode(pipeline)
+		pipeline, _ = (&pgproto3.Execute{}).Encode(pipeline)
+	}
+	for name, sent := range map[string][]byte{"in one message": simple, "in a pipeline": pipeline} {
+		var longest largest
+		_ = New(bytes.NewReader(sent), &longest, []Statement{show}).Run(t.Context())
+		if longest == 0 || longest > 100_000 {
+			t.Errorf("%s: a write of %d bytes", name, longest)
+		}
 	}
 }
 
