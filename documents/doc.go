@@ -1,7 +1,7 @@
 // Package documents is for small documents that several processes share: who is to do what, how far
 // it is, how a group is configured. They are in the coordinator, next to the elections.
 //
-//	docs := coordinator.Documents() // fence/zookeeper, fence/etcd or fence/postgres
+//	docs := coordinator.Documents() // of any package fence/…
 //	versions, err := docs.Change(ctx, documents.Change{
 //		While:  []fence.Claim{term.Claim()},
 //		Writes: []documents.Write{documents.Create("shop/prices/today", data)},

@@ -2,7 +2,7 @@
 // If it was only paused, its results are discarded, and once the next worker has the job, fenced stores
 // refuse its writes.
 //
-//	queue, err := jobs.New(coordinator, "settlement") // fence/zookeeper, fence/etcd, fence/postgres
+//	queue, err := jobs.New(coordinator, "settlement") // of any package fence/…
 //	id, err := queue.Submit(ctx, jobs.Spec{Kind: "settle", Payload: merchant, Retries: 3})
 //	status, err := queue.Wait(ctx, id)
 //

@@ -185,26 +185,9 @@ func TestAgainTakesAFailureAfterTheLossForTheLoss(t *testing.T) {
 	}
 }
 
-// testAgain runs two leaders with --again in each coordinator. Leadership goes back and forth: by a
-// resignation, and by a pause past the session timeout.
-func testAgain(t *testing.T, program string) {
-	pg := serverstest.SharedPostgres(t)
-	for name, url := range map[string]string{
-		"zookeeper": "zk://" + serverstest.SharedZooKeeper(t).Addr() + "/again",
-		"etcd":      "etcd://" + serverstest.SharedEtcd(t).Addr() + "/again",
-		"postgres":  pg.URL("postgres", serverstest.FreshDatabase(t, pg)),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, program, serverstest.SharedZooKeeper(t), shortSession)
-			s.set("LEADER_COORDINATOR", url)
-			s.leadsBackAndForth()
-		})
-	}
-}
-
-func (s *site) leadsBackAndForth() {
-	t := s.t
+// leadsBackAndForth runs two leaders with --again. Leadership goes back and forth: by a resignation, and by a
+// pause past the session timeout.
+func leadsBackAndForth(t *testing.T, s *site) {
 	candidate := func() *leader {
 		return s.start("run", "--again", "orders", "--", "/bin/sh", "-c", printsRun+"exec sleep 1000")
 	}

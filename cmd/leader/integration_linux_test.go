@@ -28,7 +28,7 @@ type site struct {
 
 // newSite holds elections in ZooKeeper.
 func newSite(t *testing.T, program string, zk *servers.ZooKeeper, timeout time.Duration) *site {
-	return siteAt(t, program, "zk://"+zk.Addr()+root(t), timeout)
+	return siteAt(t, program, "zk://"+zk.Addr()+serverstest.Folder(t), timeout)
 }
 
 func siteAt(t *testing.T, program, coordinator string, timeout time.Duration) *site {
@@ -150,7 +150,7 @@ func TestLeaderProcesses(t *testing.T) {
 		"CoordinatorPausedAndResumed":          testCoordinatorPaused,
 		"CoordinatorGoneForGood":               testCoordinatorGone,
 		"CoordinatorThatIsNotThere":            testNoCoordinator,
-		"AgainInEveryCoordinator":              testAgain,
+		"AgainInEveryCoordinator":              onEveryCoordinator(shortSession, leadsBackAndForth),
 		"AgainAfterTheCoordinatorWasAway":      testAgainWithoutCoordinator,
 		"CommandOnATerminal":                   testTerminal,
 		"StoresAreRaisedBeforeTheCommand":      testStores,

@@ -66,9 +66,9 @@ func testTerminal(t *testing.T, program string) {
 
 	shown.Await(t, "ready")
 	for _, step := range []struct{ typed, shown string }{
-		{"one\n", "got one"}, // it can read
+		{"one\n", "got one"},      // it can read
 		{"\x03\n", "interrupted"}, // a shell that was not reading yet looks at the signal after the line
-		{"\x1atwo\n", "two"}, // Ctrl-Z has no effect
+		{"\x1atwo\n", "two"},      // Ctrl-Z has no effect
 		{"", "code=5"},
 		{"", "susp = ^Z"}, // the settings are restored
 		{"three\n", "afterwards three"},

@@ -11,9 +11,30 @@
 //   - the form of the URL (Form)
 //
 // and from elsewhere, for nothing: terms (package fence), the texts of refusals (internal/refusal),
-// groups, jobs, checkpoints (checkpoint/coordinator), the agent, the guard's authority and its page.
-// fencetest.Run and RunFlaws, documentstest and jobstest prove it; a line in internal/program/coordinators makes
-// its URLs known to both programs, and one in internal/test/imports lists what it may import.
+// groups, jobs, checkpoints (checkpoint/coordinator), the agent, the guard's authority and its page, the help
+// texts of both programs.
+//
+// # Where else it is named
+//
+//   - internal/program/coordinators: an entry of Known, and what it may import in internal/test/imports
+//   - its own tests: fencetest.Run and RunFlaws, documentstest.Run and RunFlaws, jobstest.Run, journaltest.Run
+//     and RunLossy; fence/etcd/contract_test.go and documents_test.go are examples of the fixtures
+//   - a server for them: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
+//   - serverstest.Coordinators: from there the tests of both programs run on it
+//   - docs/coordinators.md; one line in README.md, in the table of tested versions (docs/operating.md), in
+//     packaging/nfpm.yaml and in CHANGELOG.md
+//
+// Nothing else in Go or in the documentation lists coordinators.
+//
+// # What it has to offer
+//
+//	tokens        a number that grows with each candidate, also after a candidate has gone: a revision or the like
+//	reads         linearizable ones, with which Await, Leaders and Get see every change that was answered
+//	changes       transactions that compare candidates, issuer and versions: documents.MaxWrites writes and as
+//	              many terms at once; documents of 500,000 bytes at least
+//	sessions      that end within about a session timeout; some tests wait for that
+//	renewals      a renewal counts only once a linearizable read after it proves it. A deposed leader of the
+//	              coordinator itself may still answer one (fence/etcd/doc.go)
 //
 // # A skeleton
 //
@@ -22,6 +43,8 @@
 //		campaigns *campaign.Campaigns[*session, *candidate]
 //		…
 //	}
+//
+//	var form = campaign.Form{…}                      // schemes, what is allowed in the URL
 //
 //	func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 //		a, err := form.Parse(url)
@@ -67,6 +90,7 @@
 //	func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) { … } // conditional on the key
 //	func (e *candidate) Await(ctx context.Context) (fence.Issuer, time.Time, error) {
 //		…                                        // until nobody is ahead, by a linearizable read
+//		…                                        // c.known.Won: changes under this claim look it up no more
 //		renewed, err := e.s.Renewed(ctx)
 //		return issuer, renewed, err
 //	}
@@ -78,7 +102,9 @@
 // The other methods of a Coordinator read: Issuer and Leaders in one linearizable round trip, Candidates
 // in order of token, Watch with Frame.Repeat. Depose deletes a candidate, and RenewIssuer replaces the
 // issuer. Documents returns the documents, whose Names and WatchNames list a folder. A change of documents is one
-// transaction that compares the candidates of its claims, their issuer and the versions; it is sent once.
+// transaction that compares the candidates of its claims, their issuer and the versions; it is sent once. An
+// answer that was lost is fence.ErrUnknown, and ErrNotDone only what certainly was not done. When a comparison
+// fails, Known.Forget, and look for the reason: refusal.OtherIssuer, NotFirst, Gone (fence/etcd/leading.go).
 // fence/etcd is the shortest example.
 //
 // # A campaign

@@ -14,7 +14,7 @@
 //
 //	slot        limit                  who may take one               who may lose it to others
 //	unadmitted  GUARD_MAX_UNADMITTED   anybody, from accept on        clients that keep the guard waiting
-//	login       GUARD_MAX_LOGINS       Postgres clients that log in   the same
+//	login       GUARD_MAX_LOGINS       clients that log in            the same
 //	admitted    GUARD_MAX_CONNECTIONS  whom the store has admitted    nobody
 //
 // The first two kinds are shared out by address. The address with the fewest slots comes first;
@@ -57,6 +57,25 @@
 // An error goes to the client in the protocol's own form, by Client.LastWord: internal/refusal has the texts
 // and codes. up and down are a relay.Walker each. They follow the messages, so that a last word comes where
 // the client expects an answer, and stop what would change the session's claims (invariant 9).
-// guardtest.Histories checks with real servers that writes never go down in token. guard/redis is the
-// shorter example: handshake.go, claim.go, up.go, down.go, protocol.go.
+// guardtest.Histories checks with real servers that writes never go down in token. A protocol of commands
+// without a login is like guard/redis: handshake.go, claim.go, up.go, down.go, protocol.go. One with a login, or
+// with SQL, is like guard/postgres: startup.go, login.go, identify.go, admit.go, session.go. Where the server
+// speaks first, the guard sends a greeting of its own: who has no slot must cost the server no connection.
+//
+// # Where else a database is named
+//
+//   - internal/marks/X and store/X; see package marks
+//   - internal/refusal: carrier.go for the form in which a claim travels, X.go for texts of one protocol; one with
+//     SQLSTATEs takes those of table.go
+//   - cmd/guard/protocols.go, and the two fields in settings.go, with GUARD_X_SERVERS in texts.go
+//   - internal/leader/stores for LEADER_STORES, with LoginRefused there
+//   - what each may import, in internal/test/imports
+//   - a server for tests: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
+//   - packaging: ringfence-guard-X.socket, named in nfpm.yaml and preremove.sh
+//   - docs/X.md; its clients in docs/tls.md, its limits in docs/operating.md, installing.md and threats.md; README.md
+//     and CHANGELOG.md
+//
+// Listeners, reloads, status, install, metrics, the page and the console's rows follow from the table of protocols.
+// Seals (protect, check), GUARD_UNFENCED=read-only and LEADER_CARRY are of single databases; Settings refuses
+// what it does not have.
 package guard

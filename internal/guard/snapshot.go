@@ -8,9 +8,9 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// The rows that a guard shows of its stores. The status page sends them as JSON, the console makes a
-// row of each, guard status prints marks; none of them collects anything besides. What is not for
-// everybody who may open the page has no name in JSON.
+// The rows that a guard shows of its stores. The status page sends them as JSON, and the console makes a row of
+// each (postgres/tables.go); readers.go there has those of sessions without a token. What is not for everybody who
+// may open the page has no name in JSON. The command guard status asks no guard: it reads marks from the stores.
 
 // Location is the store of a row.
 type Location struct {
@@ -74,7 +74,8 @@ func SessionsIn(p Location, open []marks.OpenSession) (rows []Session) {
 			state = relayed.State()
 		}
 		rows = append(rows, Session{
-			p, s.Claim.Resource, s.Claim.Token, s.Claim.Holder, s.Session.ID, s.Client, s.Since, state,
+			Location: p, Resource: s.Claim.Resource, Token: s.Claim.Token, Holder: s.Claim.Holder,
+			ID: s.Session.ID, Client: s.Client, Since: s.Since, State: state,
 		})
 	}
 	return rows

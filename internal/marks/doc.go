@@ -42,8 +42,9 @@
 //
 // # Another database
 //
-// marks/X implements Store and Admin, and markstest.Run checks it on a real server. Everything else here is
-// the same for all databases. The database has to offer:
+// marks/X implements Store, Admin and Authorizer, and markstest.Run checks it on a real server. guard.Upstream
+// says what else its settings need of it: to dial, to probe, to install. Everything else here is the same for all
+// databases. The database has to offer:
 //
 //	a mark        a row or key that changes under a lock, or by comparison, and is durable before the answer
 //	its run       something that is new after each start, promotion or restore; a mark of another run is
@@ -55,5 +56,6 @@
 //
 // Register, Raise and Revoke are a transaction or a script each, which hold the mark's lock from the first
 // look to the last write. Raise asks its Confirm between two of them, and compares run and mark again.
-// marks/redis is the shorter example: lua/ for the scripts, then store.go and open.go.
+// With scripts, marks/redis is the example: lua/, then store.go and open.go. With SQL it is marks/postgres: sql/,
+// then store.go, revoke.go, identity.go and dial.go.
 package marks

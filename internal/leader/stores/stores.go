@@ -1,5 +1,5 @@
 // Package stores opens the store at a URL, as a leader sees it: a [fence.Raiser]. leader takes the
-// known stores from the table All; a new one is a line in it.
+// known stores from the table All; a new one is a line in it, and in LoginRefused.
 package stores
 
 import (

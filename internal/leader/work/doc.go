@@ -4,6 +4,21 @@
 //	os.Exit(v.Work(ctx, work.Work{Capacity: 4, Strategy: "least-loaded"}))
 //
 // Package jobs hands the jobs out. This package has the kinds of job that leader work runs: a table
-// (kinds.go) and a file for each, command.go and task.go. To add one, write its file, add its line to the
-// table, and let leader submit make its Spec (cmd/leader/jobs.go).
+// (kinds.go) and a file for each, command.go and task.go.
+//
+// # Another kind
+//
+// Write X.go with the payload, the handler and the title, as command.go has them, and add a line to the table.
+//
+//   - The handler returns a Result, whose texts are the ends of two streams (newTail, kept); showing lets people
+//     look at them meanwhile. logs, show, list, the API and the page then need nothing. The page shows exactly
+//     the fields of Result. Code is the exit code of submit --wait if the job has failed.
+//   - jobs.Permanent is a failure that no retry mends; any other error is tried again.
+//   - A title has at most jobs.MaxTitle bytes, and no secrets.
+//   - A child of supervise is paused and ended as LEADER_ON_DISCONNECT says. What runs in this process looks at
+//     ctx and at Term.Wait itself.
+//
+// leader submit makes its Spec: a flag and its text in cmd/leader/jobs.go, its line of usage in program.go. The
+// page shows the payload as JSON unless internal/leader/jobserver/files/job.js has texts for it. Then docs/jobs.md
+// and CHANGELOG.md. Tests: title_test.go here, cmd/leader/jobs_linux_test.go.
 package work

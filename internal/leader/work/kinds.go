@@ -36,7 +36,7 @@ type machine struct {
 // Result is what such a job publishes. The texts are the last bytes of each stream, at most MaxOutput,
 // and fewer if JSON needs more than maxEncoded for them.
 type Result struct {
-	Code   int    `json:"code"` // 128 + n if signal n has ended it
+	Code   int    `json:"code"` // 128 + n if signal n has ended it; the exit code of submit --wait
 	Stdout string `json:"stdout,omitempty"`
 	Stderr string `json:"stderr,omitempty"`
 }

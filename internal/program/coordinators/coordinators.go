@@ -1,5 +1,5 @@
 // Package coordinators opens the coordinator that a URL names. Both programs take the known
-// coordinators from the table All; a new one is a line in it.
+// coordinators from the table Known; a new one is an entry there, and nothing else in them names it.
 //
 //	c, err := coordinators.All.Open(ctx, cfg.Coordinator, coordinators.Options{Logger: log})
 //
@@ -32,22 +32,45 @@ type Options struct {
 // Open connects to the coordinator at a URL. Its error may contain the URL's password.
 type Open func(ctx context.Context, url string, o Options) (documents.Coordinator, error)
 
-// Forms says in help texts what the URL of each coordinator looks like.
-const Forms = `zk://host1:2181,host2:2181/root, etcd://host1:2379,host2:2379/prefix
-	(zks:// and etcds:// with TLS) or postgres://user:password@host:5432/database`
+// Coordinator is what both programs know of a kind of coordinator.
+type Coordinator struct {
+	Schemes []string // of its URL
+	Form    string   // of its URL, for help texts
+	Open    Open
+	// Installer prepares it, if it has a schema.
+	Installer *Installer
+}
+
+// Known lists every coordinator. A new one is an entry here.
+var Known = []Coordinator{
+	{Schemes: []string{"zk", "zks"}, Form: "zk://host1:2181,host2:2181/root (zks:// with TLS)", Open: openZooKeeper},
+	{Schemes: []string{"etcd", "etcds"}, Form: "etcd://host1:2379,host2:2379/prefix (etcds:// with TLS)", Open: openEtcd},
+	{
+		Schemes: []string{"postgres", "postgresql"}, Form: "postgres://user:password@host:5432/database", Open: openPostgres,
+		Installer: &Installer{postgres.Install, postgres.InstallSQL},
+	},
+}
 
 // Table maps URL schemes to coordinators.
 type Table map[string]Open
 
-// All lists every coordinator.
-var All = Table{
-	"zk":    openZooKeeper,
-	"zks":   openZooKeeper,
-	"etcd":  openEtcd,
-	"etcds": openEtcd,
+// All has every coordinator, and Installers those that an operator has to prepare, by scheme. Forms says in
+// help texts what their URLs look like.
+var All, Installers, Forms = tables()
 
-	"postgres":   openPostgres,
-	"postgresql": openPostgres,
+func tables() (all Table, installers map[string]Installer, forms string) {
+	all, installers = Table{}, map[string]Installer{}
+	var each []string
+	for _, c := range Known {
+		each = append(each, c.Form)
+		for _, scheme := range c.Schemes {
+			all[scheme] = c.Open
+			if c.Installer != nil {
+				installers[scheme] = *c.Installer
+			}
+		}
+	}
+	return all, installers, strings.Join(each, ",\n\t")
 }
 
 func openZooKeeper(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
@@ -76,12 +99,6 @@ type Installer struct {
 	Install func(ctx context.Context, url string, roles ...string) error
 	// Script returns what Install runs.
 	Script func(roles ...string) string
-}
-
-// Installers has the coordinators, by scheme, that an operator has to prepare.
-var Installers = map[string]Installer{
-	"postgres":   {postgres.Install, postgres.InstallSQL},
-	"postgresql": {postgres.Install, postgres.InstallSQL},
 }
 
 // Schemes returns the known schemes, sorted.

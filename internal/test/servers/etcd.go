@@ -215,3 +215,10 @@ func (e *Etcd) LogTail(n int) string {
 	}
 	return b.String()
 }
+
+func (p places) etcd() (string, error) {
+	if file := first(p.path, "etcd"); file != "" {
+		return file, nil
+	}
+	return "", missing("etcd", "etcd-server", "etcd")
+}

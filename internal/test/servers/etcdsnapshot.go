@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,4 +53,13 @@ func etcdTool(ctx context.Context, program string, args ...string) error {
 		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, out)
 	}
 	return nil
+}
+
+// etcdTools returns the program that saves a snapshot of etcd, and the one that restores it. Since
+// etcd 3.6 they are two.
+func (p places) etcdTools() (save, restore string, err error) {
+	if save = first(p.path, "etcdctl"); save == "" {
+		return "", "", missing("etcdctl", "etcd-client", "etcd")
+	}
+	return save, cmp.Or(first(p.path, "etcdutl"), save), nil
 }

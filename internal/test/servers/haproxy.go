@@ -94,3 +94,10 @@ func reachable(ctx context.Context, addr string) error {
 	}
 	return c.Close()
 }
+
+func (p places) haproxy() (string, error) {
+	if file := first(p.path, "haproxy"); file != "" {
+		return file, nil
+	}
+	return "", missingFor("deps-bench", "haproxy", "haproxy", "haproxy")
+}

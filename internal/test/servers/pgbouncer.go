@@ -126,3 +126,10 @@ func (b *PgBouncer) answers(ctx context.Context) error {
 	}
 	return pingPostgres(ctx, b.URL("postgres", "postgres"))
 }
+
+func (p places) pgbouncer() (string, error) {
+	if file := first(p.path, "pgbouncer"); file != "" {
+		return file, nil
+	}
+	return "", missing("pgbouncer", "pgbouncer", "pgbouncer")
+}

@@ -189,3 +189,24 @@ func pingPostgres(ctx context.Context, dsn string) error {
 	_, err = c.Exec(ctx, "select 1", pgx.QueryExecModeSimpleProtocol)
 	return errors.Join(err, c.Close(ctx))
 }
+
+// postgres returns the directory with initdb and postgres: the first in the path, or else the
+// highest version in the directories of the packages.
+func (p places) postgres() (string, error) {
+	patterns := []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}
+	for _, b := range brewed {
+		patterns = append(patterns, b+"/postgresql*/bin")
+	}
+	var packaged []string
+	for _, pattern := range patterns {
+		dirs, _ := filepath.Glob(p.root + pattern)
+		packaged = append(packaged, dirs...)
+	}
+	slices.SortStableFunc(packaged, func(a, b string) int { return version(b) - version(a) })
+	for _, dir := range slices.Concat(p.path, packaged) {
+		if executable(filepath.Join(dir, "initdb")) && executable(filepath.Join(dir, "postgres")) {
+			return dir, nil
+		}
+	}
+	return "", missing("postgres (with initdb)", "postgresql", "postgresql")
+}

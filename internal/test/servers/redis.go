@@ -103,3 +103,10 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	deadline, _ := ctx.Deadline()
 	return c, c.SetDeadline(deadline)
 }
+
+func (p places) redis() (string, error) {
+	if file := first(p.path, "redis-server"); file != "" {
+		return file, nil
+	}
+	return "", missing("redis-server", "redis-server", "redis")
+}

@@ -70,3 +70,10 @@ func (t *Twemproxy) configFile() string { return filepath.Join(t.spec.dir, "nutc
 
 // Addr returns the TCP address, 127.0.0.1:port.
 func (t *Twemproxy) Addr() string { return hostPort(t.port) }
+
+func (p places) twemproxy() (string, error) {
+	if file := first(p.path, "nutcracker"); file != "" {
+		return file, nil
+	}
+	return "", missingFor("deps-bench", "twemproxy (nutcracker)", "nutcracker", "twemproxy")
+}

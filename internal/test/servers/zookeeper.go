@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,4 +154,60 @@ func (z *ZooKeeper) LogTail(n int) string {
 		fmt.Fprintf(&b, "%s:\n%s\n", filepath.Base(node.spec.dir), node.LogTail(n))
 	}
 	return b.String()
+}
+
+// javaProgram prefers JAVA_HOME and Homebrew's to the path, because /usr/bin/java of macOS only
+// prints that there is no Java.
+func (p places) javaProgram() (string, error) {
+	var dirs []string
+	if p.java != "" {
+		dirs = append(dirs, filepath.Join(p.java, "bin"))
+	}
+	for _, b := range brewed {
+		dirs = append(dirs, p.root+b+"/openjdk/bin")
+	}
+	if file := first(append(dirs, p.path...), "java"); file != "" {
+		return file, nil
+	}
+	return "", missing("java (for ZooKeeper)", "default-jre-headless", "openjdk")
+}
+
+// zookeeper returns the class path of ZooKeeper and of a logger that writes to standard error.
+func (p places) zookeeper() (string, error) {
+	if cp := debianClassPath(p.root + "/usr/share/java"); cp != "" && p.zoo == "" {
+		return cp, nil
+	}
+	libs := []string{p.root + "/opt/zookeeper/lib", p.root + "/usr/local/zookeeper/lib"}
+	for _, b := range brewed {
+		libs = append(libs, p.root+b+"/zookeeper/libexec/lib")
+	}
+	if p.zoo != "" {
+		libs = slices.Insert(libs, 0, filepath.Join(p.zoo, "lib"))
+	}
+	for _, lib := range libs {
+		if jars, _ := filepath.Glob(lib + "/zookeeper-[0-9]*.jar"); len(jars) > 0 {
+			return lib + "/*", nil
+		}
+	}
+	return "", missing("ZooKeeper", "zookeeper default-jre-headless", "zookeeper")
+}
+
+// debianClassPath lists the jars of Debian's packages. The manifest of zookeeper.jar names its
+// dependencies, but no logger; version 3.4 of older releases needs log4j-1.2 and netty. TLS needs
+// those of netty 4.
+func debianClassPath(dir string) string {
+	if _, err := os.Stat(dir + "/zookeeper.jar"); err != nil {
+		return ""
+	}
+	var jars []string
+	for _, name := range []string{
+		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "log4j-1.2", "netty",
+		"netty-buffer", "netty-codec", "netty-common", "netty-handler", "netty-resolver", "netty-transport",
+		"netty-transport-native-unix-common", "netty-transport-native-epoll",
+	} {
+		if jar := filepath.Join(dir, name+".jar"); fileExists(jar) {
+			jars = append(jars, jar)
+		}
+	}
+	return strings.Join(jars, ":")
 }

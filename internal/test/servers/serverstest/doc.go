@@ -3,7 +3,7 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 //
-// A test may kill, pause and stop its own server ([Postgres], [Redis], [ZooKeeper], [PgBouncer]).
+// A test may kill, pause and stop its own server ([Postgres], [Redis] and so on).
 // The first test that needs a shared server ([SharedPostgres] and so on) starts it, once per test
 // binary. Tests must leave it running, and use a [FreshDatabase] or unique names.
 //

@@ -20,44 +20,6 @@ type server interface {
 	LogTail(n int) string
 }
 
-// Postgres starts a server for this test only.
-func Postgres(t testing.TB, o servers.PostgresOptions) *servers.Postgres {
-	t.Helper()
-	return own(t, "postgres", func(ctx context.Context) (*servers.Postgres, error) {
-		return servers.StartPostgres(ctx, o)
-	})
-}
-
-// Redis starts a server for this test only.
-func Redis(t testing.TB, o servers.RedisOptions) *servers.Redis {
-	t.Helper()
-	return own(t, "redis", func(ctx context.Context) (*servers.Redis, error) {
-		return servers.StartRedis(ctx, o)
-	})
-}
-
-// ZooKeeper starts an ensemble for this test only.
-func ZooKeeper(t testing.TB, o servers.ZooKeeperOptions) *servers.ZooKeeper {
-	t.Helper()
-	return own(t, "zookeeper", func(ctx context.Context) (*servers.ZooKeeper, error) {
-		return servers.StartZooKeeper(ctx, o)
-	})
-}
-
-// Etcd starts a cluster for this test only.
-func Etcd(t testing.TB, o servers.EtcdOptions) *servers.Etcd {
-	t.Helper()
-	return own(t, "etcd", func(ctx context.Context) (*servers.Etcd, error) { return servers.StartEtcd(ctx, o) })
-}
-
-// PgBouncer starts a pooler in front of the upstream for this test only.
-func PgBouncer(t testing.TB, upstream *servers.Postgres, o servers.PgBouncerOptions) *servers.PgBouncer {
-	t.Helper()
-	return own(t, "pgbouncer", func(ctx context.Context) (*servers.PgBouncer, error) {
-		return servers.StartPgBouncer(ctx, upstream, o)
-	})
-}
-
 // Program prepares a program for this test only, with a log of its own. The test starts it, and may leave it
 // stopped.
 func Program(t testing.TB, name string, env []string, command ...string) *servers.Program {

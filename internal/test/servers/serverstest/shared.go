@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-
-	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // shared is a server that the first test starts and RunMain closes.
@@ -20,58 +18,13 @@ type shared[S server] struct {
 	err     error
 }
 
-var (
-	sharedPostgres = &shared[*servers.Postgres]{
-		name: "shared postgres",
-		start: func(ctx context.Context) (*servers.Postgres, error) {
-			return servers.StartPostgres(ctx, servers.PostgresOptions{})
-		},
-	}
-	sharedRedis = &shared[*servers.Redis]{
-		name: "shared redis",
-		start: func(ctx context.Context) (*servers.Redis, error) {
-			return servers.StartRedis(ctx, servers.RedisOptions{})
-		},
-	}
-	sharedEtcd = &shared[*servers.Etcd]{
-		name: "etcd", start: func(ctx context.Context) (*servers.Etcd, error) {
-			return servers.StartEtcd(ctx, servers.EtcdOptions{})
-		},
-	}
-	sharedZooKeeper = &shared[*servers.ZooKeeper]{
-		name: "shared zookeeper",
-		start: func(ctx context.Context) (*servers.ZooKeeper, error) {
-			return servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{Nodes: 1})
-		},
-	}
-)
+// sharedServers close the servers that all tests share.
+var sharedServers []func() error
 
-// SharedPostgres returns the test binary's Postgres with default options; see [FreshDatabase].
-func SharedPostgres(t testing.TB) *servers.Postgres { t.Helper(); return sharedPostgres.get(t) }
-
-// SharedRedis returns the test binary's Redis with default options.
-func SharedRedis(t testing.TB) *servers.Redis { t.Helper(); return sharedRedis.get(t) }
-
-// SharedEtcd returns the test binary's etcd, one member with default options.
-func SharedEtcd(t testing.TB) *servers.Etcd { t.Helper(); return sharedEtcd.get(t) }
-
-// SharedZooKeeper returns the test binary's ZooKeeper, one node with default options.
-func SharedZooKeeper(t testing.TB) *servers.ZooKeeper { t.Helper(); return sharedZooKeeper.get(t) }
-
-// ExamplePostgres returns the test binary's Postgres for an example, which has no testing.TB.
-func ExamplePostgres(ctx context.Context) (*servers.Postgres, error) {
-	return sharedPostgres.serve(ctx)
-}
-
-// ExampleRedis returns the test binary's Redis for an example.
-func ExampleRedis(ctx context.Context) (*servers.Redis, error) { return sharedRedis.serve(ctx) }
-
-// ExampleEtcd returns the test binary's etcd for an example.
-func ExampleEtcd(ctx context.Context) (*servers.Etcd, error) { return sharedEtcd.serve(ctx) }
-
-// ExampleZooKeeper returns the test binary's ZooKeeper for an example.
-func ExampleZooKeeper(ctx context.Context) (*servers.ZooKeeper, error) {
-	return sharedZooKeeper.serve(ctx)
+func newShared[S server](name string, start func(context.Context) (S, error)) *shared[S] {
+	s := &shared[S]{name: "shared " + name, start: start}
+	sharedServers = append(sharedServers, s.close)
+	return s
 }
 
 func (s *shared[S]) get(t testing.TB) S {
@@ -109,5 +62,9 @@ func (s *shared[S]) close() error {
 }
 
 func closeShared() error {
-	return errors.Join(sharedPostgres.close(), sharedRedis.close(), sharedZooKeeper.close(), sharedEtcd.close())
+	var all []error
+	for _, end := range sharedServers {
+		all = append(all, end())
+	}
+	return errors.Join(all...)
 }
