@@ -103,6 +103,7 @@ function resources() {
 function lists() {
   byId('of-refusals').className = state.refusals.length > 0 ? 'card some' : 'card';
   byId('refusals-note').textContent = 'by this guard; equal ones are one row';
+  head('refusals', ['Age', 'Who', 'Resource', 'Token', 'Mark', 'Why', 'Times']);
   fill('refusals', state.refusals.filter((r) => fits(r.resource, r.holder, words(r.reason))).map((r) => [
     since(r.at), [r.holder || 'several clients'], [named(r)], token(r.token), token(r.mark),
     [words(r.reason), 'why', r.message], [r.count, 'n'],
@@ -110,6 +111,7 @@ function lists() {
   byId('sessions-note').textContent = state.open > state.sessions.length
     ? `${state.sessions.length} of ${plural(state.open, 'session')} of this guard`
     : `${plural(state.open, 'session')} of this guard`;
+  head('sessions', ['Client', 'Resource', 'Token', 'Open for']);
   fill('sessions', state.sessions.filter((s) => fits(s.resource, s.holder)).map((s) => [
     [s.holder], [named(s)], token(s.token), since(s.since),
   ]), 'None.');
