@@ -33,7 +33,7 @@ func TestThePageFollowsJobs(t *testing.T) {
 	p.Wait(has("waiting", waiting, "sh -c true", "7", "there is no worker") + ` && ` + counts("1 waiting"))
 
 	one := s.work("one", "--capacity", "1")
-	p.Wait(has("workers", "one", "0 of 1", "command, task", "assigns jobs"))
+	p.Wait(has("workers", "one", "0 of 1", "command", "assigns jobs"))
 	p.Wait(has("waiting", waiting, "no worker has the label gpu"))
 	gate := filepath.Join(t.TempDir(), "go")
 	running := s.shell("while [ ! -e " + gate + " ]; do sleep 0.02; done")
