@@ -86,7 +86,7 @@ func TestCoordinatorIsRequired(t *testing.T) {
 func TestAnUnknownCoordinatorIsAnsweredWithTheKnownOnes(t *testing.T) {
 	code, _, log := call(t, []string{"LEADER_COORDINATOR=nosuch://u:s3cr3t@h"}, "status", "orders")
 	if code != cli.Usage ||
-		!strings.Contains(log, "there is no coordinator nosuch://; there is etcd://, etcds://, ") ||
+		!strings.Contains(log, "there is no coordinator nosuch://; there is "+coordinators.All.Schemes()[0]+"://, ") ||
 		strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}

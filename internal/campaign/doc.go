@@ -19,12 +19,16 @@
 //   - internal/program/coordinators: an entry of Known, and what it may import in internal/test/imports
 //   - its own tests: fencetest.Run and RunFlaws, documentstest.Run and RunFlaws, jobstest.Run, journaltest.Run
 //     and RunLossy; fence/etcd/contract_test.go and documents_test.go are examples of the fixtures
-//   - a server for them: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
-//   - serverstest.Coordinators: from there the tests of both programs run on it
-//   - docs/coordinators.md; one line in README.md, in the table of tested versions (docs/operating.md), in
-//     packaging/nfpm.yaml and in CHANGELOG.md
+//   - a server for them: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh. One that Debian and
+//     Homebrew do not have needs a step of its own there
+//   - serverstest.Coordinators: from there the tests of both programs run on it, so they need the server;
+//     internal/test/endtoend/restorable_test.go, if a restore gives out numbers a second time
+//   - ARCHITECTURE.md: its line under Packages, its driver under Dependencies
+//   - docs/coordinators.md; its scheme in docs/tls.md, how large a checkpoint may be in docs/tasks.md, the tested
+//     versions in docs/operating.md; packaging/nfpm.yaml and CHANGELOG.md; README.md names coordinators in three
+//     lines, and has as many lines as it may have
 //
-// Nothing else in Go or in the documentation lists coordinators.
+// Nothing else has to change. Some comments and examples name coordinators as examples.
 //
 // # What it has to offer
 //
@@ -34,7 +38,10 @@
 //	              many terms at once; documents of 500,000 bytes at least
 //	sessions      that end within about a session timeout; some tests wait for that
 //	renewals      a renewal counts only once a linearizable read after it proves it. A deposed leader of the
-//	              coordinator itself may still answer one (fence/etcd/doc.go)
+//	              coordinator itself may still answer one (fence/etcd/doc.go). If its answers have no number of
+//	              its own leadership, a renewal is a write that is committed
+//
+// documentstest.Fixture.Limit may be lower; docs/tasks.md and docs/jobs.md then say so.
 //
 // # A skeleton
 //

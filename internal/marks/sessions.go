@@ -11,7 +11,7 @@ import (
 
 // OpenSession is an admitted session of this process, under one of its claims.
 type OpenSession struct {
-	Relayed // nil if this process cannot end it
+	Relayed // nil if this process cannot end it, as in Redis
 	Claim   Presented
 	Session Session
 	Client  Client

@@ -23,7 +23,7 @@
 // A client can invent resources, tokens and names, and a page stays open for days. So everything is
 // bounded: the resources that changed last, the last terms of each, the refusals (equal ones are
 // one with a count), the sessions, the length of a name, the number of streams. A stream sends the
-// whole state, at most once a second, and skips what its reader was too slow for. A reader that
+// whole state, at most once a second and at least every 15 s, and skips what its reader was too slow for. A reader that
 // takes nothing for ten seconds is dropped.
 //
 // The page has no password and no URL. It is not authenticated: whoever may read /metrics may read

@@ -4,7 +4,7 @@
 //	os.Exit(v.Work(ctx, work.Work{Capacity: 4, Strategy: "least-loaded"}))
 //
 // Package jobs hands the jobs out. This package has the kinds of job that leader work runs: a table
-// (kinds.go) and a file for each, command.go and task.go.
+// (kinds.go) and a file for each, such as command.go.
 //
 // # Another kind
 //
@@ -18,7 +18,11 @@
 //   - A child of supervise is paused and ended as LEADER_ON_DISCONNECT says. What runs in this process looks at
 //     ctx and at Term.Wait itself.
 //
-// leader submit makes its Spec: a flag and its text in cmd/leader/jobs.go, its line of usage in program.go. The
+// What does not go through a guard is not fenced: send the claim (Term.Claim) along, and say in docs/jobs.md
+// that whoever receives it has to compare the token.
+//
+// leader submit makes its Spec: a flag and its text in cmd/leader/jobs.go, its line of usage in program.go, its
+// paragraph in jobshelp.go. What a kind imports of this module is listed in internal/test/imports. The
 // page shows the payload as JSON unless internal/leader/jobserver/files/job.js has texts for it. Then docs/jobs.md
 // and CHANGELOG.md. Tests: title_test.go here, cmd/leader/jobs_linux_test.go.
 package work
