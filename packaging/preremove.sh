@@ -7,8 +7,7 @@ case "$1" in
       systemctl stop 'ringfence-leader-*.service' 'ringfence-agent@*' || true
       systemctl disable ringfence-leader-run@.service ringfence-leader-work@.service ringfence-leader-serve@.service \
         ringfence-agent@.socket ringfence-agent@.service || true
-      systemctl disable --now ringfence-guard-postgres.socket ringfence-guard-redis.socket \
-        ringfence-guard-http.socket ringfence-guard.service || true
+      systemctl disable --now $(cd /usr/lib/systemd/system && echo ringfence-guard-*.socket) ringfence-guard.service || true
     fi
     ;;
 esac

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os/user"
 
-	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/logging"
 )
@@ -158,7 +157,7 @@ func (p *program) scrubbed(
 	run func(context.Context, *config, cli.Arguments) error,
 ) func(context.Context, *config, cli.Arguments) error {
 	return func(ctx context.Context, c *config, a cli.Arguments) error {
-		redis.LogTo(logging.New(p.Stderr, c.Log))
+		logDrivers(logging.New(p.Stderr, c.Log))
 		err := run(ctx, c, a)
 		if _, wrong := errors.AsType[cli.Mistake](err); err == nil || wrong {
 			return err

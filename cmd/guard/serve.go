@@ -21,7 +21,6 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/network/backoff"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/logging"
@@ -38,7 +37,7 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	level := &slog.LevelVar{}
 	level.Set(c.Log)
 	log := logging.New(p.Stderr, level)
-	redis.LogTo(log)
+	logDrivers(log)
 	unit := newUnit(p.Env, log)
 	defer unit.close()
 	sockets, err := systemd.Inherited(p.Env)

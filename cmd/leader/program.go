@@ -12,7 +12,6 @@ import (
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/tasks"
-	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/coordinators"
 	"github.com/ringfence/ringfence/internal/program/logging"
@@ -192,7 +191,7 @@ func (p *program) begin(ctx context.Context, c command, inv *invocation) int {
 // open opens the log and the coordinator, and runs the subcommand.
 func (p *program) open(ctx context.Context, c command, inv *invocation) int {
 	p.logTo(inv, c.takes == takesFile)
-	redis.LogTo(inv.log)
+	stores.LogTo(inv.log)
 	ctx, signals, stop := supervise.Listen(ctx, p.notify)
 	defer stop()
 	inv.signals = signals

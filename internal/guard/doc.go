@@ -57,25 +57,33 @@
 // An error goes to the client in the protocol's own form, by Client.LastWord: internal/refusal has the texts
 // and codes. up and down are a relay.Walker each. They follow the messages, so that a last word comes where
 // the client expects an answer, and stop what would change the session's claims (invariant 9).
-// guardtest.Histories checks with real servers that writes never go down in token. A protocol of commands
-// without a login is like guard/redis: handshake.go, claim.go, up.go, down.go, protocol.go. One with a login, or
-// with SQL, is like guard/postgres: startup.go, login.go, identify.go, admit.go, session.go. Where the server
-// speaks first, the guard sends a greeting of its own: who has no slot must cost the server no connection.
+// Around it stand marks.WithClient, marks.WithSteps, Admission.Report and Finish for the audit, and guard.Limit,
+// guard.Apart, guard.WhenIdle and Client.WhenDraining. Admission.Relaying and LetGo are optional (invariant 15):
+// without them Revoke ends every older session, as in Redis. guardtest.Histories checks with real servers that
+// writes never go down in token.
+//
+// A protocol of commands without a login is like guard/redis: protocol.go, handshake.go, claim.go, up.go, down.go.
+// One with a login, or with SQL, is like guard/postgres: protocol.go, startup.go, login.go, identify.go, admit.go,
+// session.go, walk.go, progress.go, tls.go. Where the server speaks first, the guard sends a greeting of its own:
+// who has no slot must cost the server no connection. If a login answers random bytes of the server's greeting,
+// the client has to answer a second time, over the server's.
 //
 // # Where else a database is named
 //
 //   - internal/marks/X and store/X; see package marks
-//   - internal/refusal: carrier.go for the form in which a claim travels, X.go for texts of one protocol; one with
-//     SQLSTATEs takes those of table.go
-//   - cmd/guard/protocols.go, and the two fields in settings.go, with GUARD_X_SERVERS in texts.go
-//   - internal/leader/stores for LEADER_STORES, with LoginRefused there
+//   - internal/refusal: carrier.go and doc.go for the form in which a claim travels, X.go for texts of one protocol;
+//     one with SQLSTATEs takes those of table.go
+//   - cmd/guard/protocols.go, and the two fields in settings.go; texts.go has GUARD_X_SERVERS, and texts that tell
+//     protocols apart; program.go says who a ROLE is
+//   - internal/leader/stores: the tables, LoginRefused and LogTo; the text of LEADER_STORES in cmd/leader/texts.go
 //   - what each may import, in internal/test/imports
 //   - a server for tests: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
-//   - packaging: ringfence-guard-X.socket, named in nfpm.yaml and preremove.sh
-//   - docs/X.md; its clients in docs/tls.md, its limits in docs/operating.md, installing.md and threats.md; README.md
-//     and CHANGELOG.md
+//   - packaging: ringfence-guard-X.socket, guard.env
+//   - ARCHITECTURE.md: Packages and Dependencies; docs/X.md; the words for it in docs/tls.md, operating.md,
+//     installing.md, upgrading.md, monitoring.md, threats.md, glossary.md, leader.md and agent.md; README.md and
+//     CHANGELOG.md
 //
 // Listeners, reloads, status, install, metrics, the page and the console's rows follow from the table of protocols.
-// Seals (protect, check), GUARD_UNFENCED=read-only and LEADER_CARRY are of single databases; Settings refuses
-// what it does not have.
+// Seals (protect, check), GUARD_UNFENCED=read-only and LEADER_CARRY are of single databases. Settings.Open refuses
+// what its protocol does not have, such as Common.ReadOnly.
 package guard

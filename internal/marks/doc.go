@@ -53,9 +53,16 @@
 //	              run and a client ID
 //	its end       a way to end a session, and to see that the server itself has lost it
 //	the sessions  who is registered, beside the mark, and whether that list is complete
+//	an original   something that a copy of a mark lacks, after a dump that is put back or on a promoted replica:
+//	              with Postgres xmin, with Redis the encoding (invariant 6). markstest cannot test that; see
+//	              setback_test.go and swap_test.go
+//	what remains  transactions that a session can leave behind, such as prepared ones: refuse to serve, or have
+//	              Revoke end them
+//	the role      who has logged in, in the server's own words, for Authorizer (invariant 19)
 //
 // Register, Raise and Revoke are a transaction or a script each, which hold the mark's lock from the first
 // look to the last write. Raise asks its Confirm between two of them, and compares run and mark again.
-// With scripts, marks/redis is the example: lua/, then store.go and open.go. With SQL it is marks/postgres: sql/,
-// then store.go, revoke.go, identity.go and dial.go.
+// With scripts, marks/redis is the example: lua/, then store.go and open.go. With SQL it is marks/postgres: sql/
+// (server.sql and functions.sql first), then store.go, revoke.go, identity.go, dial.go; install.go, authorize.go;
+// raiser.go for store/X; contract_test.go makes the Fixture.
 package marks

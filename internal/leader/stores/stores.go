@@ -1,11 +1,13 @@
 // Package stores opens the store at a URL, as a leader sees it: a [fence.Raiser]. leader takes the
-// known stores from the table All; a new one is a line in it, and in LoginRefused.
+// known stores from the table All; a new one is a line in it, with LoginRefused and LogTo for its
+// driver, and one in the table of foreign.go.
 package stores
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	redisdriver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	marksredis "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/program/settings"
 	"github.com/ringfence/ringfence/store/postgres"
 	"github.com/ringfence/ringfence/store/redis"
@@ -42,6 +45,9 @@ func openPostgres(url string, c fence.Observer) fence.Raiser {
 func openRedis(url string, c fence.Observer) fence.Raiser {
 	return redis.NewRaiser(url, c)
 }
+
+// LogTo sends what the drivers of stores log by themselves to log, for the whole process.
+func LogTo(log *slog.Logger) { marksredis.LogTo(log) }
 
 // Schemes returns the known schemes, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }

@@ -39,19 +39,22 @@ func (u *URL) UnmarshalText(text []byte) error {
 
 // ambiguous reports whether the driver would take a part of the password for the host or the database,
 // and print it: it ends the user and password of Postgres at the first '@', those of Redis at the last
-// one before a '/'. The other schemes have a parser of ours.
+// one before a '/'. The schemes of ours have a parser that prints neither; what other drivers do nobody has looked up.
 func (u URL) ambiguous() bool {
 	_, rest, _ := strings.Cut(string(u), "://")
 	at, slash := strings.Index(rest, "@"), strings.Index(rest, "/")
 	if at < 0 || slash >= 0 && slash < at {
 		return false
 	}
-	after := ""
-	switch {
-	case strings.HasPrefix(u.Scheme(), "postgres"):
-		after = rest[at+1:]
-	case strings.HasPrefix(u.Scheme(), "redis") && slash >= 0:
-		after = rest[slash:]
+	after := rest[at+1:]
+	switch u.Scheme() {
+	case "zk", "zks", "etcd", "etcds":
+		return false
+	case "redis", "rediss":
+		after = ""
+		if slash >= 0 {
+			after = rest[slash:]
+		}
 	}
 	after, _, _ = strings.Cut(after, "?")
 	return strings.Contains(after, "@")

@@ -14,7 +14,8 @@ func TestAURLWhoseDriverWouldPrintAPartOfThePasswordIsRefused(t *testing.T) {
 		"postgres://u:al?pha@bravo@h/x":       false,
 		"postgres://u:alpha@bravo@h1,h2/x":    false,
 		"redis://u:alpha@br/avo@h/0":          false,
-		"redis://u:alpha@bravo@h/0":           true, // the last one counts there
+		"redis://u:alpha@bravo@h/0":           true,  // the last one counts there
+		"mysql://u:alpha@bravo@h/x":           false, // nobody knows what its driver does
 		"zk://u:alpha@bravo@h/x":              true,
 		"etcd://u:alpha@bravo@h/x":            true,
 		"postgres://u:alpha%40bravo@h/x":      true,

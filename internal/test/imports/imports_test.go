@@ -112,7 +112,7 @@ var allowed = map[string][]string{
 	"checkpoint/redis":       {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
 	"checkpoint/coordinator": {"fence", "checkpoint", "documents"},
 	"internal/program/cli":   {"internal/program/settings", "internal/program/version"},
-	"internal/leader/stores": {"fence", "store/postgres", "store/redis", "internal/program/settings", pgx, redis},
+	"internal/leader/stores": {"fence", "internal/marks/redis", "store/postgres", "store/redis", "internal/program/settings", pgx, redis},
 	"internal/leader/tasks": {"internal/network/password", "internal/postgres/pglogin", "fence", "documents", "internal/refusal", "checkpoint", "checkpoint/coordinator",
 		"checkpoint/postgres", "checkpoint/redis", "store/postgres", "store/redis",
 		"internal/marks/redis",
