@@ -53,13 +53,16 @@ select quote_ident(r.rolname),
  group by r.rolname`,
 	},
 	{
-		id:  "mark-writer",
-		why: "who writes the tables of the schema ringfence can make a record of his own session, or change marks",
+		id: "mark-writer",
+		why: "who writes the tables of the schema ringfence can make a record of his own session, or change marks; " +
+			"who has functions there can have others call them in place of ours",
 		sql: loginRoles + `
-select distinct quote_ident(r.rolname), 'it may write, or owns, relations of the schema ringfence',
-       format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence FROM %I', r.rolname)
+select distinct quote_ident(r.rolname), 'it may write, create or owns something in the schema ringfence',
+       format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence FROM %1$I; '
+              'REVOKE CREATE ON SCHEMA ringfence FROM %1$I; and drop what it has created there', r.rolname)
   from login_role r
- where exists (select from pg_namespace n where n.nspname = 'ringfence' and n.nspowner = r.becomes)
+ where exists (select from pg_namespace n where n.nspname = 'ringfence' and (n.nspowner = r.becomes or has_schema_privilege(r.becomes, n.oid, 'create')))
+    or exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proowner = r.becomes)
     or exists (select from pg_class c where c.relnamespace = 'ringfence'::regnamespace and (
            c.relowner = r.becomes
         or c.relkind = 'r' and has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate, trigger')
@@ -120,6 +123,6 @@ select quote_ident(g.rolname), 'the guard''s role lacks pg_signal_backend, so it
 select quote_ident(r.rolname), 'it owns the function ringfence.seal and lacks pg_read_all_stats',
        format('GRANT pg_read_all_stats TO %1$I; where the service does not let you: GRANT pg_monitor TO %1$I, which contains it', r.rolname)
   from pg_proc p join pg_roles r on r.oid = p.proowner
- where p.oid = 'ringfence.seal'::regproc and not pg_has_role(r.oid, 'pg_read_all_stats', 'usage')`,
+ where p.oid = 'ringfence.seal()'::regprocedure and not pg_has_role(r.oid, 'pg_read_all_stats', 'usage')`,
 	},
 }

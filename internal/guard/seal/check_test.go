@@ -106,6 +106,22 @@ var holes = []struct{ open, finding, closed string }{
 		"mark-writer:seal_all", "drop role seal_all",
 	},
 	{
+		"create role seal_maker login; grant create, usage on schema ringfence to seal_maker",
+		"mark-writer:seal_maker", "drop owned by seal_maker; drop role seal_maker",
+	},
+	{
+		"create role seal_makers; create role seal_guest login noinherit; grant seal_makers to seal_guest; " +
+			"create function ringfence.release(text) returns void language sql as ''; " +
+			"alter function ringfence.release(text) owner to seal_makers",
+		"mark-writer:seal_guest", "drop owned by seal_makers; drop role seal_guest, seal_makers",
+	},
+	{
+		"create role seal_maker login; create function ringfence.seal(text) returns void language sql as ''; " +
+			"create function ringfence.server(text) returns void language sql as ''; " +
+			"alter function ringfence.seal(text) owner to seal_maker; alter function ringfence.server(text) owner to seal_maker",
+		"mark-writer:seal_maker", "drop owned by seal_maker; drop role seal_maker",
+	},
+	{
 		"create role seal_second login; grant execute on all functions in schema ringfence to seal_second",
 		"guard-role:seal_second", "drop owned by seal_second; drop role seal_second",
 	},

@@ -24,7 +24,7 @@ const seals = `with recursive seals as (
            convert_from(substr(t.tgargs, 1, length(t.tgargs) - 1), 'UTF8') as resource,
            t.tgenabled = 'A' and t.tgtype = 62 and t.tgqual is null as whole
       from pg_trigger t
-     where t.tgfoid = 'ringfence.seal'::regproc and t.tgname = 'ringfence_seal')`
+     where t.tgfoid = 'ringfence.seal()'::regprocedure and t.tgname = 'ringfence_seal')`
 
 // familySQL finds the tables with the names $1 and those in the schemas $2, with all partitions and
 // children. A name without a table finds what is recorded under it.
