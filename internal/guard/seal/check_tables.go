@@ -40,11 +40,14 @@ select format('%I.%I', n.nspname, c.relname),
 		why: "a write to the parent reaches the rows of its partitions and children without their seals",
 		sql: seals + `
 select format('%I.%I', n.nspname, c.relname),
-       'it is a parent of sealed tables and has no seal: ' || string_agg(i.inhrelid::regclass::text, ', '),
-       format('guard protect --resource %s %I.%I', min(s.resource), n.nspname, c.relname)
+       case when min(x.resource) is null then 'it is a parent of sealed tables and has no seal: '
+            else format('it is sealed for %s, and a parent of tables that are sealed for another resource: ', min(x.resource)) end
+         || string_agg(i.inhrelid::regclass::text, ', '),
+       format('guard protect --resource %s %I.%I', coalesce(min(x.resource), min(s.resource)), n.nspname, c.relname)
   from seals s join pg_inherits i on i.inhrelid = s.oid
   join pg_class c on c.oid = i.inhparent join pg_namespace n on n.oid = c.relnamespace
- where not exists (select from seals x where x.oid = i.inhparent)
+  left join seals x on x.oid = i.inhparent
+ where s.resource is distinct from x.resource
  group by n.nspname, c.relname`,
 	},
 	{

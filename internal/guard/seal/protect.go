@@ -13,7 +13,7 @@ import (
 // ringfence, or is a superuser.
 //
 // It is an error if a table does not exist, or is a partition or child whose parent is neither
-// sealed nor in the request: a write to the parent would reach it without its seal.
+// sealed for this resource nor in the request: a write to the parent would reach it without its seal.
 func Protect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
 	return planned(ctx, c, "there is no table to seal", func(tx pgx.Tx, p *Plan) error {
 		if err := problems(ctx, tx, namesSQL, r.Tables, r.Schemas); err != nil {
@@ -27,7 +27,7 @@ func Protect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
 		for _, t := range all {
 			oids = append(oids, t.OID)
 		}
-		if err := problems(ctx, tx, parentsSQL, oids); err != nil {
+		if err := problems(ctx, tx, parentsSQL, oids, string(r.Resource)); err != nil {
 			return err
 		}
 		for _, t := range all {
@@ -68,12 +68,14 @@ union all
 select 'there is no schema ' || u.name from unnest($2::text[]) u(name)
  where u.name ~ '^pg_' or u.name in ('ringfence', 'information_schema') or to_regnamespace(quote_ident(u.name)) is null`
 
-// parentsSQL finds the parents of the tables $1 that are neither among them nor sealed.
+// parentsSQL finds the parents of the tables $1 that are neither among them nor sealed for the
+// resource $2.
 const parentsSQL = seals + `
-select format('%s is a partition or child of %s, which is not sealed: a write to the parent would '
-       'reach it without its seal; protect %2$s, which seals both', i.inhrelid::regclass, i.inhparent::regclass)
+select format('%s is a partition or child of %s, which is not sealed for %s: a write to the parent would '
+       'reach it without its seal; protect %2$s, which seals both', i.inhrelid::regclass, i.inhparent::regclass, $2::text)
   from pg_inherits i
- where i.inhrelid = any ($1) and not i.inhparent = any ($1) and not exists (select from seals s where s.oid = i.inhparent)`
+ where i.inhrelid = any ($1) and not i.inhparent = any ($1)
+   and not exists (select from seals s where s.oid = i.inhparent and s.resource = $2)`
 
 // problems returns the rows of a query as an error.
 func problems(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {

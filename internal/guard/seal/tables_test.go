@@ -51,6 +51,19 @@ func TestChildrenHaveSealsOfTheirOwn(t *testing.T) {
 	r.refused(stranger, "truncate child", "RF002")
 }
 
+// A session under orders would write the rows of stock through the parent.
+func TestAPartitionIsSealedForTheResourceOfItsParent(t *testing.T) {
+	r := newRealm(t)
+	r.sql(partitioned)
+	r.protect(Request{Resource: "orders", Tables: []string{"day"}})
+	_, err := Protect(t.Context(), r.connect("postgres"), Request{Resource: "stock", Tables: []string{"day1"}})
+	if err == nil || !strings.Contains(err.Error(), "not sealed for stock") {
+		t.Errorf("a partition for another resource: %v", err)
+	}
+	r.protect(Request{Resource: "orders", Tables: []string{"day1"}})
+	r.protect(Request{Resource: "stock", Tables: []string{"day"}})
+}
+
 // The cascade runs as the owner of the table, in the session of the statement.
 func TestACascadeFromATableWithoutASealIsRefused(t *testing.T) {
 	r := newRealm(t)
