@@ -3,7 +3,9 @@ package seal
 // loginRoles begins a query: it lists the roles that can log in, and what each can become, itself first
 // of all. A role without INHERIT has the rights of its groups after SET ROLE.
 const loginRoles = `
-with login_role(oid, rolname, becomes) as (
+with ` + loginRoleList
+
+const loginRoleList = `login_role(oid, rolname, becomes) as (
     select r.oid, r.rolname, g.oid from pg_roles r join pg_roles g on not g.rolsuper and pg_has_role(r.oid, g.oid, 'member')
      where r.rolcanlogin and not r.rolsuper)`
 
@@ -51,6 +53,30 @@ select quote_ident(r.rolname),
   from seals s join pg_class c on c.oid = s.oid
   join pg_roles r on r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, c.relowner, 'member')
  group by r.rolname`,
+	},
+	{
+		id:  "trigger-maker",
+		why: "a trigger runs in the session of whoever writes, so its function changes what the leader writes, under the leader's token",
+		sql: seals + `, ` + loginRoleList + `
+select quote_ident(r.rolname),
+       format('sealed tables on which it may create triggers: %s, such as %s', count(distinct c.oid), min(c.oid::regclass::text)),
+       format('REVOKE TRIGGER ON … FROM %I, and drop the triggers that it has created', r.rolname)
+  from seals s join pg_class c on c.oid = s.oid
+  join login_role r on r.becomes <> c.relowner and has_table_privilege(r.becomes, c.oid, 'trigger')
+ group by r.rolname`,
+	},
+	{
+		id:  "trigger-function",
+		why: "who owns the function of a trigger can replace it, and it runs in the session of whoever writes, under the leader's token",
+		sql: seals + `, ` + loginRoleList + `
+select format('%I.%I.%I', n.nspname, c.relname, t.tgname),
+       'its function is of roles that may log in: ' || string_agg(distinct quote_ident(r.rolname), ', '),
+       format('DROP TRIGGER %I ON %I.%I; or ALTER FUNCTION %s OWNER TO a role without LOGIN', t.tgname, n.nspname, c.relname, t.tgfoid::regprocedure)
+  from seals s join pg_class c on c.oid = s.oid join pg_namespace n on n.oid = c.relnamespace
+  join pg_trigger t on t.tgrelid = c.oid and not t.tgisinternal join pg_proc p on p.oid = t.tgfoid
+  join login_role r on r.becomes = p.proowner
+ where p.oid <> 'ringfence.seal()'::regprocedure
+ group by n.nspname, c.relname, t.tgname, t.tgfoid`,
 	},
 	{
 		id: "mark-writer",

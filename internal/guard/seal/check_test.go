@@ -20,6 +20,14 @@ var holes = []struct{ open, finding, closed string }{
 		"parent-unsealed:public.base", "alter table entry no inherit base; drop table base",
 	},
 	{
+		"create table base (id bigint not null, token bigint); alter table entry inherit base; " +
+			"insert into ringfence.sealed (schema_name, table_name, resource) values ('public', 'base', 'stock'); " +
+			"create trigger ringfence_seal before insert or update or delete or truncate on base " +
+			"execute function ringfence.seal('stock'); alter table base enable always trigger ringfence_seal",
+		"parent-unsealed:public.base",
+		"alter table entry no inherit base; drop table base; delete from ringfence.sealed where table_name = 'base'",
+	},
+	{
 		"alter table entry disable trigger ringfence_seal", "seal-changed:public.entry",
 		"alter table entry enable always trigger ringfence_seal",
 	},
@@ -100,6 +108,13 @@ var holes = []struct{ open, finding, closed string }{
 		"create role seal_writer login; grant insert on ringfence.session to seal_writer; " +
 			"grant usage on schema ringfence to seal_writer",
 		"mark-writer:seal_writer", "drop owned by seal_writer; drop role seal_writer",
+	},
+	{"grant trigger on entry to app", "trigger-maker:app", "revoke trigger on entry from app"},
+	{
+		"create role seal_hook; create role seal_guest login noinherit; grant seal_hook to seal_guest; " +
+			"create function hook() returns trigger language plpgsql as 'begin return new; end'; alter function hook() owner to seal_hook; " +
+			"create trigger zz before insert on entry for each row execute function hook()",
+		"trigger-function:public.entry.zz", "drop function hook() cascade; drop role seal_guest, seal_hook",
 	},
 	{
 		"create role seal_all login; grant pg_write_all_data to seal_all",
