@@ -91,7 +91,8 @@ select distinct quote_ident(r.rolname), 'it may write, create or owns something 
     or exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proowner = r.becomes)
     or exists (select from pg_class c where c.relnamespace = 'ringfence'::regnamespace and (
            c.relowner = r.becomes
-        or c.relkind = 'r' and has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate, trigger')
+        or c.relkind = 'r' and (has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate, trigger')
+                                or has_any_column_privilege(r.becomes, c.oid, 'insert, update'))
         or c.relkind = 'S' and has_sequence_privilege(r.becomes, c.oid, 'usage, update')))`,
 	},
 	{

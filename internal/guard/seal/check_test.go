@@ -117,6 +117,10 @@ var holes = []struct{ open, finding, closed string }{
 		"trigger-function:public.entry.zz", "drop function hook() cascade; drop role seal_guest, seal_hook",
 	},
 	{
+		"create role seal_column login; grant update (token) on ringfence.mark to seal_column",
+		"mark-writer:seal_column", "drop owned by seal_column; drop role seal_column",
+	},
+	{
 		"create role seal_all login; grant pg_write_all_data to seal_all",
 		"mark-writer:seal_all", "drop role seal_all",
 	},
