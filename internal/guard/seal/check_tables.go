@@ -56,7 +56,7 @@ select format('%I.%I', n.nspname, c.relname),
 		sql: seals + `
 select format('%I.%I', n.nspname, c.relname),
        'somebody has changed or disabled the trigger ringfence_seal',
-       format('guard protect --resource %s %I.%I', s.resource, n.nspname, c.relname)
+       format('guard protect --resource %s %I.%I', coalesce(nullif(s.resource, ''), 'RESOURCE'), n.nspname, c.relname)
   from seals s join pg_class c on c.oid = s.oid join pg_namespace n on n.oid = c.relnamespace
  where not s.whole`,
 	},
@@ -66,7 +66,7 @@ select format('%I.%I', n.nspname, c.relname),
 		sql: seals + `
 select format('%I.%I', r.schema_name, r.table_name),
        format('it was sealed for "%s" at %s by %s, and now ', r.resource, to_char(r.sealed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'), r.sealed_by)
-         || case when c.oid is null then 'there is no such table' when s.oid is null then 'has no seal' else 'its seal is for ' || s.resource end,
+         || case when c.oid is null then 'there is no such table' when s.oid is null then 'has no seal' when s.resource = '' then 'its seal names no resource' else 'its seal is for ' || s.resource end,
        case when c.oid is null then format('guard unprotect %I.%I', r.schema_name, r.table_name)
             else format('guard protect --resource %s %I.%I', r.resource, r.schema_name, r.table_name) end
   from ringfence.sealed_tables() r

@@ -53,6 +53,24 @@ var holes = []struct{ open, finding, closed string }{
 		    alter table entry enable always trigger ringfence_seal`,
 		"seal-changed:public.entry", protectEntry,
 	},
+	{
+		`drop trigger ringfence_seal on entry; create trigger ringfence_seal
+		    before insert or update of id or delete or truncate on entry
+		    execute function ringfence.seal('orders'); alter table entry enable always trigger ringfence_seal`,
+		"seal-changed:public.entry", protectEntry,
+	},
+	{
+		`drop trigger ringfence_seal on entry; create trigger ringfence_seal
+		    before insert or update or delete or truncate on entry
+		    execute function ringfence.seal('orders', 'stock'); alter table entry enable always trigger ringfence_seal`,
+		"seal-lost:public.entry", protectEntry,
+	},
+	{
+		`drop trigger ringfence_seal on entry; create trigger ringfence_seal
+		    before insert or update or delete or truncate on entry
+		    execute function ringfence.seal(); alter table entry enable always trigger ringfence_seal`,
+		"seal-changed:public.entry", protectEntry,
+	},
 	{"drop trigger ringfence_seal on entry", "seal-lost:public.entry", protectEntry},
 	{"alter table entry rename to moved", "seal-lost:public.entry", "alter table moved rename to entry"},
 	{

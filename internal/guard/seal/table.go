@@ -17,12 +17,14 @@ type table struct {
 
 func (t table) String() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
 
-// seals begins a query that uses the list of all seals. whole: nobody has changed the trigger. 62
-// means: before each statement, on INSERT, UPDATE, DELETE and TRUNCATE (pg_trigger.tgtype).
+// seals begins a query that uses the list of all seals. resource is empty where the trigger has not
+// exactly one argument. It is escaped and not decoded, since somebody may have put any bytes there.
+// whole: nobody has changed the trigger. 62 means: before each statement, on INSERT, UPDATE, DELETE and
+// TRUNCATE (pg_trigger.tgtype); tgattr has the columns of UPDATE OF.
 const seals = `with recursive seals as (
     select t.tgrelid as oid, t.tgname as name,
-           convert_from(substr(t.tgargs, 1, length(t.tgargs) - 1), 'UTF8') as resource,
-           t.tgenabled = 'A' and t.tgtype = 62 and t.tgqual is null as whole
+           case when t.tgnargs = 1 then encode(substr(t.tgargs, 1, length(t.tgargs) - 1), 'escape') else '' end as resource,
+           t.tgenabled = 'A' and t.tgtype = 62 and t.tgqual is null and t.tgattr::text = '' and t.tgnargs = 1 as whole
       from pg_trigger t
      where t.tgfoid = 'ringfence.seal()'::regprocedure and t.tgname = 'ringfence_seal')`
 
