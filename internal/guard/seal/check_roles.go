@@ -9,6 +9,12 @@ const loginRoleList = `login_role(oid, rolname, becomes) as (
     select r.oid, r.rolname, g.oid from pg_roles r join pg_roles g on not g.rolsuper and pg_has_role(r.oid, g.oid, 'member')
      where r.rolcanlogin and not r.rolsuper)`
 
+// grantedFunctions are the functions that an installation grants to everybody, to leaders and to
+// holders: see grants.sql, leader.sql and holder.sql in internal/marks/postgres.
+const grantedFunctions = `'holds', 'leg', 'own_start', 'run', 'enter', 'is_open', 'attach',
+       'take', 'publish', 'enter_and_publish', 'enter_and_forget', 'checkpoints',
+       'campaign', 'stand', 'take_term', 'bring', 'bring_term', 'leave', 'signal', 'ended'`
+
 // roleKinds are the findings about roles that could go round a seal. Superusers are listed once, and
 // not again for each privilege that they have. A role that only REPLICATION sets apart writes nothing,
 // and in Postgres itself only superusers create event triggers.
@@ -41,6 +47,27 @@ select quote_ident(r.rolname), 'a member of ' || string_agg(g.rolname, ', ' orde
        format('REVOKE %s FROM %I', string_agg(g.rolname, ', ' order by g.rolname), r.rolname)
   from pg_roles r join pg_roles g on g.rolname in ('pg_write_server_files', 'pg_execute_server_program')
  where r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, g.oid, 'member')
+ group by r.rolname
+union all (` + loginRoles + `
+select quote_ident(r.rolname), 'it may call ' || string_agg(distinct p.oid::regprocedure::text, ', '),
+       format('REVOKE EXECUTE ON FUNCTION %s FROM %I', string_agg(distinct p.oid::regprocedure::text, ', '), r.rolname)
+  from login_role r join pg_proc p on p.pronamespace = 'pg_catalog'::regnamespace
+   and p.proname in ('lo_export', 'pg_file_write', 'pg_file_rename', 'pg_file_unlink') and has_function_privilege(r.becomes, p.oid, 'execute')
+ where not pg_has_role(r.oid, 'pg_execute_server_program', 'member') and not pg_has_role(r.oid, 'pg_write_server_files', 'member')
+ group by r.rolname)`,
+	},
+	{
+		id:   "server-access",
+		why:  "who may set what the server loads and runs, or who may log in, can become a superuser",
+		from: 150000,
+		sql: loginRoles + `
+select quote_ident(r.rolname), 'it may set ' || string_agg(distinct a.parname, ', '),
+       format('REVOKE SET, ALTER SYSTEM ON PARAMETER %s FROM %I', string_agg(distinct a.parname, ', '), r.rolname)
+  from pg_parameter_acl a join login_role r on has_parameter_privilege(r.becomes, a.parname, 'set, alter system')
+ where a.parname in ('allow_system_table_mods', 'archive_cleanup_command', 'archive_command', 'archive_library', 'config_file',
+                     'data_directory', 'dynamic_library_path', 'extension_control_path', 'hba_file', 'ident_file', 'jit_provider',
+                     'local_preload_libraries', 'recovery_end_command', 'restore_command', 'session_preload_libraries',
+                     'shared_preload_libraries', 'ssl_passphrase_command')
  group by r.rolname`,
 	},
 	{
@@ -99,12 +126,11 @@ select distinct quote_ident(r.rolname), 'it may write, create or owns something 
 		id:  "guard-role",
 		why: "the functions of a guard raise marks and record sessions, and believe who calls them",
 		sql: loginRoles + `
-select distinct quote_ident(r.rolname), format('it may call ringfence.register and raise as a guard, and is not the guard''s role %I', $2::text),
+select quote_ident(r.rolname), format('it may call functions of a guard, such as ringfence.%I, and is not the guard''s role %I', min(p.proname), $2::text),
        format('REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ringfence FROM %I; then guard install', r.rolname)
-  from login_role r
- where r.rolname <> $2::text
-   and exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname in ('register', 'raise', 'adopt', 'forget')
-                  and has_function_privilege(r.becomes, p.oid, 'execute'))`,
+  from login_role r join pg_proc p on p.pronamespace = 'ringfence'::regnamespace and has_function_privilege(r.becomes, p.oid, 'execute')
+ where r.rolname <> $2::text and p.proname not in (` + grantedFunctions + `)
+ group by r.rolname`,
 	},
 	{
 		id:  "ddl",

@@ -139,6 +139,14 @@ var holes = []struct{ open, finding, closed string }{
 		"mark-writer:seal_column", "drop owned by seal_column; drop role seal_column",
 	},
 	{
+		"create role seal_files login; grant execute on function lo_export(oid, text) to seal_files",
+		"server-access:seal_files", "drop owned by seal_files; drop role seal_files",
+	},
+	{
+		"create role seal_records login; grant execute on function ringfence.record(integer[], timestamptz[]) to seal_records",
+		"guard-role:seal_records", "drop owned by seal_records; drop role seal_records",
+	},
+	{
 		"create role seal_all login; grant pg_write_all_data to seal_all",
 		"mark-writer:seal_all", "drop role seal_all",
 	},
@@ -214,6 +222,31 @@ func TestCheckFindsRolesThatMakeRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.finds("role-maker:seal_maker", version < 160000)
+}
+
+func TestCheckLeavesLeadersAndHoldersTheirFunctions(t *testing.T) {
+	r := newRealm(t)
+	roles := postgres.Roles{Guard: guardRole, Leaders: []string{"app"}, Holders: []string{"app"}}
+	if _, err := roles.Install(t.Context(), r.pg.URL("postgres", r.name)); err != nil {
+		t.Fatal(err)
+	}
+	r.finds("guard-role:app", false)
+}
+
+// Before Postgres 15 only superusers set such parameters.
+func TestCheckFindsRolesThatSetWhatTheServerLoads(t *testing.T) {
+	r := newRealm(t)
+	var version int
+	if err := r.connect("postgres").QueryRow(t.Context(), "select current_setting('server_version_num')::integer").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	if version < 150000 {
+		t.Skip("the server has no privileges on parameters")
+	}
+	r.sql("create role seal_sets login; grant alter system on parameter shared_preload_libraries to seal_sets")
+	r.finds("server-access:seal_sets", true)
+	r.sql("drop owned by seal_sets; drop role seal_sets")
+	r.finds("server-access:seal_sets", false)
 }
 
 func TestCheckTakesTheSchemasThatAreNamed(t *testing.T) {
