@@ -28,12 +28,15 @@ const seals = `with recursive seals as (
       from pg_trigger t
      where t.tgfoid = 'ringfence.seal()'::regprocedure and t.tgname = 'ringfence_seal')`
 
-// familySQL finds the tables with the names $1 and those in the schemas $2, with all partitions and
-// children. A name without a table finds what is recorded under it.
-const familySQL = seals + `, named as (
+// named lists the names $1. A name without a schema is in public.
+const named = `named as (
     select u.name, parse_ident(case when cardinality(parse_ident(u.name)) = 1 then 'public.' || u.name else u.name end) as path
       from unnest($1::text[]) u(name)
-), family(oid) as (
+)`
+
+// familySQL finds the tables with the names $1 and those in the schemas $2, with all partitions and
+// children. A name without a table finds what is recorded under it.
+const familySQL = seals + `, ` + named + `, family(oid) as (
     select to_regclass(format('%I.%I', path[1], path[2]))::oid from named
     union select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
            where n.nspname = any ($2) and c.relkind in ('r', 'p') and c.relpersistence <> 't'

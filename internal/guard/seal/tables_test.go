@@ -126,9 +126,6 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 			t.Errorf("%+v: %v", test.request, err)
 		}
 	}
-	if _, err := Unprotect(t.Context(), c, Request{Tables: []string{"nothing"}}); err == nil {
-		t.Error("unprotect of a table that does not exist")
-	}
 	r.sql("update ringfence.installation set version = 1")
 	if _, err := Protect(t.Context(), c, Request{Resource: "orders",
 		Tables: []string{"entry"}}); !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
@@ -142,6 +139,29 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 	r.sql("drop schema ringfence cascade")
 	if _, err := Check(t.Context(), c, guardRole); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Errorf("no schema: %v", err)
+	}
+}
+
+func TestUnprotectTakesOnlyNamesThatFit(t *testing.T) {
+	r := newRealm(t)
+	r.sql("create schema shop; create table shop.gone ()")
+	r.protect(Request{Resource: "orders", Tables: []string{"shop.gone"}})
+	r.sql("drop schema shop cascade; create schema bare")
+	c := r.connect("postgres")
+	for _, wrong := range []Request{
+		{Tables: []string{"nothing"}}, {Tables: []string{"public.entry.x"}}, {Tables: []string{"a.public.entry"}},
+		{Tables: []string{"entry", "entyr"}}, {Schemas: []string{"public", "pulbic"}},
+	} {
+		if _, err := Unprotect(t.Context(), c, wrong); err == nil || !strings.Contains(err.Error(), "there is no ") {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+	for _, right := range []Request{
+		{Tables: []string{"entry"}}, {Tables: []string{"shop.gone"}}, {Schemas: []string{"shop"}}, {Schemas: []string{"public", "bare"}},
+	} {
+		if p, err := Unprotect(t.Context(), c, right); err != nil || len(p.Tables) != 1 {
+			t.Errorf("%+v: %+v, %v", right, p, err)
+		}
 	}
 }
 
