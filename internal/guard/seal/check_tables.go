@@ -32,7 +32,7 @@ select format('%I.%I', n.nspname, c.relname),
        format('guard protect --resource %s %I.%I', min(s.resource), n.nspname, c.relname)
   from below b join pg_class c on c.oid = b.oid join pg_namespace n on n.oid = c.relnamespace
   join pg_class t on t.oid = b.top join pg_namespace tn on tn.oid = t.relnamespace join seals s on s.oid = b.top
- where c.relkind <> 'f' and not exists (select from seals x where x.oid = b.oid)
+ where c.relkind <> 'f' and c.relpersistence <> 't' and not exists (select from seals x where x.oid = b.oid)
  group by n.nspname, c.relname`,
 	},
 	{
@@ -78,11 +78,11 @@ select format('%I.%I', r.schema_name, r.table_name),
 	{
 		id:  "foreign-table",
 		why: "its rows are in another database, which knows nothing of the marks in this one",
-		sql: `
+		sql: lineage + `
 select format('%I.%I', n.nspname, c.relname), 'a foreign table cannot be sealed',
        'seal the table in the database that has it'
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
- where n.nspname = any ($1) and c.relkind = 'f'`,
+ where c.relkind = 'f' and (n.nspname = any ($1) or exists (select from below b where b.oid = c.oid))`,
 	},
 	{
 		id:  "sequence",

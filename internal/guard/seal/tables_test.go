@@ -142,6 +142,29 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 	}
 }
 
+func TestForeignAndTemporaryChildrenAreLeftOut(t *testing.T) {
+	r := newRealm(t)
+	r.sql(partitioned + "; create schema far; create extension postgres_fdw; create server far foreign data wrapper postgres_fdw; " +
+		"create foreign table far.day9 partition of day for values from (9) to (10) server far")
+	other := r.connect("postgres")
+	r.do(other, "create temporary table passing () inherits (entry)")
+	r.protect(Request{Resource: "orders", Tables: []string{"day", "entry"}})
+	r.finds("foreign-table:far.day9", true)
+	for _, f := range r.found() {
+		if strings.Contains(f, "passing") || strings.HasPrefix(f, "partition-unsealed") {
+			t.Errorf("found: %s", f)
+		}
+	}
+	c := r.connect("postgres")
+	p, err := Unprotect(t.Context(), c, Request{Tables: []string{"day", "entry"}})
+	if err == nil {
+		err = p.Run(t.Context(), c)
+	}
+	if err != nil || len(p.Tables) != 5 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func TestUnprotectTakesOnlyNamesThatFit(t *testing.T) {
 	r := newRealm(t)
 	r.sql("create schema shop; create table shop.gone ()")
