@@ -10,12 +10,12 @@ var tableKinds = []kind{
 	{
 		id:  "table-unsealed",
 		why: "a statement fires only the triggers of the table that it names; this one has no seal",
-		sql: lineage + `
+		sql: lineage + `, ` + loginRoleList + `
 select format('%I.%I', n.nspname, c.relname),
        'writes need no token; roles that may write: ' || coalesce((
-           select string_agg(quote_ident(r.rolname), ', ' order by r.rolname) from pg_roles r
-            where r.rolcanlogin and not r.rolsuper
-              and has_table_privilege(r.oid, c.oid, 'insert, update, delete, truncate')), 'superusers only'),
+           select string_agg(distinct quote_ident(r.rolname), ', ') from login_role r
+            where has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate')
+               or has_any_column_privilege(r.becomes, c.oid, 'insert, update')), 'superusers only'),
        format('guard protect --resource RESOURCE %I.%I', n.nspname, c.relname)
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
  where n.nspname = any ($1) and c.relkind in ('r', 'p') and c.relpersistence <> 't'

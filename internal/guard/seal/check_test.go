@@ -224,6 +224,23 @@ func TestCheckFindsRolesThatMakeRoles(t *testing.T) {
 	r.finds("role-maker:seal_maker", version < 160000)
 }
 
+// A role writes also by what it becomes with SET ROLE, and by a privilege on one column.
+func TestCheckNamesEveryRoleThatMayWrite(t *testing.T) {
+	r := newRealm(t)
+	r.sql("create schema shop; create table shop.stock (id bigint); create role seal_group; create role seal_sets login noinherit; " +
+		"grant seal_group to seal_sets; grant delete on shop.stock to seal_group; " +
+		"create role seal_column login; grant update (id) on shop.stock to seal_column")
+	defer r.sql("drop owned by seal_group, seal_column; drop role seal_sets, seal_column, seal_group")
+	report, err := Check(t.Context(), r.connect("postgres"), guardRole, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "writes need no token; roles that may write: seal_column, seal_sets"
+	if !slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Object == "shop.stock" && f.What == want }) {
+		t.Errorf("%+v", report.Findings)
+	}
+}
+
 func TestCheckLeavesLeadersAndHoldersTheirFunctions(t *testing.T) {
 	r := newRealm(t)
 	roles := postgres.Roles{Guard: guardRole, Leaders: []string{"app"}, Holders: []string{"app"}}
