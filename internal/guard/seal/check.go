@@ -79,7 +79,12 @@ func Check(ctx context.Context, c *pgx.Conn, guard string, schemas ...string) (*
 			}
 			r.Findings = append(r.Findings, found...)
 		}
-		found, err := findNetwork(ctx, tx, r.Schemas, guard)
+		found, err := findFunctions(ctx, tx)
+		if err != nil {
+			return err
+		}
+		r.Findings = append(r.Findings, found...)
+		found, err = findNetwork(ctx, tx, r.Schemas, guard)
 		r.Findings = append(r.Findings, found...)
 		return err
 	})

@@ -241,6 +241,22 @@ func TestCheckNamesEveryRoleThatMayWrite(t *testing.T) {
 	}
 }
 
+func TestCheckComparesTheFunctionsOfASeal(t *testing.T) {
+	for function, change := range map[string]string{
+		"ringfence.seal()": "create or replace function ringfence.seal() returns trigger language plpgsql security definer " +
+			"set search_path = pg_catalog, pg_temp as 'begin return null; end'",
+		"ringfence.enter_as_claimed(text, text)":    "alter function ringfence.enter_as_claimed(text, text) reset search_path",
+		"ringfence.enter(text, bigint, text, text)": "drop function ringfence.enter(text, bigint, text, text)",
+	} {
+		r := newRealm(t)
+		r.finds("function-changed:"+function, false)
+		r.sql(change)
+		r.finds("function-changed:"+function, true)
+		r.install(postgres.Options{})
+		r.finds("function-changed:"+function, false)
+	}
+}
+
 func TestCheckLeavesLeadersAndHoldersTheirFunctions(t *testing.T) {
 	r := newRealm(t)
 	roles := postgres.Roles{Guard: guardRole, Leaders: []string{"app"}, Holders: []string{"app"}}
