@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -83,5 +85,33 @@ func TestForeignFunctionsInTheSchemaAreNeverCalled(t *testing.T) {
 	}
 	if err := a.Authorize(t.Context(), true); err != nil {
 		t.Error(err)
+	}
+}
+
+// A literal without a type fits a parameter of any type.
+func TestCallsOfOurFunctionsGiveEachArgumentItsType(t *testing.T) {
+	call := regexp.MustCompile(`ringfence\.[a-z_]+\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)`)
+	open := regexp.MustCompile(`(?:\(|, )(?:'[^']*'|null|[0-9]+|\$[0-9]+)(?:,|\))`)
+	inner := regexp.MustCompile(`\((?:[^()]|\([^()]*\))*\)`) // arguments of other functions
+	texts := map[string]string{"statements.go": identifySQL + registerSQL + raiseSQL + revokeSQL + releaseSQL}
+	for _, name := range functions {
+		text, err := sqlFiles.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(text)
+	}
+	calls := 0
+	for name, text := range texts {
+		for _, c := range call.FindAllString(text, -1) {
+			calls++
+			arguments := "(" + inner.ReplaceAllString(c[strings.Index(c, "(")+1:len(c)-1], "…") + ")"
+			if open.MatchString(arguments) {
+				t.Errorf("%s: an argument without a type: %s", name, c)
+			}
+		}
+	}
+	if calls < 100 {
+		t.Errorf("only %d calls were found", calls)
 	}
 }
