@@ -122,7 +122,7 @@ func Step[S any](
 // guard, it changes nothing.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	var open bool
-	err := j.pool.QueryRow(ctx, `select ringfence.is_open($1, $2, $3, $4)`, c.Resource, int64(c.Token),
+	err := j.pool.QueryRow(ctx, `select ringfence.is_open($1::text, $2::bigint, $3::text, $4::text)`, c.Resource, int64(c.Token),
 		c.Issuer, c.Candidate).Scan(&open)
 	if err != nil || open {
 		return answered(ctx, err, c)
@@ -133,7 +133,7 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 		return err
 	}
 	// enter says why the mark does not fit.
-	_, err = j.pool.Exec(ctx, `select ringfence.enter($1, $2, $3, $4)`, c.Resource,
+	_, err = j.pool.Exec(ctx, `select ringfence.enter($1::text, $2::bigint, $3::text, $4::text)`, c.Resource,
 		int64(c.Token), c.Issuer, c.Candidate)
 	return answered(ctx, err, c)
 }
@@ -146,7 +146,7 @@ func (j *Journal) Take(
 	var resource *string
 	var document []byte
 	err := j.pool.QueryRow(ctx,
-		`select version, resource, checkpoint from ringfence.take($1, $2, $3, $4, $5, $6)`,
+		`select version, resource, checkpoint from ringfence.take($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::text)`,
 		c.Resource, int64(c.Token), c.Issuer, task, have, c.Candidate).Scan(&version, &resource, &document)
 	if err != nil {
 		return checkpoint.Checkpoint{}, false, answered(ctx, err, c)
@@ -168,7 +168,7 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	if err != nil {
 		return err
 	}
-	_, err = j.pool.Exec(ctx, `select ringfence.enter_and_publish($1, $2, $3, $4, $5, $6, $7)`,
+	_, err = j.pool.Exec(ctx, `select ringfence.enter_and_publish($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::json, $7::text)`,
 		c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, string(document), c.Candidate)
 	if err != nil {
 		return landed(ctx, err, c)
@@ -180,7 +180,7 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 // Forget implements checkpoint.Journal with one statement, committed with synchronous_commit on. On
 // an installation from before it, it returns fence.ErrNotInstalled: run guard install again.
 func (j *Journal) Forget(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
-	_, err := j.pool.Exec(ctx, `select ringfence.enter_and_forget($1, $2, $3, $4, $5)`,
+	_, err := j.pool.Exec(ctx, `select ringfence.enter_and_forget($1::text, $2::bigint, $3::text, $4::text, $5::text)`,
 		c.Resource, int64(c.Token), c.Issuer, task, c.Candidate)
 	if err != nil {
 		return landed(ctx, err, c)
@@ -213,7 +213,7 @@ type querier interface {
 func load(
 	ctx context.Context, q querier, only ...checkpoint.Name,
 ) ([]checkpoint.Checkpoint, error) {
-	rows, err := q.Query(ctx, `select checkpoint from ringfence.checkpoints($1)`, texts(only))
+	rows, err := q.Query(ctx, `select checkpoint from ringfence.checkpoints($1::text[])`, texts(only))
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (j *Journal) commit(
 	document []byte,
 ) error {
 	var b pgx.Batch
-	b.Queue(`select ringfence.publish($1, $2, $3, $4, $5, $6)`, c.Resource, int64(c.Token),
+	b.Queue(`select ringfence.publish($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::json)`, c.Resource, int64(c.Token),
 		c.Issuer, cp.Task, cp.Version, string(document))
 	b.Queue(`commit`)
 	results := conn.SendBatch(ctx, &b)

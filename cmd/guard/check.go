@@ -66,21 +66,23 @@ func inspect(ctx context.Context, s *guardpg.Settings, schemas []string) (*seal.
 	return seal.Check(ctx, admin, guard.Config().User, schemas...)
 }
 
-// printReport prints a report for people.
+// printReport prints a report for people. Whoever creates a table chooses its name, and must not add
+// findings or lines to the report with it.
 func printReport(w io.Writer, r *seal.Report) error {
 	var b strings.Builder
 	if len(r.Schemas) == 0 {
-		fmt.Fprintf(&b, "database %s; nothing else was checked\n", r.Database)
+		fmt.Fprintf(&b, "database %s; nothing else was checked\n", cli.PrintableText(r.Database))
 	} else {
-		fmt.Fprintf(&b, "database %s; sealed tables: %d; checked schemas: %s\n", r.Database,
-			r.Sealed, strings.Join(r.Schemas, ", "))
+		fmt.Fprintf(&b, "database %s; sealed tables: %d; checked schemas: %s\n", cli.PrintableText(r.Database),
+			r.Sealed, cli.PrintableText(strings.Join(r.Schemas, ", ")))
 	}
 	for _, f := range r.Findings {
 		id := f.ID
 		if f.Accepted {
 			id += " (accepted)"
 		}
-		fmt.Fprintf(&b, "\n%s  %s\n  what  %s\n  why   %s\n  do    %s\n", id, f.Object, f.What, f.Why, f.Do)
+		fmt.Fprintf(&b, "\n%s  %s\n  what  %s\n  why   %s\n  do    %s\n", id, cli.PrintableText(f.Object),
+			cli.PrintableText(f.What), f.Why, cli.PrintableText(f.Do))
 	}
 	fmt.Fprintf(&b, "\nfindings: %d, accepted: %d\n", len(r.Findings), len(r.Findings)-r.Open())
 	_, err := io.WriteString(w, b.String())

@@ -93,6 +93,18 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 	run(cli.Usage, "protect", "--resource", "orders", "entry")
 }
 
+func TestANameAddsNoLinesToTheReport(t *testing.T) {
+	const name = "x\n\nfindings: 0, accepted: 0\x1b[2J"
+	var b strings.Builder
+	err := printReport(&b, &seal.Report{Database: name, Schemas: []string{name}, Findings: []seal.Finding{
+		{ID: "table-unsealed", Object: name, What: "roles: " + name, Why: "why", Do: "guard protect " + name},
+	}})
+	if err != nil || strings.Count(b.String(), "\n") != 8 || strings.Contains(b.String(), "\x1b") ||
+		!strings.Contains(b.String(), `guard protect x\n\nfindings: 0, accepted: 0\x1b[2J`) {
+		t.Errorf("%v:\n%s", err, b.String())
+	}
+}
+
 func execute(t *testing.T, url, text string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)

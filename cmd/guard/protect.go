@@ -63,7 +63,7 @@ func (p *program) carryOut(
 		return err
 	}
 	for _, t := range todo.Tables {
-		fmt.Fprintf(p.Stdout, "%s: %s\n", t, done)
+		fmt.Fprintf(p.Stdout, "%s: %s\n", cli.PrintableText(t), done)
 	}
 	return nil
 }

@@ -65,14 +65,26 @@ func Check(ctx context.Context, c *pgx.Conn, guard string, schemas ...string) (*
 		if err := r.describe(ctx, tx); err != nil {
 			return err
 		}
+		var server int
+		if err := tx.QueryRow(ctx, "select current_setting('server_version_num')::integer").Scan(&server); err != nil {
+			return err
+		}
 		for _, k := range slices.Concat(tableKinds, roleKinds, serverKinds) {
+			if server < k.from {
+				continue
+			}
 			found, err := k.find(ctx, tx, r.Schemas, guard)
 			if err != nil {
 				return fmt.Errorf("look for %s: %w", k.id, err)
 			}
 			r.Findings = append(r.Findings, found...)
 		}
-		found, err := findNetwork(ctx, tx, r.Schemas, guard)
+		found, err := findFunctions(ctx, tx)
+		if err != nil {
+			return err
+		}
+		r.Findings = append(r.Findings, found...)
+		found, err = findNetwork(ctx, tx, r.Schemas, guard)
 		r.Findings = append(r.Findings, found...)
 		return err
 	})
@@ -106,6 +118,8 @@ type kind struct {
 	// sql returns a row for each finding: its object, what it is, what to do. $1 are the schemas,
 	// $2 is the guard's role.
 	sql string
+	// from is the first version of the server that has what sql reads, as in server_version_num.
+	from int
 }
 
 func (k kind) find(ctx context.Context, tx pgx.Tx, schemas []string, guard string) ([]Finding, error) {

@@ -3,9 +3,17 @@ package seal
 // loginRoles begins a query: it lists the roles that can log in, and what each can become, itself first
 // of all. A role without INHERIT has the rights of its groups after SET ROLE.
 const loginRoles = `
-with login_role(oid, rolname, becomes) as (
+with ` + loginRoleList
+
+const loginRoleList = `login_role(oid, rolname, becomes) as (
     select r.oid, r.rolname, g.oid from pg_roles r join pg_roles g on not g.rolsuper and pg_has_role(r.oid, g.oid, 'member')
      where r.rolcanlogin and not r.rolsuper)`
+
+// grantedFunctions are the functions that an installation grants to everybody, to leaders and to
+// holders: see grants.sql, leader.sql and holder.sql in internal/marks/postgres.
+const grantedFunctions = `'holds', 'leg', 'own_start', 'run', 'enter', 'is_open', 'attach',
+       'take', 'publish', 'enter_and_publish', 'enter_and_forget', 'checkpoints',
+       'campaign', 'stand', 'take_term', 'bring', 'bring_term', 'leave', 'signal', 'ended'`
 
 // roleKinds are the findings about roles that could go round a seal. Superusers are listed once, and
 // not again for each privilege that they have. A role that only REPLICATION sets apart writes nothing,
@@ -39,6 +47,27 @@ select quote_ident(r.rolname), 'a member of ' || string_agg(g.rolname, ', ' orde
        format('REVOKE %s FROM %I', string_agg(g.rolname, ', ' order by g.rolname), r.rolname)
   from pg_roles r join pg_roles g on g.rolname in ('pg_write_server_files', 'pg_execute_server_program')
  where r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, g.oid, 'member')
+ group by r.rolname
+union all (` + loginRoles + `
+select quote_ident(r.rolname), 'it may call ' || string_agg(distinct p.oid::regprocedure::text, ', '),
+       format('REVOKE EXECUTE ON FUNCTION %s FROM %I', string_agg(distinct p.oid::regprocedure::text, ', '), r.rolname)
+  from login_role r join pg_proc p on p.pronamespace = 'pg_catalog'::regnamespace
+   and p.proname in ('lo_export', 'pg_file_write', 'pg_file_rename', 'pg_file_unlink') and has_function_privilege(r.becomes, p.oid, 'execute')
+ where not pg_has_role(r.oid, 'pg_execute_server_program', 'member') and not pg_has_role(r.oid, 'pg_write_server_files', 'member')
+ group by r.rolname)`,
+	},
+	{
+		id:   "server-access",
+		why:  "who may set what the server loads and runs, or who may log in, can become a superuser",
+		from: 150000,
+		sql: loginRoles + `
+select quote_ident(r.rolname), 'it may set ' || string_agg(distinct a.parname, ', '),
+       format('REVOKE SET, ALTER SYSTEM ON PARAMETER %s FROM %I', string_agg(distinct a.parname, ', '), r.rolname)
+  from pg_parameter_acl a join login_role r on has_parameter_privilege(r.becomes, a.parname, 'set, alter system')
+ where a.parname in ('allow_system_table_mods', 'archive_cleanup_command', 'archive_command', 'archive_library', 'config_file',
+                     'data_directory', 'dynamic_library_path', 'extension_control_path', 'hba_file', 'ident_file', 'jit_provider',
+                     'local_preload_libraries', 'recovery_end_command', 'restore_command', 'session_preload_libraries',
+                     'shared_preload_libraries', 'ssl_passphrase_command')
  group by r.rolname`,
 	},
 	{
@@ -53,28 +82,55 @@ select quote_ident(r.rolname),
  group by r.rolname`,
 	},
 	{
-		id:  "mark-writer",
-		why: "who writes the tables of the schema ringfence can make a record of his own session, or change marks",
+		id:  "trigger-maker",
+		why: "a trigger runs in the session of whoever writes, so its function changes what the leader writes, under the leader's token",
+		sql: seals + `, ` + loginRoleList + `
+select quote_ident(r.rolname),
+       format('sealed tables on which it may create triggers: %s, such as %s', count(distinct c.oid), min(c.oid::regclass::text)),
+       format('REVOKE TRIGGER ON … FROM %I, and drop the triggers that it has created', r.rolname)
+  from seals s join pg_class c on c.oid = s.oid
+  join login_role r on r.becomes <> c.relowner and has_table_privilege(r.becomes, c.oid, 'trigger')
+ group by r.rolname`,
+	},
+	{
+		id:  "trigger-function",
+		why: "who owns the function of a trigger can replace it, and it runs in the session of whoever writes, under the leader's token",
+		sql: seals + `, ` + loginRoleList + `
+select format('%I.%I.%I', n.nspname, c.relname, t.tgname),
+       'its function is of roles that may log in: ' || string_agg(distinct quote_ident(r.rolname), ', '),
+       format('DROP TRIGGER %I ON %I.%I; or ALTER FUNCTION %s OWNER TO a role without LOGIN', t.tgname, n.nspname, c.relname, t.tgfoid::regprocedure)
+  from seals s join pg_class c on c.oid = s.oid join pg_namespace n on n.oid = c.relnamespace
+  join pg_trigger t on t.tgrelid = c.oid and not t.tgisinternal join pg_proc p on p.oid = t.tgfoid
+  join login_role r on r.becomes = p.proowner
+ where p.oid <> 'ringfence.seal()'::regprocedure
+ group by n.nspname, c.relname, t.tgname, t.tgfoid`,
+	},
+	{
+		id: "mark-writer",
+		why: "who writes the tables of the schema ringfence can make a record of his own session, or change marks; " +
+			"who has functions there can have others call them in place of ours",
 		sql: loginRoles + `
-select distinct quote_ident(r.rolname), 'it may write, or owns, relations of the schema ringfence',
-       format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence FROM %I', r.rolname)
+select distinct quote_ident(r.rolname), 'it may write, create or owns something in the schema ringfence',
+       format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence FROM %1$I; '
+              'REVOKE CREATE ON SCHEMA ringfence FROM %1$I; and drop what it has created there', r.rolname)
   from login_role r
- where exists (select from pg_namespace n where n.nspname = 'ringfence' and n.nspowner = r.becomes)
+ where exists (select from pg_namespace n where n.nspname = 'ringfence' and (n.nspowner = r.becomes or has_schema_privilege(r.becomes, n.oid, 'create')))
+    or exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proowner = r.becomes)
     or exists (select from pg_class c where c.relnamespace = 'ringfence'::regnamespace and (
            c.relowner = r.becomes
-        or c.relkind = 'r' and has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate, trigger')
+        or c.relkind = 'r' and (has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate, trigger')
+                                or has_any_column_privilege(r.becomes, c.oid, 'insert, update'))
         or c.relkind = 'S' and has_sequence_privilege(r.becomes, c.oid, 'usage, update')))`,
 	},
 	{
 		id:  "guard-role",
 		why: "the functions of a guard raise marks and record sessions, and believe who calls them",
 		sql: loginRoles + `
-select distinct quote_ident(r.rolname), format('it may call ringfence.register and raise as a guard, and is not the guard''s role %I', $2::text),
+select quote_ident(r.rolname), format('it may call functions of a guard, such as ringfence.%I, and is not the guard''s role %I', min(p.proname), $2::text),
        format('REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ringfence FROM %I; then guard install', r.rolname)
-  from login_role r
- where r.rolname <> $2::text
-   and exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname in ('register', 'raise', 'adopt', 'forget')
-                  and has_function_privilege(r.becomes, p.oid, 'execute'))`,
+  from login_role r join pg_proc p on p.pronamespace = 'ringfence'::regnamespace and has_function_privilege(r.becomes, p.oid, 'execute')
+ where r.rolname <> $2::text and p.proname not in (` + grantedFunctions + `)
+ group by r.rolname`,
 	},
 	{
 		id:  "ddl",
@@ -120,6 +176,6 @@ select quote_ident(g.rolname), 'the guard''s role lacks pg_signal_backend, so it
 select quote_ident(r.rolname), 'it owns the function ringfence.seal and lacks pg_read_all_stats',
        format('GRANT pg_read_all_stats TO %1$I; where the service does not let you: GRANT pg_monitor TO %1$I, which contains it', r.rolname)
   from pg_proc p join pg_roles r on r.oid = p.proowner
- where p.oid = 'ringfence.seal'::regproc and not pg_has_role(r.oid, 'pg_read_all_stats', 'usage')`,
+ where p.oid = 'ringfence.seal()'::regprocedure and not pg_has_role(r.oid, 'pg_read_all_stats', 'usage')`,
 	},
 }

@@ -10,12 +10,12 @@ var tableKinds = []kind{
 	{
 		id:  "table-unsealed",
 		why: "a statement fires only the triggers of the table that it names; this one has no seal",
-		sql: lineage + `
+		sql: lineage + `, ` + loginRoleList + `
 select format('%I.%I', n.nspname, c.relname),
        'writes need no token; roles that may write: ' || coalesce((
-           select string_agg(quote_ident(r.rolname), ', ' order by r.rolname) from pg_roles r
-            where r.rolcanlogin and not r.rolsuper
-              and has_table_privilege(r.oid, c.oid, 'insert, update, delete, truncate')), 'superusers only'),
+           select string_agg(distinct quote_ident(r.rolname), ', ') from login_role r
+            where has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate')
+               or has_any_column_privilege(r.becomes, c.oid, 'insert, update')), 'superusers only'),
        format('guard protect --resource RESOURCE %I.%I', n.nspname, c.relname)
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
  where n.nspname = any ($1) and c.relkind in ('r', 'p') and c.relpersistence <> 't'
@@ -32,7 +32,7 @@ select format('%I.%I', n.nspname, c.relname),
        format('guard protect --resource %s %I.%I', min(s.resource), n.nspname, c.relname)
   from below b join pg_class c on c.oid = b.oid join pg_namespace n on n.oid = c.relnamespace
   join pg_class t on t.oid = b.top join pg_namespace tn on tn.oid = t.relnamespace join seals s on s.oid = b.top
- where c.relkind <> 'f' and not exists (select from seals x where x.oid = b.oid)
+ where c.relkind <> 'f' and c.relpersistence <> 't' and not exists (select from seals x where x.oid = b.oid)
  group by n.nspname, c.relname`,
 	},
 	{
@@ -40,11 +40,14 @@ select format('%I.%I', n.nspname, c.relname),
 		why: "a write to the parent reaches the rows of its partitions and children without their seals",
 		sql: seals + `
 select format('%I.%I', n.nspname, c.relname),
-       'it is a parent of sealed tables and has no seal: ' || string_agg(i.inhrelid::regclass::text, ', '),
-       format('guard protect --resource %s %I.%I', min(s.resource), n.nspname, c.relname)
+       case when min(x.resource) is null then 'it is a parent of sealed tables and has no seal: '
+            else format('it is sealed for %s, and a parent of tables that are sealed for another resource: ', min(x.resource)) end
+         || string_agg(i.inhrelid::regclass::text, ', '),
+       format('guard protect --resource %s %I.%I', coalesce(min(x.resource), min(s.resource)), n.nspname, c.relname)
   from seals s join pg_inherits i on i.inhrelid = s.oid
   join pg_class c on c.oid = i.inhparent join pg_namespace n on n.oid = c.relnamespace
- where not exists (select from seals x where x.oid = i.inhparent)
+  left join seals x on x.oid = i.inhparent
+ where s.resource is distinct from x.resource
  group by n.nspname, c.relname`,
 	},
 	{
@@ -53,7 +56,7 @@ select format('%I.%I', n.nspname, c.relname),
 		sql: seals + `
 select format('%I.%I', n.nspname, c.relname),
        'somebody has changed or disabled the trigger ringfence_seal',
-       format('guard protect --resource %s %I.%I', s.resource, n.nspname, c.relname)
+       format('guard protect --resource %s %I.%I', coalesce(nullif(s.resource, ''), 'RESOURCE'), n.nspname, c.relname)
   from seals s join pg_class c on c.oid = s.oid join pg_namespace n on n.oid = c.relnamespace
  where not s.whole`,
 	},
@@ -63,7 +66,7 @@ select format('%I.%I', n.nspname, c.relname),
 		sql: seals + `
 select format('%I.%I', r.schema_name, r.table_name),
        format('it was sealed for "%s" at %s by %s, and now ', r.resource, to_char(r.sealed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'), r.sealed_by)
-         || case when c.oid is null then 'there is no such table' when s.oid is null then 'has no seal' else 'its seal is for ' || s.resource end,
+         || case when c.oid is null then 'there is no such table' when s.oid is null then 'has no seal' when s.resource = '' then 'its seal names no resource' else 'its seal is for ' || s.resource end,
        case when c.oid is null then format('guard unprotect %I.%I', r.schema_name, r.table_name)
             else format('guard protect --resource %s %I.%I', r.resource, r.schema_name, r.table_name) end
   from ringfence.sealed_tables() r
@@ -75,11 +78,11 @@ select format('%I.%I', r.schema_name, r.table_name),
 	{
 		id:  "foreign-table",
 		why: "its rows are in another database, which knows nothing of the marks in this one",
-		sql: `
+		sql: lineage + `
 select format('%I.%I', n.nspname, c.relname), 'a foreign table cannot be sealed',
        'seal the table in the database that has it'
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
- where n.nspname = any ($1) and c.relkind = 'f'`,
+ where c.relkind = 'f' and (n.nspname = any ($1) or exists (select from below b where b.oid = c.oid))`,
 	},
 	{
 		id:  "sequence",

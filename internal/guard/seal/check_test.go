@@ -20,6 +20,14 @@ var holes = []struct{ open, finding, closed string }{
 		"parent-unsealed:public.base", "alter table entry no inherit base; drop table base",
 	},
 	{
+		"create table base (id bigint not null, token bigint); alter table entry inherit base; " +
+			"insert into ringfence.sealed (schema_name, table_name, resource) values ('public', 'base', 'stock'); " +
+			"create trigger ringfence_seal before insert or update or delete or truncate on base " +
+			"execute function ringfence.seal('stock'); alter table base enable always trigger ringfence_seal",
+		"parent-unsealed:public.base",
+		"alter table entry no inherit base; drop table base; delete from ringfence.sealed where table_name = 'base'",
+	},
+	{
 		"alter table entry disable trigger ringfence_seal", "seal-changed:public.entry",
 		"alter table entry enable always trigger ringfence_seal",
 	},
@@ -43,6 +51,24 @@ var holes = []struct{ open, finding, closed string }{
 		    before insert or update or delete or truncate on entry
 		    when (current_user <> 'app') execute function ringfence.seal('orders');
 		    alter table entry enable always trigger ringfence_seal`,
+		"seal-changed:public.entry", protectEntry,
+	},
+	{
+		`drop trigger ringfence_seal on entry; create trigger ringfence_seal
+		    before insert or update of id or delete or truncate on entry
+		    execute function ringfence.seal('orders'); alter table entry enable always trigger ringfence_seal`,
+		"seal-changed:public.entry", protectEntry,
+	},
+	{
+		`drop trigger ringfence_seal on entry; create trigger ringfence_seal
+		    before insert or update or delete or truncate on entry
+		    execute function ringfence.seal('orders', 'stock'); alter table entry enable always trigger ringfence_seal`,
+		"seal-lost:public.entry", protectEntry,
+	},
+	{
+		`drop trigger ringfence_seal on entry; create trigger ringfence_seal
+		    before insert or update or delete or truncate on entry
+		    execute function ringfence.seal(); alter table entry enable always trigger ringfence_seal`,
 		"seal-changed:public.entry", protectEntry,
 	},
 	{"drop trigger ringfence_seal on entry", "seal-lost:public.entry", protectEntry},
@@ -101,9 +127,44 @@ var holes = []struct{ open, finding, closed string }{
 			"grant usage on schema ringfence to seal_writer",
 		"mark-writer:seal_writer", "drop owned by seal_writer; drop role seal_writer",
 	},
+	{"grant trigger on entry to app", "trigger-maker:app", "revoke trigger on entry from app"},
+	{
+		"create role seal_hook; create role seal_guest login noinherit; grant seal_hook to seal_guest; " +
+			"create function hook() returns trigger language plpgsql as 'begin return new; end'; alter function hook() owner to seal_hook; " +
+			"create trigger zz before insert on entry for each row execute function hook()",
+		"trigger-function:public.entry.zz", "drop function hook() cascade; drop role seal_guest, seal_hook",
+	},
+	{
+		"create role seal_column login; grant update (token) on ringfence.mark to seal_column",
+		"mark-writer:seal_column", "drop owned by seal_column; drop role seal_column",
+	},
+	{
+		"create role seal_files login; grant execute on function lo_export(oid, text) to seal_files",
+		"server-access:seal_files", "drop owned by seal_files; drop role seal_files",
+	},
+	{
+		"create role seal_records login; grant execute on function ringfence.record(integer[], timestamptz[]) to seal_records",
+		"guard-role:seal_records", "drop owned by seal_records; drop role seal_records",
+	},
 	{
 		"create role seal_all login; grant pg_write_all_data to seal_all",
 		"mark-writer:seal_all", "drop role seal_all",
+	},
+	{
+		"create role seal_maker login; grant create, usage on schema ringfence to seal_maker",
+		"mark-writer:seal_maker", "drop owned by seal_maker; drop role seal_maker",
+	},
+	{
+		"create role seal_makers; create role seal_guest login noinherit; grant seal_makers to seal_guest; " +
+			"create function ringfence.release(text) returns void language sql as ''; " +
+			"alter function ringfence.release(text) owner to seal_makers",
+		"mark-writer:seal_guest", "drop owned by seal_makers; drop role seal_guest, seal_makers",
+	},
+	{
+		"create role seal_maker login; create function ringfence.seal(text) returns void language sql as ''; " +
+			"create function ringfence.server(text) returns void language sql as ''; " +
+			"alter function ringfence.seal(text) owner to seal_maker; alter function ringfence.server(text) owner to seal_maker",
+		"mark-writer:seal_maker", "drop owned by seal_maker; drop role seal_maker",
 	},
 	{
 		"create role seal_second login; grant execute on all functions in schema ringfence to seal_second",
@@ -161,6 +222,64 @@ func TestCheckFindsRolesThatMakeRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.finds("role-maker:seal_maker", version < 160000)
+}
+
+// A role writes also by what it becomes with SET ROLE, and by a privilege on one column.
+func TestCheckNamesEveryRoleThatMayWrite(t *testing.T) {
+	r := newRealm(t)
+	r.sql("create schema shop; create table shop.stock (id bigint); create role seal_group; create role seal_sets login noinherit; " +
+		"grant seal_group to seal_sets; grant delete on shop.stock to seal_group; " +
+		"create role seal_column login; grant update (id) on shop.stock to seal_column")
+	defer r.sql("drop owned by seal_group, seal_column; drop role seal_sets, seal_column, seal_group")
+	report, err := Check(t.Context(), r.connect("postgres"), guardRole, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "writes need no token; roles that may write: seal_column, seal_sets"
+	if !slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Object == "shop.stock" && f.What == want }) {
+		t.Errorf("%+v", report.Findings)
+	}
+}
+
+func TestCheckComparesTheFunctionsOfASeal(t *testing.T) {
+	for function, change := range map[string]string{
+		"ringfence.seal()": "create or replace function ringfence.seal() returns trigger language plpgsql security definer " +
+			"set search_path = pg_catalog, pg_temp as 'begin return null; end'",
+		"ringfence.enter_as_claimed(text, text)":    "alter function ringfence.enter_as_claimed(text, text) reset search_path",
+		"ringfence.enter(text, bigint, text, text)": "drop function ringfence.enter(text, bigint, text, text)",
+	} {
+		r := newRealm(t)
+		r.finds("function-changed:"+function, false)
+		r.sql(change)
+		r.finds("function-changed:"+function, true)
+		r.install(postgres.Options{})
+		r.finds("function-changed:"+function, false)
+	}
+}
+
+func TestCheckLeavesLeadersAndHoldersTheirFunctions(t *testing.T) {
+	r := newRealm(t)
+	roles := postgres.Roles{Guard: guardRole, Leaders: []string{"app"}, Holders: []string{"app"}}
+	if _, err := roles.Install(t.Context(), r.pg.URL("postgres", r.name)); err != nil {
+		t.Fatal(err)
+	}
+	r.finds("guard-role:app", false)
+}
+
+// Before Postgres 15 only superusers set such parameters.
+func TestCheckFindsRolesThatSetWhatTheServerLoads(t *testing.T) {
+	r := newRealm(t)
+	var version int
+	if err := r.connect("postgres").QueryRow(t.Context(), "select current_setting('server_version_num')::integer").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	if version < 150000 {
+		t.Skip("the server has no privileges on parameters")
+	}
+	r.sql("create role seal_sets login; grant alter system on parameter shared_preload_libraries to seal_sets")
+	r.finds("server-access:seal_sets", true)
+	r.sql("drop owned by seal_sets; drop role seal_sets")
+	r.finds("server-access:seal_sets", false)
 }
 
 func TestCheckTakesTheSchemasThatAreNamed(t *testing.T) {

@@ -54,6 +54,23 @@ func TestATransactionThatHasEnteredWritesUntilTheMarkIsRaised(t *testing.T) {
 	}
 }
 
+// A role with CREATE on the schema can make functions that fit a call without the last argument.
+func TestASealCallsNoForeignFunction(t *testing.T) {
+	r := newRealm(t)
+	r.sql("create function ringfence.enter(text, bigint, text) returns void language sql as ''; " +
+		"create function ringfence.refuse(text, bigint, text, bigint, text) returns void language sql as ''")
+	member, entering, stranger := r.admitted(claimed(5)), r.connect("app"), r.connect("app")
+	r.do(member, insert)
+	if _, err := postgres.Begin(t.Context(), entering, claimed(5), pgx.TxOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.do(entering, insert)
+	r.do(entering, "commit")
+	r.refused(stranger, insert, "RF002")
+	r.raise(claimed(6))
+	r.refused(member, insert, "RF001")
+}
+
 // The seal enters by itself where there is only a claim. The locks of that go with a savepoint, and
 // the next statement takes them again.
 func TestAClaimedTransactionIsFoundByARevocation(t *testing.T) {

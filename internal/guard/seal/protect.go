@@ -13,7 +13,7 @@ import (
 // ringfence, or is a superuser.
 //
 // It is an error if a table does not exist, or is a partition or child whose parent is neither
-// sealed nor in the request: a write to the parent would reach it without its seal.
+// sealed for this resource nor in the request: a write to the parent would reach it without its seal.
 func Protect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
 	return planned(ctx, c, "there is no table to seal", func(tx pgx.Tx, p *Plan) error {
 		if err := problems(ctx, tx, namesSQL, r.Tables, r.Schemas); err != nil {
@@ -27,7 +27,7 @@ func Protect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
 		for _, t := range all {
 			oids = append(oids, t.OID)
 		}
-		if err := problems(ctx, tx, parentsSQL, oids); err != nil {
+		if err := problems(ctx, tx, parentsSQL, oids, string(r.Resource)); err != nil {
 			return err
 		}
 		for _, t := range all {
@@ -54,9 +54,7 @@ func (p *Plan) seal(t table, resource string) {
 
 // namesSQL finds which of the names $1 and the schemas $2 are of nothing that can be sealed. A
 // temporary table is its session's own.
-const namesSQL = `with named as (
-    select u.name, parse_ident(case when cardinality(parse_ident(u.name)) = 1 then 'public.' || u.name else u.name end) as path
-      from unnest($1::text[]) u(name))
+const namesSQL = `with ` + named + `
 select 'there is no table ' || w.name from named w
  where cardinality(w.path) <> 2 or not exists (
     select from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -68,12 +66,25 @@ union all
 select 'there is no schema ' || u.name from unnest($2::text[]) u(name)
  where u.name ~ '^pg_' or u.name in ('ringfence', 'information_schema') or to_regnamespace(quote_ident(u.name)) is null`
 
-// parentsSQL finds the parents of the tables $1 that are neither among them nor sealed.
+// recordsSQL finds which of the names $1 and the schemas $2 are neither of tables nor recorded as sealed.
+const recordsSQL = `with ` + named + `
+select 'there is no table ' || w.name || ', and none was sealed' from named w
+ where cardinality(w.path) <> 2 or not exists (
+    select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = w.path[1] and c.relname = w.path[2] and c.relkind in ('r', 'p') and c.relpersistence <> 't')
+   and not exists (select from ringfence.sealed_tables() r where r.schema_name = w.path[1] and r.table_name = w.path[2])
+union all
+select 'there is no schema ' || u.name || ', and none had sealed tables' from unnest($2::text[]) u(name)
+ where to_regnamespace(quote_ident(u.name)) is null and not exists (select from ringfence.sealed_tables() r where r.schema_name = u.name)`
+
+// parentsSQL finds the parents of the tables $1 that are neither among them nor sealed for the
+// resource $2.
 const parentsSQL = seals + `
-select format('%s is a partition or child of %s, which is not sealed: a write to the parent would '
-       'reach it without its seal; protect %2$s, which seals both', i.inhrelid::regclass, i.inhparent::regclass)
+select format('%s is a partition or child of %s, which is not sealed for %s: a write to the parent would '
+       'reach it without its seal; protect %2$s, which seals both', i.inhrelid::regclass, i.inhparent::regclass, $2::text)
   from pg_inherits i
- where i.inhrelid = any ($1) and not i.inhparent = any ($1) and not exists (select from seals s where s.oid = i.inhparent)`
+ where i.inhrelid = any ($1) and not i.inhparent = any ($1)
+   and not exists (select from seals s where s.oid = i.inhparent and s.resource = $2)`
 
 // problems returns the rows of a query as an error.
 func problems(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
@@ -89,9 +100,13 @@ func problems(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
 }
 
 // Unprotect plans to take the seals off tables, with all their partitions and children. A name may
-// also be of a table that is recorded as sealed and no longer exists.
+// also be of a table that is recorded as sealed and no longer exists. It is an error if one is of
+// neither.
 func Unprotect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
 	return planned(ctx, c, "there is no such table", func(tx pgx.Tx, p *Plan) error {
+		if err := problems(ctx, tx, recordsSQL, r.Tables, r.Schemas); err != nil {
+			return err
+		}
 		all, err := family(ctx, tx, r)
 		for _, t := range all {
 			p.unseal(t)

@@ -34,7 +34,7 @@ const roles = `do $$ begin
         create role seal_guard login; create role app login;
     end if;
 end $$;
-alter default privileges in schema public grant all on tables to app;`
+alter default privileges in schema public grant select, insert, update, delete, truncate on tables to app;`
 
 func newRealm(t *testing.T) *realm {
 	t.Helper()

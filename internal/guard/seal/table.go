@@ -17,21 +17,27 @@ type table struct {
 
 func (t table) String() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
 
-// seals begins a query that uses the list of all seals. whole: nobody has changed the trigger. 62
-// means: before each statement, on INSERT, UPDATE, DELETE and TRUNCATE (pg_trigger.tgtype).
+// seals begins a query that uses the list of all seals. resource is empty where the trigger has not
+// exactly one argument. It is escaped and not decoded, since somebody may have put any bytes there.
+// whole: nobody has changed the trigger. 62 means: before each statement, on INSERT, UPDATE, DELETE and
+// TRUNCATE (pg_trigger.tgtype); tgattr has the columns of UPDATE OF.
 const seals = `with recursive seals as (
     select t.tgrelid as oid, t.tgname as name,
-           convert_from(substr(t.tgargs, 1, length(t.tgargs) - 1), 'UTF8') as resource,
-           t.tgenabled = 'A' and t.tgtype = 62 and t.tgqual is null as whole
+           case when t.tgnargs = 1 then encode(substr(t.tgargs, 1, length(t.tgargs) - 1), 'escape') else '' end as resource,
+           t.tgenabled = 'A' and t.tgtype = 62 and t.tgqual is null and t.tgattr::text = '' and t.tgnargs = 1 as whole
       from pg_trigger t
-     where t.tgfoid = 'ringfence.seal'::regproc and t.tgname = 'ringfence_seal')`
+     where t.tgfoid = 'ringfence.seal()'::regprocedure and t.tgname = 'ringfence_seal')`
 
-// familySQL finds the tables with the names $1 and those in the schemas $2, with all partitions and
-// children. A name without a table finds what is recorded under it.
-const familySQL = seals + `, named as (
+// named lists the names $1. A name without a schema is in public.
+const named = `named as (
     select u.name, parse_ident(case when cardinality(parse_ident(u.name)) = 1 then 'public.' || u.name else u.name end) as path
       from unnest($1::text[]) u(name)
-), family(oid) as (
+)`
+
+// familySQL finds the tables with the names $1 and those in the schemas $2, with all partitions and
+// children. It leaves out what cannot be sealed: foreign tables, and temporary ones, which may be
+// another session's. A name without a table finds what is recorded under it.
+const familySQL = seals + `, ` + named + `, family(oid) as (
     select to_regclass(format('%I.%I', path[1], path[2]))::oid from named
     union select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
            where n.nspname = any ($2) and c.relkind in ('r', 'p') and c.relpersistence <> 't'
@@ -39,10 +45,13 @@ const familySQL = seals + `, named as (
 select c.oid, n.nspname as schema, c.relname as name, coalesce(s.resource, '') as resource, false as lost
   from family f join pg_class c on c.oid = f.oid join pg_namespace n on n.oid = c.relnamespace
   left join seals s on s.oid = c.oid
+ where c.relkind in ('r', 'p') and c.relpersistence <> 't'
 union all
 select 0, r.schema_name, r.table_name, r.resource, true
   from ringfence.sealed_tables() r
- where to_regclass(format('%I.%I', r.schema_name, r.table_name)) is null
+ where not exists (
+    select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = r.schema_name and c.relname = r.table_name and c.relkind in ('r', 'p') and c.relpersistence <> 't')
    and (r.schema_name = any ($2) or array[r.schema_name, r.table_name]::text[] in (select path from named))
  order by 2, 3`
 

@@ -51,6 +51,19 @@ func TestChildrenHaveSealsOfTheirOwn(t *testing.T) {
 	r.refused(stranger, "truncate child", "RF002")
 }
 
+// A session under orders would write the rows of stock through the parent.
+func TestAPartitionIsSealedForTheResourceOfItsParent(t *testing.T) {
+	r := newRealm(t)
+	r.sql(partitioned)
+	r.protect(Request{Resource: "orders", Tables: []string{"day"}})
+	_, err := Protect(t.Context(), r.connect("postgres"), Request{Resource: "stock", Tables: []string{"day1"}})
+	if err == nil || !strings.Contains(err.Error(), "not sealed for stock") {
+		t.Errorf("a partition for another resource: %v", err)
+	}
+	r.protect(Request{Resource: "orders", Tables: []string{"day1"}})
+	r.protect(Request{Resource: "stock", Tables: []string{"day"}})
+}
+
 // The cascade runs as the owner of the table, in the session of the statement.
 func TestACascadeFromATableWithoutASealIsRefused(t *testing.T) {
 	r := newRealm(t)
@@ -113,9 +126,6 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 			t.Errorf("%+v: %v", test.request, err)
 		}
 	}
-	if _, err := Unprotect(t.Context(), c, Request{Tables: []string{"nothing"}}); err == nil {
-		t.Error("unprotect of a table that does not exist")
-	}
 	r.sql("update ringfence.installation set version = 1")
 	if _, err := Protect(t.Context(), c, Request{Resource: "orders",
 		Tables: []string{"entry"}}); !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
@@ -129,6 +139,52 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 	r.sql("drop schema ringfence cascade")
 	if _, err := Check(t.Context(), c, guardRole); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Errorf("no schema: %v", err)
+	}
+}
+
+func TestForeignAndTemporaryChildrenAreLeftOut(t *testing.T) {
+	r := newRealm(t)
+	r.sql(partitioned + "; create schema far; create extension postgres_fdw; create server far foreign data wrapper postgres_fdw; " +
+		"create foreign table far.day9 partition of day for values from (9) to (10) server far")
+	other := r.connect("postgres")
+	r.do(other, "create temporary table passing () inherits (entry)")
+	r.protect(Request{Resource: "orders", Tables: []string{"day", "entry"}})
+	r.finds("foreign-table:far.day9", true)
+	for _, f := range r.found() {
+		if strings.Contains(f, "passing") || strings.HasPrefix(f, "partition-unsealed") {
+			t.Errorf("found: %s", f)
+		}
+	}
+	c := r.connect("postgres")
+	p, err := Unprotect(t.Context(), c, Request{Tables: []string{"day", "entry"}})
+	if err == nil {
+		err = p.Run(t.Context(), c)
+	}
+	if err != nil || len(p.Tables) != 5 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestUnprotectTakesOnlyNamesThatFit(t *testing.T) {
+	r := newRealm(t)
+	r.sql("create schema shop; create table shop.gone ()")
+	r.protect(Request{Resource: "orders", Tables: []string{"shop.gone"}})
+	r.sql("drop schema shop cascade; create schema bare")
+	c := r.connect("postgres")
+	for _, wrong := range []Request{
+		{Tables: []string{"nothing"}}, {Tables: []string{"public.entry.x"}}, {Tables: []string{"a.public.entry"}},
+		{Tables: []string{"entry", "entyr"}}, {Schemas: []string{"public", "pulbic"}},
+	} {
+		if _, err := Unprotect(t.Context(), c, wrong); err == nil || !strings.Contains(err.Error(), "there is no ") {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+	for _, right := range []Request{
+		{Tables: []string{"entry"}}, {Tables: []string{"shop.gone"}}, {Schemas: []string{"shop"}}, {Schemas: []string{"public", "bare"}},
+	} {
+		if p, err := Unprotect(t.Context(), c, right); err != nil || len(p.Tables) != 1 {
+			t.Errorf("%+v: %+v, %v", right, p, err)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func (a *Authorizer) Authorization(ctx context.Context) (all marks.Authorization
 func (a *Authorizer) Allow(ctx context.Context, role string, all ...marks.Pattern) error {
 	return explain(pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
 		for _, p := range all {
-			if _, err := tx.Exec(ctx, "select ringfence.allow($1, $2)", role, string(p)); err != nil {
+			if _, err := tx.Exec(ctx, "select ringfence.allow($1::name, $2::text)", role, string(p)); err != nil {
 				return err
 			}
 		}
@@ -87,11 +87,11 @@ func (a *Authorizer) Allow(ctx context.Context, role string, all ...marks.Patter
 func (a *Authorizer) Forbid(ctx context.Context, role string, all ...marks.Pattern) (n int, err error) {
 	err = pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
 		if len(all) == 0 {
-			return tx.QueryRow(ctx, "select ringfence.forbid($1, null)", role).Scan(&n)
+			return tx.QueryRow(ctx, "select ringfence.forbid($1::name, null::text)", role).Scan(&n)
 		}
 		for _, p := range all {
 			var removed int
-			if err := tx.QueryRow(ctx, "select ringfence.forbid($1, $2)", role, string(p)).Scan(&removed); err != nil {
+			if err := tx.QueryRow(ctx, "select ringfence.forbid($1::name, $2::text)", role, string(p)).Scan(&removed); err != nil {
 				return err
 			}
 			n += removed
@@ -103,6 +103,6 @@ func (a *Authorizer) Forbid(ctx context.Context, role string, all ...marks.Patte
 
 // Authorize implements marks.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, on bool) error {
-	_, err := a.conn.Exec(ctx, "select ringfence.authorize($1)", on)
+	_, err := a.conn.Exec(ctx, "select ringfence.authorize($1::boolean)", on)
 	return explain(err)
 }

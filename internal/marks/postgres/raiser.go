@@ -57,7 +57,7 @@ func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err e
 		return false, fmt.Errorf("open a session at %s: %w", Address(r.URL), pgcause.Plain(Refused(err, c)))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, `select ringfence.holds($1, $2)`,
+	err = conn.QueryRow(ctx, `select ringfence.holds($1::text, $2::bigint)`,
 		c.Resource, int64(c.Token)).Scan(&guarded)
 	if err != nil {
 		return false, fmt.Errorf("at %s: %w", Address(r.URL), explain(Refused(err, c)))

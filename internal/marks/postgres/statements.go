@@ -1,6 +1,7 @@
 package postgres
 
-// The statements of an admission.
+// The statements of an admission. Each argument of a function has a type: otherwise somebody who may
+// create functions in the schema could make one that fits better, and the guard would call it.
 const (
 	identifySQL = `select a.backend_start, o.rolsuper, ringfence.begin_run()
 	  from pg_stat_get_activity($1) a join pg_roles o on o.oid = a.usesysid
@@ -12,12 +13,12 @@ const (
 	       confirmed, continued, adoption, candidate, rolled_back`
 
 	registerSQL = `select step, basis, older, resource, ` + markColumns + `
-	  from ringfence.register($1, $2, $3, $4, $5, $6, $7)`
+	  from ringfence.register($1::integer, $2::timestamptz, $3::text, $4::text[], $5::bigint[], $6::text[], $7::text)`
 
-	raiseSQL = `select step, ` + markColumns + ` from ringfence.raise($1, $2, $3, $4, $5, $6)`
+	raiseSQL = `select step, ` + markColumns + ` from ringfence.raise($1::text, $2::bigint, $3::text, $4::text, $5::text, $6::text)`
 
 	revokeSQL = `select current, gone, remaining, blocked, prepared, described
-	  from ringfence.revoke($1, $2, $3, $4, $5)`
+	  from ringfence.revoke($1::text, $2::bigint, $3::text, $4::integer, $5::integer)`
 
 	beginRunSQL = `select ringfence.begin_run()`
 
@@ -25,5 +26,5 @@ const (
 
 	leaveSQL = `select ringfence.leave()`
 
-	releaseSQL = `select ringfence.release($1, $2, $3, $4)`
+	releaseSQL = `select ringfence.release($1::integer[], $2::timestamptz[], $3::text[], $4::boolean[])`
 )

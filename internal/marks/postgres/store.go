@@ -243,7 +243,7 @@ func (s *Store) Raise(
 func (s *Store) look(ctx context.Context, r fence.Resource) (l looked, err error) {
 	l.mark.Resource = r
 	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &l.mark, &l.basis) },
-		`select basis, `+markColumns+` from ringfence.look($1)`, r)
+		`select basis, `+markColumns+` from ringfence.look($1::text)`, r)
 	return l, err
 }
 
@@ -295,7 +295,7 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 	var found []marks.Mark
 	err := s.retry(ctx, func() error {
 		rows, err := s.pool.Query(ctx,
-			`select sessions, resource, `+markColumns+` from ringfence.marks($1)`, only)
+			`select sessions, resource, `+markColumns+` from ringfence.marks($1::text[])`, only)
 		if err != nil {
 			return err
 		}
@@ -314,7 +314,7 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark
 	err := s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before) },
 		`select token, issuer, holder, coalesce(raised_at, 'epoch'),
 		        confirmed, continued, adoption, '', false
-		   from ringfence.adopt($1, $2, $3, $4, $5)`,
+		   from ringfence.adopt($1::text, $2::bigint, $3::text, $4::text, $5::text)`,
 		c.Resource, int64(c.Token), c.Issuer, c.Holder, by)
 	if err != nil {
 		return before, err

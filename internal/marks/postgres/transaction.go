@@ -63,7 +63,7 @@ func beginQuery(o pgx.TxOptions) string {
 // enterQuery returns a statement without parameters, because one with parameters could not be sent
 // together with BEGIN.
 func enterQuery(c fence.Claim) string {
-	return fmt.Sprintf("select ringfence.enter(%s, %d, %s, %s)",
+	return fmt.Sprintf("select ringfence.enter(%s::text, %d::bigint, %s::text, %s::text)",
 		literal(string(c.Resource)), c.Token, literal(string(c.Issuer)), literal(c.Candidate))
 }
 

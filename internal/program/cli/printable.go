@@ -14,3 +14,18 @@ func Printable(s string) string {
 	}
 	return s
 }
+
+// PrintableText escapes what would break a line of a text, or send control characters to the
+// terminal. Unlike Printable it leaves blanks and quotes as they are.
+func PrintableText(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}

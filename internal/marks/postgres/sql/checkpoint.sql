@@ -43,7 +43,7 @@ begin
         end if;
     end if;
     if not ringfence.registered(p_resource, p_token, p_issuer) then
-        perform ringfence.enter(p_resource, p_token, p_issuer);
+        perform ringfence.enter(p_resource, p_token, p_issuer, ''::text);
     end if;
     perform ringfence.save(p_resource, p_token, p_task, p_version, p_checkpoint);
 end $$;

@@ -215,16 +215,16 @@ begin
     end if;
     select * into m from ringfence.look(p_resource);
     if m.issuer <> '' and (m.issuer <> p_issuer or m.token > p_token) then
-        perform ringfence.refuse(p_resource, p_token, p_issuer, m.token, m.issuer);
+        perform ringfence.refuse(p_resource, p_token, p_issuer, m.token, m.issuer, ''::text);
     elsif not m.confirmed and not m.continued then
         raise exception using errcode = 'RF007', schema = 'ringfence', table = p_resource, column = p_token::text,
             message = format('the mark of "%s" may be older than the last one that counted', p_resource),
             detail = 'the database was restored or failed over, and nobody confirms a token that is brought; nothing was changed',
             hint = format('an operator makes sure that the token is the newest, and runs: guard adopt %s', p_resource);
     end if;
-    state := row(p_resource, p_token, p_issuer, ringfence.pass(p_resource, p_token, p_issuer, ''), false, 0, p_holder, null, null);
+    state := row(p_resource, p_token, p_issuer, ringfence.pass(p_resource, p_token, p_issuer, ''::text), false, 0, p_holder, null, null);
     select b.ready, b.ending, b.refused, b.remaining into state.ready, state.ending, state.refused, remaining
-      from ringfence.begin_term(p_resource, p_token, p_issuer, p_holder, '') b;
+      from ringfence.begin_term(p_resource, p_token, p_issuer, p_holder, ''::text) b;
 end $$;
 
 -- leave gives up what a pass stands for: the next one may lead. The mark stays. It returns whether there
@@ -280,7 +280,7 @@ begin
     if ringfence.authorizing() then
         v_resource := ringfence.forbidden((select o.oid from pg_roles o where o.rolname = session_user), p_resources);
         if v_resource is not null then
-            perform ringfence.check_allowed(v_resource, 0);
+            perform ringfence.check_allowed(v_resource, 0::bigint);
         end if;
     end if;
 end $$;
@@ -352,7 +352,7 @@ begin
     elsif v_step = 'rolled back' then
         refused := format('RF004: the coordinator went back, it gives out tokens of "%s" a second time: guard adopt --new-issuer %s', p_resource, p_resource);
     elsif ringfence.is_committed((select m.written from ringfence.mark m where m.resource = p_resource)) then
-        select * into v_left from ringfence.revoke(p_resource, p_token, p_issuer, 2147483647, 0);
+        select * into v_left from ringfence.revoke(p_resource, p_token, p_issuer, 2147483647::integer, 0::integer);
         perform ringfence.durable(); -- revoke does without, and this transaction may have raised other marks
         ending := cardinality(v_left.remaining) + cardinality(v_left.prepared);
         ready := v_left.current and ending = 0 and ringfence.complete();

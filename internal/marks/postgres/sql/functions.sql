@@ -558,7 +558,7 @@ begin
       from unnest(p_pids, p_backend_starts, p_proofs) as s(pid, backend_start, proof)
       left join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start;
     if v_gone is not null then
-        perform ringfence.forget(null, v_gone, v_gone_starts);
+        perform ringfence.forget(null::text, v_gone, v_gone_starts);
     end if;
     if v_rest is not null then
         perform ringfence.let_go(v_rest, v_rest_starts);
@@ -574,7 +574,7 @@ end $$;
 -- are leaving, in one transaction. So each backend is always on one of the two lists.
 create or replace function ringfence.let_go(p_pids integer[], p_backend_starts timestamptz[]) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select ringfence.forget(null, p_pids, p_backend_starts);
+    select ringfence.forget(null::text, p_pids, p_backend_starts);
     insert into ringfence.leaving (pid, backend_start)
     select s.pid, s.backend_start from unnest(p_pids, p_backend_starts) as s(pid, backend_start) on conflict do nothing
 $$;
@@ -594,7 +594,7 @@ declare
 begin
     select array_agg(l.pid), array_agg(l.backend_start) into v_pids, v_starts from ringfence.leaving() l;
     if v_pids is not null then
-        perform ringfence.release(v_pids, v_starts, '{}', array_fill(true, array[cardinality(v_pids)]));
+        perform ringfence.release(v_pids, v_starts, '{}'::text[], array_fill(true, array[cardinality(v_pids)]));
     end if;
 end $$;
 
@@ -613,7 +613,7 @@ begin
     -- List first, check second, as in revoke: a session that registers in between must not look
     -- gone.
     select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts from ringfence.sessions() s;
-    perform ringfence.release(v_pids, v_starts, '{}', '{}');
+    perform ringfence.release(v_pids, v_starts, '{}'::text[], '{}'::boolean[]);
     perform ringfence.leave();
 end $$;
 
@@ -654,7 +654,7 @@ begin
     insert into ringfence.adoption (by_holder, resource, old_issuer, old_token, new_issuer, new_token)
     values (p_by, p_resource, nullif(issuer, ''), case when issuer <> '' then token end, p_issuer, p_token);
     perform ringfence.confirm_registry(p_resource);
-    if not ringfence.write_mark(v_there, p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text, '') then
+    if not ringfence.write_mark(v_there, p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text, ''::text) then
         raise serialization_failure using message = format('the mark of %s was raised for the first time just now', p_resource),
             hint = 'adopt it again';
     end if;
@@ -665,7 +665,7 @@ end $$;
 create or replace function ringfence.holds(p_resource text, p_token bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return ringfence.registered(p_resource, p_token, null);
+    return ringfence.registered(p_resource, p_token, null::text);
 end $$;
 
 -- registered returns whether the caller's own session is recorded under this token, and under this

@@ -34,9 +34,9 @@ begin
     if not found then
         perform ringfence.enter_as_claimed(v_resource, format('%I.%I', tg_table_schema, tg_table_name));
     elsif (s.token, s.issuer, true) is distinct from (s.mark, s.mark_issuer, s.original) then
-        perform ringfence.refuse(v_resource, s.token, s.issuer, s.mark, s.mark_issuer);
+        perform ringfence.refuse(v_resource, s.token, s.issuer, s.mark, s.mark_issuer, ''::text);
     elsif current_setting('max_prepared_transactions')::integer > 0 then
-        perform ringfence.enter(v_resource, s.token, s.issuer);
+        perform ringfence.enter(v_resource, s.token, s.issuer, ''::text);
     end if;
     return null;
 end $$;
@@ -56,7 +56,7 @@ begin
             detail = format('this session is not admitted under "%s", and the transaction has not entered; nothing of it was written', p_resource),
             hint = format('connect through a guard with options=''-c fence.%s=<token>'', or begin the transaction with ringfence.enter', p_resource);
     end if;
-    perform ringfence.enter(p_resource, v_claim[2]::bigint, v_claim[3]);
+    perform ringfence.enter(p_resource, v_claim[2]::bigint, v_claim[3], ''::text);
 end $$;
 
 -- sealed_tables lists what ringfence.sealed has, for guard check.
