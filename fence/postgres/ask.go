@@ -95,6 +95,8 @@ func refused(err error) bool {
 	switch {
 	case errors.Is(err, errStandby):
 		return false // a failover may be under way
+	case errors.Is(err, fence.ErrExpired):
+		return false // the next session installs the schema if it is gone
 	case errors.As(err, &setup):
 		return true
 	case !errors.As(err, &pg):
