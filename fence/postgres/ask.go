@@ -88,7 +88,17 @@ func row(ctx context.Context, conn *pgx.Conn, into []any, call string, args ...a
 	return conn.QueryRow(ctx, "select * from ringfence_elections."+call, args...).Scan(into...)
 }
 
-// refused reports an error that retrying cannot fix.
+// refused reports an error that retrying cannot fix. Once the coordinator is open, the database and the
+// login were right, so they may be again: somebody is putting the database back, or changing a password.
+func (c *Coordinator) refused(err error) bool {
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	if answered && c.opened.Load() && pgcause.OfClass(pg, "3D", "28") {
+		return false
+	}
+	return refused(err)
+}
+
+// refused is Coordinator.refused while it opens.
 func refused(err error) bool {
 	var setup *fence.SetupError
 	var pg *pgconn.PgError
