@@ -112,11 +112,10 @@ func refused(err error) bool {
 	case !errors.As(err, &pg):
 		return false
 	}
-	switch pg.Code[:2] {
-	case "08", "25", "40", "53", "54", "55", "57", "58", "XX":
-		return false // connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks
-	}
-	return true
+	// Connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks; and who sends no
+	// SQLSTATE is not the server.
+	passes := pgcause.OfClass(pg, "08", "25", "40", "53", "54", "55", "57", "58", "XX")
+	return !passes && pg.Code != ""
 }
 
 // ends reports an answer after which a call is not repeated: the session or the candidate is gone, or a
@@ -137,7 +136,7 @@ func broken(err error) bool {
 	case !errors.As(err, &pg):
 		return true
 	}
-	return errors.Is(err, errStandby) || pg.Code[:2] == "57" || pg.Code[:2] == "25"
+	return errors.Is(err, errStandby) || pgcause.OfClass(pg, "57", "25")
 }
 
 // explain turns an error of Postgres into one that says what to do, where we know.
