@@ -146,7 +146,7 @@ func newClient(ctx, life context.Context, cfg clientv3.Config) (*clientv3.Client
 		return client, nil
 	}
 	cancel()
-	if err == nil { // ctx has ended behind the login
+	if err == nil { // ctx ended just after the login
 		_ = client.Close()
 		err = context.Cause(ctx)
 	}

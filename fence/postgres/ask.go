@@ -112,8 +112,8 @@ func refused(err error) bool {
 	case !errors.As(err, &pg):
 		return false
 	}
-	// Connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks; and who sends no
-	// SQLSTATE is not the server.
+	// Connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks. An error without an
+	// SQLSTATE comes from something between us and the server.
 	passes := pgcause.OfClass(pg, "08", "25", "40", "53", "54", "55", "57", "58", "XX")
 	return !passes && pg.Code != ""
 }
