@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -33,10 +34,10 @@ func answered(ctx context.Context, err error, c fence.Claim) error {
 }
 
 // landed translates the error of a call that may have reached its COMMIT. Without an answer of the
-// server the outcome is unknown.
+// server that comes from before a commit the outcome is unknown.
 func landed(ctx context.Context, err error, c fence.Claim) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && !down(pg) {
+	if errors.As(err, &pg) && (pgcause.Undone(pg) || refusal.OfSQLState(pg.Code) != "") {
 		return fromServer(pg, err, c)
 	}
 	if unsent(err) {
@@ -45,11 +46,14 @@ func landed(ctx context.Context, err error, c fence.Claim) error {
 	return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
 }
 
-// unsent reports whether nothing was sent to the server. ErrConnClosed does not prove that,
-// although the driver calls it safe to retry: pgx 5.12 also returns it if the connection breaks
+// unsent reports whether nothing was sent to the server, or only a login. ErrConnClosed does not prove
+// that, although the driver calls it safe to retry: pgx 5.12 also returns it if the connection breaks
 // while the client waits for an answer (MultiResultReader.NextResult peeks at the next message and
 // drops the error).
 func unsent(err error) bool {
+	if _, undialed := errors.AsType[*pgconn.ConnectError](err); undialed {
+		return true
+	}
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 

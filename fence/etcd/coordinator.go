@@ -105,7 +105,7 @@ func (c *Coordinator) connect(ctx context.Context, a campaign.Address, change fu
 		scheme = "https://"
 	}
 	cfg := clientv3.Config{
-		Context: c.frame.Context(), Username: a.User, Password: a.Password, TLS: a.TLS,
+		Username: a.User, Password: a.Password, TLS: a.TLS,
 		DialTimeout: c.frame.RequestTimeout(), DialKeepAliveTime: 10 * time.Second,
 		DialKeepAliveTimeout: 5 * time.Second, MaxCallSendMsgSize: 2 << 20, Logger: zap.NewNop(),
 	}
@@ -119,17 +119,38 @@ func (c *Coordinator) connect(ctx context.Context, a campaign.Address, change fu
 		cfg.Password = a.Changing.String() // in its place: intercept sends the password
 	}
 	c.logins = &login{cfg: cfg, password: a.Changing}
+	c.logins.cfg.Context = c.frame.Context()
 	c.logins.cfg.Username, c.logins.cfg.Password = "", ""
 	if cfg.Username != "" {
 		cfg.DialOptions = append(slices.Clone(cfg.DialOptions),
 			grpc.WithChainUnaryInterceptor(c.logins.intercept))
 	}
-	_, err := campaign.Ask(ctx, c.frame, "log in", func(context.Context) (_ any, err error) {
-		c.client, err = clientv3.New(cfg)
-		return nil, err
+	var err error
+	c.client, err = campaign.AskWithin(ctx, c.frame, "log in", c.frame.RequestTimeout(), func(
+		ctx context.Context,
+	) (*clientv3.Client, error) {
+		return newClient(ctx, c.frame.Context(), cfg)
 	})
 	c.close = sync.OnceValue(func() error { return errors.Join(c.client.Close(), c.logins.close()) })
 	return err
+}
+
+// newClient makes a client that lives as long as life. The library logs in under the same context, so
+// until it has, that ends with ctx, too.
+func newClient(ctx, life context.Context, cfg clientv3.Config) (*clientv3.Client, error) {
+	life, cancel := context.WithCancel(life)
+	cfg.Context = life
+	release := context.AfterFunc(ctx, cancel)
+	client, err := clientv3.New(cfg)
+	if release() && err == nil {
+		return client, nil
+	}
+	cancel()
+	if err == nil { // ctx ended just after the login
+		_ = client.Close()
+		err = context.Cause(ctx)
+	}
+	return nil, err
 }
 
 // Close loses the terms that were won here (their cause matches fence.ErrResigned), ends the

@@ -88,23 +88,34 @@ func row(ctx context.Context, conn *pgx.Conn, into []any, call string, args ...a
 	return conn.QueryRow(ctx, "select * from ringfence_elections."+call, args...).Scan(into...)
 }
 
-// refused reports an error that retrying cannot fix.
+// refused reports an error that retrying cannot fix. Once the coordinator is open, the database and the
+// login were right, so they may be again: somebody is putting the database back, or changing a password.
+func (c *Coordinator) refused(err error) bool {
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	if answered && c.opened.Load() && pgcause.OfClass(pg, "3D", "28") {
+		return false
+	}
+	return refused(err)
+}
+
+// refused is Coordinator.refused while it opens.
 func refused(err error) bool {
 	var setup *fence.SetupError
 	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, errStandby):
 		return false // a failover may be under way
+	case errors.Is(err, fence.ErrExpired):
+		return false // the next session installs the schema if it is gone
 	case errors.As(err, &setup):
 		return true
 	case !errors.As(err, &pg):
 		return false
 	}
-	switch pg.Code[:2] {
-	case "08", "25", "40", "53", "54", "55", "57", "58", "XX":
-		return false // connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks
-	}
-	return true
+	// Connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks. An error without an
+	// SQLSTATE comes from something between us and the server.
+	passes := pgcause.OfClass(pg, "08", "25", "40", "53", "54", "55", "57", "58", "XX")
+	return !passes && pg.Code != ""
 }
 
 // ends reports an answer after which a call is not repeated: the session or the candidate is gone, or a
@@ -125,7 +136,7 @@ func broken(err error) bool {
 	case !errors.As(err, &pg):
 		return true
 	}
-	return errors.Is(err, errStandby) || pg.Code[:2] == "57" || pg.Code[:2] == "25"
+	return errors.Is(err, errStandby) || pgcause.OfClass(pg, "57", "25")
 }
 
 // explain turns an error of Postgres into one that says what to do, where we know.

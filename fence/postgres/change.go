@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -90,12 +91,12 @@ func (s *store) send(ctx context.Context, args []any) (changed, error) {
 	})
 }
 
-// unanswered marks an error after which the change may have been made. After an answer of the server
-// it was not, unless the server was shutting down: it may say so after the commit.
+// unanswered marks an error after which the change may have been made: without an answer, or with one
+// that may follow the commit, such as that of a pooler which has lost the server.
 func unanswered(err error) error {
 	pg, answered := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case err == nil, pgconn.SafeToRetry(err), answered && pg.Code[:2] != "57":
+	undone := answered && pgcause.Undone(pg) && !pgcause.OfClass(pg, "57") // not even a late cancellation
+	if err == nil || undone || pgconn.SafeToRetry(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", documents.ErrUnknown, err)

@@ -145,3 +145,31 @@ func TestATermOutlivesARestartOfTheServer(t *testing.T) {
 		t.Errorf("%s follows %s", newer.Token(), term.Token())
 	}
 }
+
+// Some programs that speak the protocol leave the SQLSTATE out.
+func TestAnErrorWithoutASQLStateIsAnError(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	t.Cleanup(serving.Wait)
+	t.Cleanup(func() { _ = l.Close() })
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 4096))
+			_, _ = conn.Write([]byte("E\x00\x00\x00\x21SFATAL\x00Mno more connections\x00\x00"))
+			_ = conn.Close()
+		}
+	})
+	_, err = Open(t.Context(), "postgres://app@"+l.Addr().String()+"/shop?sslmode=disable",
+		Options{SessionTimeout: time.Second})
+	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no more connections") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,6 +51,7 @@ type Coordinator struct {
 	campaigns *campaign.Campaigns[*session, *candidate]
 	enrolling turns
 	documents *store
+	opened    atomic.Bool // Open has succeeded
 
 	woken func(r fence.Resource, holder string) // for tests: a notice has woken a candidate
 }
@@ -89,7 +91,7 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 		tells: newPool(a, maxTells), enrolling: turns{queue: map[fence.Resource]*queue{}},
 	}
 	c.frame = campaign.NewFrame(campaign.Settings{
-		Kind: "Postgres", Where: a.String(), Timeout: timeout, Logger: o.Logger, Refused: refused, Ends: ends,
+		Kind: "Postgres", Where: a.String(), Timeout: timeout, Logger: o.Logger, Refused: c.refused, Ends: ends,
 	})
 	c.campaigns = campaign.New(c.frame, c.openSession)
 	c.listener = &listener{c: c, wanted: map[string]map[*subscription]bool{}}
@@ -99,6 +101,7 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 		_ = c.Close()
 		return nil, err
 	}
+	c.opened.Store(true)
 	return c, nil
 }
 
@@ -155,8 +158,8 @@ func (c *Coordinator) Close() error {
 	return nil
 }
 
-// Campaign implements fence.Elector. While the server does not answer it keeps trying; if ctx ends
-// then, the error has the last failure.
+// Campaign implements fence.Elector. While the server does not answer, has no such database or refuses
+// the login, it keeps trying; if ctx ends then, the error has the last failure.
 func (c *Coordinator) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {

@@ -96,6 +96,12 @@ func (c *delayed) Close() error {
 // pooler starts a PgBouncer in transaction mode with two server connections.
 func pooler(t *testing.T, pg *servers.Postgres) *servers.PgBouncer {
 	t.Helper()
+	return poolerOf(t, pg, pg.Addr())
+}
+
+// poolerOf is pooler, and reaches the server at an address.
+func poolerOf(t *testing.T, pg *servers.Postgres, addr string) *servers.PgBouncer {
+	t.Helper()
 	b := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{})
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
@@ -105,8 +111,10 @@ func pooler(t *testing.T, pg *servers.Postgres) *servers.PgBouncer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, from, _ := net.SplitHostPort(pg.Addr())
+	_, to, _ := net.SplitHostPort(addr)
 	changed := strings.NewReplacer("pool_mode = session", "pool_mode = transaction",
-		"default_pool_size = 250", "default_pool_size = 2").Replace(string(config))
+		"default_pool_size = 250", "default_pool_size = 2", "port="+from, "port="+to).Replace(string(config))
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
 		t.Fatal(err)
 	}

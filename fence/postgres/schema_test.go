@@ -133,9 +133,16 @@ func TestASchemaThatIsWipedIsAnotherIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := electiontest.Win(t, c, "orders", "a")
+	electiontest.Win(t, c, "stock", "a")
+	waits := electiontest.Stand(t, openWith(t, d.url(), 4*time.Second, nil), "stock", "c")
+	electiontest.Queued(t, c, "stock", 2)
 	d.dropSchema(t)
+	next := electiontest.Next(t, waits) // it installs the schema again
 	again := electiontest.Win(t, c, "orders", "b")
 	electiontest.Ends(t, old, fence.ErrExpired)
+	if next.Claim().Issuer != again.Claim().Issuer {
+		t.Errorf("who waited leads under %s, and not %s", next.Claim().Issuer, again.Claim().Issuer)
+	}
 	after, err := c.Issuer(t.Context())
 	if err != nil || after == before || again.Claim().Issuer != after {
 		t.Errorf("the issuer was %s and is %s, the term's is %s, %v",

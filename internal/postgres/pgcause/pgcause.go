@@ -6,7 +6,8 @@
 //	}
 //
 // pgx tries each address of a host, with TLS and without, and reports every attempt, so the cause
-// stands behind attempts that had to fail.
+// stands behind attempts that had to fail. Undone says whether an answer leaves open what has become of a
+// transaction.
 package pgcause
 
 import (

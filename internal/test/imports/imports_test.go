@@ -107,7 +107,7 @@ var allowed = map[string][]string{
 
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint", "internal/test/contract"},
-	"checkpoint/postgres": {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres",
+	"checkpoint/postgres": {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres", "internal/postgres/pgcause",
 		pgx},
 	"checkpoint/redis":       {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
 	"checkpoint/coordinator": {"fence", "checkpoint", "documents"},
