@@ -91,7 +91,7 @@ func (t *Term) State() State {
 func (t *Term) Watch() (State, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.expireLocked() // the timer may be late if the process was paused
+	t.expireLocked() // the timer may be late if the process was paused, or its machine was suspended
 	return t.state, t.changed
 }
 
