@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/fence/internal/bridge"
@@ -50,8 +51,9 @@ type Term struct {
 	expiry   *time.Timer
 	changed  chan struct{} // closed at the next change of state
 
-	release  sync.Once
-	released error
+	releasing atomic.Bool   // some call of Resign has begun to release
+	released  chan struct{} // closed when that has ended
+	result    error         // of the release, once released is closed
 }
 
 // newTerm is elector.NewTerm.
@@ -59,7 +61,7 @@ func newTerm(claim Claim, confirmed time.Time, timeout time.Duration, b backing)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	t := &Term{
 		claim: claim, timeout: timeout, backing: b, ctx: ctx, cancel: cancel,
-		deadline: confirmed.Add(timeout), changed: make(chan struct{}),
+		deadline: confirmed.Add(timeout), changed: make(chan struct{}), released: make(chan struct{}),
 	}
 	t.mu.Lock() // expire may run before AfterFunc returns
 	t.expiry = time.AfterFunc(time.Until(t.deadline), t.expire)
@@ -89,7 +91,7 @@ func (t *Term) State() State {
 func (t *Term) Watch() (State, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.expireLocked() // the timer may be late if the process was paused
+	t.expireLocked() // the timer may be late if the process was paused, or its machine was suspended
 	return t.state, t.changed
 }
 
@@ -133,11 +135,25 @@ func (t *Term) Acknowledge(ctx context.Context) error {
 // Resign ends the term, and the next candidate takes over at once. Stop your work first. You may
 // call Resign more than once, and after the term is lost; it affects no newer term. An error means
 // that the coordinator may not know: the term is over, but the next candidate may have to wait for
-// the session timeout.
+// the session timeout. Only the first call talks to the coordinator. Another one returns its error, or
+// the cause of its own ctx if that ends before.
 func (t *Term) Resign(ctx context.Context) error {
 	t.lose(ErrResigned)
-	t.release.Do(func() { t.released = t.backing.Release(ctx) })
-	return t.released
+	if t.releasing.CompareAndSwap(false, true) {
+		t.result = t.backing.Release(ctx)
+		close(t.released)
+	}
+	select {
+	case <-t.released:
+		return t.result
+	default:
+	}
+	select {
+	case <-t.released:
+		return t.result
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Supersede ends the term because a store has refused its token as stale. why is the refusal.

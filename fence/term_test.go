@@ -288,6 +288,32 @@ func TestResignReleasesOnce(t *testing.T) {
 	}
 }
 
+// stuck is a coordinator that does not answer.
+type stuck struct{}
+
+func (stuck) Acknowledge(context.Context) error { return nil }
+func (stuck) Release(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+
+func TestEachResignReturnsAtItsOwnDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term, _ := elector.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(), time.Minute, stuck{})
+		start := time.Now()
+		resign := func(limit time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			err := term.Resign(ctx)
+			if took := time.Since(start); took != limit || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("with %v, Resign took %v: %v", limit, took, err)
+			}
+		}
+		var first sync.WaitGroup
+		first.Go(func() { resign(3 * time.Second) })
+		synctest.Wait()
+		resign(100 * time.Millisecond)
+		first.Wait()
+	})
+}
+
 func TestResignOfALostTermStillReleasesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, keeper, b := wonNow()

@@ -17,7 +17,7 @@ import (
 // MaxName is how many characters the name of a group may have.
 const MaxName = 40
 
-// maxLeave bounds how long a member that leaves talks to the coordinator.
+// maxLeave bounds how long a member that leaves talks to the coordinator, and waits until it is gone.
 const maxLeave = 5 * time.Second
 
 // ErrBadName is returned for a name that a group cannot have.
@@ -98,6 +98,7 @@ func parse(c fence.Candidate) holder {
 // Membership is this process's place in a group.
 type Membership struct {
 	group  *Group
+	tag    string // of its candidates
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
@@ -123,9 +124,9 @@ func (g *Group) Join(name string, value []byte) (*Membership, error) {
 		return nil, fmt.Errorf("join %s: %w", g.name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &Membership{group: g, cancel: cancel, changed: make(chan struct{})}
+	m := &Membership{group: g, tag: tag, cancel: cancel, changed: make(chan struct{})}
 	m.work.Go(func() { m.stay(ctx, string(text)) })
-	m.work.Go(func() { m.look(ctx, tag) })
+	m.work.Go(func() { m.look(ctx) })
 	return m, nil
 }
 
@@ -149,9 +150,9 @@ func (m *Membership) stay(ctx context.Context, holder string) {
 }
 
 // look finds out under which ID the coordinator knows this process.
-func (m *Membership) look(ctx context.Context, tag string) {
+func (m *Membership) look(ctx context.Context) {
 	err := m.group.coordinator.Watch(ctx, m.group.Election(), func(all []fence.Candidate) error {
-		mine := slices.DeleteFunc(all, func(c fence.Candidate) bool { return parse(c).Tag != tag })
+		mine := m.candidates(all)
 		var id fence.Token
 		if len(mine) > 0 { // the last one: an earlier candidacy is about to be removed
 			id = mine[len(mine)-1].Token
@@ -163,6 +164,11 @@ func (m *Membership) look(ctx context.Context, tag string) {
 		m.set(0, err)
 		m.cancel()
 	}
+}
+
+// candidates returns those of all that are this process.
+func (m *Membership) candidates(all []fence.Candidate) []fence.Candidate {
+	return slices.DeleteFunc(all, func(c fence.Candidate) bool { return parse(c).Tag != m.tag })
 }
 
 func (m *Membership) set(id fence.Token, err error) {
@@ -185,8 +191,24 @@ func (m *Membership) ID() (id fence.Token, changed <-chan struct{}, err error) {
 	return m.id, m.changed, m.err
 }
 
-// Leave ends the membership, and waits until that is done.
+// Leave ends the membership, and waits until the coordinator lists this process no more. It gives up
+// after 5 seconds, as when the coordinator is out of reach; the session's end removes the member then.
 func (m *Membership) Leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), maxLeave)
+	defer cancel()
 	m.cancel()
 	m.work.Wait()
+	m.awaitGone(ctx)
+}
+
+// awaitGone waits until the election has none of this process's candidates. A campaign that is
+// cancelled while it waits only asks the session to delete its candidate.
+func (m *Membership) awaitGone(ctx context.Context) {
+	errGone := errors.New("gone")
+	_ = m.group.coordinator.Watch(ctx, m.group.Election(), func(all []fence.Candidate) error {
+		if len(m.candidates(all)) == 0 {
+			return errGone
+		}
+		return nil
+	})
 }

@@ -31,6 +31,7 @@ var clauses = []contract.Clause[*stage]{
 	{Name: "one of two terms that is over is enough to refuse", Holds: oneTermOfTwo},
 	{Name: "a change of a deposed leader that arrives late changes nothing", Holds: lateChange},
 	{Name: "a token of another issuer changes nothing", Holds: otherIssuerChangesNothing},
+	{Name: "a renewed issuer ends changes and reads under earlier claims", Holds: renewedIssuerEndsClaims},
 	{Name: "a leader reads under its term", Holds: leaderReads},
 	{Name: "who does not lead reads nothing under its term", Holds: othersReadNothing},
 	{Name: "names are watched", Holds: namesAreWatched},
@@ -438,6 +439,42 @@ func otherIssuerChangesNothing(s *stage) {
 	claim.Issuer += "x"
 	s.fails(fence.ErrOtherIssuer, s.under(claim))
 	s.missing("bad")
+}
+
+// renewedIssuerEndsClaims uses each claim before the issuer is renewed, so that a store may remember it.
+func renewedIssuerEndsClaims(s *stage) {
+	if s.f.Alone == nil {
+		s.Skip("the fixture has no Alone")
+	}
+	c, operator := s.f.Alone(s)
+	closed(s, c)
+	closed(s, operator)
+	s.leader, s.here, s.there = c, c.Documents(), operator.Documents()
+	s.change(s.here, documents.Create(s.at("a"), []byte("1")))
+	for _, renews := range []documents.Coordinator{operator, c} {
+		claim := s.lead().Claim()
+		if _, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}}); err != nil {
+			s.Fatal(err)
+		}
+		if _, err := s.reads(s.here, claim); err != nil {
+			s.Fatal(err)
+		}
+		if _, err := renews.RenewIssuer(s.ctx); err != nil {
+			s.Fatal(err)
+		}
+		if all, err := s.reads(s.here, claim); !errors.Is(err, fence.ErrOtherIssuer) || all != nil {
+			s.Errorf("a read under the earlier issuer: %+v, %v", all, err)
+		}
+		claim = s.lead().Claim()
+		if _, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}}); err != nil {
+			s.Errorf("a change under the renewed issuer: %v", err)
+		}
+		if _, err := renews.RenewIssuer(s.ctx); err != nil {
+			s.Fatal(err)
+		}
+		s.fails(fence.ErrOtherIssuer, s.under(claim))
+		s.missing("bad")
+	}
 }
 
 // eventually waits until something holds.

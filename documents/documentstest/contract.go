@@ -19,6 +19,10 @@ type Fixture struct {
 	// contract closes it.
 	Open func(t testing.TB) documents.Coordinator
 
+	// Alone makes two clients of a coordinator that no other test uses, because a clause
+	// renews its issuer. The contract closes both. May be nil.
+	Alone func(t testing.TB) (c, operator documents.Coordinator)
+
 	// Limit is how many bytes a document may have at least. Default 500,000.
 	Limit int
 
@@ -75,7 +79,11 @@ func newStage(t testing.TB, f Fixture) *stage {
 
 func open(t testing.TB, f Fixture) documents.Coordinator {
 	t.Helper()
-	c := f.Open(t)
+	return closed(t, f.Open(t))
+}
+
+// closed closes a client at the end of the test.
+func closed(t testing.TB, c documents.Coordinator) documents.Coordinator {
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Errorf("close the coordinator: %v", err)

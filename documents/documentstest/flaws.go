@@ -81,6 +81,21 @@ var flawsOfTerms = []flaw{
 		}),
 	},
 	{
+		name: "remembers who led, and not under which issuer", says: "the change returned",
+		clause: "a renewed issuer ends changes and reads under earlier claims",
+		change: func(f *flawed, ctx context.Context, c documents.Change) ([]int64, error) {
+			versions, err := f.Store.Change(ctx, c)
+			if errors.Is(err, fence.ErrOtherIssuer) && f.hasLed(c.While) {
+				c.While = nil
+				return f.Store.Change(ctx, c)
+			}
+			if err == nil {
+				f.remember(c.While)
+			}
+			return versions, err
+		},
+	},
+	{
 		name: "refuses leaders", clause: "a leader's change is made", says: "no longer",
 		change: func(f *flawed, ctx context.Context, c documents.Change) ([]int64, error) {
 			if len(c.While) > 0 {
@@ -89,6 +104,17 @@ var flawsOfTerms = []flaw{
 			return f.Store.Change(ctx, c)
 		},
 	},
+}
+
+func (f *flawed) remember(claims []fence.Claim) {
+	f.set(func(f *flawed) { f.led = append(f.led, claims...) })
+}
+
+// hasLed reports that all claims were remembered.
+func (f *flawed) hasLed(claims []fence.Claim) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !slices.ContainsFunc(claims, func(c fence.Claim) bool { return !slices.Contains(f.led, c) })
 }
 
 var flawsOfChanges = []flaw{

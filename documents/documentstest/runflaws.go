@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
@@ -35,13 +36,21 @@ func RunFlaws(t *testing.T, f Fixture) {
 // on returns a fixture for a store that has the flaw.
 func (fl *flaw) on(right Fixture) Fixture {
 	wrong := right
+	wrap := func(c documents.Coordinator) *flawedCoordinator {
+		return &flawedCoordinator{c, &flawed{
+			Store: c.Documents(), flaw: fl, at: c, seen: map[string]documents.Document{},
+		}}
+	}
 	wrong.Open = func(t testing.TB) documents.Coordinator {
-		c := right.Open(t)
-		s := &flawed{Store: c.Documents(), flaw: fl, at: c, seen: map[string]documents.Document{}}
+		c := wrap(right.Open(t))
 		if fl.asks {
-			s.other = open(t, right)
+			c.store.other = open(t, right)
 		}
-		return &flawedCoordinator{c, s}
+		return c
+	}
+	wrong.Alone = func(t testing.TB) (c, operator documents.Coordinator) {
+		c, operator = right.Alone(t)
+		return wrap(c), operator
 	}
 	fault := func(
 		does func(testing.TB, documents.Coordinator), note func(*flawed),
@@ -92,6 +101,7 @@ type flawed struct {
 	closed bool
 	cut    bool // it was, once
 	seen   map[string]documents.Document
+	led    []fence.Claim
 }
 
 func (f *flawed) set(note func(*flawed)) {

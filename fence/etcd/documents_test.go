@@ -23,7 +23,11 @@ func TestJournalsKeepTheirContractWhileRepliesAreLost(t *testing.T) {
 func documentsFixture(t *testing.T) documentstest.Fixture {
 	h, of := faultyHarness(t)
 	return documentstest.Fixture{
-		Open:      func(t testing.TB) documents.Coordinator { return h.Open(t).(*Coordinator) },
+		Open: func(t testing.TB) documents.Coordinator { return h.Open(t).(*Coordinator) },
+		Alone: func(t testing.TB) (c, operator documents.Coordinator) {
+			one, other := h.Alone(t)
+			return one.(*Coordinator), other.(*Coordinator)
+		},
 		Cut:       func(t testing.TB, c documents.Coordinator) { h.Cut(t, c) },
 		Heal:      func(t testing.TB, c documents.Coordinator) { h.Heal(t, c) },
 		LoseReply: func(t testing.TB, c documents.Coordinator) { h.LoseReply(t, c) },

@@ -15,7 +15,11 @@ func Documents() documentstest.Fixture {
 		return c.Documents().(*documentstest.Memory)
 	}
 	return documentstest.Fixture{
-		Open:      func(testing.TB) documents.Coordinator { return m.Open() },
+		Open: func(testing.TB) documents.Coordinator { return m.Open() },
+		Alone: func(testing.TB) (c, operator documents.Coordinator) {
+			m := NewMemory(time.Minute)
+			return m.Open(), m.Open()
+		},
 		Limit:     documentstest.MemoryLimit,
 		Cut:       func(_ testing.TB, c documents.Coordinator) { memory(c).Cut() },
 		Heal:      func(_ testing.TB, c documents.Coordinator) { memory(c).Heal() },

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/campaign"
 )
@@ -18,37 +19,39 @@ import (
 // an empty one about once a minute.
 const maxFolders = 5
 
-// Change implements documents.Store. It is one multi, which first checks that the candidate of each
-// claim exists.
+// Change implements documents.Store. It is one multi, which first checks the issuer and the
+// candidate of each claim.
 func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error) {
 	if err := s.check(c); err != nil {
 		return nil, err
 	}
-	ops, err := s.operations(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	if len(ops) == 0 {
-		return []int64{}, nil
-	}
 	for tries := 1; ; tries++ {
+		claims, err := s.standings(ctx, c.While)
+		if err != nil {
+			return nil, err
+		}
+		ops := s.operations(claims, c.Writes)
+		if len(ops) == 0 {
+			return []int64{}, nil
+		}
 		results, err := ensemble.Transact(ctx, s.client, ops...)
+		checks := len(ops) - len(c.Writes)
 		switch failed := failedAt(results); {
 		case err == nil:
-			return versions(c, results[len(c.While):]), nil
+			return versions(c, results[checks:]), nil
 		case len(results) < len(ops):
 			return nil, s.lost(c, err)
-		case failed < len(c.While):
-			_, err := ensemble.Ask(ctx, s.client, func(ctx context.Context, session *ensemble.Session) (any, error) {
-				return nil, s.gone(ctx, session, c.While[failed])
-			})
-			return nil, err
-		case missingFolder(c.Writes[failed-len(c.While)], err) && tries < maxFolders:
-			if err := s.makeFolder(ctx, c.Writes[failed-len(c.While)].Path); err != nil {
+		case failed < checks:
+			i := failed * len(claims) / checks
+			if err := s.refuse(ctx, c.While[i], claims[i], err); err != nil {
+				return nil, err
+			}
+		case missingFolder(c.Writes[failed-checks], err) && tries < maxFolders:
+			if err := s.makeFolder(ctx, c.Writes[failed-checks].Path); err != nil {
 				return nil, err
 			}
 		default:
-			return nil, s.unchanged(c.Writes[failed-len(c.While)], err)
+			return nil, s.unchanged(c.Writes[failed-checks], err)
 		}
 	}
 }
@@ -66,24 +69,44 @@ func (s *store) check(c documents.Change) error {
 	return nil
 }
 
-// operations are the parts of the multi: one for each claim, and one for each write. A claim led
-// when it was first looked up.
-func (s *store) operations(ctx context.Context, c documents.Change) (all []any, err error) {
-	for _, claim := range c.While {
-		candidate, err := ensemble.Ask(ctx, s.client, func(
+// standings returns what each claim rests on.
+func (s *store) standings(ctx context.Context, claims []fence.Claim) ([]standing, error) {
+	all := make([]standing, len(claims))
+	for i, claim := range claims {
+		var err error
+		all[i], err = ensemble.Ask(ctx, s.client, func(
 			ctx context.Context, session *ensemble.Session,
-		) (string, error) {
-			return s.candidate(ctx, session, claim)
+		) (standing, error) {
+			return s.standing(ctx, session, claim)
 		})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, ensemble.CheckExists(candidate))
-	}
-	for _, w := range c.Writes {
-		all = append(all, s.operation(w))
 	}
 	return all, nil
+}
+
+// operations are the parts of the multi: the checks of each claim, and one for each write.
+func (s *store) operations(claims []standing, writes []documents.Write) (all []any) {
+	for _, at := range claims {
+		all = append(all, s.checks(at)...)
+	}
+	for _, w := range writes {
+		all = append(all, s.operation(w))
+	}
+	return all
+}
+
+// refuse says why a check of a claim has failed. It returns nil if the claim leads after all, under
+// an issuer that was read anew; then the change, which was not made, can be sent again.
+func (s *store) refuse(ctx context.Context, c fence.Claim, at standing, failed error) error {
+	_, err := ensemble.Ask(ctx, s.client, func(ctx context.Context, session *ensemble.Session) (any, error) {
+		if errors.Is(failed, zk.ErrNoNode) {
+			return nil, s.gone(ctx, session, c)
+		}
+		return nil, s.lookAgain(ctx, session, c, at.issuer)
+	})
+	return err
 }
 
 func (s *store) operation(w documents.Write) any {

@@ -121,6 +121,12 @@
 //     a leader, it caches it and checks all leaders with one more transaction. So all leaders that
 //     it names lead at the same position in the order, under the issuer that it names.
 //
+// A change of documents under a claim, and a read under one, check the same: the version of the
+// issuer's znode, and the candidate. The version counts only beside the issuer that was read with it,
+// so a claim that this process remembers ends when the issuer is renewed. A change that was sent
+// before its session heard that the issuer's znode was deleted and made again still succeeds; only an
+// operator can delete it, by hand.
+//
 // An ensemble that was restored from a backup may name a leader of that time, until the restored
 // session times out. That candidate leads there; the stores' marks know what they have accepted
 // since.

@@ -45,10 +45,11 @@ func (s *store) znode(document string) string {
 // version returns the version of a document from its znode's stat.
 func version(stat *zk.Stat) int64 { return int64(stat.Version) + 1 }
 
-// Get implements documents.Store. Under terms, a transaction that checks their candidates comes first:
-// no earlier read of this session's server can follow it. A sync would not suffice, because a server
-// that believes that it still leads the ensemble answers a sync, too. The look at the candidates
-// afterwards shows that the terms led during the read.
+// Get implements documents.Store. Under terms, a transaction that checks their issuer and candidates
+// comes first: no earlier read of this session's server can follow it. A sync would not suffice,
+// because a server that believes that it still leads the ensemble answers a sync, too. The look at the
+// candidates afterwards, and at the watch of the issuer, whose notice would have come before the
+// answers, shows that the terms led during the read.
 func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -59,13 +60,13 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 	return ensemble.Ask(ctx, s.client, func(
 		ctx context.Context, session *ensemble.Session,
 	) (all []documents.Document, err error) {
-		candidates := make([]string, len(r.While))
+		claims := make([]standing, len(r.While))
 		for i, claim := range r.While {
-			if candidates[i], err = s.confirm(ctx, session, claim); err != nil {
+			if claims[i], err = s.confirm(ctx, session, claim); err != nil {
 				return nil, err
 			}
 		}
-		if len(candidates) == 0 {
+		if len(claims) == 0 {
 			if err := session.Sync(ctx); err != nil {
 				return nil, err
 			}
@@ -73,11 +74,9 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 		if all, err = s.read(ctx, session, r.Paths); err != nil || len(r.Paths) == 0 {
 			return nil, err
 		}
-		for i, at := range candidates {
-			if stat, err := session.Stat(ctx, at); err != nil {
-				return nil, s.client.Explain(at, err)
-			} else if stat == nil {
-				return nil, s.gone(ctx, session, r.While[i])
+		for i, at := range claims {
+			if err := s.stillLeads(ctx, session, r.While[i], at); err != nil {
+				return nil, err
 			}
 		}
 		return all, nil

@@ -1,13 +1,16 @@
 package zookeeper
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/documents/documentstest"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/journaltest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -36,6 +39,10 @@ func documentsFixture(t *testing.T) documentstest.Fixture {
 			relays[c] = r
 			return c
 		},
+		Alone: func(t testing.TB) (c, operator documents.Coordinator) {
+			url := "zk://" + ensemble + zookeepertest.FreshRoot()
+			return openFor(t, url, 10*time.Second), openFor(t, url, 10*time.Second)
+		},
 		Cut:  func(_ testing.TB, c documents.Coordinator) { of(c).Hold() },
 		Heal: func(_ testing.TB, c documents.Coordinator) { of(c).Pass() },
 		LoseReply: func(_ testing.TB, c documents.Coordinator) {
@@ -47,5 +54,28 @@ func documentsFixture(t *testing.T) documentstest.Fixture {
 			r.Set(func() { r.StopMulti = true })
 			return func() { zookeepertest.Eventually(t, "a multi on its way", r.HoldsRequest) }, r.Pass
 		},
+	}
+}
+
+// An issuer that is made again has the version of the first one. Only its watch tells the two apart.
+func TestAnIssuerThatIsMadeAgainEndsClaims(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
+	c := openFor(t, "zk://"+server+root, 10*time.Second)
+	claim := electiontest.Win(t, c, "orders", "a").Claim()
+	if _, err := c.Documents().Change(t.Context(), documents.Change{While: []fence.Claim{claim}}); err != nil {
+		t.Fatal(err)
+	}
+	operator := zookeepertest.Connect(t, server)
+	if err := operator.Delete(root+"/issuer", -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Issuer(t.Context()); err != nil { // makes another one, as any client would
+		t.Fatal(err)
+	}
+	_, err := c.Documents().Change(t.Context(), documents.Change{
+		While: []fence.Claim{claim}, Writes: []documents.Write{documents.Create("f/bad", nil)},
+	})
+	if !errors.Is(err, fence.ErrOtherIssuer) {
+		t.Errorf("a change under the first issuer: %v", err)
 	}
 }

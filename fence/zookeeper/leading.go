@@ -14,27 +14,94 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// candidate returns the path of the claim's candidate. The claim led when it was first looked up. Each
-// change has to check that the candidate's znode still exists (ensemble.CheckExists).
-func (s *store) candidate(ctx context.Context, session *ensemble.Session, c fence.Claim) (string, error) {
-	return s.known.Candidate(c, func() (string, error) { return s.find(ctx, session, c) })
+// standing is what a claim rests on while it leads: its candidate, and the znode of its issuer.
+type standing struct {
+	candidate string // path
+	issuer    identity
 }
 
-// confirm returns the path of the claim's candidate if the claim leads. It sends a transaction,
-// which a server that has lost its ensemble cannot answer. Later reads in this session see nothing
-// older than this moment. Otherwise it returns a refusal: fence.ErrStale if the claim's candidate is
-// gone for good; fence.ErrNotLeader if it waits behind an older one or was never enrolled;
-// fence.ErrOtherIssuer.
-func (s *store) confirm(ctx context.Context, session *ensemble.Session, c fence.Claim) (string, error) {
-	znode, err := s.candidate(ctx, session, c)
+// checks make a multi fail unless the claim still leads: first the issuer, then the candidate.
+func (s *store) checks(at standing) []any {
+	return []any{
+		&zk.CheckVersionRequest{Path: issuerPath(s.client), Version: at.issuer.version},
+		ensemble.CheckExists(at.candidate),
+	}
+}
+
+// standing returns what a claim rests on. The claim led when it was first looked up. Each change has
+// to check that it still does (checks).
+func (s *store) standing(
+	ctx context.Context, session *ensemble.Session, c fence.Claim,
+) (at standing, err error) {
+	at.candidate, err = s.known.Candidate(c, func() (string, error) { return s.find(ctx, session, c) })
 	if err != nil {
-		return "", err
+		return standing{}, err
 	}
-	err = session.Multi(ctx, ensemble.CheckExists(znode))
-	if errors.Is(err, zk.ErrNoNode) {
-		return "", s.gone(ctx, session, c)
+	for {
+		seen, err := s.cached(ctx, session, nil)
+		if err != nil {
+			return standing{}, err
+		}
+		at.issuer = seen.issuer
+		if at.issuer.issuer == c.Issuer && !fired(at.issuer.watch) {
+			return at, nil
+		}
+		if err := s.lookAgain(ctx, session, c, at.issuer); err != nil {
+			return standing{}, err
+		}
 	}
-	return znode, s.client.Explain(znode, err)
+}
+
+// confirm returns what the claim rests on if it leads. It sends a transaction, which a server that has
+// lost its ensemble cannot answer. Later reads in this session see nothing older than this moment.
+// Otherwise it returns a refusal: fence.ErrStale if the claim's candidate is gone for good;
+// fence.ErrNotLeader if it waits behind an older one or was never enrolled; fence.ErrOtherIssuer.
+func (s *store) confirm(
+	ctx context.Context, session *ensemble.Session, c fence.Claim,
+) (standing, error) {
+	for {
+		at, err := s.standing(ctx, session, c)
+		if err != nil {
+			return standing{}, err
+		}
+		err = session.Multi(ctx, s.checks(at)...)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return standing{}, s.gone(ctx, session, c)
+		case err != nil && !errors.Is(err, zk.ErrBadVersion):
+			return standing{}, s.client.Explain(at.candidate, err)
+		case err == nil && !fired(at.issuer.watch):
+			return at, nil
+		}
+		if err := s.lookAgain(ctx, session, c, at.issuer); err != nil {
+			return standing{}, err
+		}
+	}
+}
+
+// stillLeads refuses a claim that was confirmed and does not lead any more.
+func (s *store) stillLeads(
+	ctx context.Context, session *ensemble.Session, c fence.Claim, at standing,
+) error {
+	if fired(at.issuer.watch) {
+		return s.lookAgain(ctx, session, c, at.issuer)
+	}
+	stat, err := session.Stat(ctx, at.candidate)
+	if err == nil && stat == nil {
+		return s.gone(ctx, session, c)
+	}
+	return s.client.Explain(at.candidate, err)
+}
+
+// lookAgain refuses a claim whose issuer is no longer the one that this session has seen. It returns
+// nil if the claim leads now; then what was seen was out of date.
+func (s *store) lookAgain(
+	ctx context.Context, session *ensemble.Session, c fence.Claim, seen identity,
+) error {
+	s.invalidate(session, leadership{issuer: seen})
+	s.known.Forget(c.Resource)
+	_, err := s.find(ctx, session, c)
+	return err
 }
 
 // find finds the candidate whose czxid is the claim's token, and refuses unless it leads.

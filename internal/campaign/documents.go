@@ -37,7 +37,7 @@ const maxKnown = 10_000
 
 // Known remembers the last claim of each resource that was found to lead, and its candidate. One look
 // is enough: younger candidates queue behind a leader, so its claim leads as long as its candidate
-// exists. Each change has to check that it does. The zero value knows nothing.
+// exists, under its issuer. Each change has to check both. The zero value knows nothing.
 type Known struct {
 	mu     sync.Mutex
 	leader map[fence.Resource]leader
