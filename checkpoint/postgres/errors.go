@@ -34,16 +34,18 @@ func answered(ctx context.Context, err error, c fence.Claim) error {
 }
 
 // landed translates the error of a call that may have reached its COMMIT. Without an answer of the
-// server that comes from before a commit the outcome is unknown.
+// server that comes from before a commit the outcome is unknown. A statement can also be cancelled behind
+// its commit, while its duration is logged. A guard that ends a session says why, and not whether what the
+// session was committing has landed.
 func landed(ctx context.Context, err error, c fence.Claim) error {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pgcause.Undone(pg) || refusal.OfSQLState(pg.Code) != "") {
-		return fromServer(pg, err, c)
-	}
 	if unsent(err) {
 		return answered(ctx, err, c)
 	}
-	return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	if answered && pgcause.Undone(pg) && !pgcause.OfClass(pg, "57") {
+		return fromServer(pg, err, c)
+	}
+	return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, store.Refused(err, c))
 }
 
 // unsent reports whether nothing was sent to the server, or only a login. ErrConnClosed does not prove

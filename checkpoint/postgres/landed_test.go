@@ -19,11 +19,12 @@ func TestOnlyAnErrorFromBeforeTheCommitSaysThatNothingHasLanded(t *testing.T) {
 	}{
 		{"ERROR", "23505", false},
 		{"ERROR", "40001", false},
-		{"ERROR", "57014", false},
+		{"ERROR", "57014", true}, // it can come behind the commit
+		{"ERROR", refusal.SQLState(fence.ErrStale), false},
 		{"ERROR", refusal.CheckpointConflict, false},
-		{"FATAL", refusal.SQLState(fence.ErrStale), false}, // of a guard
-		{"FATAL", "08P01", true},                           // of PgBouncer
-		{"FATAL", "58000", true},                           // of pgcat
+		{"FATAL", refusal.SQLState(fence.ErrStale), true}, // of a guard that ends the session
+		{"FATAL", "08P01", true},                          // of PgBouncer
+		{"FATAL", "58000", true},                          // of pgcat
 		{"FATAL", "25P03", true},
 		{"ERROR", "XX000", true},
 	} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 )
 
 // Transact implements checkpoint.Transactor.
@@ -74,22 +75,27 @@ func (j *Journal) commit(
 	b.Queue(`commit`)
 	results := conn.SendBatch(ctx, &b)
 	_, err := results.Exec()
+	published := err == nil
 	var tag pgconn.CommandTag
-	if err == nil {
+	if published {
 		tag, err = results.Exec()
 	}
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
-	if err != nil {
-		return uncommitted(landed(ctx, err, c))
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case tag.String() == "COMMIT":
+		return nil // whatever came behind it
+	case answered && pgcause.Undone(pg) && published && pgcause.OfClass(pg, "42"):
+		return fmt.Errorf("%w: %w", checkpoint.ErrUncommitted, err) // of a deferred trigger, not of our schema
+	case answered && pgcause.Undone(pg):
+		return uncommitted(fromServer(pg, err, c))
+	case err != nil:
+		return landed(ctx, err, c)
 	}
 	// Postgres answers ROLLBACK to the COMMIT of a failed transaction.
-	if tag.String() != "COMMIT" {
-		return fmt.Errorf("%w: it had failed before its end, so all of it was rolled back",
-			checkpoint.ErrUncommitted)
-	}
-	return nil
+	return fmt.Errorf("%w: it had failed before its end, so all of it was rolled back", checkpoint.ErrUncommitted)
 }
 
 // uncommitted marks an error that the step's work has caused, and not the journal.

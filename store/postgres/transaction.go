@@ -44,7 +44,8 @@ func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error { return marks.E
 
 // Explain interprets an error from a guard or from one of the schema's functions. It returns a
 // *fence.Refusal, so that errors.Is(err, fence.ErrStale) works, or an error that says what an
-// operator has to do. It returns other errors unchanged.
+// operator has to do. It returns other errors unchanged. A guard that ends a session while it commits
+// answers with a refusal, too: after an error of Commit with severity FATAL the outcome is unknown.
 func Explain(err error, c fence.Claim) error { return marks.Explain(err, c) }
 
 // AppendOptions adds a claim to the value of the startup parameter "options" (and so of PGOPTIONS).

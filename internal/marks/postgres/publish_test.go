@@ -125,9 +125,10 @@ func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on",
 		"on": "on", "remote_apply": "remote_apply"} {
 		for _, call := range []string{"enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
-			"enter_and_forget('orders', 5, 'zk:a', 'nightly')"} {
+			"publish('orders', 5, 'zk:a', 'nightly', 1, '{}')", "enter_and_forget('orders', 5, 'zk:a', 'nightly')"} {
 			must(t, c, "set synchronous_commit = "+setting)
 			must(t, c, "begin")
+			must(t, c, "select ringfence.enter('orders', 5, 'zk:a')")
 			must(t, c, "select ringfence."+call)
 			var got string
 			if err := c.QueryRow(t.Context(),

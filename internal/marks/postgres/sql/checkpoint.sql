@@ -30,6 +30,7 @@ begin
             detail = 'a synchronous step must not COMMIT or ROLL BACK its own transaction; what it committed has landed, its checkpoint has not',
             hint = 'take COMMIT, ROLLBACK and the like out of the step';
     end if;
+    perform ringfence.durable(); -- what comes after this step may rely on it
     if v_attached and p_version > 1 and current_setting('ringfence._numbered', true) = 'true' then
         v_number := currval('ringfence.attachment');
         update ringfence.checkpoint c
