@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
-
-	"github.com/ringfence/ringfence/fence"
 )
 
 // stepError is an error that the step returned or caused; the step's Retry applies to it.
@@ -38,7 +36,7 @@ func (r *termRunner[S]) again(ctx context.Context, step Step[S], attempt int, er
 	switch {
 	case r.over(ctx):
 		return ended(ctx, err)
-	case errors.Is(err, fence.ErrStale), !errors.As(err, &own):
+	case r.claim.IsStale(err), !errors.As(err, &own):
 		return err
 	}
 	policy := r.task.Retry
@@ -121,7 +119,7 @@ func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
 		if next.Version > 0 {
 			return r.resolve(ctx, &next, err)
 		}
-		if lost.Version == 0 || err == nil || retryable(err) || errors.Is(err, fence.ErrStale) {
+		if lost.Version == 0 || err == nil || retryable(err) || r.claim.IsStale(err) {
 			return err
 		}
 		// It failed before it had a checkpoint, maybe because the earlier attempt has landed meanwhile.

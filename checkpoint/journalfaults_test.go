@@ -157,6 +157,25 @@ func TestAStepThatReturnsStaleEndsTheTerm(t *testing.T) {
 	}
 }
 
+// A step may use another resource, whose refusals say nothing about the task's term.
+func TestAStepThatIsStaleOnAnotherResourceFails(t *testing.T) {
+	foreign := &fence.Refusal{Reason: fence.ErrStale, Claim: fence.Claim{Resource: "stock", Token: 3},
+		Message: "token 3 of stock is stale"}
+	for _, sync := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			term := s.term()
+			task := tasked(s.failing("fails", sync, 100, foreign))
+			task.Retry = every(3)
+			_, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+			is(t, err, checkpoint.ErrStopped, foreign)
+			if s.failed != 3 || term.State() != fence.Active || s.stored().Status != checkpoint.Stopped {
+				t.Errorf("ran %d times, the term is %v, stored %+v", s.failed, term.State(), s.stored())
+			}
+		})
+	}
+}
+
 func TestAMarkThatWasLostIsRaisedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
