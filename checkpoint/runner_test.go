@@ -317,3 +317,30 @@ func TestAnInstanceEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// refusing is a store that refuses every raise with its reason.
+type refusing struct {
+	reason fence.Reason
+	raises int
+}
+
+func (r *refusing) Raise(_ context.Context, c fence.Claim) error {
+	r.raises++
+	return &fence.Refusal{Reason: r.reason, Claim: c}
+}
+
+func TestAStaleRaiseEndsTheTermOfRunIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		term, store := s.term(), &refusing{reason: fence.ErrStale}
+		r := checkpoint.Runner[done]{Lead: fence.Lead{Stores: []fence.Raiser{store}}, Journal: s.journal,
+			Task: tasked(s.noting("load"))}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := r.RunIn(ctx, term)
+		is(t, err, fence.ErrStale, fence.ErrSuperseded)
+		if store.raises != 1 || term.State() != fence.Lost || len(s.diary.read()) > 0 {
+			t.Errorf("raised %d times, the term is %v, %v was run", store.raises, term.State(), s.diary.read())
+		}
+	})
+}
