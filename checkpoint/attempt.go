@@ -16,6 +16,9 @@ func (e *stepError) Unwrap() error { return e.error }
 func (r *termRunner[S]) step(ctx context.Context) error {
 	step := r.task.Steps[r.cp.Step]
 	ran, err := r.start(ctx, step)
+	if err == nil && !ran {
+		err = r.wait(ctx) // the term may have been suspended meanwhile
+	}
 	for attempt := 1; err == nil && !ran; attempt++ {
 		r.notify(Event{Kind: Began, Checkpoint: r.cp, Step: step.Name, Attempt: attempt})
 		began := time.Now()
@@ -103,8 +106,14 @@ func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
 	var next, lost Checkpoint // lost: of an attempt whose answer was lost
 	// One nonce for all attempts: a COMMIT whose answer was lost may land after a retry has begun.
 	nonce := rand.Text()
+	calls := 0
 	err := r.retry(ctx, func() error {
 		next = Checkpoint{}
+		if calls++; calls > 1 {
+			if err := r.wait(ctx); err != nil { // the term may have been suspended meanwhile
+				return err
+			}
+		}
 		err := step.transact(ctx, r.journal, r.claim, s, func(s S) (Checkpoint, error) {
 			after, err := r.after(s)
 			if err != nil {
