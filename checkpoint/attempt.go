@@ -122,7 +122,7 @@ func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
 			next = r.stamp(after, nonce)
 			return next, nil
 		})
-		if errors.Is(err, ErrUnknown) {
+		if next.Version > 0 && errors.Is(err, ErrUnknown) { // else it is the step's error
 			lost = next
 		}
 		if next.Version > 0 {

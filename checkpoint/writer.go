@@ -141,8 +141,13 @@ func ended(ctx context.Context, open error) error {
 	return context.Cause(ctx)
 }
 
-// retryable reports whether retrying, after a raise where needed, can fix the error.
+// retryable reports whether the error is the journal's, and retrying, after a raise where needed, can
+// fix it. A journal returns a step's error unchanged unless it wraps it in ErrTransient, so an error
+// that is still the step's own is not retried here, whatever it matches.
 func retryable(err error) bool {
+	if _, own := err.(*stepError); own {
+		return false
+	}
 	if errors.Is(err, fence.ErrStale) || errors.Is(err, ErrConflict) {
 		return false
 	}
