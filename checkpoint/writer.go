@@ -48,7 +48,13 @@ func (w *writer) take(ctx context.Context, have Checkpoint) (same bool, err erro
 
 // publish makes next the checkpoint.
 func (w *writer) publish(ctx context.Context, next Checkpoint) error {
-	next = w.stamp(next, rand.Text())
+	return w.publishAs(ctx, next, rand.Text())
+}
+
+// publishAs makes next the checkpoint, unless another one with the nonce has landed as the same
+// version. Then that one is the checkpoint.
+func (w *writer) publishAs(ctx context.Context, next Checkpoint, nonce string) error {
+	next = w.stamp(next, nonce)
 	err := w.retry(ctx, func() error {
 		return w.resolve(ctx, &next, w.journal.Publish(ctx, w.claim, next))
 	})
