@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
-
-	"github.com/ringfence/ringfence/fence"
 )
 
 // stepError is an error that the step returned or caused; the step's Retry applies to it.
@@ -17,28 +15,34 @@ func (e *stepError) Unwrap() error { return e.error }
 // step runs the next step until its end is durable or it has failed for good.
 func (r *termRunner[S]) step(ctx context.Context) error {
 	step := r.task.Steps[r.cp.Step]
+	r.nonce, r.lost = rand.Text(), Checkpoint{}
 	ran, err := r.start(ctx, step)
+	if err == nil && !ran {
+		err = r.wait(ctx) // the term may have been suspended meanwhile
+	}
 	for attempt := 1; err == nil && !ran; attempt++ {
 		r.notify(Event{Kind: Began, Checkpoint: r.cp, Step: step.Name, Attempt: attempt})
-		began := time.Now()
-		err = r.attempt(ctx, step)
-		if err == nil {
+		began, before := time.Now(), r.cp.Version
+		if err = r.attempt(ctx, step); err != nil {
+			err = r.again(ctx, step, attempt, err)
+		}
+		if err == nil && r.cp.Version > before { // by this attempt, or by an earlier one that landed late
 			r.notify(Event{Kind: Ended, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
 				Took: time.Since(began)})
 			return nil
 		}
-		err = r.again(ctx, step, attempt, err)
 	}
 	return err
 }
 
-// again waits and returns nil if the step is to be attempted once more.
+// again waits and returns nil if the step is to be attempted once more. It also returns nil if the step
+// has ended after all: see halt.
 func (r *termRunner[S]) again(ctx context.Context, step Step[S], attempt int, err error) error {
 	var own *stepError
 	switch {
 	case r.over(ctx):
 		return ended(ctx, err)
-	case errors.Is(err, fence.ErrStale), !errors.As(err, &own):
+	case r.claim.IsStale(err), !errors.As(err, &own):
 		return err
 	}
 	policy := r.task.Retry
@@ -102,30 +106,34 @@ func stepFault(err error) error {
 // transact runs a synchronous step. It retries after errors of the journal; a failed attempt leaves
 // nothing behind.
 func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
-	var next, lost Checkpoint // lost: of an attempt whose answer was lost
-	// One nonce for all attempts: a COMMIT whose answer was lost may land after a retry has begun.
-	nonce := rand.Text()
+	var next Checkpoint
+	calls := 0
 	err := r.retry(ctx, func() error {
 		next = Checkpoint{}
+		if calls++; calls > 1 {
+			if err := r.wait(ctx); err != nil { // the term may have been suspended meanwhile
+				return err
+			}
+		}
 		err := step.transact(ctx, r.journal, r.claim, s, func(s S) (Checkpoint, error) {
 			after, err := r.after(s)
 			if err != nil {
 				return after, err
 			}
-			next = r.stamp(after, nonce)
+			next = r.stamp(after, r.nonce)
 			return next, nil
 		})
-		if errors.Is(err, ErrUnknown) {
-			lost = next
+		if next.Version > 0 && errors.Is(err, ErrUnknown) { // else it is the step's error
+			r.lost = next
 		}
 		if next.Version > 0 {
 			return r.resolve(ctx, &next, err)
 		}
-		if lost.Version == 0 || err == nil || retryable(err) || errors.Is(err, fence.ErrStale) {
+		if r.lost.Version == 0 || err == nil || retryable(err) || r.claim.IsStale(err) {
 			return err
 		}
 		// It failed before it had a checkpoint, maybe because the earlier attempt has landed meanwhile.
-		next = lost
+		next = r.lost
 		if landed := r.resolve(ctx, &next, ErrUnknown); !errors.Is(landed, ErrTransient) {
 			return landed
 		}
@@ -134,7 +142,8 @@ func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
 	return stepFault(r.landed(next, err))
 }
 
-// halt stops the task and records why.
+// halt stops the task and records why. It returns nil if an attempt of the step whose answer was lost
+// has landed meanwhile, so that the step has ended.
 func (r *termRunner[S]) halt(ctx context.Context, step Step[S], attempts int, cause error) error {
 	f := Failure{Step: step.Name, Attempts: attempts, Message: excerpt(cause.Error(), 4<<10),
 		At: time.Now().Round(0)}
@@ -142,13 +151,16 @@ func (r *termRunner[S]) halt(ctx context.Context, step Step[S], attempts int, ca
 	if errors.As(cause, &p) {
 		f.Stack = excerpt(p.Stack, 8<<10)
 	}
-	err := r.publish(ctx, r.cp.stop(f))
+	err := r.publishAs(ctx, r.cp.stop(f), r.nonce)
 	if errors.Is(err, ErrTooLarge) { // the state leaves little room
 		f.Message, f.Stack = excerpt(f.Message, 200), ""
-		err = r.publish(ctx, r.cp.stop(f))
+		err = r.publishAs(ctx, r.cp.stop(f), r.nonce)
 	}
 	if err != nil {
 		return errors.Join(err, &stepError{cause})
+	}
+	if r.cp.Status != Stopped {
+		return nil
 	}
 	r.notify(Event{Kind: Halted, Checkpoint: r.cp, Step: step.Name, Attempt: attempts, Err: cause})
 	return &StoppedError{Checkpoint: r.cp, Cause: cause}

@@ -13,7 +13,7 @@ type Checkpoint struct {
 	Task     Name           `json:"task"`
 	Resource fence.Resource `json:"resource"`         // the election whose leader runs the task
 	Version  int64          `json:"version"`          // counts what was published; 0: nothing yet
-	Nonce    string         `json:"nonce"`            // random; tells this publish from any other
+	Nonce    string         `json:"nonce"`            // random; tells this publish and its repetitions from others
 	Token    fence.Token    `json:"token"`            // of the term that published it
 	Issuer   fence.Issuer   `json:"issuer,omitempty"` // of that token; "" if an earlier version published it
 	Holder   string         `json:"holder"`           // of that term, for people

@@ -157,6 +157,47 @@ func TestAStepThatReturnsStaleEndsTheTerm(t *testing.T) {
 	}
 }
 
+// A step may use another resource, whose refusals say nothing about the task's term.
+func TestAStepThatIsStaleOnAnotherResourceFails(t *testing.T) {
+	foreign := &fence.Refusal{Reason: fence.ErrStale, Claim: fence.Claim{Resource: "stock", Token: 3},
+		Message: "token 3 of stock is stale"}
+	for _, sync := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			term := s.term()
+			task := tasked(s.failing("fails", sync, 100, foreign))
+			task.Retry = every(3)
+			_, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+			is(t, err, checkpoint.ErrStopped, foreign)
+			if s.failed != 3 || term.State() != fence.Active || s.stored().Status != checkpoint.Stopped {
+				t.Errorf("ran %d times, the term is %v, stored %+v", s.failed, term.State(), s.stored())
+			}
+		})
+	}
+}
+
+// A step's error counts as an attempt even if it looks like one of the journal.
+func TestAStepsErrorIsNotTheJournals(t *testing.T) {
+	foreign := &fence.Refusal{Reason: fence.ErrNotLeader, Claim: fence.Claim{Resource: "stock", Token: 3},
+		Message: "stock=3 does not lead"}
+	for _, err := range []error{foreign, fence.ErrUnrevoked, checkpoint.ErrTransient, checkpoint.ErrUnknown} {
+		for _, sync := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				task := tasked(s.failing("fails", sync, 100, err))
+				task.Retry = every(3)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				_, got := task.Run(ctx, s.term(), s.journal, checkpoint.Checkpoint{})
+				is(t, got, checkpoint.ErrStopped, err)
+				if s.failed != 3 {
+					t.Errorf("ran %d times after %v, synchronous %v", s.failed, err, sync)
+				}
+			})
+		}
+	}
+}
+
 func TestAMarkThatWasLostIsRaisedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -139,3 +139,81 @@ func TestAFailureAfterAnAttemptThatIsLostCounts(t *testing.T) {
 		}
 	})
 }
+
+// lateAt is a journal whose first COMMIT gets no answer, and lands just before the call that on names:
+// the n-th transaction, or the n-th publish.
+type lateAt struct {
+	landsLate
+	on         checkpointtest.Op
+	n          int
+	begun, own int
+}
+
+func (l *lateAt) reached(op checkpointtest.Op, n int) {
+	if l.on == op && l.n == n {
+		l.arrive()
+	}
+}
+
+func (l *lateAt) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+	l.own++
+	l.reached(checkpointtest.Publish, l.own)
+	return l.Memory.Publish(ctx, c, cp)
+}
+
+func (l *lateAt) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error),
+) error {
+	if l.begun++; l.begun == 1 {
+		return l.landsLate.Transact(ctx, c, work)
+	}
+	l.reached(checkpointtest.Transact, l.begun)
+	return l.Memory.Transact(ctx, c, work)
+}
+
+// A step may fail after an attempt whose answer was lost. That one may land when the step's policy has
+// it attempted again, or when the task is about to stop. Then the step has ended.
+func TestAnAttemptThatLandsAfterAFailureCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		on       checkpointtest.Op
+		n        int
+		attempts int
+		fails    int // the calls after the first one that fail
+	}{
+		"before the next attempt commits": {checkpointtest.Transact, 3, 3, 1},
+		"before the next attempt fails":   {checkpointtest.Transact, 3, 3, 2},
+		"before the last attempt fails":   {checkpointtest.Transact, 3, 2, 2},
+		"before the task is stopped":      {checkpointtest.Publish, 1, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				calls := 0
+				task := tasked(checkpoint.Synchronous("once",
+					func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
+						if calls++; calls > 1 && calls <= 1+c.fails {
+							return done{}, errBoom
+						}
+						call := fmt.Sprint("call ", calls)
+						tx.Append(call)
+						return done{[]string{call}}, nil
+					}), s.noting("next"))
+				task.Retry = every(c.attempts)
+				ended := 0
+				task.Notify = func(e checkpoint.Event) {
+					if e.Kind == checkpoint.Ended && e.Step == "once" {
+						ended++
+					}
+				}
+				j := &lateAt{landsLate: landsLate{Memory: s.journal}, on: c.on, n: c.n}
+				cp, err := task.Run(t.Context(), s.term(), j, checkpoint.Checkpoint{})
+				if err != nil || cp.Status != checkpoint.Done || ended != 1 {
+					t.Fatalf("%v, %+v, ended %d times", err, cp, ended)
+				}
+				equal(t, "state", s.state().Keys, []string{"call 1", "nightly/1/1/next"})
+				equal(t, "effects", s.effects(), []string{"call 1"})
+			})
+		})
+	}
+}

@@ -44,11 +44,16 @@ func (t Task[S]) run(
 		took.FirstStep, took.Reloaded = time.Since(raised), !same && have.Version > 0
 		err = r.steps(ctx, took)
 	}
-	if errors.Is(err, fence.ErrStale) {
-		term.Supersede(err)
-		err = errors.Join(context.Cause(term.Context()), err)
+	return r.cp, superseding(term, err)
+}
+
+// superseding ends the term if err says that its token is stale, and adds the cause to err.
+func superseding(term *fence.Term, err error) error {
+	if !term.Claim().IsStale(err) {
+		return err
 	}
-	return r.cp, err
+	term.Supersede(err)
+	return errors.Join(context.Cause(term.Context()), err)
 }
 
 // within returns a context that ends with ctx or with the term, and has the cause of either.
@@ -66,6 +71,11 @@ type termRunner[S any] struct {
 	writer
 	task Task[S]
 	term *fence.Term
+
+	// All attempts of a synchronous step, and the checkpoint that stops the task at it, share one nonce. A
+	// COMMIT whose answer was lost may land late, and is recognized by it.
+	nonce string
+	lost  Checkpoint // the last checkpoint of the current step whose answer was lost
 }
 
 // steps runs the task from the checkpoint to its end.

@@ -62,7 +62,7 @@ func (r Runner[S]) RunIn(ctx context.Context, term *fence.Term) (Checkpoint, err
 	}
 	return r.repeat(ctx, ended, func(last *Checkpoint) (worked bool, err error) {
 		if err := r.raise(ctx, term); err != nil {
-			return false, err
+			return false, superseding(term, err)
 		}
 		*last, err = r.Task.Run(ctx, term, r.Journal, *last)
 		return true, err

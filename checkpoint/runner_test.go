@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -314,6 +315,115 @@ func TestAnInstanceEndsWithItsContext(t *testing.T) {
 		if e.stored().Version != 10 || leads.cp.Version != 10 ||
 			errors.Is(leads.answer, checkpoint.ErrStopped) {
 			t.Errorf("stored %+v, the leader knew of %+v", e.stored(), leads.cp)
+		}
+	})
+}
+
+// refusing is a store that refuses every raise with its reason.
+type refusing struct {
+	reason fence.Reason
+	raises int
+}
+
+func (r *refusing) Raise(_ context.Context, c fence.Claim) error {
+	r.raises++
+	return &fence.Refusal{Reason: r.reason, Claim: c}
+}
+
+func TestAStaleRaiseEndsTheTermOfRunIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		term, store := s.term(), &refusing{reason: fence.ErrStale}
+		r := checkpoint.Runner[done]{Lead: fence.Lead{Stores: []fence.Raiser{store}}, Journal: s.journal,
+			Task: tasked(s.noting("load"))}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := r.RunIn(ctx, term)
+		is(t, err, fence.ErrStale, fence.ErrSuperseded)
+		if store.raises != 1 || term.State() != fence.Lost || len(s.diary.read()) > 0 {
+			t.Errorf("raised %d times, the term is %v, %v was run", store.raises, term.State(), s.diary.read())
+		}
+	})
+}
+
+// failedOver is a journal that has moved to another server.
+type failedOver struct {
+	checkpoint.Journal
+	to *checkpointtest.Memory // nil: not yet
+	mu sync.Mutex
+}
+
+func (f *failedOver) now() checkpoint.Journal {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.to != nil {
+		return f.to
+	}
+	return f.Journal
+}
+
+func (f *failedOver) Raise(ctx context.Context, c fence.Claim) error { return f.now().Raise(ctx, c) }
+
+func (f *failedOver) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (checkpoint.Checkpoint, bool, error) {
+	return f.now().Take(ctx, c, task, have)
+}
+
+func (f *failedOver) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+	return f.now().Publish(ctx, c, cp)
+}
+
+func (f *failedOver) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
+	return f.now().Follow(ctx, task, each)
+}
+
+// The journal loses version 1 of a leader, and another leader publishes another version 1. The first
+// one leads again, and continues from what is stored.
+func TestAVersionThatTheJournalHasLostIsNotUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newElection(t)
+		j := &failedOver{Journal: e.journal}
+		e.as = func(*checkpointtest.Memory) checkpoint.Journal { return j }
+		first := e.start(tasked(e.noting("a"), checkpoint.Step[done]{Name: "b",
+			Run: func(ctx context.Context, d done, key checkpoint.Key) (done, error) {
+				if j.now() == e.journal {
+					<-ctx.Done()
+					return d, context.Cause(ctx)
+				}
+				return d.with(key), nil
+			}}))
+		time.Sleep(time.Second)
+		lost := e.stored()
+		queue, err := first.leading()
+		if err != nil || lost.Version != 1 {
+			t.Fatalf("%v, %+v", err, lost)
+		}
+		other := e.coordinator.Open()
+		defer func() { _ = other.Close() }()
+		time.AfterFunc(time.Second, func() { e.coordinator.Delete(orders, queue) })
+		term, err := other.Campaign(t.Context(), orders, "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, stored := checkpointtest.NewMemory(), lost
+		stored.Nonce, stored.State = "of the other one", []byte(`{"Keys":["other"]}`)
+		if err := errors.Join(to.Raise(t.Context(), term.Claim()),
+			to.Publish(t.Context(), term.Claim(), stored)); err != nil {
+			t.Fatal(err)
+		}
+		j.mu.Lock()
+		j.to = to
+		j.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		if err := term.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-first.done
+		if got, want := string(first.cp.State), `{"Keys":["other","nightly/1/1/b"]}`; first.answer != nil || got != want {
+			t.Errorf("%v, ended with %s, want %s", first.answer, got, want)
 		}
 	})
 }

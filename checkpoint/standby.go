@@ -58,7 +58,9 @@ func (s *standby) follow(ctx context.Context) {
 			failed = 0
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if cp.Version > s.latest.Version {
+			// A journal that has lost a version may have another one with its number.
+			if cp.Version > s.latest.Version ||
+				cp.Version == s.latest.Version && cp.Nonce != s.latest.Nonce {
 				s.latest, s.heard = cp, time.Now()
 			}
 			return nil

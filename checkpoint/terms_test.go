@@ -72,6 +72,50 @@ func TestASuspendedTermPausesBetweenAttempts(t *testing.T) {
 	})
 }
 
+// The journal may fail for so long that the term is suspended meanwhile.
+func TestAStepThatTheJournalHasDelayedWaitsForTheTerm(t *testing.T) {
+	for op, fault := range map[checkpointtest.Op]checkpointtest.Fault{
+		checkpointtest.Publish:  checkpointtest.None, // of the start
+		checkpointtest.Transact: checkpointtest.OutOfReach,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			term, keeper := s.lead()
+			calls, early := 0, 0
+			run := func(d done) (done, error) {
+				if calls++; term.State() != fence.Active {
+					early++
+				}
+				return d, nil
+			}
+			step := checkpoint.Step[done]{Name: "pay", Unfinished: checkpoint.Stop,
+				Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) { return run(d) }}
+			if op == checkpointtest.Transact {
+				step = checkpoint.Synchronous("book",
+					func(_ context.Context, _ *checkpointtest.Tx, d done) (done, error) { return run(d) })
+			}
+			failed := false
+			s.journal.Fail = func(at checkpointtest.Op, _ checkpoint.Checkpoint) checkpointtest.Fault {
+				if at != op || failed {
+					return checkpointtest.None
+				}
+				failed = true
+				keeper.Suspend()
+				time.AfterFunc(time.Hour, func() { keeper.Confirm(time.Now()) })
+				return fault
+			}
+			start := time.Now()
+			cp, err := tasked(step).Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+			if err != nil || cp.Status != checkpoint.Done || time.Since(start) != time.Hour {
+				t.Errorf("%s: %v, %+v after %v", op, err, cp, time.Since(start))
+			}
+			if early > 0 {
+				t.Errorf("%s: %d of %d calls began while the term was suspended", op, early, calls)
+			}
+		})
+	}
+}
+
 // until makes a step that works until its context ends and then returns end(cause).
 func until(sync bool, causes chan<- error, end func(cause error) error) checkpoint.Step[done] {
 	work := func(ctx context.Context, d done) (done, error) {

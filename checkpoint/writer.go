@@ -48,7 +48,13 @@ func (w *writer) take(ctx context.Context, have Checkpoint) (same bool, err erro
 
 // publish makes next the checkpoint.
 func (w *writer) publish(ctx context.Context, next Checkpoint) error {
-	next = w.stamp(next, rand.Text())
+	return w.publishAs(ctx, next, rand.Text())
+}
+
+// publishAs makes next the checkpoint, unless another one with the nonce has landed as the same
+// version. Then that one is the checkpoint.
+func (w *writer) publishAs(ctx context.Context, next Checkpoint, nonce string) error {
+	next = w.stamp(next, nonce)
 	err := w.retry(ctx, func() error {
 		return w.resolve(ctx, &next, w.journal.Publish(ctx, w.claim, next))
 	})
@@ -141,8 +147,13 @@ func ended(ctx context.Context, open error) error {
 	return context.Cause(ctx)
 }
 
-// retryable reports whether retrying, after a raise where needed, can fix the error.
+// retryable reports whether the error is the journal's, and retrying, after a raise where needed, can
+// fix it. A journal returns a step's error unchanged unless it wraps it in ErrTransient, so an error
+// that is still the step's own is not retried here, whatever it matches.
 func retryable(err error) bool {
+	if _, own := err.(*stepError); own {
+		return false
+	}
 	if errors.Is(err, fence.ErrStale) || errors.Is(err, ErrConflict) {
 		return false
 	}

@@ -36,9 +36,10 @@ type Lead struct {
 // return. Run waits for it before it gives the term up, so that the next leader starts after this
 // leader's work has stopped.
 //
-// Run returns the error of work, joined with the cause if the term was lost (errors.Is ErrLost). A
-// term that ends because work has returned is no error. If the mark cannot be raised on some store,
-// this process does not lead, and Run does not call work.
+// Run returns the error of work, joined with the cause if the term was lost (errors.Is ErrLost). An
+// error that refuses the term's own token as stale (Claim.IsStale) supersedes the term. A term that
+// ends because work has returned is no error. If the mark cannot be raised on some store, this process
+// does not lead, and Run does not call work.
 func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) error) error {
 	term, err := l.Elector.Campaign(ctx, l.Resource, l.Holder)
 	if err != nil {
@@ -50,7 +51,7 @@ func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) e
 	if err == nil {
 		err = work(termCtx, term)
 	}
-	if errors.Is(err, ErrStale) {
+	if term.Claim().IsStale(err) {
 		term.Supersede(err)
 	}
 	if term.State() == Lost {

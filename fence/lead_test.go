@@ -156,6 +156,18 @@ func TestStaleWorkSupersedes(t *testing.T) {
 	})
 }
 
+// Work may use another resource, under another term.
+func TestWorkThatIsStaleOnAnotherResourceIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(stage)
+		foreign := &fence.Refusal{Reason: fence.ErrStale, Claim: fence.Claim{Resource: "stock", Token: 3}}
+		err := s.lead().Run(t.Context(), func(context.Context, *fence.Term) error { return foreign })
+		if !errors.Is(err, foreign) || errors.Is(err, fence.ErrLost) {
+			t.Errorf("Run = %v; want the work's own error only", err)
+		}
+	})
+}
+
 func TestWorksOwnErrorIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(stage)
