@@ -9,8 +9,8 @@ import (
 
 // Retry is the policy for a step that fails. The zero value runs a step once. Errors of the journal
 // (connections, serialization failures, older sessions that have not ended) are retried as long as
-// the term lasts and use up no attempts. An error that refuses the term's
-// own token as stale ends the term and is not retried.
+// the term lasts and use up no attempts. An error that refuses the term's own
+// token as stale ends the term and is not retried.
 type Retry struct {
 	// Attempts is the maximum, including the first one; 1 when zero.
 	Attempts int
