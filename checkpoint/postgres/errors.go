@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -34,15 +33,14 @@ func answered(ctx context.Context, err error, c fence.Claim) error {
 }
 
 // landed translates the error of a call that may have reached its COMMIT. Without an answer of the
-// server that comes from before a commit the outcome is unknown. A statement can also be cancelled behind
-// its commit, while its duration is logged. A guard that ends a session says why, and not whether what the
-// session was committing has landed.
+// server that comes from before a commit the outcome is unknown. A guard that ends a session says why, and
+// not whether what the session was committing has landed.
 func landed(ctx context.Context, err error, c fence.Claim) error {
 	if unsent(err) {
 		return answered(ctx, err, c)
 	}
 	pg, answered := errors.AsType[*pgconn.PgError](err)
-	if answered && pgcause.Undone(pg) && !pgcause.OfClass(pg, "57") {
+	if answered && pgcause.UndoneAlone(pg) {
 		return fromServer(pg, err, c)
 	}
 	return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, store.Refused(err, c))
@@ -93,7 +91,7 @@ func retryable(err error) bool {
 // down reports whether the server ends the connection with this error: class 57P (operator
 // intervention) or 08 (connection).
 func down(pg *pgconn.PgError) bool {
-	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08")
+	return pgcause.OfClass(pg, "57P", "08")
 }
 
 func isRefusal(err error) bool {

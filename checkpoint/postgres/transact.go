@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -84,12 +83,13 @@ func (j *Journal) commit(
 		err = closed
 	}
 	pg, answered := errors.AsType[*pgconn.PgError](err)
+	undone := answered && pgcause.Undone(pg)
 	switch {
 	case tag.String() == "COMMIT":
 		return nil // whatever came behind it
-	case answered && pgcause.Undone(pg) && published && pgcause.OfClass(pg, "42"):
+	case undone && published && pgcause.OfClass(pg, "42"):
 		return fmt.Errorf("%w: %w", checkpoint.ErrUncommitted, err) // of a deferred trigger, not of our schema
-	case answered && pgcause.Undone(pg):
+	case undone:
 		return uncommitted(fromServer(pg, err, c))
 	case err != nil:
 		return landed(ctx, err, c)
@@ -107,7 +107,7 @@ func uncommitted(err error) error {
 		}
 	}
 	if raw := new(pgconn.PgError); !errors.As(err, &raw) || isRefusal(err) ||
-		strings.HasPrefix(raw.Code, "42") {
+		pgcause.OfClass(raw, "42") {
 		return err
 	}
 	return fmt.Errorf("%w: %w", checkpoint.ErrUncommitted, err)

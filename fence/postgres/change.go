@@ -95,8 +95,7 @@ func (s *store) send(ctx context.Context, args []any) (changed, error) {
 // that may follow the commit, such as that of a pooler which has lost the server.
 func unanswered(err error) error {
 	pg, answered := errors.AsType[*pgconn.PgError](err)
-	undone := answered && pgcause.Undone(pg) && !pgcause.OfClass(pg, "57") // not even a late cancellation
-	if err == nil || undone || pgconn.SafeToRetry(err) {
+	if err == nil || answered && pgcause.UndoneAlone(pg) || pgconn.SafeToRetry(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", documents.ErrUnknown, err)

@@ -18,7 +18,7 @@ select format('%I.%I', n.nspname, c.relname),
                or has_any_column_privilege(r.becomes, c.oid, 'insert, update')), 'superusers only'),
        format('guard protect --resource RESOURCE %I.%I', n.nspname, c.relname)
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
- where n.nspname = any ($1) and c.relkind in ('r', 'p') and c.relpersistence <> 't'
+ where n.nspname = any ($1) and ` + sealable + `
    and not exists (select from seals s where s.oid = c.oid) and not exists (select from below b where b.oid = c.oid)
    and not exists (select from ringfence.sealed_tables() r where r.schema_name = n.nspname and r.table_name = c.relname)`,
 	},

@@ -56,9 +56,7 @@ func (p *Plan) seal(t table, resource string) {
 // temporary table is its session's own.
 const namesSQL = `with ` + named + `
 select 'there is no table ' || w.name from named w
- where cardinality(w.path) <> 2 or not exists (
-    select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = w.path[1] and c.relname = w.path[2] and c.relkind in ('r', 'p') and c.relpersistence <> 't')
+ where cardinality(w.path) <> 2 or not ` + isTable + `
 union all
 select 'the tables of the schema ' || w.path[1] || ' cannot be sealed' from named w
  where w.path[1] ~ '^pg_' or w.path[1] in ('ringfence', 'information_schema')
@@ -69,9 +67,7 @@ select 'there is no schema ' || u.name from unnest($2::text[]) u(name)
 // recordsSQL finds which of the names $1 and the schemas $2 are neither of tables nor recorded as sealed.
 const recordsSQL = `with ` + named + `
 select 'there is no table ' || w.name || ', and none was sealed' from named w
- where cardinality(w.path) <> 2 or not exists (
-    select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = w.path[1] and c.relname = w.path[2] and c.relkind in ('r', 'p') and c.relpersistence <> 't')
+ where cardinality(w.path) <> 2 or not ` + isTable + `
    and not exists (select from ringfence.sealed_tables() r where r.schema_name = w.path[1] and r.table_name = w.path[2])
 union all
 select 'there is no schema ' || u.name || ', and none had sealed tables' from unnest($2::text[]) u(name)

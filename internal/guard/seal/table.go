@@ -34,24 +34,32 @@ const named = `named as (
       from unnest($1::text[]) u(name)
 )`
 
+// sealable: the row c of pg_class is a table that can have a seal. A foreign table cannot, and a temporary one may
+// be another session's.
+const sealable = `c.relkind in ('r', 'p') and c.relpersistence <> 't'`
+
+// isTable: the row w of named is a table that can have a seal.
+const isTable = `exists (
+    select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = w.path[1] and c.relname = w.path[2] and ` + sealable + `)`
+
 // familySQL finds the tables with the names $1 and those in the schemas $2, with all partitions and
-// children. It leaves out what cannot be sealed: foreign tables, and temporary ones, which may be
-// another session's. A name without a table finds what is recorded under it.
+// children. It leaves out what is not sealable. A name without a table finds what is recorded under it.
 const familySQL = seals + `, ` + named + `, family(oid) as (
     select to_regclass(format('%I.%I', path[1], path[2]))::oid from named
     union select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
-           where n.nspname = any ($2) and c.relkind in ('r', 'p') and c.relpersistence <> 't'
+           where n.nspname = any ($2) and ` + sealable + `
     union select i.inhrelid from family f join pg_inherits i on i.inhparent = f.oid)
 select c.oid, n.nspname as schema, c.relname as name, coalesce(s.resource, '') as resource, false as lost
   from family f join pg_class c on c.oid = f.oid join pg_namespace n on n.oid = c.relnamespace
   left join seals s on s.oid = c.oid
- where c.relkind in ('r', 'p') and c.relpersistence <> 't'
+ where ` + sealable + `
 union all
 select 0, r.schema_name, r.table_name, r.resource, true
   from ringfence.sealed_tables() r
  where not exists (
     select from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = r.schema_name and c.relname = r.table_name and c.relkind in ('r', 'p') and c.relpersistence <> 't')
+     where n.nspname = r.schema_name and c.relname = r.table_name and ` + sealable + `)
    and (r.schema_name = any ($2) or array[r.schema_name, r.table_name]::text[] in (select path from named))
  order by 2, 3`
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
@@ -367,7 +367,7 @@ func connectionLost(err error) bool {
 		return false // a new connection could not be made either
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return strings.HasPrefix(pg.Code, "57P") // the server went down during the statement
+		return pgcause.OfClass(pg, "57P") // the server went down during the statement
 	}
 	_, refused := errors.AsType[*fence.Refusal](err)
 	return !refused && !errors.Is(err, pgx.ErrNoRows)

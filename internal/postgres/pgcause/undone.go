@@ -16,6 +16,10 @@ func Undone(pg *pgconn.PgError) bool {
 	return severity == "ERROR" && pg.Code != "" && !OfClass(pg, "08", "57P", "58", "XX")
 }
 
+// UndoneAlone is Undone for a statement that is a transaction of its own, and so sends no answer to a COMMIT: a
+// cancellation, of class 57, can come behind its commit, while its duration is logged.
+func UndoneAlone(pg *pgconn.PgError) bool { return Undone(pg) && !OfClass(pg, "57") }
+
 // OfClass reports whether the SQLSTATE begins with one of these. It may be empty: not every program that
 // speaks the protocol sends one.
 func OfClass(pg *pgconn.PgError, classes ...string) bool {
