@@ -60,7 +60,7 @@ func newShop(t *testing.T) *shop {
 		t.Fatal(err)
 	}
 	defer c.Close(t.Context())
-	if err := c.QueryRow(t.Context(), "select current_setting('server_version_num')::integer").Scan(&version); err != nil {
+	if err = c.QueryRow(t.Context(), "select current_setting('server_version_num')::integer").Scan(&version); err != nil {
 		t.Fatal(err)
 	}
 	if version < 140000 {
@@ -104,11 +104,12 @@ func (s *shop) url(role string) string {
 // do connects as a role and runs a statement.
 func do(t *testing.T, address, role, database, options, statement string) error {
 	t.Helper()
-	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(role, "secret"), Host: address, Path: database,
-		RawQuery: url.Values{"sslmode": {"disable"}, "options": {options}}.Encode(),
+	o, err := pgx.ParseConfig("postgres://" + role + ":secret@" + address + "/" + database + "?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
 	}
-	c, err := pgx.Connect(t.Context(), u.String())
+	o.RuntimeParams["options"] = options
+	c, err := pgx.ConnectConfig(t.Context(), o)
 	if err != nil {
 		return err
 	}
