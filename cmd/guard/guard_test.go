@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -169,7 +171,7 @@ func TestHelpExplainsEverySetting(t *testing.T) {
 func TestABadStartListsEveryProblem(t *testing.T) {
 	code, _, errs := invoke(t, []string{
 		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=nosuch://h/",
-		"GUARD_UNFENCED=writes", "GUARD_TLS_REQUIRE=true", "GUARD_TLS_CLIENT_AUTH=strict",
+		"GUARD_TLS_REQUIRE=true", "GUARD_TLS_CLIENT_AUTH=strict",
 		"GUARD_PROXY_NETWORKS=10.0.0.1", "GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db",
 		"GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
 		"GUARD_STALE_RECHECK=1h", "GUARD_IDLE_TIMEOUT=-1s",
@@ -178,7 +180,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, part := range []string{
-		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "nosuch", "GUARD_UNFENCED", "GUARD_TLS_CERT",
+		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "nosuch", "GUARD_TLS_CERT",
 		"GUARD_TLS_CLIENT_AUTH", "GUARD_PROXY_NETWORKS",
 		"GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders", "GUARD_STALE_RECHECK is 1h0m0s",
 		"GUARD_IDLE_TIMEOUT is -1s",
@@ -189,6 +191,23 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 	}
 	if strings.Contains(errs, "s3cret") {
 		t.Errorf("a secret is in:\n%s", errs)
+	}
+}
+
+func TestASettingForReadersIsRefusedWithTheirWay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings")
+	if err := os.WriteFile(file, []byte("GUARD_UNFENCED=read-only\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, setting := range []string{
+		"GUARD_UNFENCED=read-only", "GUARD_UNFENCED=refuse", "GUARD_UNFENCED=", "GUARD_SETTINGS_FILE=" + file,
+	} {
+		for _, command := range []string{"serve", "install", "status"} {
+			code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db", setting}, command)
+			if code != cli.Usage || !strings.Contains(errs, "readers connect to the database's own address") {
+				t.Errorf("%s, %s: exit code %d: %s", setting, command, code, errs)
+			}
+		}
 	}
 }
 

@@ -32,13 +32,13 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 }
 
 // readiness returns what the guard needs of the coordinator. With keep it admits known leaders without
-// it, and with read-only sessions without a token.
+// it.
 func (c *config) readiness(o *observer) guard.Readiness {
 	if c.Coordinator == "" {
 		return guard.Readiness{}
 	}
 	return guard.Readiness{
-		Needed: c.Outage == "refuse" && c.Unfenced == "refuse",
+		Needed: c.Outage == "refuse",
 		Coordinator: func(ctx context.Context) error {
 			_, err := o.Issuer(ctx)
 			if err == nil {

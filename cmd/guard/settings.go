@@ -39,7 +39,6 @@ type config struct {
 	Outage      string       `env:"GUARD_COORDINATOR_OUTAGE" envDefault:"refuse"`
 	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified"`
 	Resources   []string     `env:"GUARD_RESOURCES"`
-	Unfenced    string       `env:"GUARD_UNFENCED" envDefault:"refuse"`
 
 	HTTPListen    string          `env:"GUARD_HTTP_LISTEN"`
 	HTTPToken     settings.Secret `env:"GUARD_HTTP_TOKEN"`
@@ -80,6 +79,14 @@ func load(env []string) (*config, error) {
 	return c, nil
 }
 
+// Removed implements settings.Shrunk.
+func (*config) Removed() map[string]string {
+	return map[string]string{
+		"GUARD_UNFENCED": "a guard admits no session without a token; readers connect to the database's own address, " +
+			"a standby or a pooler, with a role that may only read",
+	}
+}
+
 // Validate implements settings.Validator.
 func (c *config) Validate() error {
 	var problems []error
@@ -110,7 +117,6 @@ func (c *config) Validate() error {
 		}
 	}
 	choice("GUARD_COORDINATOR_OUTAGE", c.Outage, "refuse", "keep")
-	choice("GUARD_UNFENCED", c.Unfenced, "refuse", "read-only")
 	choice("GUARD_RELAY", c.Relay, "loops", "goroutines")
 	if c.Outage == "keep" && c.Coordinator == "" {
 		bad("GUARD_COORDINATOR_OUTAGE=keep needs GUARD_COORDINATOR")
@@ -156,7 +162,7 @@ func (c *config) common() guard.Common {
 	all := guard.Common{
 		Timeouts:     keepalive.Timeouts{Silence: c.TCPKeepalive, User: c.TCPUserTimeout},
 		LoginTimeout: c.LoginTimeout, IdleTimeout: c.IdleTimeout,
-		ReadOnly: c.Unfenced == "read-only", Coordinated: c.Coordinator != "",
+		Coordinated: c.Coordinator != "",
 	}
 	for _, r := range c.Resources {
 		all.Resources = append(all.Resources, fence.Resource(r))

@@ -44,11 +44,6 @@ var texts = settings.Texts{
 		guard that reaches the coordinator raises the mark`},
 	"GUARD_ISSUER":    {Meaning: "name of the issuer of tokens when there is no coordinator"},
 	"GUARD_RESOURCES": {Meaning: "comma-separated resources that clients may name. Unset: any"},
-	"GUARD_UNFENCED": {Meaning: `
-		what happens to a session without a token. refuse: it is refused; in Redis some reads pass
-		before the token. read-only: it may read for as long as it likes. In Redis that is every
-		command that the server itself flags as a read, transactions of them, and subscriptions;
-		in Postgres (14 and later) queries in read-only transactions`},
 	"GUARD_HTTP_LISTEN": {Meaning: `
 		address of the status page, /livez, /readyz and /metrics, such as 0.0.0.0:9090 or
 		systemd:name. :9090 is 127.0.0.1:9090.

@@ -84,6 +84,6 @@
 //     CHANGELOG.md
 //
 // Listeners, reloads, status, install, metrics, the page and the console's rows follow from the table of protocols.
-// Seals (protect, check), GUARD_UNFENCED=read-only and LEADER_CARRY are of single databases. Settings.Open refuses
-// what its protocol does not have, such as Common.ReadOnly.
+// Seals (protect, check) and LEADER_CARRY are of single databases. Settings.Open refuses what its protocol does
+// not have.
 package guard

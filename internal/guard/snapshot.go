@@ -9,8 +9,7 @@ import (
 )
 
 // The rows that a guard shows of its stores. The status page sends them as JSON, and the console makes a row of
-// each (postgres/tables.go); readers.go there has those of sessions without a token. What is not for everybody who
-// may open the page has no name in JSON. The command guard status asks no guard: it reads marks from the stores.
+// each (postgres/tables.go). What is not for everybody who may open the page has no name in JSON. The command guard status asks no guard: it reads marks from the stores.
 
 // Location is the store of a row.
 type Location struct {
@@ -24,7 +23,7 @@ type Mark struct {
 	marks.Mark
 }
 
-// Session is a session of this guard, under one of its claims; without a token, if it has none.
+// Session is a session of this guard, under one of its claims.
 type Session struct {
 	Location
 	Resource fence.Resource `json:"resource"`

@@ -22,40 +22,11 @@ func BadOption(c fence.Claim, cause error) *fence.Refusal {
 func NoOption() *fence.Refusal {
 	return &fence.Refusal{
 		Reason:  fence.ErrNoToken,
-		Message: "no token: this database takes only sessions of a leader",
-		Detail:  "the startup packet names no fence.<resource>",
-		Hint:    "connect with options='-c fence.<resource>=<token>' (PGOPTIONS works; leader run sets it)",
-	}
-}
-
-// ReadOnly refuses a statement of a session without a token.
-func ReadOnly(why string) *fence.Refusal {
-	return &fence.Refusal{
-		Reason:  fence.ErrNoToken,
-		Message: "no token: this session may only read",
-		Detail:  why + "; nothing of this statement was executed",
-		Hint:    "for anything else connect with options='-c fence.<resource>=<token>'",
-	}
-}
-
-// NoLongerReadOnly ends a session without a token whose next transaction could write.
-func NoLongerReadOnly(setting, value string) *fence.Refusal {
-	return &fence.Refusal{
-		Reason:  fence.ErrNoToken,
-		Message: "no token: this session may only read, and it has changed a setting that ensures that",
-		Detail: fmt.Sprintf("%s is %q now; what the session did before was in read-only transactions",
-			setting, value),
-		Hint: "leave the setting alone, or connect with options='-c fence.<resource>=<token>'",
-	}
-}
-
-// NoReadOnly refuses a session without a token that cannot be kept from writing.
-func NoReadOnly(why string) *fence.Refusal {
-	return &fence.Refusal{
-		Reason:  fence.ErrNoToken,
-		Message: "no token: this session cannot be kept from writing",
-		Detail:  why,
-		Hint:    "connect with options='-c fence.<resource>=<token>'",
+		Message: "no token: the guard takes only sessions of a leader",
+		Detail:  "the startup packet names no fence.<resource>; nothing was sent to the database",
+		Hint: "a leader connects with options='-c fence.<resource>=<token>' (leader run sets PGOPTIONS); " +
+			"readers, backups and monitoring connect to the database's own address, a standby or a pooler, " +
+			"with a role that may only read",
 	}
 }
 

@@ -20,8 +20,6 @@ const (
 	// Numbers: the guard compares only numbers, and its refusal of a coordinator that went back is
 	// written down nowhere.
 	Numbers Name = "numbers-only"
-	// Unreported: nobody tells the guard that a session without a token is not read-only any more.
-	Unreported Name = "unreported-setting"
 )
 
 // Flaws of the schema in Postgres.

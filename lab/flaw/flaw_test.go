@@ -49,7 +49,7 @@ type site struct {
 	environment []string
 }
 
-func newSite(t *testing.T, name flaw.Name, settings ...string) *site {
+func newSite(t *testing.T, name flaw.Name) *site {
 	t.Helper()
 	at := serverstest.FreeAddresses(t, 3)
 	s := &site{t: t, pg: at[0], redis: at[1], log: filepath.Join(t.TempDir(), "guard.log")}
@@ -62,7 +62,6 @@ func newSite(t *testing.T, name flaw.Name, settings ...string) *site {
 		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"),
 		"GUARD_REDIS_UPSTREAM=" + db.URL(),
 	}
-	s.environment = append(s.environment, settings...)
 	s.install(pg)
 	command := []string{filepath.Join(dir, "flawed-guard")}
 	if name == real {
@@ -97,8 +96,7 @@ func newSite(t *testing.T, name flaw.Name, settings ...string) *site {
 func (s *site) install(pg *servers.Postgres) {
 	s.t.Helper()
 	err := system.Exec(s.t.Context(), pg.URL("postgres", "postgres"), "create role guard login",
-		"create role app login", "create table entry (token bigint)", "grant all on entry to app",
-		"create function enters() returns void language sql as 'insert into entry values (1)'")
+		"create role app login", "create table entry (token bigint)", "grant all on entry to app")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -244,28 +242,6 @@ func dialogue(t *testing.T, s *site, name flaw.Name, open func(*site, int) (sess
 	refused("the second leader, at a restarted guard", err, flaw.Observe, flaw.Memory)
 	_, err = s.attempt(open, 11)
 	accepted("the third leader, at a restarted guard", err, flaw.RefuseSame)
-}
-
-// A guard that is not told of the setting lets a session without a token write.
-func TestOnlyAGuardThatIsToldEndsASessionThatIsNotReadOnlyAnyMore(t *testing.T) {
-	for _, name := range []flaw.Name{real, flaw.Unreported} {
-		t.Run(string(name), func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, name, "GUARD_UNFENCED=read-only")
-			c, err := pgx.Connect(t.Context(), "postgres://app@"+s.pg+"/postgres?sslmode=disable")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close(context.WithoutCancel(t.Context()))
-			if _, err := c.Exec(t.Context(), "select enters()"); err == nil {
-				t.Error("the session is not read-only at its beginning")
-			}
-			_, _ = c.Exec(t.Context(), "select set_config('default_transaction_read_only', 'off', false)")
-			if _, err := c.Exec(t.Context(), "select enters()"); (err == nil) != (name == flaw.Unreported) {
-				t.Errorf("a write: %v", err)
-			}
-		})
-	}
 }
 
 func TestAFlawedGuardLogsItsFlawFirst(t *testing.T) {

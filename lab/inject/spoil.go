@@ -155,3 +155,48 @@ func (r *Injector) arrive(ctx context.Context) error {
 	<-late.done
 	return errors.Join(err, late.err)
 }
+
+// send sends messages and, if the last one has to be answered, returns the first error in the
+// answers.
+func send(to *pgproto3.Frontend, all ...pgproto3.FrontendMessage) error {
+	for _, m := range all {
+		to.Send(m)
+	}
+	if err := to.Flush(); err != nil {
+		return err
+	}
+	switch all[len(all)-1].(type) {
+	case *pgproto3.Sync, *pgproto3.Query:
+		return answer(to)
+	}
+	return nil
+}
+
+// answer receives to the next ReadyForQuery, and returns the first error.
+func answer(from *pgproto3.Frontend) (first error) {
+	for {
+		m, err := from.Receive()
+		if err != nil {
+			if first != nil {
+				return first
+			}
+			return err
+		}
+		switch m := m.(type) {
+		case *pgproto3.ErrorResponse:
+			if first == nil {
+				first = pgconn.ErrorResponseToPgError(m)
+			}
+		case *pgproto3.ReadyForQuery:
+			return first
+		}
+	}
+}
+
+// ignored returns nil for an error of the database.
+func ignored(err error) error {
+	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return nil
+	}
+	return err
+}

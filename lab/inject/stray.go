@@ -35,8 +35,6 @@ func (r *Injector) stray(ctx context.Context, f scenario.Fault) error {
 		return r.attempt("redis", c, func(op string) error { return r.runScript(ctx, op, c) })
 	case scenario.ByReturning:
 		return r.attempt("postgres", c, func(op string) error { return r.returning(ctx, f.On, op, c) })
-	case scenario.ByReading:
-		return r.readAndWrite(ctx, c)
 	}
 	at := r.sys.Addresses().Guards[scenario.Neighbour]
 	return errors.Join(

@@ -6,20 +6,20 @@ import "strings"
 // --path agent.
 var agentScenarios = []Scenario{
 	{
-		Name: "agent-killed", Rows: []int{46},
+		Name: "agent-killed", Rows: []int{40},
 		About:    "The leader's agent is killed: the program sees the end of its stream, and writes on until it is refused.",
 		Topology: withAgents, Only: Local,
 		Faults: []Fault{{Do: Kill, On: "agent of leader", Until: NextLeader}}, Expect: demand,
 	},
 	{
-		Name: "agent-paused", Rows: []int{46},
+		Name: "agent-paused", Rows: []int{40},
 		About: "The leader's agent is frozen past its session: its program hears nothing, and writes until the time that " +
 			"the agent has told last. Then the agent wakes.",
 		Topology: withAgents, Only: Local,
 		Faults: []Fault{{Do: Pause, On: "agent of leader", Until: NextLeader}}, Expect: demand,
 	},
 	{
-		Name: "agent-restarted", Rows: []int{46},
+		Name: "agent-restarted", Rows: []int{40},
 		About:    "The leader's agent is told to end, gives its terms up, and is started again.",
 		Topology: withAgents, Only: Local,
 		Faults: []Fault{{Do: Restart, On: "agent of leader", Until: NextLeader}}, Expect: demand,

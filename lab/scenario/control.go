@@ -127,11 +127,6 @@ var Controls = []Control{
 		seed: schemaFlaw(flaw.LoadedMark),
 	},
 	{
-		Name: flaw.Unreported, Scenario: "reader-in-disguise", By: []string{"I1"},
-		Bug:  "nobody tells the guard that a session without a token is not read-only any more",
-		seed: guardFlaw(flaw.Unreported),
-	},
-	{
 		Name: flaw.ByHand, Scenario: "sql-paused-in-each-shape", By: []string{"I1"},
 		Bug:  "transactions look at a lease with a condition written by hand, and do not call enter",
 		seed: workerFlaw(flaw.ByHand),

@@ -60,16 +60,6 @@ var guardScenarios = []Scenario{
 		Expect: demand,
 	},
 	{
-		Name: "reader-in-disguise", Rows: []int{40},
-		About: "The deposed leader opens sessions without a token, which may only read, switches that " +
-			"off, executes a COMMIT that is not known for one, and writes.",
-		Topology: small.with(func(t *Topology) {
-			t.GuardSettings = []string{"GUARD_UNFENCED=read-only"}
-		}),
-		Faults: []Fault{pauseLeader.then(Fault{Do: Stray, On: "postgres", By: ByReading})},
-		Expect: demand,
-	},
-	{
 		Name: "answer-nobody-asked-for", Rows: []int{41},
 		About: "A session of the leader has Postgres send an answer that nobody asked for, so its " +
 			"guard counts it as at rest while a write of it is under way to Postgres. The write " +

@@ -260,8 +260,6 @@ const (
 	ByScript By = "a script under the token"
 	// ByReturning asks a guard again, as after a lost connection.
 	ByReturning By = "its guard again"
-	// ByReading asks a guard for a session without a token, which may only read.
-	ByReading By = "sessions that may only read"
 )
 
 // Fault is one thing that is done to the system, and undone.

@@ -89,28 +89,6 @@ func TestAnOperatorReadsTheConsoleWithPsql(t *testing.T) {
 	}
 }
 
-func TestTheConsoleListsSessionsWithoutAToken(t *testing.T) {
-	g, _ := consoled(t, setup{Options: Options{ReadOnly: true}})
-	reader, err := g.dialURL(fmt.Sprintf("postgres://app:secret@%s/%s?application_name=report", g.Addr, g.database))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.exec(reader, "begin")
-	line := []string{"postgres", "|", "|", "|", "127.0.0.1:", "app", "report", "read-only, idle in transaction"}
-	if out, err := g.psql(t, "viewer:secret", "show sessions"); err != nil || !hasLine(out, line) {
-		t.Errorf("%v: %s", err, out)
-	}
-	_ = reader.Close(t.Context())
-	for deadline := time.Now().Add(time.Minute); ; {
-		if out, err := g.psql(t, "viewer:secret", "show sessions"); err == nil && !strings.Contains(out, "read-only") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a session that has ended is still listed")
-		}
-	}
-}
-
 // hasLine reports whether one line of a text has all these parts, in this order.
 func hasLine(text string, parts []string) bool {
 	for line := range strings.Lines(text) {

@@ -473,27 +473,3 @@ func single(t *testing.T, url, query string) (n int) {
 	}
 	return n
 }
-
-// A client without a token reads in every database that the guard serves, and in no other.
-func TestReadersReadInEveryDatabaseThatIsServed(t *testing.T) {
-	pg := serverstest.SharedPostgres(t)
-	crm := prepared(t, pg, serverstest.FreshDatabase(t, pg))
-	s := serveSeveral(t, Options{ReadOnly: true, Databases: []string{crm}})
-	read := func(database string) (*pgx.Conn, error) {
-		return pgx.Connect(t.Context(), fmt.Sprintf("postgres://app@%s/%s?sslmode=disable", s.Addr, database))
-	}
-	reader, err := read(crm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close(context.Background())
-	var in string
-	if err := reader.QueryRow(t.Context(), "select current_database()").Scan(&in); err != nil || in != crm {
-		t.Errorf("%q, %v", in, err)
-	}
-	if _, err := reader.Exec(t.Context(), "create table written ()"); err == nil {
-		t.Error("a reader writes")
-	}
-	_, err = read(s.fresh())
-	refusedWith(t, err, "3D000")
-}

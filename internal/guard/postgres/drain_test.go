@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
@@ -108,21 +107,6 @@ func TestAStatementThatRunsAtTheDrainDeadlineIsEndedAndSaidToBeUnknown(t *testin
 	if n := g.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
-}
-
-func TestAQueryOfAReaderThatRunsAtTheDrainDeadlineIsEnded(t *testing.T) {
-	g := reading(t)
-	stopping := g.another(setup{Options: Options{ReadOnly: true}, drain: 100 * time.Millisecond})
-	w := stopping.readerWire(nil)
-	w.Send(&pgproto3.Query{String: "select pg_sleep(600)"})
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	const running = "select count(*) from pg_stat_activity where datname = current_database() and usename = 'app' " +
-		"and state = 'active'"
-	g.until(running, 1)
-	stopping.Stop()
-	g.until(running, 0)
 }
 
 // libpq tries the next host of its list after 57P03 only.

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -109,20 +108,4 @@ func TestAClientEvictedDuringItsAdmissionIsToldWhy(t *testing.T) {
 	<-s.Registering
 	e.Now()
 	w.expectEviction()
-}
-
-func TestWhatAnEvictedReaderRunsIsCancelled(t *testing.T) {
-	e := &guardtest.Evictions{}
-	with := evictable(e)
-	with.ReadOnly = true
-	g := fencedBy(t, with)
-	w := dialWire(t, g.Addr)
-	w.login("user", "app", "database", g.database)
-	w.query("select pg_sleep(600)")
-	sleeping := fmt.Sprintf("select count(*) from pg_stat_activity where datname = '%s' "+
-		"and query = 'select pg_sleep(600)' and state = 'active'", g.database)
-	g.until(sleeping, 1)
-	e.Now()
-	w.until("E")
-	g.until(sleeping, 0)
 }

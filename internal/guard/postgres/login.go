@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/postgres/databases"
-	"github.com/ringfence/ringfence/internal/guard/postgres/readonly"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -38,7 +36,7 @@ type login struct {
 	startup *startup
 	at      *databases.Selected
 	claims  []marks.Presented
-	console bool // it claims nothing and asks for the console; without claims it reads otherwise
+	console bool // it claims nothing and asks for the console
 
 	unknown []string // protocol options that were removed from the client's packet
 	capped  bool     // the client's minor version was lowered
@@ -47,7 +45,6 @@ type login struct {
 	unbound  bool // the server has offered it, and the offer was removed
 
 	pid      uint32
-	key      []byte            // of a cancel request: process id and secret
 	reported map[string]string // the settings that the server has reported
 	ready    []byte            // the ReadyForQuery that is held back
 }
@@ -78,17 +75,17 @@ func (l *login) connect(ctx context.Context) (err error) {
 }
 
 // claim reads the client's claims, if this guard serves them. There are none only if the client asks for
-// the console, or may read without a token.
+// the console.
 func (l *login) claim() (err error) {
 	o, s := l.p.o, l.startup
 	if l.claims, err = s.claims(s.holder(l.client)); err != nil {
 		return err
 	}
 	l.console = len(l.claims) == 0 && l.p.wantsConsole(s)
-	switch {
-	case l.console:
+	if l.console {
 		return nil
-	case len(l.claims) == 0 && !o.ReadOnly:
+	}
+	if len(l.claims) == 0 {
 		return refusal.NoOption()
 	}
 	for _, c := range l.claims {
@@ -109,11 +106,8 @@ func (l *login) precheck(ctx context.Context) error {
 // packet returns the startup packet for the server.
 func (l *login) packet() (packet []byte) {
 	packet, l.unknown, l.capped = l.startup.negotiated()
-	switch {
-	case l.console:
+	if l.console {
 		return l.p.consoleLogin(l.startup)
-	case len(l.claims) == 0:
-		return wire.EncodeStartup(l.startup.granted(), readonly.Login(l.startup.Params))
 	}
 	return packet
 }
@@ -178,7 +172,7 @@ func (l *login) handle(kind byte, body []byte) error {
 		if len(body) < 8 {
 			return wire.Violation("BackendKeyData of %d bytes", len(body))
 		}
-		l.pid, l.key = binary.BigEndian.Uint32(body), bytes.Clone(body)
+		l.pid = binary.BigEndian.Uint32(body)
 	case 'E':
 		return errRefusedByServer
 	case 'S':

@@ -45,9 +45,6 @@ type Options struct {
 
 	TLS guard.TLS // of clients; the Store's URL says how the server is reached
 
-	// ReadOnly admits sessions without a token, and lets them only read. Otherwise they are refused.
-	ReadOnly bool
-
 	// Operators are the roles that may use the console, which lists the refusals that Audit
 	// remembers. There is no console if no role is named.
 	Operators []string
@@ -66,7 +63,6 @@ type Options struct {
 type Protocol struct {
 	o         Options
 	databases *databases.Set
-	readers   readers
 	asking    chan struct{} // holds a value while a statement of a console reads the stores
 }
 
@@ -175,11 +171,8 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session
 	if !unhook() || !unhookServer() {
 		return nil, l.abort(loginCtx, context.Cause(loginCtx))
 	}
-	switch {
-	case l.console:
+	if l.console {
 		return nil, l.serveConsole(ctx)
-	case len(l.claims) == 0:
-		return nil, l.serveReadOnly(ctx)
 	}
 	return l.enter(ctx)
 }

@@ -60,8 +60,12 @@ func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
 		{"-c offence.orders=5", "RF002", "no token"},
 	} {
 		_, err := g.dialURL(g.withOptions("app", test.options))
-		if pg := refusedWith(t, err, test.code); !strings.Contains(pg.Message, test.says) {
+		pg := refusedWith(t, err, test.code)
+		if !strings.Contains(pg.Message, test.says) {
 			t.Errorf("%q: %q does not say %q", test.options, pg.Message, test.says)
+		}
+		if test.code == "RF002" && !strings.Contains(pg.Hint, "with a role that may only read") {
+			t.Errorf("%q: %q does not say how readers connect", test.options, pg.Hint)
 		}
 	}
 	if n := g.count("select count(*) from ringfence.mark") +

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
@@ -158,19 +157,19 @@ func (g *guarded) held(c *pgx.Conn) (release func(), result <-chan error) {
 
 func TestAStatementOfALostClientIsEndedByTheNextLeaderThroughAnotherGuard(t *testing.T) {
 	first := fenced(t)
-	holder := first.connectTo(first.pg.URL("postgres", first.database))
-	first.exec(holder, "select pg_advisory_lock(42)")
-	w := first.readerWire(map[string]string{"options": "-c fence.orders=5"}) // pgx would cancel the statement
-	w.Send(&pgproto3.Query{
-		String: "insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l",
-	})
-	if err := w.Flush(); err != nil {
+	holder, err := pgx.Connect(t.Context(), first.pg.URL("postgres", first.database))
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer holder.Close(context.Background())
+	first.exec(holder, "select pg_advisory_lock(42)")
+	w := dialWire(t, first.Addr) // pgx would cancel the statement
+	w.login("user", "app", "database", first.database, "options", "-c fence.orders=5")
+	w.query("insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l")
 	first.until("select count(*) from pg_locks where locktype = 'advisory' and not granted "+
 		"and database = (select oid from pg_database where datname = current_database())", 1)
-	_ = w.conn.(*net.TCPConn).SetLinger(0) // a reset; the statement runs on
-	_ = w.conn.Close()
+	_ = w.Conn.(*net.TCPConn).SetLinger(0) // a reset; the statement runs on
+	_ = w.Close()
 	const running = "select count(*) from pg_stat_activity " +
 		"where datname = current_database() and query like 'insert into ledger%' " +
 		"and state = 'active'"

@@ -173,8 +173,7 @@ func (s *Settings) Serve(with guard.Service) guard.Protocol {
 	return New(Options{
 		Name: with.Name, Store: store, Admission: with.Admission,
 		LoginTimeout: with.LoginTimeout, IdleTimeout: with.IdleTimeout, Resources: with.Resources,
-		TLS: with.TLS, ReadOnly: with.ReadOnly,
-		Audit: with.Audit, Operators: append([]string{store.Role()}, s.Operators...),
+		TLS: with.TLS, Audit: with.Audit, Operators: append([]string{store.Role()}, s.Operators...),
 		Databases: s.Databases, MaxDatabases: s.MaxDatabases,
 		Another: func(name string) (*Database, error) {
 			other, err := with.Another(name)

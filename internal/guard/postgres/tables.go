@@ -31,11 +31,11 @@ func (p *Protocol) statements() []console.Statement {
 			{"sessions", console.Integer, func(m guard.Mark) any { return int64(m.Sessions) }},
 			{"rolled_back", console.Bool, func(m guard.Mark) any { return m.RolledBack }},
 		}),
-		table("sessions", "the sessions of this guard; without a token they only read", p.sessions, []column[guard.Session]{
+		table("sessions", "the sessions of this guard", p.sessions, []column[guard.Session]{
 			{"database", console.Text, func(s guard.Session) any { return s.Database }},
-			{"resource", console.Text, func(s guard.Session) any { return known(string(s.Resource)) }},
-			{"token", console.Integer, func(s guard.Session) any { return known(int64(s.Token)) }},
-			{"holder", console.Text, func(s guard.Session) any { return known(s.Holder) }},
+			{"resource", console.Text, func(s guard.Session) any { return string(s.Resource) }},
+			{"token", console.Integer, func(s guard.Session) any { return int64(s.Token) }},
+			{"holder", console.Text, func(s guard.Session) any { return s.Holder }},
 			{"pid", console.Integer, func(s guard.Session) any { return s.ID }},
 			{"client", console.Text, func(s guard.Session) any { return s.Client.Address }},
 			{"user", console.Text, func(s guard.Session) any { return s.Client.User }},
@@ -153,7 +153,7 @@ func (p *Protocol) sessions(context.Context) (rows []guard.Session, notice strin
 	for _, d := range open {
 		rows = append(rows, guard.SessionsIn(p.in(d.Name), d.Admission.Sessions())...)
 	}
-	return append(rows, p.readers.list()...), "", nil
+	return rows, "", nil
 }
 
 func (p *Protocol) refusals(context.Context) (rows []guard.Refusal, notice string, err error) {

@@ -83,15 +83,6 @@ func (s *Store) CheckIdentity(ctx context.Context, i Identity, pid uint32, role 
 	return err
 }
 
-// CanBeSuperuser reports whether a role that has logged in is a superuser, or becomes one with SET
-// ROLE. If there is no such role any more, nobody can tell, and it is true.
-func (s *Store) CanBeSuperuser(ctx context.Context, role string) (can bool, err error) {
-	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&can) },
-		`select coalesce((select exists (select from pg_roles o where o.rolsuper and pg_has_role(u.oid, o.oid, 'member'))
-		                    from pg_roles u where u.rolname = $1::text::name), true)`, role)
-	return can, err
-}
-
 // Walsender finds the session of a connection for physical replication in the server's list of
 // backends. Such a connection takes no statement, and cannot write.
 func (s *Store) Walsender(ctx context.Context, pid uint32, role string) (i Identity, err error) {

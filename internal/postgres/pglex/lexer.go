@@ -4,16 +4,14 @@
 //	for t := range l.Tokens() {
 //		…
 //	}
-//	if l.Unended != nil || l.Unclear { … }
+//	if l.Unended != nil { … }
 //
-// Where versions or settings of the server differ, the Lexer goes on as the newest version does with its
-// defaults, and says so. Who must not be wrong refuses such a text.
+// Where versions or settings of the server differ, it goes on as the newest version does with its defaults.
 package pglex
 
 import (
 	"iter"
 	"strings"
-	"unicode/utf8"
 )
 
 // Token is a word, a quoted thing or a character of a text.
@@ -43,26 +41,16 @@ type Unended struct {
 	At   int
 }
 
-// Lexer splits one text. The fields hold for what Tokens has gone through.
+// Lexer splits one text. Unended holds for what Tokens has gone through.
 type Lexer struct {
 	Unended *Unended // the text ends in it; nil if it ends outside of any
-	Unclear bool     // a server of another version could split it in another way
-	// Depends is set if the split depends on the server's settings: standard_conforming_strings says
-	// whether a backslash in a string hides the quote behind it, and the client's encoding what other
-	// bytes than ASCII are.
-	Depends bool
 
 	text string
 	at   int
 }
 
 // New returns a Lexer for a text.
-func New(text string) *Lexer { return &Lexer{text: text, Depends: !IsASCII(text)} }
-
-// IsASCII reports whether a text has only ASCII characters.
-func IsASCII(text string) bool {
-	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
-}
+func New(text string) *Lexer { return &Lexer{text: text} }
 
 // Tokens goes through the tokens once.
 func (l *Lexer) Tokens() iter.Seq[Token] {
@@ -71,7 +59,7 @@ func (l *Lexer) Tokens() iter.Seq[Token] {
 			start := l.at
 			t := Token{Kind: l.next(), At: start}
 			if t.Kind == Word || t.Kind == Character {
-				t.Text = strings.Map(Lower, l.text[start:l.at])
+				t.Text = strings.Map(lower, l.text[start:l.at])
 			}
 			if l.Unended != nil || !yield(t) {
 				return
@@ -156,7 +144,6 @@ func (l *Lexer) quote(prefix int, quote byte, escapes bool) Kind {
 	for l.at = start + 1; l.at < len(l.text); l.at++ {
 		switch l.text[l.at] {
 		case '\\':
-			l.Depends = l.Depends || quote == '\''
 			if escapes {
 				l.at++
 			}
@@ -174,7 +161,7 @@ func (l *Lexer) quote(prefix int, quote byte, escapes bool) Kind {
 			if l.blank(); !strings.HasPrefix(l.rest(0), "'") {
 				return Literal
 			}
-			l.Unclear = true // on another line the string goes on, with the same escapes
+			// on another line the string goes on, with the same escapes
 		}
 	}
 	l.unended("quote", start)
@@ -191,7 +178,6 @@ func (l *Lexer) dollar() Kind {
 	switch {
 	case end > 0 && isDigit(ahead[0]):
 		digits := len(ahead) - len(strings.TrimLeft(ahead, "0123456789"))
-		l.Unclear = l.Unclear || digits < end
 		l.at += 1 + digits
 		return Number
 	case end < len(ahead) && ahead[end] == '$':
@@ -204,21 +190,17 @@ func (l *Lexer) dollar() Kind {
 		l.at += body + 2*len(tag)
 		return Literal
 	}
-	l.Unclear = true
 	l.at++
 	return Character
 }
 
-// number takes a number of any version. What could be junk behind it must not begin a string.
+// number takes a number of any version, and letters behind it.
 func (l *Lexer) number() Kind {
-	letters := false
 	for l.at < len(l.text) {
 		c := l.text[l.at]
 		if !isDigit(c) && !isStart(c) && c != '.' {
-			l.Unclear = l.Unclear || letters && strings.IndexByte(`'"$&`, c) >= 0
 			break
 		}
-		letters = letters || isStart(c)
 		l.at++
 	}
 	return Number
@@ -230,7 +212,7 @@ func (l *Lexer) word() Kind {
 	for end < len(rest) && (isStart(rest[end]) || isDigit(rest[end]) || rest[end] == '$') {
 		end++
 	}
-	prefix, behind := strings.Map(Lower, rest[:end]), rest[end:]
+	prefix, behind := strings.Map(lower, rest[:end]), rest[end:]
 	switch {
 	case prefix == "e" && strings.HasPrefix(behind, "'"):
 		return l.quote(end, '\'', true)
@@ -251,8 +233,8 @@ func isStart(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }
 
-// Lower folds ASCII letters and no others, as the server does for keywords and settings.
-func Lower(r rune) rune {
+// lower folds ASCII letters and no others, as the server does for keywords and settings.
+func lower(r rune) rune {
 	if 'A' <= r && r <= 'Z' {
 		return r - 'A' + 'a'
 	}

@@ -27,6 +27,10 @@ type Group struct {
 // once the struct's own settings are read.
 type Grouped interface{ Groups() []Group }
 
+// Shrunk is a settings struct that once had further settings. Removed returns their names, and what to
+// do without each.
+type Shrunk interface{ Removed() map[string]string }
+
 // Problems are all reasons why a command cannot start with its settings.
 type Problems []error
 
@@ -66,7 +70,7 @@ func Load(into any, prefix string, environ []string) error {
 		problems = append(problems, read(g, more, given)...)
 		known = append(known, more...)
 	}
-	problems = append(problems, unknown(environ, prefix, known)...)
+	problems = append(problems, unknown(environ, prefix, known, removed(into))...)
 	if v, ok := into.(Validator); ok {
 		problems = append(problems, flatten(v.Validate())...)
 	}
@@ -111,6 +115,13 @@ func Lookup(environ []string, name string) string { return env.ToMap(environ)[na
 func groups(into any) []Group {
 	if g, ok := into.(Grouped); ok {
 		return g.Groups()
+	}
+	return nil
+}
+
+func removed(into any) map[string]string {
+	if s, ok := into.(Shrunk); ok {
+		return s.Removed()
 	}
 	return nil
 }

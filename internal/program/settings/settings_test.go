@@ -119,6 +119,20 @@ func TestEmptyRequiredVariableIsMissing(t *testing.T) {
 	}
 }
 
+func (*config) Removed() map[string]string {
+	return map[string]string{"T_TIMEOUTS": "set T_TIMEOUT for each"}
+}
+
+// It is near to another one, and may be empty: neither makes it a misspelling.
+func TestASettingThatIsGoneSaysWhatToDoInstead(t *testing.T) {
+	const want = "T_TIMEOUTS is not a setting any more: set T_TIMEOUT for each"
+	for _, value := range []string{"1s", ""} {
+		if _, err := load(t, "T_LISTEN=:1", "T_TIMEOUTS="+value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
 func TestEmptyUnknownVariableIsStillUnknown(t *testing.T) {
 	if _, err := load(t, "T_LISTEN=:1", "T_TIMEOT="); err == nil {
 		t.Error("a misspelt variable passed because it was empty")

@@ -9,11 +9,15 @@ import (
 
 // unknown finds variables that begin with prefix and are not settings. It is better not to start
 // than to ignore a misspelt setting.
-func unknown(environ []string, prefix string, known []field) []error {
+func unknown(environ []string, prefix string, known []field, removed map[string]string) []error {
 	var problems []error
 	for _, entry := range slices.Sorted(slices.Values(environ)) {
 		name, value, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, prefix) || isKnown(name, known) || isServiceLink(name, value) {
+			continue
+		}
+		if instead, was := removed[name]; was {
+			problems = append(problems, fmt.Errorf("%s is not a setting any more: %s", name, instead))
 			continue
 		}
 		if near := nearest(name, prefix, known); near != "" {

@@ -14,6 +14,7 @@ type Relay struct {
 	Held bool // nothing passes; see Hold
 
 	listener net.Listener
+	dialer   net.Dialer
 	serve    func(client, server net.Conn)
 	work     sync.WaitGroup
 	bytes    atomic.Int64
@@ -30,6 +31,7 @@ type Relay struct {
 // RelayOptions are for a relay that does more.
 type RelayOptions struct {
 	Listener net.Listener // default: a free port of this machine
+	From     string       // the address from which it connects to the server; default: the system's choice
 
 	// Serve relays a connection, both ways, until one of them ends. Default: Pump in both directions.
 	Serve func(r *Relay, client, server net.Conn)
@@ -45,6 +47,10 @@ func NewRelay(server string, o RelayOptions) (*Relay, error) {
 		o.Listener = l
 	}
 	r := &Relay{server: server, listener: o.Listener, conns: map[net.Conn]bool{}}
+	r.dialer.Timeout = 5 * time.Second
+	if o.From != "" {
+		r.dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(o.From)}
+	}
 	r.changed = sync.NewCond(r)
 	r.serve = r.Pump
 	if o.Serve != nil {
@@ -136,7 +142,7 @@ func (r *Relay) connect(client net.Conn) {
 	r.Lock()
 	to := r.server
 	r.Unlock()
-	server, err := net.DialTimeout("tcp", to, 5*time.Second)
+	server, err := r.dialer.Dial("tcp", to)
 	if err != nil {
 		return
 	}

@@ -37,7 +37,6 @@ type config struct {
 	RedisListen      string        `env:"GUARD_REDIS_LISTEN,required"`
 	RedisUpstream    string        `env:"GUARD_REDIS_UPSTREAM,required"`
 	Coordinator      string        `env:"GUARD_COORDINATOR"`
-	Unfenced         string        `env:"GUARD_UNFENCED"`
 	HTTPListen       string        `env:"GUARD_HTTP_LISTEN,required"`
 	DrainTimeout     time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"5s"`
 }
@@ -58,14 +57,6 @@ func serve(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	log.Warn("this guard is flawed on purpose, for the lab: it protects nothing", "flaw", c.Flaw)
-	if c.Flaw == flaw.Unreported {
-		to, stop, err := flaw.Unreport(c.PostgresUpstream)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		c.PostgresUpstream = to
-	}
 	authority, leave, err := c.authority(ctx, log)
 	if err != nil {
 		return err
@@ -151,9 +142,7 @@ func (c config) protocols(
 		return nil, err
 	}
 	a, err := admission("postgres", pg, flaw.EndPostgres(c.PostgresUpstream))
-	all := []guard.Protocol{guardpg.New(guardpg.Options{
-		Store: pg, Admission: a, ReadOnly: c.Unfenced == "read-only",
-	})}
+	all := []guard.Protocol{guardpg.New(guardpg.Options{Store: pg, Admission: a})}
 	if err != nil {
 		return all, err
 	}
