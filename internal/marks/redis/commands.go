@@ -20,12 +20,11 @@ type Commands map[string]bool
 // command that a store itself needs: its configuration may have renamed or removed commands
 // (rename-command). Redis finds a command by its new name, and then shows it under its own.
 func checkCommands(ctx context.Context, c *driver.Conn, all Commands) error {
-	names := slices.Sorted(maps.Keys(all))
-	for name := range neededCommands() {
-		if _, known := all[name]; !known {
-			names = append(names, name)
-		}
+	asked := neededCommands()
+	for name := range all {
+		asked[name] = true
 	}
+	names := slices.Sorted(maps.Keys(asked))
 	args := []any{"COMMAND", "INFO"}
 	for _, name := range names {
 		args = append(args, name)
@@ -42,10 +41,11 @@ func checkCommands(ctx context.Context, c *driver.Conn, all Commands) error {
 
 func judgeCommands(names []string, entries []any, all Commands) error {
 	var lost, others, modules []string
+	needed := neededCommands()
 	for i, name := range names {
 		own, isModules := entryOf(entries[i])
 		switch mayBeModules, passes := all[name]; {
-		case own == "" && neededCommands()[name]:
+		case own == "" && needed[name]:
 			lost = append(lost, name)
 		case own != "" && own != name:
 			others = append(others, fmt.Sprintf("%s under the name %s", own, name))
