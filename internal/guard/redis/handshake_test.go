@@ -221,7 +221,7 @@ func TestAClientThatIsNotLoggedInCannotRaiseAMark(t *testing.T) {
 	}
 	r := g.raw()
 	r.send("FENCE orders 5\r\nCLIENT SETNAME fence.orders=5\r\n" +
-		"HELLO 3 AUTH app wrong SETNAME fence.orders=5\r\nAUTH app wrong\r\nGET a\r\n")
+		"HELLO 3 AUTH app wrong SETNAME fence.orders=5\r\nAUTH app wrong\r\nINFO\r\n")
 	r.expect("-NOAUTH", "-NOAUTH", "-WRONGPASS", "-WRONGPASS", "-NOAUTH")
 	r.send("AUTH weak weak\r\nFENCE orders 5\r\n")
 	r.expect("+OK", "-NOPERM")
