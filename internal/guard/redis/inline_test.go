@@ -41,7 +41,7 @@ func (g *guarded) bothAnswer(through *raw, text string) {
 	defer through.conn.Close()
 	var got [2]string
 	for i, r := range []*raw{direct, through} {
-		r.send(text + "ECHO the-end\r\n")
+		r.send(text + "PING the-end\r\n")
 		got[i] = unknown.ReplaceAllString(r.until("$7\r\nthe-end\r\n"), "-unknown")
 	}
 	if got[0] != got[1] {
