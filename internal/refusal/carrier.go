@@ -14,6 +14,13 @@ const Prefix = "fence."
 // NameForms are the forms of a client name that carries a claim, for messages.
 const NameForms = Prefix + "<resource>.<token> or " + Prefix + "<resource>=<token>"
 
+// MaxClaims is how many resources one session can claim. The work of an admission grows with the square
+// of it, and a database may run nothing else meanwhile.
+const MaxClaims = 32
+
+// ErrTooManyClaims is the error of a session that claims more.
+var ErrTooManyClaims = fmt.Errorf("a session claims %d resources at most", MaxClaims)
+
 // ErrNoClaim is the error of a client name that begins with Prefix and names no token.
 var ErrNoClaim = errors.New("the client name claims nothing")
 

@@ -26,25 +26,25 @@ func NotAllowed(command, why string) *fence.Refusal {
 	}
 }
 
+// UnknownCommand refuses a command whose effect the guard does not know.
+func UnknownCommand(command string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ErrNotAllowed,
+		Message: fmt.Sprintf("%s is not allowed through the guard", command),
+		Detail:  "the guard does not know this command, nor what it would do to the fence",
+		Hint: "it was not executed; check its name; a command of a module, or of a newer server, passes once " +
+			"an operator names it in GUARD_REDIS_TRUSTED_COMMANDS",
+	}
+}
+
 // NeedsToken refuses a command of a session that has claimed nothing.
 func NeedsToken(command string) *fence.Refusal {
 	return &fence.Refusal{
 		Reason:  fence.ErrNoToken,
 		Message: fmt.Sprintf("%s needs a token", command),
-		Detail: "this session has not claimed any; it may log in and read, " +
-			"and what the guard does not know counts as a write",
-		Hint: "first send: FENCE <resource> <token>, or set the client name " + NameForms,
-	}
-}
-
-// LongWithoutToken refuses a read of a session that has claimed nothing.
-func LongWithoutToken(command, why string) *fence.Refusal {
-	return &fence.Refusal{
-		Reason:  fence.ErrNoToken,
-		Message: fmt.Sprintf("%s needs a token", command),
-		Detail:  why,
-		Hint: "it was not executed; split it, use a connection of its own, " +
-			"or first send: FENCE <resource> <token>",
+		Detail:  "this session has not claimed any; it may only log in, name itself and ask what the server is",
+		Hint: "it was not executed; first send: FENCE <resource> <token>, or set the client name " +
+			NameForms + "; connections that only read belong at Redis itself, with a user that may not write",
 	}
 }
 

@@ -39,6 +39,9 @@ func (s *startup) claims(holder string) ([]marks.Presented, error) {
 				fmt.Errorf("two tokens for one resource: %s and %s for %q", other, token, resource))
 		}
 		tokens[resource] = token
+		if len(tokens) > refusal.MaxClaims {
+			return nil, refusal.BadOption(fence.Claim{}, refusal.ErrTooManyClaims)
+		}
 	}
 
 	claims := make([]marks.Presented, 0, len(tokens))

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,7 @@ func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
 		{"-c fence.orders=07", "RF003", "leading zero"},
 		{"-c fence.orders=٧", "RF003", "not a decimal number"},
 		{"-c fence.orders=5 -c fence.orders=6", "RF003", "two tokens"},
+		{manyClaims(33), "RF003", "a session claims 32 resources at most"},
 		{"-c fence.orders=5 --FENCE.Orders=6", "RF003", "two tokens"},
 		{"-c fence.=5", "RF003", "not a resource name"},
 		{"-c fence.1a=5", "RF003", "not a resource name"},
@@ -298,4 +300,13 @@ func TestAProcessThatRetriesAStaleTokenInALoopIsRefusedEachTime(t *testing.T) {
 	if n := g.count("select count(*) from ringfence.session where token <> 7"); n != 0 {
 		t.Errorf("%d sessions of the old token are registered", n)
 	}
+}
+
+// manyClaims are the options of a session that claims so many resources.
+func manyClaims(n int) string {
+	var all strings.Builder
+	for i := range n {
+		fmt.Fprintf(&all, " -c fence.r%d=5", i)
+	}
+	return all.String()
 }

@@ -17,7 +17,7 @@ const defaultUser = "default"
 
 // beforeLogin are the commands that a client may send before it has logged in as the user of its
 // certificate. None of them reads data.
-var beforeLogin = list("AUTH HELLO QUIT")
+var beforeLogin = map[string]bool{"AUTH": true, "HELLO": true, "QUIT": true}
 
 // checkCertificate refuses a command of the handshake that the client's certificate does not allow.
 // Each command is answered before the next one is sent, and no transaction is open before the

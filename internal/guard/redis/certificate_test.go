@@ -24,7 +24,7 @@ type certified struct {
 
 // certifiedGuard starts one in front of a server with the users alice and bob. Alice may not ask the
 // server who she is.
-func certifiedGuard(t *testing.T, readOnly bool) *certified {
+func certifiedGuard(t *testing.T) *certified {
 	t.Helper()
 	e := encryptedRedis(t, "no")
 	admin := driverTo(t, e.server.Addr(), nil)
@@ -37,7 +37,7 @@ func certifiedGuard(t *testing.T, readOnly bool) *certified {
 	}
 	option := e.with(t, tlsconfig.Files{ClientCA: e.authority.File})
 	option.VerifyName = true
-	g := before(t, e.server, setup{Options: Options{TLS: option, ReadOnly: readOnly}})
+	g := before(t, e.server, setup{Options: Options{TLS: option}})
 	return &certified{g, e, admin}
 }
 
@@ -95,36 +95,31 @@ func otherUsers() []string {
 }
 
 func TestACertificateAllowsNoOtherUser(t *testing.T) {
-	for _, readOnly := range []bool{false, true} {
-		g := certifiedGuard(t, readOnly)
-		for state, commands := range map[string]string{
-			"without a login":  "",
-			"logged in":        "AUTH alice secret\r\n",
-			"subscribed":       "AUTH alice secret\r\nSUBSCRIBE news\r\n", // needs the mode read-only
-			"admitted":         "AUTH alice secret\r\nFENCE orders 5\r\n",
-			"in a transaction": "AUTH alice secret\r\nFENCE orders 5\r\nMULTI\r\n",
-		} {
-			if state == "subscribed" && !readOnly {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s, read-only %t", state, readOnly), func(t *testing.T) {
-				r := g.as(t, "alice")
-				r.does(commands)
-				for _, command := range otherUsers() {
-					r.send(command)
-					if got := r.reply(); !strings.HasPrefix(got, "-NOTALLOWED ") {
-						t.Errorf("%.60q: %q", command, got)
-					}
-					g.noneIs(t, "bob")
+	g := certifiedGuard(t)
+	for state, commands := range map[string]string{
+		"without a login":  "",
+		"logged in":        "AUTH alice secret\r\n",
+		"subscribed":       "AUTH alice secret\r\nFENCE orders 5\r\nSUBSCRIBE news\r\n",
+		"admitted":         "AUTH alice secret\r\nFENCE orders 5\r\n",
+		"in a transaction": "AUTH alice secret\r\nFENCE orders 5\r\nMULTI\r\n",
+	} {
+		t.Run(state, func(t *testing.T) {
+			r := g.as(t, "alice")
+			r.does(commands)
+			for _, command := range otherUsers() {
+				r.send(command)
+				if got := r.reply(); !strings.HasPrefix(got, "-NOTALLOWED ") {
+					t.Errorf("%.60q: %q", command, got)
 				}
-			})
-		}
+				g.noneIs(t, "bob")
+			}
+		})
 	}
 }
 
 // The server says who the session is, after each of many commands that log in.
 func TestNoLoginLeadsToAnotherUser(t *testing.T) {
-	g := certifiedGuard(t, false)
+	g := certifiedGuard(t)
 	phrases := []string{
 		"AUTH bob secret", "AUTH bob secret", "auth\x00 bob secret", "AUTH alice secret", "SETNAME x", "SETNAME AUTH",
 		"SETNAME " + strings.Repeat("x", relay.BufferSize), "AUTH", "bob", "secret", "2",
@@ -155,7 +150,7 @@ func TestNoLoginLeadsToAnotherUser(t *testing.T) {
 }
 
 func TestACertificateCountsBehindAClaim(t *testing.T) {
-	g := certifiedGuard(t, false)
+	g := certifiedGuard(t)
 	for _, claim := range []string{
 		"AUTH alice secret\r\nFENCE orders 5\r\n",
 		"HELLO 2 AUTH alice secret\r\nCLIENT SETNAME fence.orders.5\r\n",
@@ -174,41 +169,37 @@ func TestACertificateCountsBehindAClaim(t *testing.T) {
 }
 
 func TestNothingIsReadBeforeTheLoginOfACertificatesUser(t *testing.T) {
-	for _, readOnly := range []bool{false, true} {
-		g := certifiedGuard(t, readOnly)
-		if err := g.admin.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		r := g.as(t, "alice")
-		for _, command := range []string{
-			"GET k", "KEYS *", "INFO", "PING", "MULTI", "GET k", "EXEC", "SUBSCRIBE news", "WATCH k", "CLIENT ID",
-			"CLIENT SETNAME fence.orders.5", "FENCE orders 5", "COMMAND COUNT", "RESET",
-		} {
-			r.says(command+"\r\nAUTH alice wrong\r\n", "-NOTALLOWED ", "-WRONGPASS ")
-		}
-		r.says("HELLO 2\r\nGET k\r\n", anyReply, "-NOTALLOWED ")
-		r.says("HELLO 2 AUTH alice AUTH SETNAME AUTH\r\nGET k\r\nAUTH alice wrong\r\nGET k\r\n",
-			anyReply, "$1\r\nv", "-WRONGPASS ", "$1\r\nv")
-		r.says("FENCE orders 5\r\nAUTH alice secret\r\nSET k w\r\n", "+OK", "+OK", "+OK")
-		// Redis starts each session as one of default, who needs no password here.
-		r = g.as(t, "default")
-		r.says("GET k\r\nAUTH alice secret\r\nFENCE orders 6\r\nSET k x\r\nRESET\r\nGET k\r\n",
-			"$1\r\nw", "-NOTALLOWED ", "+OK", "+OK", "+RESET", "$1\r\nx")
-		g.noneIs(t, "alice")
+	g := certifiedGuard(t)
+	if err := g.admin.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
 	}
+	r := g.as(t, "alice")
+	for _, command := range []string{
+		"GET k", "KEYS *", "INFO", "PING", "MULTI", "GET k", "EXEC", "SUBSCRIBE news", "WATCH k", "CLIENT ID",
+		"CLIENT SETNAME fence.orders.5", "FENCE orders 5", "COMMAND COUNT", "RESET", "NOSUCH",
+	} {
+		r.says(command+"\r\nAUTH alice wrong\r\n", "-NOTALLOWED ", "-WRONGPASS ")
+	}
+	r.says("HELLO 2\r\nINFO\r\n", anyReply, "-NOTALLOWED ")
+	r.says("HELLO 2 AUTH alice AUTH SETNAME AUTH\r\nINFO\r\nAUTH alice wrong\r\nPING\r\n",
+		anyReply, "$", "-WRONGPASS ", "+PONG")
+	r.says("FENCE orders 5\r\nGET k\r\nAUTH alice secret\r\nSET k w\r\n", "+OK", "$1\r\nv", "+OK", "+OK")
+	// Redis starts each session as one of default, who needs no password here.
+	r = g.as(t, "default")
+	r.says("INFO\r\nAUTH alice secret\r\nRESET\r\nPING\r\nFENCE orders 6\r\nSET k x\r\nRESET\r\nGET k\r\n",
+		"$", "-NOTALLOWED ", "+RESET", "+PONG", "+OK", "+OK", "+RESET", "$1\r\nx")
+	g.noneIs(t, "alice")
 }
 
 func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
-	for _, readOnly := range []bool{false, true} {
-		g := certifiedGuard(t, readOnly)
-		for _, first := range []string{"GET k", "AUTH bob secret", "HELLO 2 AUTH bob secret", "FENCE orders 5", "QUIT"} {
-			r := g.as(t, "")
-			r.says(first+"\r\nFENCE orders 5\r\nSET k v\r\n", "-NOTALLOWED the client's certificate has no common name",
-				"-NOTALLOWED ", "-NOTALLOWED ")
-			g.noneIs(t, "bob")
-		}
-		if marks, err := g.store.Marks(t.Context()); err != nil || len(marks) > 0 {
-			t.Errorf("marks %+v, %v", marks, err)
-		}
+	g := certifiedGuard(t)
+	for _, first := range []string{"GET k", "AUTH bob secret", "HELLO 2 AUTH bob secret", "FENCE orders 5", "QUIT"} {
+		r := g.as(t, "")
+		r.says(first+"\r\nFENCE orders 5\r\nSET k v\r\n", "-NOTALLOWED the client's certificate has no common name",
+			"-NOTALLOWED ", "-NOTALLOWED ")
+		g.noneIs(t, "bob")
+	}
+	if marks, err := g.store.Marks(t.Context()); err != nil || len(marks) > 0 {
+		t.Errorf("marks %+v, %v", marks, err)
 	}
 }

@@ -32,9 +32,7 @@ func (c *conn) claim(ctx context.Context, cmd claimCommand) error {
 	admission, cancel := context.WithTimeout(ctx, c.p.o.Admission.Limit())
 	defer cancel()
 	admission, steps := marks.WithSteps(admission)
-	end := c.p.admissions.begin()
 	answer, err := c.admission(ctx, admission, cmd)
-	end()
 	c.p.o.Admission.Finish(ctx, steps, cmd.claims[0].Under(""), err)
 	if err == nil {
 		_, err = c.send(answer)

@@ -134,18 +134,9 @@ func plainHeader(b []byte) (count int64, n int) {
 	return count, at + 2
 }
 
-// Redis compares names and options as C strings, so a zero byte ends them. It looks commands up by
-// a hash of all bytes, so it finds FLUSHALL under one in some hundred names that begin with it and
-// a zero byte. The guard reads words as Redis does: what it refuses is refused under each of these
-// names.
-
-// word returns what Redis compares of a name or an option.
-func word(b []byte) []byte {
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		return b[:i]
-	}
-	return b
-}
+// Redis compares options as C strings, so a zero byte ends them. It looks commands up by a hash of all
+// bytes, so it finds FLUSHALL under one in some hundred names that begin with it and a zero byte. The
+// guard knows no name with a zero byte in it, so it refuses each of them.
 
 // equalFold compares a client's word with an upper-case one, ignoring case.
 func equalFold(b []byte, upper string) bool {
@@ -155,7 +146,7 @@ func equalFold(b []byte, upper string) bool {
 
 // upper returns a word in upper case. It uses the space in buf if it fits.
 func upper(buf, b []byte) []byte {
-	buf = append(buf[:0], word(b)...)
+	buf = append(buf[:0], b...)
 	for i, c := range buf {
 		if c >= 'a' && c <= 'z' {
 			buf[i] = c - ('a' - 'A')

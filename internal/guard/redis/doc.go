@@ -22,17 +22,21 @@
 //
 // # What it guarantees
 //
-// Before the session is admitted, only single commands of the client that cannot write reach Redis,
-// however early the client sends more. So the session is recorded before its first write, and every
-// later leader finds and ends it.
+// Before the session is admitted, only single commands of the client reach Redis, and only those that log
+// it in, name it or ask what the server is, however early the client sends more. So the session is
+// recorded before its first write, and every later leader finds and ends it.
 //
 // After admission commands and replies pass unchanged. The guard finds their ends by their RESP
-// frames and never encodes them again. It refuses the commands that would touch marks or sessions.
-// Each such error arrives in the place of that command's reply.
+// frames and never encodes them again. It passes only commands that it knows: commands.txt has a line for
+// every command of the servers that the guard supports, with its effect on the fence. It refuses those
+// that would touch marks or sessions, run on without the session, or keep Redis from admitting the
+// next leader. A command that is not in the table is refused, unless an operator trusts it
+// (Settings.TrustedCommands). Each such error arrives in the place of that command's reply.
 //
-// With Options.ReadOnly a session without a token may send every command that the server itself flags
-// as a read, unless it can keep the server busy for long. One that subscribes is relayed, and every
-// other command that could write is refused in its place.
+// The table is about names, and a server's configuration can rename commands. So each control
+// connection asks the server which command is behind each name that passes
+// (redismarks.Options.Commands), and refuses a server that has another one there. A session is
+// identified on a control connection, so it is one of a server that was asked.
 //
 // A session keeps its token for life. The guard refuses every other claim that comes later.
 //
@@ -103,18 +107,18 @@
 //
 // # What bypasses the guard
 //
-// MOVED and ASK pass, but a guarded server is never part of a cluster. Clients cannot subscribe to
-// maintenance notices (MOVING). CLUSTER and Sentinel replies name addresses, and a client that
-// follows them is not fenced. A script can make up the name of one of the guard's keys: give
-// applications' users key patterns that leave out ringfence*.
+// MOVED and ASK pass, but a guarded server is never part of a cluster. Clients cannot ask for
+// maintenance notices (MOVING) or redirections (CLIENT CAPA). CLUSTER and Sentinel replies name addresses, and a client that
+// follows them is not fenced. A script can make up the name of one of the guard's keys, and run
+// FLUSHALL, SWAPDB or MIGRATE: give applications' users key patterns that leave out ringfence*, and no
+// @dangerous commands.
 //
 // # The states of a connection
 //
 //	           one command at a time: forward it, relay exactly its reply, next
 //	Handshake ───────────────────────────────────────────────────────────┐
-//	   │  HELLO, AUTH, PING, SELECT, CLIENT, COMMAND, QUIT, reads, and   │ ◀─┐
-//	   │  SCRIPT KILL and FUNCTION KILL, which end a script: forwarded   │   │
-//	   │  anything else, and anything unknown: -NOTOKEN                  │ ──┘
+//	   │  what is early in commands.txt, as HELLO and AUTH: forwarded    │ ◀─┐
+//	   │  what needs a token: -NOTOKEN; what never passes: -NOTALLOWED   │ ──┘
 //	   │
 //	   │  FENCE r t, or a client name fence.r.t or fence.r=t by CLIENT SETNAME or HELLO
 //	   ▼
@@ -141,12 +145,10 @@
 // when it claims again.
 //
 // While Redis is BUSY, logins work, and a client can end the script through the guard (SCRIPT KILL,
-// FUNCTION KILL). While an operator has paused writes (CLIENT PAUSE WRITE), reads pass, with a
-// token and without; long ones without a token wait for admissions. While all commands are paused,
-// Redis answers nothing, not even CLIENT UNPAUSE. Clients without a token give way. What can take much
-// longer than one look at the data is refused, and while an admission is under way their next long read
-// waits for its end (admissions in waiting.go). CLIENT KILL would not help: it does not stop a command
-// that runs.
+// FUNCTION KILL). These need no token: otherwise a leader's script without end would keep the next leader
+// out until an operator comes. Redis lets them end only a script that has written nothing. While an
+// operator has paused writes (CLIENT PAUSE WRITE), reads of a session with a token pass. While all
+// commands are paused, Redis answers nothing, not even CLIENT UNPAUSE.
 //
 // In each case a claim waits as long as an admission may take. Then it is refused with REVOKE; the
 // error says what blocks Redis and who can end that.

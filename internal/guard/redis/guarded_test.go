@@ -183,6 +183,13 @@ func (r *raw) expect(wants ...string) {
 	}
 }
 
+// says sends commands at once and expects the beginnings of their replies.
+func (r *raw) says(commands string, replies ...string) {
+	r.t.Helper()
+	r.send(commands)
+	r.expect(replies...)
+}
+
 // ended fails the test unless the stream ends here.
 func (r *raw) ended() {
 	r.t.Helper()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -33,9 +34,6 @@ type conn struct {
 	finalReplySent bool // at least in part
 	midReply       bool // the client has got a part of a reply of the server
 
-	multi bool // a transaction is open, without a token
-	long  int  // how many long reads it has
-
 	session  marks.Session     // once identified
 	recorded []marks.Presented // the claims under which the session may be recorded
 	claims   []marks.Presented // once admitted
@@ -45,39 +43,35 @@ type conn struct {
 var errDone = errors.New("done")
 
 // handshake serves one command at a time until the session is admitted. It returns errDone if the
-// client was refused or has quit, and a session that is already relayed if it has subscribed. Until the client claims, its seat counts as waiting for it,
-// except while the server works on a command.
-func (c *conn) handshake(ctx context.Context) (*session, error) {
+// client was refused or has quit. Until the client claims, its seat counts as waiting for it, except
+// while the server works on a command.
+func (c *conn) handshake(ctx context.Context) error {
 	c.setDeadline(time.Now().Add(c.p.o.LoginTimeout), false)
 	defer c.client.WhenDraining(func() { c.setDeadline(relay.Past, true) })()
 	c.client.Seat.Waiting()
 	if err := c.greet(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	for len(c.claims) == 0 {
-		if c.p.o.ReadOnly && c.gotReply {
-			c.client.Seat.Waiting()
-		} else {
-			c.client.Seat.Resume()
-		}
+		c.client.Seat.Resume()
 		if c.gotReply {
 			c.setDeadline(time.Now().Add(c.p.o.IdleTimeout), false)
 		}
 		raw, args, err := c.commands.next()
 		switch {
 		case err != nil:
-			return nil, c.readFailed(ctx, err)
+			return c.readFailed(ctx, err)
 		case len(args) == 0:
 			continue // as Redis does with an empty line
 		}
 		if err := c.checkTLS(); err != nil {
-			return nil, c.refuseRepeatedly(err)
+			return c.refuseRepeatedly(err)
 		}
-		if s, err := c.serve(ctx, raw, args); s != nil || err != nil {
-			return s, err
+		if err := c.serve(ctx, raw, args); err != nil {
+			return err
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // setDeadline sets when to stop waiting for the client. After the last one it cannot be moved.
@@ -144,64 +138,50 @@ func (c *conn) readFailed(ctx context.Context, err error) error {
 
 var errDraining = errors.New("shutting down; this command was not executed, connect again")
 
-// serve handles one command of the handshake. It returns a session if that is relayed from now on.
-func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) (*session, error) {
+// serve handles one command of the handshake.
+func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
+	rule, refused := c.p.o.trusted.judge(args, true)
 	if r := c.checkCertificate(args); r != nil {
-		return nil, c.refuseOne(ctx, r)
+		refused = r
+	}
+	if refused != nil {
+		return c.refuseOne(refused)
 	}
 	claims, isFence, err := parseClaims(args)
 	if err != nil {
 		c.p.o.Admission.Report(marks.WithClient(ctx, c.who(args)), err, guard.Peer(c.client))
-		return nil, c.refuser(isFence)(err)
-	}
-	rule := ruleOf(args[0])
-	if !isFence {
-		r := forbidden(rule, args)
-		if r == nil {
-			r, err = c.withoutToken(ctx, rule, args)
-		}
-		if err != nil {
-			_, err := c.send(lineOf(err))
-			return nil, err
-		}
-		if r != nil {
-			return nil, c.refuseOne(ctx, r)
-		}
-	}
-	if claims != nil && c.multi {
-		return nil, c.refuseOne(ctx, refusal.NotAllowed(commandName(args), "it cannot be part of a transaction"))
+		return c.refuser(isFence)(err)
 	}
 	if claims != nil {
-		return nil, c.claim(ctx, claimCommand{raw, args, isFence, claims})
+		return c.claim(ctx, claimCommand{raw, args, isFence, claims})
 	}
-	if r := c.tooMuchAtOnce(args); r != nil {
-		return nil, c.refuseOne(ctx, r)
-	}
-	if err := c.giveWay(ctx, args); err != nil {
-		return nil, err
+	if r := needsToken(rule, args); r != nil {
+		return c.refuseOne(r)
 	}
 	c.client.Seat.Working()
 	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)
 	defer cancel()
 	if err := c.connect(ctx, dial); err != nil {
-		return nil, c.refused(ctx, true, err)
-	}
-	if c.p.o.ReadOnly && subscribes[string(upper(nil, args[0]))] {
-		return c.subscribe(ctx, raw)
+		return c.refused(ctx, true, err)
 	}
 	kind, err := c.forward(ctx, raw)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if kind != '-' {
 		c.gotReply = true
 		c.remember(args)
 	}
-	c.follow(rule, kind == '-')
-	if rule != nil && rule.effect == endsSession {
-		return nil, errDone
+	if rule.effect == endsSession {
+		return errDone
 	}
-	return nil, nil
+	return nil
+}
+
+// refuseOne answers a command that is refused. The session goes on.
+func (c *conn) refuseOne(r *fence.Refusal) error {
+	_, err := c.send(line(r))
+	return err
 }
 
 // forward sends a command that claims nothing and passes on the server's reply. At least a part of

@@ -16,7 +16,7 @@ func TestALoginOfTheCertificatesUserPasses(t *testing.T) {
 		"alice": {
 			"AUTH alice secret", "auth alice AUTH", "HELLO", "HELLO 3", "HELLO 3 AUTH alice secret",
 			"hello 2 setname AUTH auth alice bob", "HELLO 3 AUTH alice AUTH SETNAME AUTH",
-			"HELLO 3 AUTH alice a AUTH alice b", "GET AUTH", "SET AUTH bob", "ECHO RESET", "AUTHOR bob secret",
+			"HELLO 3 AUTH alice a AUTH alice b", "GET AUTH", "SET AUTH bob", "ECHO RESET", "PUBLISH AUTH bob",
 		},
 		"default": {"AUTH secret", "AUTH default secret", "RESET", "HELLO 2 AUTH default secret"},
 		"AUTH":    {"AUTH AUTH secret", "HELLO 2 AUTH AUTH AUTH SETNAME AUTH"},

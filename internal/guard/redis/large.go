@@ -26,23 +26,9 @@ type large struct {
 const maxShown = max(len(keyPrefix)+1, len(refusal.Prefix))
 
 // tooLongArgument takes the place of the argument that does not fit when the guard decides on a
-// command by the arguments before it. No rule knows it, and it is not one of our keys, nor a
-// resource, nor a token. In the place of a word that a rule knows it is refused (tooLongWord).
+// command by the arguments before it. It is no command, subcommand or key of ours, nor a resource, nor a
+// token.
 var tooLongArgument = []byte("(too long)")
-
-// tooLongWord refuses a command of which one of the words that a rule is about does not fit: Redis compares
-// words only up to a zero byte, so it may be any. args are the arguments before that word.
-func tooLongWord(args [][]byte) *fence.Refusal {
-	if len(args) == 0 {
-		return refusal.NotAllowed("a command whose name is longer than 16 KiB", "nobody can tell which command it is")
-	}
-	r := ruleOf(args[0])
-	if r != nil && (len(args) == 1 && (r.allow != nil || r.deny != nil) ||
-		len(args) == 2 && equalFold(args[0], "ACL") && equalFold(args[1], "LOG")) {
-		return refusal.NotAllowed(commandName(append(args, tooLongArgument)), r.reason)
-	}
-	return nil
-}
 
 // beginLarge reads the command's first line. args are its first arguments, on which the guard has
 // decided.

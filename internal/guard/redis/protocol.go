@@ -38,10 +38,7 @@ type Options struct {
 	SessionIdleTimeout time.Duration
 
 	Resources []fence.Resource // the only resources that may be claimed; any when empty
-
-	// ReadOnly lets a session without a token read for as long as it likes: every command that the
-	// server flags as a read, transactions of them, and subscriptions. Otherwise a few reads pass.
-	ReadOnly bool
+	trusted   trusted          // by Settings
 
 	TLS guard.TLS // of clients; the Store's URL says how the server is reached
 
@@ -57,8 +54,6 @@ type Options struct {
 type Protocol struct {
 	o          Options
 	background *backgroundRaises
-	reads      *knownReads
-	admissions admissions
 }
 
 var _ guard.Protocol = (*Protocol)(nil)
@@ -70,7 +65,7 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o: o, background: newBackgroundRaises(o.Admission), reads: &knownReads{ask: o.Store.Reads}}
+	return &Protocol{o: o, background: newBackgroundRaises(o.Admission)}
 }
 
 // Name is the name in the Options.
@@ -79,9 +74,6 @@ func (p *Protocol) Name() string { return cmp.Or(p.o.Name, "redis") }
 // Ready reports whether the store can be used.
 func (p *Protocol) Ready(ctx context.Context) error {
 	err := p.o.Store.Probe(ctx)
-	if err == nil && p.o.ReadOnly {
-		_, err = p.reads.has(ctx, [][]byte{[]byte("GET")})
-	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("redis answers nobody: %s: %w", refusal.Silence, err)
 	}
@@ -109,8 +101,8 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 	defer c.close(ctx)
 	var s *session
 	err := guard.Apart(func() error {
-		var err error
-		if s, err = c.handshake(ctx); s == nil && err == nil {
+		err := c.handshake(ctx)
+		if err == nil {
 			s = c.start(ctx)
 		}
 		return err
@@ -145,7 +137,9 @@ type session struct {
 
 // start starts to relay the session.
 func (c *conn) start(ctx context.Context) *session {
-	s := c.prepare(&up{admitted: c.claims, only: c.only, shutdown: c.client.Draining.Done()})
+	s := c.prepare(&up{
+		admitted: c.claims, only: c.only, trusted: c.p.o.trusted, shutdown: c.client.Draining.Done(),
+	})
 	s.begin(ctx, guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall))
 	return s
 }
@@ -167,9 +161,6 @@ func (s *session) begin(ctx context.Context, alive relay.Liveness) {
 	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
 	s.relay = relay.Start(ctx, client, server, s.up, s.down, alive)
 	s.stopIdle = func() { stop(nil) }
-	if len(c.claims) == 0 {
-		return // a reader that subscribes
-	}
 	stopIdle := guard.WhenIdle(c.p.o.SessionIdleTimeout, s.relay, func(ctx context.Context, unused func() bool) {
 		s.endUnused(ctx, unused, stop)
 	})
@@ -227,9 +218,6 @@ func (s *session) cutOff() {
 // Otherwise the guard closes the connection without a reply, as Redis does: an error would look
 // like the answer to a command that may have run.
 func (c *conn) explainEnd(ctx context.Context) error {
-	if len(c.claims) == 0 {
-		return nil
-	}
 	if why := c.p.o.Admission.Ended(ctx, c.claims); why != nil {
 		return c.closeWith(why)
 	}

@@ -36,9 +36,7 @@ func onOneLine(text string) string {
 // subcommand.
 func commandName(args [][]byte) string {
 	name := excerpt(args[0])
-	r := ruleOf(args[0])
-	isContainer := r != nil && (r.allow != nil || r.deny != nil || r.beforeToken != nil)
-	if isContainer && len(args) > 1 {
+	if r := ruleOf(args[0]); r != nil && r.subs != nil && len(args) > 1 {
 		name += " " + excerpt(args[1])
 	}
 	return name

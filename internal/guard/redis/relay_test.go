@@ -225,13 +225,13 @@ func workload(rnd *rand.Rand) string {
 	case 8:
 		return array("MULTI") + array("INCR", k()) + array("LRANGE", k(), "0", "-1") + array("EXEC")
 	case 9:
-		return array("MULTI") + array("NOSUCH", k()) + array("EXEC")
+		return array("MULTI") + array("INCR") + array("EXEC")
 	case 10:
 		return array("EVAL",
 			"return {1, {2, 'three', {err='ERR in a reply'}}, false, redis.call('GET', KEYS[1])}",
 			"1", k())
 	case 11:
-		return array("NOSUCH", k(), "unknown")
+		return array("GETRANGE", k(), "too few")
 	case 12:
 		return array("ZADD", k(), "1.25", "m") + array("ZRANGE", k(), "0", "-1", "WITHSCORES")
 	case 13:

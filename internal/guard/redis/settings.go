@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
@@ -15,7 +16,8 @@ import (
 // GUARD_REDIS_ or, for the server cache, GUARD_REDIS_CACHE_.
 type Settings struct {
 	guard.Endpoints
-	IdleTimeout time.Duration `env:"IDLE_TIMEOUT" envDefault:"5m"`
+	IdleTimeout     time.Duration `env:"IDLE_TIMEOUT" envDefault:"5m"`
+	TrustedCommands []string      `env:"TRUSTED_COMMANDS"`
 }
 
 var _ guard.Upstream = (*Settings)(nil)
@@ -34,6 +36,9 @@ var texts = settings.Texts{
 		Marks are in database 0, whatever number the URL names, since sessions can select any`},
 	"IDLE_TIMEOUT": {Meaning: `
 		how long a Redis client without a token may be idle. Each command restarts it`},
+	"TRUSTED_COMMANDS": {Meaning: `
+		commands of modules, or of a newer server, that pass for a session with a token; NAME or
+		NAME|SUBCOMMAND, separated by commas. Others that the guard does not know are refused`},
 }
 
 // URLs implements guard.Upstream.
@@ -47,7 +52,30 @@ func (s *Settings) Check(prefix string) (problems []error) {
 	if s.IdleTimeout <= 0 {
 		problems = append(problems, fmt.Errorf("%sIDLE_TIMEOUT is %s: it must be above 0", prefix, s.IdleTimeout))
 	}
+	if _, err := parseTrusted(s.TrustedCommands); err != nil {
+		problems = append(problems, fmt.Errorf("%sTRUSTED_COMMANDS: %w", prefix, err))
+	}
 	return problems
+}
+
+// trusted returns the commands that the operator trusts. Check has looked at the names.
+func (s *Settings) trusted() trusted {
+	t, _ := parseTrusted(s.TrustedCommands)
+	return t
+}
+
+// commands are what clients may send.
+func (s *Settings) commands() redisstore.Commands {
+	all := make(redisstore.Commands)
+	for name, r := range passing() {
+		all[name] = r.module
+	}
+	for name := range s.trusted() {
+		if command, _, isSub := strings.Cut(name, "|"); !isSub || rules[command] == nil {
+			all[command] = true
+		}
+	}
+	return all
 }
 
 // Database implements guard.Upstream: a server is one store.
@@ -56,7 +84,7 @@ func (s *Settings) Database() string { return "" }
 // Open implements guard.Upstream. When Redis has lost a mark, only a coordinator knows the leader.
 func (s *Settings) Open(ctx context.Context, c guard.Common, _ func()) (guard.Store, error) {
 	return redisstore.Open(ctx, s.Upstream.Reveal(), redisstore.Options{
-		Coordinated: c.Coordinated, Timeouts: c.Timeouts,
+		Coordinated: c.Coordinated, Commands: s.commands(), Timeouts: c.Timeouts,
 	})
 }
 
@@ -65,7 +93,7 @@ func (s *Settings) Serve(with guard.Service) guard.Protocol {
 	return New(Options{
 		Name: with.Name, Store: with.Store.(*redisstore.Store), Admission: with.Admission,
 		LoginTimeout: with.LoginTimeout, IdleTimeout: s.IdleTimeout, SessionIdleTimeout: with.IdleTimeout,
-		Resources: with.Resources, TLS: with.TLS, ReadOnly: with.ReadOnly,
+		Resources: with.Resources, TLS: with.TLS, trusted: s.trusted(),
 	})
 }
 
@@ -76,6 +104,11 @@ func (s *Settings) OpenAuthorizer(ctx context.Context, c guard.Common) (guard.Au
 
 // Install implements guard.Upstream.
 func (s *Settings) Install(ctx context.Context) ([]string, error) {
+	store, err := redisstore.Open(ctx, s.Upstream.Reveal(), redisstore.Options{Connections: 1, Commands: s.commands()})
+	if err != nil {
+		return nil, fmt.Errorf("nothing was changed: %w", err)
+	}
+	store.Close()
 	return nil, redisstore.Install(ctx, s.Upstream.Reveal())
 }
 

@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -19,11 +18,9 @@ import (
 type up struct {
 	admitted []marks.Presented
 	injected *injectedReplies
-	only     guard.OneUser   // whom the client's certificate lets it be
+	only     guard.OneUser // whom the client's certificate lets it be
+	trusted  trusted
 	shutdown <-chan struct{} // closed when the guard shuts down; drain is called soon after
-
-	// mayRead refuses what a session without a token may not send. It is nil for an admitted session.
-	mayRead func(*rule, [][]byte) *fence.Refusal
 
 	mu       sync.Mutex // Walk and drain
 	args     [][]byte
@@ -118,20 +115,14 @@ func (u *up) next(b []byte, full bool) (step, error) {
 		instead, err := u.decide(args, true)
 		return step{n: n, dropped: instead != nil, instead: instead}, err
 	}
-	refused := tooLongWord(args)
-	if refused != nil && length > unlessSet { // such a client sends nothing more
+	instead, err := u.decide(append(args, tooLongArgument), false)
+	if err != nil {
+		return step{}, err
+	}
+	if instead != nil && length > unlessSet { // such a client sends nothing more
 		return step{}, protocolError("invalid bulk length")
 	}
 	if u.large, err = beginLarge(b, args); err != nil {
-		return step{}, err
-	}
-	var instead []byte
-	if refused != nil {
-		instead, err = u.injected.add(line(refused))
-	} else {
-		instead, err = u.decide(append(args, tooLongArgument), false)
-	}
-	if err != nil {
 		return step{}, err
 	}
 	u.large.dropped = instead != nil
@@ -162,30 +153,22 @@ func (u *up) decide(args [][]byte, whole bool) (instead []byte, err error) {
 	if refused := changesUser(u.only, args, whole); refused != nil {
 		return u.injected.add(line(refused))
 	}
-	if u.mayRead == nil && passesUnseen(args[0]) && !namesGuardKey(args) {
-		return nil, nil
-	}
-	rule := ruleOf(args[0])
-	if refused := forbidden(rule, args); refused != nil {
+	rule, refused := u.trusted.judge(args, whole)
+	if refused != nil {
 		return u.injected.add(line(refused))
 	}
-	if answer := u.answerClaim(args); answer != nil {
-		return u.injected.add(answer)
-	}
-	if u.mayRead != nil {
-		if refused := u.mayRead(rule, args); refused != nil {
-			return u.injected.add(line(refused))
-		}
-	}
-	if rule != nil {
-		u.silent = u.silent || len(args) > 1 && equalFold(args[0], "CLIENT") && equalFold(args[1], "REPLY")
-		switch rule.effect {
-		case opensTransaction:
-			u.multi = true
-		case closesTransaction:
-			u.multi = false
-		case endsSession:
-			u.quit = true
+	switch rule.effect {
+	case opensTransaction:
+		u.multi = true
+	case closesTransaction:
+		u.multi = false
+	case endsSession:
+		u.quit = true
+	case silences:
+		u.silent = true
+	case mayClaim:
+		if answer := u.answerClaim(args); answer != nil {
+			return u.injected.add(answer)
 		}
 	}
 	return nil, nil
@@ -197,8 +180,6 @@ func (u *up) answerClaim(args [][]byte) (answer []byte) {
 	switch {
 	case err != nil:
 		return lineOf(err)
-	case u.mayRead != nil && len(claims) > 0:
-		return line(claimsTooLate())
 	case !within(claims, u.admitted):
 		return line(keepsToken(u.admitted))
 	case isFence && u.multi:

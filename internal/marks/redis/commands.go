@@ -2,91 +2,93 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Reads asks the server for its commands and returns those that cannot write, in upper case, modules'
-// commands among them. A subcommand is CONTAINER|SUBCOMMAND; a container without known subcommands is
-// there by itself. It takes the right +command. A *fence.SetupError says that the user lacks it.
-//
-// A command counts only if the server flags it as readonly and not as write, and if it is no script
-// and none of its keys may be changed: PFCOUNT is flagged as readonly, and may replicate a key.
-func (s *Store) Reads(ctx context.Context) (map[string]bool, error) {
-	var list []any
-	err := retry(ctx, func() (err error) {
-		list, err = s.db.Do(ctx, "COMMAND").Slice()
-		return err
-	})
-	if err != nil && denied(err) {
-		return nil, refusal.Setup("the guard's user may not run COMMAND, so the guard cannot tell reads from writes",
-			"run: ACL SETUSER … +command (guard install --print shows the whole rule)")
+// Commands are the names of commands that clients of a guard may send, in upper case. The value says
+// whether a module may have registered the command.
+type Commands map[string]bool
+
+// checkCommands refuses a server that runs another command under one of these names, or that lacks a
+// command that a store itself needs: its configuration may have renamed or removed commands
+// (rename-command). Redis finds a command by its new name, and then shows it under its own.
+func checkCommands(ctx context.Context, c *driver.Conn, all Commands) error {
+	asked := neededCommands()
+	for name := range all {
+		asked[name] = true
 	}
+	names := slices.Sorted(maps.Keys(asked))
+	args := []any{"COMMAND", "INFO"}
+	for _, name := range names {
+		args = append(args, name)
+	}
+	entries, err := c.Do(ctx, args...).Slice()
 	if err != nil {
-		return nil, Explain(err)
+		return Explain(fmt.Errorf("COMMAND INFO: %w", err))
 	}
-	reads := make(map[string]bool)
-	for _, entry := range list {
-		addRead(reads, entry)
+	if len(entries) != len(names) {
+		return refusal.Setup("the upstream does not answer COMMAND INFO as Redis does", renameHint)
 	}
-	if len(reads) == 0 {
-		return nil, errors.New("redis lists no command that only reads (COMMAND)")
-	}
-	return reads, nil
+	return judgeCommands(names, entries, all)
 }
 
-// The fields of a command in the answer to COMMAND. Redis before 7.0 has only the first seven.
-const (
-	commandName       = 0
-	commandFlags      = 2
-	commandCategories = 6
-	commandKeySpecs   = 8
-	commandSubs       = 9
-)
+func judgeCommands(names []string, entries []any, all Commands) error {
+	var lost, others, modules []string
+	needed := neededCommands()
+	for i, name := range names {
+		own, isModules := entryOf(entries[i])
+		switch mayBeModules, passes := all[name]; {
+		case own == "" && needed[name]:
+			lost = append(lost, name)
+		case own != "" && own != name:
+			others = append(others, fmt.Sprintf("%s under the name %s", own, name))
+		case isModules && passes && !mayBeModules:
+			modules = append(modules, name)
+		}
+	}
+	switch {
+	case len(others) > 0:
+		return refusal.Setup("the upstream runs "+strings.Join(others, ", ")+" (rename-command)", renameHint)
+	case len(lost) > 0:
+		return refusal.Setup("the upstream lacks "+strings.Join(lost, ", ")+
+			": its configuration renames or removes them (rename-command), or it is older than Redis 6.2", renameHint)
+	case len(modules) > 0:
+		return refusal.Setup("a module of the upstream has registered "+strings.Join(modules, ", ")+
+			", which the guard knows as commands of Redis itself",
+			"unload the module, or name the commands in GUARD_REDIS_TRUSTED_COMMANDS if they do no more than those of Redis")
+	}
+	return nil
+}
 
-func addRead(reads map[string]bool, entry any) {
+const renameHint = "remove rename-command from the server's configuration, and restart it; " +
+	"let ACL rules say who may run which command"
+
+// entryOf reads a command's own name, in upper case, and whether a module has registered it. The name
+// is empty if the server has no such command.
+func entryOf(entry any) (own string, isModules bool) {
 	fields, _ := entry.([]any)
-	if len(fields) <= commandCategories {
-		return
+	if len(fields) < 3 {
+		return "", false
 	}
-	if len(fields) > commandSubs {
-		if subs, _ := fields[commandSubs].([]any); len(subs) > 0 {
-			for _, sub := range subs {
-				addRead(reads, sub)
-			}
-			return // the container itself says nothing
-		}
-	}
-	flags, categories := texts(fields[commandFlags]), texts(fields[commandCategories])
-	var keys []string
-	if len(fields) > commandKeySpecs {
-		keys = texts(fields[commandKeySpecs])
-	}
-	isRead := slices.Contains(flags, "readonly") && !slices.Contains(categories, "@scripting") &&
-		!hasAny(flags, "write", "admin", "may_replicate", "may-replicate") && !hasAny(keys, "RW", "OW", "RM")
-	name := strings.ToUpper(fmt.Sprint(fields[commandName]))
-	if isRead && name != "PFCOUNT" {
-		reads[name] = true
-	}
+	flags, _ := fields[2].([]any)
+	return strings.ToUpper(text(fields[0])), slices.Contains(flags, any("module"))
 }
 
-func hasAny(list []string, words ...string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(list, w) })
-}
-
-// texts returns the texts in a list, and in the lists in it.
-func texts(v any) (all []string) {
-	switch v := v.(type) {
-	case string:
-		return []string{v}
-	case []any:
-		for _, e := range v {
-			all = append(all, texts(e)...)
+// neededCommands are those that a store runs, without what a connection begins with.
+func neededCommands() map[string]bool {
+	needed := make(map[string]bool)
+	for _, right := range rights {
+		name, _, _ := strings.Cut(strings.TrimPrefix(right, "+"), "|")
+		if !slices.Contains([]string{"hello", "auth", "ping"}, name) {
+			needed[strings.ToUpper(name)] = true
 		}
 	}
-	return all
+	return needed
 }

@@ -31,6 +31,10 @@ type Options struct {
 	// raise write a marker that is missing. Otherwise a missing marker is ErrNotInstalled.
 	Coordinated bool
 
+	// Commands are what the guard's clients may send. A server that runs another command under one of
+	// these names is refused.
+	Commands Commands
+
 	// Timeouts say when the server counts as gone, for control connections and for Dial.
 	Timeouts keepalive.Timeouts
 }
@@ -53,7 +57,7 @@ var (
 // (SetupError). It succeeds if the server does not answer or nothing is installed yet: Probe
 // reports when the store can be used. Every control connection is probed again before it serves.
 func Open(ctx context.Context, address string, o Options) (*Store, error) {
-	db, err := open(address, o)
+	db, err := open(address, o, o.probe)
 	if err != nil {
 		return nil, err
 	}
@@ -127,12 +131,23 @@ func Connect(address, name string) (*driver.Client, error) {
 	return driver.NewClient(opt), nil
 }
 
+// probe checks a control connection before it serves.
+func (o Options) probe(ctx context.Context, c *driver.Conn) error {
+	if err := probeConnection(ctx, c); err != nil {
+		return err
+	}
+	return checkCommands(ctx, c, o.Commands)
+}
+
 // open makes the client of a store.
-func open(address string, o Options) (*driver.Client, error) {
+func open(
+	address string, o Options, probe func(context.Context, *driver.Conn) error,
+) (*driver.Client, error) {
 	opt, source, err := ownOptions(address, controlName)
 	if err != nil {
 		return nil, err
 	}
+	opt.OnConnect = probe
 	opt.DB = 0 // marks and sessions belong to the server, whatever database the URL names
 	logIn(opt, source)
 	opt.PoolSize = o.Connections

@@ -20,8 +20,8 @@ func (s *Store) Probe(ctx context.Context) error {
 	return err
 }
 
-// probeConnection checks a control connection before it serves. Another server may have come up at
-// this address.
+// probeConnection checks a connection before it serves. Another server may have come up at this
+// address.
 func probeConnection(ctx context.Context, c *driver.Conn) error {
 	p := c.Pipeline()
 	server, replication := p.Info(ctx, "server"), p.Info(ctx, "replication")
@@ -117,8 +117,9 @@ func Explain(err error) error {
 		}
 	case isUnknown(err):
 		return &fence.SetupError{
-			What:  "the upstream lacks a command: " + err.Error(),
-			Hint:  "ringfence needs Redis 6.2 or later, or Valkey, with Lua and CLIENT KILL",
+			What: "the upstream lacks a command: " + err.Error() +
+				" (its configuration renames or removes it, or it is older than Redis 6.2)",
+			Hint:  renameHint,
 			Cause: err,
 		}
 	}

@@ -41,7 +41,7 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 
 // Present opens a session under the claim, and reports whether a guard has admitted it.
 func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
-	db, err := open(r.URL, Options{Connections: 1})
+	db, err := open(r.URL, Options{Connections: 1}, probeConnection)
 	if err != nil {
 		return false, err
 	}
