@@ -26,6 +26,7 @@ type up struct {
 	mayRead func(*rule, [][]byte) *fence.Refusal
 
 	mu       sync.Mutex // Walk and drain
+	parser   parser     // of the first command in the buffer
 	args     [][]byte
 	large    *large // the command under way, if it does not fit
 	multi    bool   // a transaction is open, judging by the commands
@@ -103,7 +104,7 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	if u.large != nil {
 		return u.pass(b, nil)
 	}
-	n, args, err := parseCommand(b, relay.BufferSize, u.args[:0])
+	n, args, err := u.parser.next(b, relay.BufferSize, u.args[:0])
 	u.args = args[:0]
 	length, long := err.(tooLong)
 	switch {
@@ -117,6 +118,10 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	case n > 0:
 		instead, err := u.decide(args, true)
 		return step{n: n, dropped: instead != nil, instead: instead}, err
+	}
+	if !long {
+		args = u.parser.arguments(b, args, 0)
+		u.parser.reset()
 	}
 	refused := tooLongWord(args)
 	if refused != nil && length > unlessSet { // such a client sends nothing more
