@@ -12,8 +12,8 @@ type Bounded interface {
 	Bound(ctx context.Context) (connections int, setting string, err error)
 }
 
-// control is how many connections a guard needs itself.
-const control = 4
+// control is about how many connections a guard needs itself.
+const control = 6
 
 // within lowers the limits to what a server has room for that takes n connections. The logins get an
 // eighth, so that those of several guards leave room, and sessions leave room for twice the logins.

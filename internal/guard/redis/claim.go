@@ -51,8 +51,11 @@ func (c *conn) claim(ctx context.Context, cmd claimCommand) error {
 		}
 	}
 	sent := c.refused(ctx, cmd.isFence, err)
-	if errors.Is(err, guard.Full) {
-		return err // Server counts these
+	switch {
+	case errors.Is(err, guard.Full): // Server counts these
+		return err
+	case errors.Is(err, errFull):
+		return guard.NoRoom
 	}
 	return sent
 }
@@ -70,10 +73,18 @@ func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]by
 		return nil, err
 	}
 	until, _ := admission.Deadline()
-	defer c.upstream.answersBy(ctx, until)()
-	reply, err := c.login(admission, cmd)
-	if err == nil {
-		err = c.admit(admission, cmd.claims)
+	c.upstream.answersBy(ctx, until)
+	defer c.answersWhenever(ctx)
+	enter := func() ([]byte, error) {
+		reply, err := c.login(admission, cmd)
+		if err == nil {
+			err = c.admit(admission, cmd.claims)
+		}
+		return reply, err
+	}
+	reply, err := enter()
+	if c.isFull(admission, err) {
+		reply, err = c.intoRoom(ctx, admission, cmd, enter)
 	}
 	if answered, ok := errors.AsType[serverError](err); ok && c.session == (marks.Session{}) {
 		_ = c.restoreName()
@@ -102,7 +113,7 @@ func (c *conn) login(ctx context.Context, cmd claimCommand) ([]byte, error) {
 	var reply bytes.Buffer
 	err := c.retryWhileBusy(ctx, cmd.claims, func() error {
 		reply.Reset()
-		if _, err := c.upstream.Conn.Write(cmd.raw); err != nil {
+		if err := c.upstream.send(cmd.raw); err != nil {
 			return err
 		}
 		kind, err := c.upstream.copyReply(&reply, replyWriter{c})

@@ -23,6 +23,7 @@ type conn struct {
 	client   *guard.Client
 	commands *commandReader
 	upstream *upstream // nil until the client has sent its first command
+	slot     bool      // it has a login slot
 	gotReply bool      // the server has answered without an error: LoginTimeout no longer applies
 	said
 	only guard.OneUser // whom its certificate lets it be
@@ -208,10 +209,13 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) (*session, 
 // the reply must arrive within the login timeout.
 func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
 	defer c.upstream.answersBy(ctx, time.Now().Add(c.p.o.LoginTimeout))()
-	if _, err := c.upstream.Conn.Write(raw); err != nil {
+	if err := c.upstream.send(raw); err != nil {
 		return 0, err
 	}
 	kind, err = c.upstream.copyReply(replyWriter{c}, replyWriter{c})
+	if c.isFull(ctx, err) {
+		return 0, c.noRoom()
+	}
 	noReply := errors.Is(err, os.ErrDeadlineExceeded) && c.upstream.frames.betweenReplies()
 	if noReply && ctx.Err() == nil {
 		_ = c.closeWith(fmt.Errorf("redis has not answered for %s: %s",
@@ -225,6 +229,9 @@ func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
 func (c *conn) connect(ctx, dial context.Context) error {
 	if c.upstream != nil {
 		return nil
+	}
+	if err := c.loginSlot(dial); err != nil {
+		return err
 	}
 	defer marks.StepConnect.Begin(dial)()
 	server, err := c.p.o.Store.Dial(dial)

@@ -28,3 +28,15 @@ func PlainScripts() (restore func()) {
 		}
 	}
 }
+
+// PingAll answers once every control connection has answered, all at once.
+func (s *Store) PingAll(ctx context.Context) error {
+	for range s.db.Options().PoolSize {
+		c := s.db.Conn()
+		defer c.Close() // only then: the next one has to be another one
+		if err := c.Ping(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -217,9 +217,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// isBusy reports whether the server is busy or loading, and will answer later.
+// isBusy reports whether the server is busy, loading or full, and will answer later.
 func isBusy(err error) bool {
-	return driver.HasErrorPrefix(err, "BUSY") || driver.IsLoadingError(err)
+	return driver.HasErrorPrefix(err, "BUSY") || driver.IsLoadingError(err) || driver.IsMaxClientsError(err)
 }
 
 // firstPause and nextPause are the exponential backoff between tries.
