@@ -332,7 +332,7 @@ func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
 	}
 	early := g.raw() // it has no token, requests large values and reads nothing
 	early.send(strings.Repeat("GET big\r\n", 3))
-	g.AwaitMetric("ringfence_connections", "unadmitted", 1)
+	g.AwaitMetric("ringfence_connections", "login", 1)
 	g.Stop()
 	if d := time.Since(begin); d > 30*time.Second {
 		t.Errorf("the shutdown took %v", d)
