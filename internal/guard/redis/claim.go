@@ -69,22 +69,10 @@ func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]by
 	if err := c.p.precheck(admission, cmd.claims); err != nil {
 		return nil, err
 	}
-	if err := c.connect(ctx, admission); err != nil {
-		return nil, err
-	}
-	until, _ := admission.Deadline()
-	c.upstream.answersBy(ctx, until)
 	defer c.answersWhenever(ctx)
-	enter := func() ([]byte, error) {
-		reply, err := c.login(admission, cmd)
-		if err == nil {
-			err = c.admit(admission, cmd.claims)
-		}
-		return reply, err
-	}
-	reply, err := enter()
+	reply, err := c.enter(ctx, admission, cmd)
 	if c.isFull(admission, err) {
-		reply, err = c.intoRoom(ctx, admission, cmd, enter)
+		reply, err = c.intoRoom(admission, cmd, func() ([]byte, error) { return c.enter(ctx, admission, cmd) })
 	}
 	if answered, ok := errors.AsType[serverError](err); ok && c.session == (marks.Session{}) {
 		_ = c.restoreName()
@@ -100,6 +88,19 @@ func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]by
 	}
 	c.claims = cmd.claims
 	return reply, nil
+}
+
+// enter connects, logs in, and has the session admitted.
+func (c *conn) enter(ctx, admission context.Context, cmd claimCommand) (reply []byte, err error) {
+	if err := c.connect(ctx, admission); err != nil {
+		return nil, err
+	}
+	until, _ := admission.Deadline()
+	c.upstream.answersBy(ctx, until)
+	if reply, err = c.login(admission, cmd); err == nil {
+		err = c.admit(admission, cmd.claims)
+	}
+	return reply, err
 }
 
 // login forwards a command that carries a claim in a client name, and holds back its reply, which

@@ -184,7 +184,11 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) (*session, 
 	c.client.Seat.Working()
 	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)
 	defer cancel()
-	if err := c.connect(ctx, dial); err != nil {
+	err = c.connect(ctx, dial)
+	if errors.Is(err, errFull) {
+		return nil, c.noRoom()
+	}
+	if err != nil {
 		return nil, c.refused(ctx, true, err)
 	}
 	if c.p.o.ReadOnly && subscribes[string(upper(nil, args[0]))] {
@@ -234,9 +238,9 @@ func (c *conn) connect(ctx, dial context.Context) error {
 		return err
 	}
 	defer marks.StepConnect.Begin(dial)()
-	server, err := c.p.o.Store.Dial(dial)
+	server, err := c.dial(dial)
 	if err != nil {
-		return fmt.Errorf("cannot reach Redis: %w", err)
+		return err
 	}
 	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(relay.Past) })
 	c.upstream = &upstream{Conn: server, unhook: unhook}

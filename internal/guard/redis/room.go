@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
@@ -50,10 +51,23 @@ func (u *upstream) send(b []byte) error {
 // isFull reports whether Redis has refused the upstream connection because it has too many. Nothing that
 // was sent on it was executed.
 func (c *conn) isFull(ctx context.Context, err error) bool {
-	if err == nil || c.upstream == nil || c.upstream.answered {
-		return false
+	if errors.Is(err, errFull) {
+		return true
 	}
-	return errors.Is(err, errFull) || disconnected(err) && c.p.o.Store.Full(ctx)
+	unanswered := c.upstream != nil && !c.upstream.answered
+	return err != nil && unanswered && disconnected(err) && c.p.o.Store.Full(ctx)
+}
+
+// dial connects to Redis. With TLS a full server ends the connection before it says anything.
+func (c *conn) dial(ctx context.Context) (net.Conn, error) {
+	server, err := c.p.o.Store.Dial(ctx)
+	switch {
+	case err == nil:
+		return server, nil
+	case disconnected(err) && c.p.o.Store.Full(ctx):
+		return nil, errFull
+	}
+	return nil, fmt.Errorf("cannot reach Redis: %w", err)
 }
 
 // noRoom refuses a client without a token that Redis has no connection for. Those that keep the guard
@@ -64,12 +78,12 @@ func (c *conn) noRoom() error {
 	return guard.NoRoom
 }
 
-// intoRoom connects and enters until Redis has room, for claims that the coordinator confirms. Until then
+// intoRoom enters again until Redis has room, for claims that the coordinator confirms. Until then
 // the clients without a token make room. If that is not enough the older sessions are ended, which may be
 // what has used it up. Nobody has logged in by then, so the coordinator alone decides: a claim that it does not
 // confirm is refused.
 func (c *conn) intoRoom(
-	ctx, admission context.Context, cmd claimCommand, enter func() ([]byte, error),
+	admission context.Context, cmd claimCommand, enter func() ([]byte, error),
 ) (reply []byte, err error) {
 	if !c.p.o.Admission.Authority.Verifies() {
 		c.client.Seat.Starve()()
@@ -88,12 +102,7 @@ func (c *conn) intoRoom(
 			return nil, fmt.Errorf("%w: %w", errFull, admission.Err())
 		}
 		c.disconnect()
-		if err = c.connect(ctx, admission); err == nil {
-			until, _ := admission.Deadline()
-			c.upstream.answersBy(ctx, until)
-			reply, err = enter()
-		}
-		if !c.isFull(admission, err) {
+		if reply, err = enter(); !c.isFull(admission, err) {
 			return reply, err
 		}
 		made = made || c.p.o.Admission.MakeRoom(admission, cmd.claims) == nil

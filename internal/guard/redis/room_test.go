@@ -94,7 +94,27 @@ func TestOlderSessionsLeaveRoomOnASmallServer(t *testing.T) {
 func TestOlderSessionsEndForTheLeaderWhomAFullServerRefuses(t *testing.T) {
 	by := &elected{}
 	by.leader.Store(5)
-	g := small(t, by)
+	endsOlder(t, small(t, by), by)
+}
+
+// With TLS a full server ends the connection without a word.
+func TestOlderSessionsEndForTheLeaderWhomAFullServerRefusesInTLS(t *testing.T) {
+	by := &elected{}
+	by.leader.Store(5)
+	e := encryptedRedis(t, "no")
+	g := before(t, e.server, setup{
+		url:     "rediss://" + e.address + "?sslrootcert=" + e.authority.File,
+		store:   redisstore.Options{Reserved: true},
+		Options: Options{Admission: &marks.Admission{Authority: by}},
+	})
+	if err := g.direct().ConfigSet(t.Context(), "maxclients", "24").Err(); err != nil {
+		t.Fatal(err)
+	}
+	endsOlder(t, g, by)
+}
+
+func endsOlder(t *testing.T, g *guarded, by *elected) {
+	t.Helper()
 	old := g.fenced(5)
 	g.fillServer()
 	by.leader.Store(6)
