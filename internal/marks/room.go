@@ -8,6 +8,33 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
+// withRoom makes a call for claims. If sessions have used up what the call needs of the server, and the
+// coordinator says that the claims lead, it ends older sessions and makes the call once more.
+func (a *Admission) withRoom(ctx context.Context, claims []fence.Claim, call func() error) error {
+	err := call()
+	crowded, ok := a.Store.(Crowded)
+	if err == nil || !ok || !crowded.NoRoom(err) || !a.Authority.Verifies() {
+		return err
+	}
+	for _, c := range claims {
+		leads, confirmErr := a.Authority.Confirm(ctx, c, Mark{Resource: c.Resource})
+		if confirmErr != nil || crowded.EndOlder(ctx, leads) != nil {
+			return err
+		}
+	}
+	return call()
+}
+
+// Newer reports whether this process has not seen a mark yet that is one of these claims, or above it.
+func (a *Admission) Newer(claims []Presented) bool {
+	for _, c := range claims {
+		if m, ok := a.seen.get(c.Resource); !ok || m.Token.Compare(c.Token) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Leads returns nil if the coordinator confirms now that the claims lead. Without a coordinator it returns
 // an error: anybody can invent a token.
 func (a *Admission) Leads(ctx context.Context, presented []Presented) error {
