@@ -43,7 +43,7 @@ var databases = []struct {
 }{{"postgres", startPostgres}, {"redis", startRedis}}
 
 // spare connections are for the guard, and for those that look.
-const spare = 60
+const spare = 120
 
 func startPostgres(
 	ctx context.Context, s *settings, sessions int, peers bool, progress io.Writer,

@@ -68,8 +68,9 @@ var texts = settings.Texts{
 		a second, first those of the client address that has most of them. Behind a load
 		balancer all clients have one address`},
 	"GUARD_MAX_LOGINS": {Meaning: `
-		most concurrent Postgres logins at the server; the next ones wait in order. Keep it
-		well below the number of the server's max_connections that is normally free. While one
+		most concurrent logins at the server, in Redis also of clients without a token; the next
+		ones wait in order. Keep it well below the number of the server's max_connections that is
+		normally free; for Redis it is an eighth of maxclients at most. While one
 		waits, logins that have kept the guard waiting for their client are closed in the same
 		way`},
 	"GUARD_LOGIN_TIMEOUT": {Meaning: `

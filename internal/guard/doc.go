@@ -29,6 +29,11 @@
 // may take. If older sessions of its resource hold them all, its own admission has ended these, so
 // slots come free. If sessions of its own token or of other resources hold them all, it is refused.
 //
+// A server takes only so many connections, too. Where the Protocol knows how many (Bounded), the limits are
+// lowered to that. A login that the server refuses although the coordinator confirms its claims starves
+// (Seat.Starve): until it has its connection, others get no login slot, and those that keep the guard
+// waiting are evicted although there are slots left.
+//
 // ringfence_connections_ended_total counts every refusal for lack of room by protocol and reason.
 //
 // # Another protocol

@@ -16,6 +16,7 @@ const (
 	Stuck   Ended = "stuck"         // its client does not read, and it has no session, or none any more
 	Unused  Ended = "idle_session"  // it was admitted, and nothing has passed for the idle timeout
 	Crowded Ended = "too_many"      // there was not even room for it to wait
+	NoRoom  Ended = "server_full"   // the server takes no more connections
 	Full    Ended = "full"          // the store admitted it, but no admitted slot came free in time
 )
 

@@ -16,7 +16,8 @@ type limiter struct {
 	unadmitted slots
 	logins     slots
 	admitted   slots
-	timer      *time.Timer // runs while a connection waits
+	starving   map[*Seat]int // logins that the server has refused for want of room
+	timer      *time.Timer   // runs while a connection waits
 	closed     bool
 }
 
@@ -30,6 +31,7 @@ func newLimiter(max Limits, grace time.Duration) *limiter {
 		unadmitted: newSlots(max.MaxUnadmitted, queueFactor*max.MaxUnadmitted, true),
 		logins:     newSlots(max.MaxLogins, 0, true),
 		admitted:   newSlots(max.MaxConnections, 0, false),
+		starving:   make(map[*Seat]int),
 	}
 }
 
@@ -121,7 +123,7 @@ func (l *limiter) settle() {
 		unadmitted := len(l.unadmitted.held) - login
 		l.counts(len(l.unadmitted.queue), unadmitted, login, len(l.admitted.held))
 	}
-	if len(l.unadmitted.queue)+len(l.logins.queue) > 0 && l.timer == nil && !l.closed {
+	if len(l.unadmitted.queue)+len(l.logins.queue)+len(l.starving) > 0 && l.timer == nil && !l.closed {
 		l.timer = time.AfterFunc(max(l.grace/4, time.Millisecond), l.again)
 	}
 }
@@ -129,15 +131,14 @@ func (l *limiter) settle() {
 // step gives out one slot or evicts one connection, and reports whether it did.
 func (l *limiter) step(now time.Time) bool {
 	for _, k := range []*slots{&l.unadmitted, &l.logins, &l.admitted} {
+		starving := k == &l.logins && len(l.starving) > 0
 		if len(k.queue) == 0 {
 			k.vacated = 0
-			continue
 		}
-		if !k.full() {
-			k.grant()
+		if !k.full() && k.grant(func(s *Seat) bool { return !starving || l.starving[s] > 0 }) {
 			return true
 		}
-		if !k.evicting {
+		if len(k.queue) == 0 && !starving || !k.evicting {
 			continue
 		}
 		if s := k.stalled(now, l.grace); s != nil {
@@ -153,6 +154,16 @@ func (l *limiter) again() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer = nil
+	l.settle()
+}
+
+// starve counts n more waits of a seat for room on the server.
+func (l *limiter) starve(s *Seat, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.starving[s] += n; l.starving[s] == 0 {
+		delete(l.starving, s)
+	}
 	l.settle()
 }
 

@@ -25,9 +25,15 @@ func (s *Server) SetLimits(l Limits) {
 	defer s.limiting.Unlock()
 	s.Limits = l
 	if s.limiter != nil {
-		s.limiter.resize(l.defaults())
-		s.Metrics.limit(s.Protocol, l.defaults())
+		s.apply()
 	}
+}
+
+// apply makes the limits count, as far as the server has room.
+func (s *Server) apply() {
+	l := s.Limits.defaults().within(s.room)
+	s.limiter.resize(l)
+	s.Metrics.limit(s.Protocol, l)
 }
 
 // limit makes the limiter.

@@ -32,7 +32,8 @@ type Server struct {
 	// connection (PROXY protocol, version 2).
 	Proxies []netip.Prefix
 
-	limiting sync.Mutex // guards Limits, and limiter until Serve has set it
+	limiting sync.Mutex // guards Limits, room, and limiter until Serve has set it
+	room     int        // how many connections of clients the server takes; 0 when that is not known
 	limiter  *limiter
 	ended    tally[Ended, endedConn]
 	polite   chan struct{} // bounds the clients that are told why they are turned away
@@ -67,6 +68,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.polite = make(chan struct{}, maxPolite)
 	s.limit()
 	defer s.limiter.close()
+	asking, done := context.WithCancel(serving)
+	var bounding sync.WaitGroup
+	bounding.Go(func() { s.bound(asking) })
+	defer bounding.Wait()
+	defer done()
 
 	var open sync.WaitGroup
 	err := s.accept(serving, &open, draining)

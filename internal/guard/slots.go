@@ -69,23 +69,33 @@ func (k *slots) leave(t *turn) {
 
 func (k *slots) full() bool { return len(k.held) >= k.max }
 
-// grant gives a free slot to the next in the queue.
-func (k *slots) grant() {
-	t := k.next()
+// grant gives a free slot to the next in the queue that may have one, if there is one.
+func (k *slots) grant(may func(*Seat) bool) bool {
+	t := k.next(may)
+	if t == nil {
+		return false
+	}
 	k.leave(t)
 	k.vacated = max(0, k.vacated-1)
 	k.held[t.seat] = true
 	k.holding.add(t.seat.address, 1)
 	close(t.come)
+	return true
 }
 
-// next returns whose turn it is: the address with the fewest slots comes first, and within one
+// next returns whose turn it is, or nil: the address with the fewest slots comes first, and within one
 // address the connection that has waited longest. But a slot that an eviction freed goes to the
 // latest one. In a crowd of stalled connections, most of those that wait will stall, too; in order,
 // they would keep a good newcomer from the same address waiting until each of them was evicted.
-func (k *slots) next() *turn {
-	best := k.queue[0]
-	for _, t := range k.queue[1:] {
+func (k *slots) next(may func(*Seat) bool) (best *turn) {
+	for _, t := range k.queue {
+		switch {
+		case !may(t.seat):
+			continue
+		case best == nil:
+			best = t
+			continue
+		}
 		fewer := k.holding[t.seat.address] - k.holding[best.seat.address]
 		if fewer < 0 || fewer == 0 && k.vacated > 0 {
 			best = t

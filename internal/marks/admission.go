@@ -72,9 +72,7 @@ func (a *Admission) register(ctx context.Context, s Session, presented []Present
 	var quiet []*openSession
 	defer func() { endIn(10*time.Millisecond, quiet) }() // after the newcomer has its answer
 	for {
-		stop := StepRegister.Begin(ctx)
-		r, err := a.Store.Register(ctx, s, claims)
-		stop()
+		r, err := a.tryRegister(ctx, s, claims)
 		a.learn(r.Mark)
 		if err != nil {
 			return a.explained(ctx, err)
@@ -97,6 +95,17 @@ func (a *Admission) register(ctx context.Context, s Session, presented []Present
 			return a.explained(ctx, err)
 		}
 	}
+}
+
+func (a *Admission) tryRegister(
+	ctx context.Context, s Session, claims []fence.Claim,
+) (r Registration, err error) {
+	defer StepRegister.Begin(ctx)()
+	err = a.withRoom(ctx, claims, func() (err error) {
+		r, err = a.Store.Register(ctx, s, claims)
+		return err
+	})
+	return r, err
 }
 
 func (a *Admission) verify(ctx context.Context, presented []Presented) ([]fence.Claim, error) {
@@ -132,7 +141,11 @@ func (a *Admission) raise(
 		confirmed, err = a.Authority.Confirm(ctx, c, m)
 		return confirmed, err
 	}
-	before, err := a.Store.Raise(ctx, s, c, confirm)
+	var before Mark
+	err = a.withRoom(ctx, []fence.Claim{c}, func() (err error) {
+		before, err = a.Store.Raise(ctx, s, c, confirm)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -169,8 +182,11 @@ func (a *Admission) endOlder(
 func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim, ended int) error {
 	defer StepRevoke.Begin(ctx)()
 	start := time.Now()
-	more, err := a.Store.Revoke(ctx, s, c)
-	ended += more
+	err := a.withRoom(ctx, []fence.Claim{c}, func() error {
+		more, err := a.Store.Revoke(ctx, s, c)
+		ended += more
+		return err
+	})
 	if ended > 0 || err == nil {
 		a.notify(ctx, Event{
 			Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start),

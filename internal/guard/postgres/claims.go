@@ -104,25 +104,42 @@ const (
 )
 
 // splitOptions splits as pg_split_opts does (src/backend/utils/init/postinit.c).
-func splitOptions(s string) []string {
-	var words []string
-	for {
-		s = strings.TrimLeft(s, " \t\n\v\f\r")
-		if s == "" {
+func splitOptions(s string) (words []string) {
+	for at := 0; ; {
+		for at < len(s) && isSpace(s[at]) {
+			at++
+		}
+		if at == len(s) {
 			return words
 		}
-		var word strings.Builder
-		i := 0
-		for ; i < len(s) && !strings.ContainsRune(" \t\n\v\f\r", rune(s[i])); i++ {
-			if s[i] == '\\' {
-				i++
-				if i == len(s) {
-					break
-				}
+		begin, quoted := at, false
+		for ; at < len(s) && !isSpace(s[at]); at++ {
+			if s[at] == '\\' {
+				quoted = true
+				at++
 			}
-			word.WriteByte(s[i])
 		}
-		words = append(words, word.String())
-		s = s[i:]
+		at = min(at, len(s))
+		word := s[begin:at]
+		if quoted {
+			word = unquote(word)
+		}
+		words = append(words, word)
 	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// unquote removes each backslash that quotes the next character, and one at the end.
+func unquote(s string) string {
+	plain := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' {
+			if i++; i == len(s) {
+				break
+			}
+		}
+		plain = append(plain, s[i])
+	}
+	return string(plain)
 }

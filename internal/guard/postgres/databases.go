@@ -73,13 +73,13 @@ func (p *Protocol) elsewhere(ctx context.Context, at *databases.Selected, c fenc
 	}
 }
 
-// Ready returns nil if one of the open databases can admit. Otherwise it returns the error of the
-// home database.
+// Ready returns nil if one of the open databases can admit, and the server has room. Otherwise it returns the
+// error of the home database.
 func (p *Protocol) Ready(ctx context.Context) error {
 	all := p.Databases(ctx)
 	for _, err := range all {
 		if err == nil {
-			return nil
+			return p.hasRoom(ctx)
 		}
 	}
 	return all[p.databases.Home()]

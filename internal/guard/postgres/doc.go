@@ -80,6 +80,7 @@
 //	    ▼
 //	login (login.go): relayed message by message; the client's bytes go upstream only as answers to requests
 //	    │  of the server, whose BackendKeyData names the backend
+//	    │        ──▶ the server has no room, and the client leads: room is made, and once more (room.go)
 //	    │                                           ──▶ refused by the server: its own error
 //	    ▼
 //	ReadyForQuery is held back (identify.go, admit.go): the backend is identified, the session admitted

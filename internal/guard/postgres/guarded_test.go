@@ -30,6 +30,7 @@ type guarded struct {
 	pg       *servers.Postgres
 	database string
 	store    *pgstore.Store
+	protocol *Protocol
 
 	mu    sync.Mutex
 	conns []*pgx.Conn
@@ -109,12 +110,14 @@ func guardBefore(t *testing.T, pg *servers.Postgres, database string, with setup
 		t.Fatal(err)
 	}
 	o := guardtest.Options{Drain: with.drain, Change: with.limit}
+	var p *Protocol
 	g := guardtest.Start(t, o, func(log *slog.Logger, m *guard.Metrics) guard.Protocol {
 		with.Audit = guard.NewAudit(log, m, "postgres")
 		t.Cleanup(with.Audit.Close)
-		return New(with.complete(s, with.Audit.Event))
+		p = New(with.complete(s, with.Audit.Event))
+		return p
 	})
-	return &guarded{Guard: g, t: t, pg: pg, database: database, store: s}
+	return &guarded{Guard: g, t: t, pg: pg, database: database, store: s, protocol: p}
 }
 
 // complete fills in the store, and the admission with its store and events.

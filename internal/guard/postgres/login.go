@@ -44,6 +44,10 @@ type login struct {
 	bindable bool // the client may use channel binding
 	unbound  bool // the server has offered it, and the offer was removed
 
+	asked  bool   // the server has asked the client for a password
+	rounds int    // how often room was made for the login
+	feed   func() // ends what the login has others wait for (Seat.Starve); may be nil
+
 	pid      uint32
 	reported map[string]string // the settings that the server has reported
 	ready    []byte            // the ReadyForQuery that is held back
@@ -65,6 +69,12 @@ func (l *login) connect(ctx context.Context) (err error) {
 	if err := l.precheck(ctx); err != nil {
 		return err
 	}
+	l.prepareRoom(ctx)
+	return l.dial(ctx)
+}
+
+// dial opens the upstream connection of a client.
+func (l *login) dial(ctx context.Context) (err error) {
 	l.server, err = l.p.o.Store.Dial(ctx)
 	if err != nil {
 		return fmt.Errorf("the guard cannot reach Postgres: %w", err)
@@ -145,6 +155,9 @@ func (l *login) run() error {
 		if kind == 'R' {
 			message = l.withoutBinding(message)
 		}
+		if kind == 'E' && len(l.claims) > 0 && lacksRoom(message[5:]) {
+			return &fullError{message}
+		}
 		if _, err := l.out.Write(message); err != nil {
 			return err
 		}
@@ -208,6 +221,7 @@ func (l *login) authentication(body []byte) error {
 	case authCleartextPassword, authMD5Password, authSASL, authSASLContinue:
 		l.client.Seat.Waiting()
 		defer l.client.Seat.Working()
+		l.asked = true
 		if err := l.out.Flush(); err != nil {
 			return err
 		}

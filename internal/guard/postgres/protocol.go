@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -63,12 +64,15 @@ type Options struct {
 type Protocol struct {
 	o         Options
 	databases *databases.Set
+	readers   readers
+	full      atomic.Bool   // the server had no connection for a leader, and no login has succeeded since
 	asking    chan struct{} // holds a value while a statement of a console reads the stores
 }
 
 var (
 	_ guard.Protocol = (*Protocol)(nil)
 	_ guard.Several  = (*Protocol)(nil)
+	_ guard.Bounded  = (*Protocol)(nil)
 )
 
 // New returns a Protocol for a server. It listens for raises by other processes until it is closed.
@@ -156,19 +160,19 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session
 		}
 	}()
 	l := &login{p: p, client: c, fromClient: from, startup: s, at: at}
+	defer l.over()
 	if err := l.connect(loginCtx); err != nil {
 		unhook()
 		p.report(loginCtx, at, err, s.holder(c))
 		return nil, p.failLogin(loginCtx, c, err)
 	}
-	unhookServer := guard.Limit(loginCtx, l.server, p.o.LoginTimeout)
-	defer unhookServer()
-	if err := l.run(); err != nil {
+	if err := l.logIn(loginCtx); err != nil {
 		unhook()
 		return nil, l.abort(loginCtx, err)
 	}
+	l.over()
 	stopWatching()
-	if !unhook() || !unhookServer() {
+	if !unhook() {
 		return nil, l.abort(loginCtx, context.Cause(loginCtx))
 	}
 	if l.console {
@@ -191,6 +195,9 @@ func (p *Protocol) failLogin(ctx context.Context, c *guard.Client, err error) er
 	case errors.Is(err, errRefusedByServer):
 		c.Seat.Waiting()
 		guard.CloseGently(c)
+		if errors.Is(err, guard.NoRoom) {
+			return guard.NoRoom
+		}
 		return nil
 	case errors.Is(why, guard.Evicted):
 		guard.Dismiss(c, wire.Fatal(wire.Evicted))

@@ -56,7 +56,7 @@ var texts = settings.Texts{
 		GUARD_POSTGRES_UPSTREAM`},
 	"MAX_DATABASES": {Meaning: `
 		how many databases of the server the guard serves at once. Each takes up to five
-		connections of the guard's own, two while little happens. One without a client for five
+		connections of the guard's own, three while little happens. One without a client for five
 		minutes is closed, earlier if another one needs the room`},
 	"LEADERS": {Meaning: `
 		comma-separated roles of programs that keep checkpoints of tasks in the database;

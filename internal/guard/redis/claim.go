@@ -49,8 +49,11 @@ func (c *conn) claim(ctx context.Context, cmd claimCommand) error {
 		}
 	}
 	sent := c.refused(ctx, cmd.isFence, err)
-	if errors.Is(err, guard.Full) {
-		return err // Server counts these
+	switch {
+	case errors.Is(err, guard.Full): // Server counts these
+		return err
+	case errors.Is(err, errFull):
+		return guard.NoRoom
 	}
 	return sent
 }
@@ -64,14 +67,10 @@ func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]by
 	if err := c.p.precheck(admission, cmd.claims); err != nil {
 		return nil, err
 	}
-	if err := c.connect(ctx, admission); err != nil {
-		return nil, err
-	}
-	until, _ := admission.Deadline()
-	defer c.upstream.answersBy(ctx, until)()
-	reply, err := c.login(admission, cmd)
-	if err == nil {
-		err = c.admit(admission, cmd.claims)
+	defer c.answersWhenever(ctx)
+	reply, err := c.enter(ctx, admission, cmd)
+	if c.isFull(admission, err) {
+		reply, err = c.intoRoom(admission, cmd, func() ([]byte, error) { return c.enter(ctx, admission, cmd) })
 	}
 	if answered, ok := errors.AsType[serverError](err); ok && c.session == (marks.Session{}) {
 		_ = c.restoreName()
@@ -89,6 +88,19 @@ func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]by
 	return reply, nil
 }
 
+// enter connects, logs in, and has the session admitted.
+func (c *conn) enter(ctx, admission context.Context, cmd claimCommand) (reply []byte, err error) {
+	if err := c.connect(ctx, admission); err != nil {
+		return nil, err
+	}
+	until, _ := admission.Deadline()
+	c.upstream.answersBy(ctx, until)
+	if reply, err = c.login(admission, cmd); err == nil {
+		err = c.admit(admission, cmd.claims)
+	}
+	return reply, err
+}
+
 // login forwards a command that carries a claim in a client name, and holds back its reply, which
 // it returns. A serverError means that the login failed, so nothing is claimed. FENCE is not
 // forwarded.
@@ -100,7 +112,7 @@ func (c *conn) login(ctx context.Context, cmd claimCommand) ([]byte, error) {
 	var reply bytes.Buffer
 	err := c.retryWhileBusy(ctx, cmd.claims, func() error {
 		reply.Reset()
-		if _, err := c.upstream.Conn.Write(cmd.raw); err != nil {
+		if err := c.upstream.send(cmd.raw); err != nil {
 			return err
 		}
 		kind, err := c.upstream.copyReply(&reply, replyWriter{c})

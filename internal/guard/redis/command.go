@@ -33,43 +33,6 @@ const (
 	unlessSet    = 512 << 20 // its default
 )
 
-// parseCommand reads the first command in b. A command of more than most bytes is tooLong. size is
-// the command's length on the wire, or 0 when b does not hold all of it yet. parseCommand appends
-// the arguments to args; they alias b where possible. An empty command has none. With the error
-// tooLong it returns the arguments before the one that does not fit.
-func parseCommand(b []byte, most int, args [][]byte) (size int, _ [][]byte, err error) {
-	if len(b) == 0 {
-		return 0, args, nil
-	}
-	if b[0] != '*' {
-		return parseInline(b, args)
-	}
-	count, n, err := parseHeader(b, "invalid multibulk length", maxArguments)
-	if n == 0 || err != nil {
-		return 0, args, err
-	}
-	for range count {
-		length, header, err := parseArgument(b[n:])
-		if header == 0 || err != nil {
-			return 0, args, err
-		}
-		n += header
-		if length+2 > int64(len(b)-n) {
-			if length+2 > int64(most-n) {
-				return 0, args, tooLong(length)
-			}
-			return 0, args, nil
-		}
-		end := n + int(length)
-		if b[end] != '\r' || b[end+1] != '\n' {
-			return 0, args, protocolError("an argument is longer than it says")
-		}
-		args = append(args, b[n:end])
-		n = end + 2
-	}
-	return n, args, nil
-}
-
 // parseArgument reads the header of an argument.
 func parseArgument(b []byte) (length int64, header int, err error) {
 	if len(b) == 0 {

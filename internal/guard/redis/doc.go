@@ -134,7 +134,16 @@
 //	           the client gets -STALETOKEN
 //
 // Until a client is admitted it has an unadmitted slot (package guard), token or not, and loses it
-// to others when it keeps the guard waiting. Only an admitted session takes an admitted slot.
+// to others when it keeps the guard waiting. Its connection to Redis is made for its first command, and
+// takes a login slot. Only an admitted session takes an admitted slot.
+//
+// # When Redis is full
+//
+// Redis accepts a connection even if it has maxclients already, and says so with its first answer. So until
+// then the guard can send what it has sent on another connection: nothing was executed. A claim that the
+// coordinator confirms makes room (room.go): clients without a token are evicted, and if that is not enough,
+// the mark is raised and the older sessions end, as by a guard that follows the election. No one has logged
+// in by then, so without a coordinator nobody is ended.
 //
 // # When Redis is slow
 //

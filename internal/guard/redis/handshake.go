@@ -24,6 +24,7 @@ type conn struct {
 	client   *guard.Client
 	commands *commandReader
 	upstream *upstream // nil until the client has sent its first command
+	slot     bool      // it has a login slot
 	gotReply bool      // the server has answered without an error: LoginTimeout no longer applies
 	said
 	only guard.OneUser // whom its certificate lets it be
@@ -161,8 +162,15 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 	c.client.Seat.Working()
 	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)
 	defer cancel()
-	if err := c.connect(ctx, dial); err != nil {
-		return c.refused(ctx, true, err)
+	err = c.connect(ctx, dial)
+	if errors.Is(err, errFull) {
+		return nil, c.noRoom()
+	}
+	if err != nil {
+		return nil, c.refused(ctx, true, err)
+	}
+	if c.p.o.ReadOnly && subscribes[string(upper(nil, args[0]))] {
+		return c.subscribe(ctx, raw)
 	}
 	kind, err := c.forward(ctx, raw)
 	if err != nil {
@@ -188,10 +196,13 @@ func (c *conn) refuseOne(r *fence.Refusal) error {
 // the reply must arrive within the login timeout.
 func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
 	defer c.upstream.answersBy(ctx, time.Now().Add(c.p.o.LoginTimeout))()
-	if _, err := c.upstream.Conn.Write(raw); err != nil {
+	if err := c.upstream.send(raw); err != nil {
 		return 0, err
 	}
 	kind, err = c.upstream.copyReply(replyWriter{c}, replyWriter{c})
+	if c.isFull(ctx, err) {
+		return 0, c.noRoom()
+	}
 	noReply := errors.Is(err, os.ErrDeadlineExceeded) && c.upstream.frames.betweenReplies()
 	if noReply && ctx.Err() == nil {
 		_ = c.closeWith(fmt.Errorf("redis has not answered for %s: %s",
@@ -206,10 +217,13 @@ func (c *conn) connect(ctx, dial context.Context) error {
 	if c.upstream != nil {
 		return nil
 	}
+	if err := c.loginSlot(dial); err != nil {
+		return err
+	}
 	defer marks.StepConnect.Begin(dial)()
-	server, err := c.p.o.Store.Dial(dial)
+	server, err := c.dial(dial)
 	if err != nil {
-		return fmt.Errorf("cannot reach Redis: %w", err)
+		return err
 	}
 	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(relay.Past) })
 	c.upstream = &upstream{Conn: server, unhook: unhook}

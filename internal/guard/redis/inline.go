@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 )
@@ -10,33 +9,19 @@ import (
 // buffer. Redis takes up to 64 KiB.
 const maxInline = 8 << 10
 
-// parseInline reads a line of words, as people type it. A word may be quoted: "…" with escapes, or
+// inlineWords reads a line of words, as people type it. A word may be quoted: "…" with escapes, or
 // '…'.
-func parseInline(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
-	end := bytes.IndexByte(b, '\n')
-	if end > maxInline || end < 0 && len(b) > maxInline {
-		return 0, args, protocolError("too big inline request")
-	}
-	line := b
-	if end >= 0 {
-		line = b[:end]
-	}
-	if bytes.IndexByte(line, 0) >= 0 { // Redis stops parsing there
-		return 0, args, protocolError("a zero byte in an inline request")
-	}
-	if end < 0 {
-		return 0, args, nil
-	}
+func inlineWords(line []byte, args [][]byte) ([][]byte, error) {
 	for {
 		for len(line) > 0 && isSpace(line[0]) {
 			line = line[1:]
 		}
 		if len(line) == 0 {
-			return end + 1, args, nil
+			return args, nil
 		}
 		word, rest, ok := inlineWord(line)
 		if !ok {
-			return 0, args, protocolError("unbalanced quotes in request")
+			return args, protocolError("unbalanced quotes in request")
 		}
 		args, line = append(args, word), rest
 	}

@@ -82,7 +82,7 @@ func TestWhileWritesArePausedANewcomerIsToldSoAndTheLeaderKeepsReading(t *testin
 	leader.expect("-NOTALLOWED CLIENT UNPAUSE")
 	newer := patient.raw()
 	newer.send("FENCE orders 7\r\nRPUSH written 7\r\n")
-	patient.AwaitMetric("ringfence_connections", "unadmitted", 1)
+	patient.AwaitMetric("ringfence_connections", "login", 1)
 	g.operator("CLIENT UNPAUSE")
 	newer.expect("+OK", ":1")
 	leader.expect("-STALETOKEN")

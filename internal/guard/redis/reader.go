@@ -11,9 +11,10 @@ const maxCommand = 64 << 10
 // commandReader reads a client's commands during the handshake. It holds what the client has sent
 // and the handshake has not used yet.
 type commandReader struct {
-	conn net.Conn
-	buf  []byte
-	args [][]byte
+	conn   net.Conn
+	buf    []byte
+	parser parser // of the first command in buf
+	args   [][]byte
 }
 
 // next waits for the first complete command. raw and args are valid until the next call.
@@ -34,7 +35,7 @@ func (r *commandReader) next() (raw []byte, args [][]byte, err error) {
 
 // ready returns the first command if all of it has arrived.
 func (r *commandReader) ready() (raw []byte, args [][]byte, err error) {
-	size, args, err := parseCommand(r.buf, maxCommand, r.args[:0])
+	size, args, err := r.parser.next(r.buf, maxCommand, r.args[:0])
 	if length, ok := err.(tooLong); ok {
 		return nil, nil, r.tooLong(length)
 	}
@@ -68,6 +69,6 @@ func (r *commandReader) fill() error {
 // rest returns what the handshake has not used, and forgets everything.
 func (r *commandReader) rest() []byte {
 	rest := bytes.Clone(r.buf)
-	r.buf, r.args = nil, nil
+	r.buf, r.args, r.parser = nil, nil, parser{}
 	return rest
 }

@@ -21,6 +21,9 @@ func lineOf(err error) []byte {
 	if p, ok := errors.AsType[protocolError](err); ok {
 		return []byte("-ERR " + p.Error() + "\r\n")
 	}
+	if errors.Is(err, errFull) { // as Redis says it, because drivers know that
+		return errorLine(err.Error())
+	}
 	return errorLine("guard: " + err.Error())
 }
 

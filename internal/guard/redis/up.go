@@ -23,6 +23,7 @@ type up struct {
 	shutdown <-chan struct{} // closed when the guard shuts down; drain is called soon after
 
 	mu       sync.Mutex // Walk and drain
+	parser   parser     // of the first command in the buffer
 	args     [][]byte
 	large    *large // the command under way, if it does not fit
 	multi    bool   // a transaction is open, judging by the commands
@@ -100,7 +101,7 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	if u.large != nil {
 		return u.pass(b, nil)
 	}
-	n, args, err := parseCommand(b, relay.BufferSize, u.args[:0])
+	n, args, err := u.parser.next(b, relay.BufferSize, u.args[:0])
 	u.args = args[:0]
 	length, long := err.(tooLong)
 	switch {
@@ -115,11 +116,12 @@ func (u *up) next(b []byte, full bool) (step, error) {
 		instead, err := u.decide(args, true)
 		return step{n: n, dropped: instead != nil, instead: instead}, err
 	}
-	instead, err := u.decide(append(args, tooLongArgument), false)
-	if err != nil {
-		return step{}, err
+	if !long {
+		args = u.parser.arguments(b, args, 0)
+		u.parser.reset()
 	}
-	if instead != nil && length > unlessSet { // such a client sends nothing more
+	refused := tooLongWord(args)
+	if refused != nil && length > unlessSet { // such a client sends nothing more
 		return step{}, protocolError("invalid bulk length")
 	}
 	if u.large, err = beginLarge(b, args); err != nil {

@@ -18,9 +18,10 @@ import (
 // upstream is the client's own connection to Redis. The handshake reads its replies one by one.
 type upstream struct {
 	net.Conn
-	unhook  func() bool // detaches it from the context that ends it
-	pending []byte      // read, and not used yet
-	frames  frames
+	unhook   func() bool // detaches it from the context that ends it
+	answered bool        // the server has answered, so it has taken the connection
+	pending  []byte      // read, and not used yet
+	frames   frames
 }
 
 // rest returns what the handshake has not used, and forgets it.
@@ -45,6 +46,9 @@ func (u *upstream) answersBy(ctx context.Context, at time.Time) (done func()) {
 // copyReply copies exactly one reply to w as it arrives, and what the server pushes meanwhile to
 // pushed. It returns the reply's first byte, which is '-' for an error.
 func (u *upstream) copyReply(w, pushed io.Writer) (kind byte, err error) {
+	if err := u.first(); err != nil {
+		return 0, err
+	}
 	for {
 		n, ended, err := u.frames.scan(u.pending)
 		if err != nil {
@@ -100,7 +104,7 @@ func (u *upstream) do(pushed io.Writer, commands ...[]string) (values []string, 
 	for _, words := range commands {
 		all = append(all, redisstore.Command(words...)...)
 	}
-	if _, err := u.Conn.Write(all); err != nil {
+	if err := u.send(all); err != nil {
 		return nil, err
 	}
 	var first error

@@ -48,6 +48,9 @@ func (s *Store) listen(ctx context.Context, raised func(fence.Resource)) error {
 		return err
 	}
 	defer conn.Close(bounded)
+	if _, err := conn.PgConn().Exec(bounded, settings).ReadAll(); err != nil { // no timeout may end it
+		return err
+	}
 	if _, err := conn.Exec(bounded, "listen ringfence"); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,10 +15,32 @@ import (
 )
 
 // Probe returns nil when the store can be used now: the server answers, is a primary, is reached
-// directly and has our schema, the role has the privileges it needs, and the marks can be read.
+// directly and has our schema, the role has the privileges it needs, and an admission would get its locks and
+// could write. It does the steps of an admission for no resource, and a write, and rolls them back.
 func (s *Store) Probe(ctx context.Context) error {
-	_, err := s.Marks(ctx, "probe") // any resource: there may be very many marks
-	return err
+	return s.retry(ctx, func() error {
+		tx, err := s.pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer rollBackSoon(ctx, tx)
+		// The server gives up first. If ctx did, the connection would be closed, and a full server has no other.
+		if _, err := tx.Exec(ctx, "set local statement_timeout = '2s'"); err != nil {
+			return err
+		}
+		if err := rehearse(ctx, tx); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, letGoSQL, []int64{0}, []time.Time{{}})
+		return err
+	})
+}
+
+// rollBackSoon rolls back also after ctx has ended.
+func rollBackSoon(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx)
 }
 
 // probe checks a control connection before it serves.

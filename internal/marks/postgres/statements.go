@@ -6,7 +6,8 @@ const (
 	identifySQL = `select a.backend_start, o.rolsuper, ringfence.begin_run()
 	  from pg_stat_get_activity($1) a join pg_roles o on o.oid = a.usesysid
 	 where a.pid = $1 and a.query = $2
-	   and a.datid = (select d.oid from pg_database d where d.datname = current_database())`
+	   and a.datid = (select d.oid from pg_database d where d.datname = current_database())
+	   and pg_get_userbyid(a.usesysid) is not null` // see rolesSQL
 
 	// markColumns are those that scanMark scans.
 	markColumns = `token, issuer, holder, coalesce(raised_at, 'epoch'),
@@ -20,11 +21,39 @@ const (
 	revokeSQL = `select current, gone, remaining, blocked, prepared, described
 	  from ringfence.revoke($1::text, $2::bigint, $3::text, $4::integer, $5::integer)`
 
+	olderSQL = `select count(pg_terminate_backend(a.pid))
+	  from ringfence.older($1::text, $2::bigint, $3::text) o
+	  join pg_stat_get_activity(null) a on a.pid = o.pid and a.backend_start = o.backend_start`
+
+	// roomSQL counts backends once their login is over.
+	roomSQL = `with b as materialized (
+	    select a.datid, a.usesysid from pg_stat_get_activity(null) a
+	     where a.backend_type = 'client backend' and a.state is distinct from 'starting'
+	), l as (
+	    select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+	           - coalesce(current_setting('reserved_connections', true)::int, 0) as most
+	)
+	select l.most, l.most - (select count(*) from b),
+	       coalesce((select d.datconnlimit - (select count(*) from b where b.datid = d.oid)
+	                   from pg_database d where d.datname = $1::text and d.datconnlimit >= 0), l.most),
+	       coalesce((select o.rolconnlimit - (select count(*) from b where b.usesysid = o.oid)
+	                   from pg_roles o where o.rolname = $2::text and o.rolconnlimit >= 0), l.most)
+	  from l`
+
+	// rolesSQL looks up the roles of all sessions, so that the connection remembers them: to end a backend it
+	// needs its role, and where it does not remember that, a lock, of which there may be none left.
+	rolesSQL = `select count(pg_get_userbyid(o.usesysid))
+	  from (select distinct a.usesysid from ringfence.sessions() s
+	          join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start) o`
+
 	beginRunSQL = `select ringfence.begin_run()`
 
 	tellSQL = `select pg_notify('ringfence', $1)`
 
 	leaveSQL = `select ringfence.leave()`
+
+	// letGoSQL is part of what releaseSQL does.
+	letGoSQL = `select ringfence.let_go($1::integer[], $2::timestamptz[])`
 
 	releaseSQL = `select ringfence.release($1::integer[], $2::timestamptz[], $3::text[], $4::boolean[])`
 )

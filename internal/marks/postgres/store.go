@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
@@ -51,9 +52,13 @@ type Store struct {
 }
 
 var (
-	_ marks.Store = (*Store)(nil)
-	_ marks.Admin = (*Store)(nil)
+	_ marks.Store   = (*Store)(nil)
+	_ marks.Admin   = (*Store)(nil)
+	_ marks.Crowded = (*Store)(nil)
 )
+
+// forever is how long a control connection lives. A new one in its place may find no room on a full server.
+const forever = 100 * 365 * 24 * time.Hour
 
 // Open returns a store without dialing; Probe reports whether the store can be used. Every control
 // connection is probed before its first use, so the store notices a server that comes back
@@ -76,7 +81,8 @@ func Open(url string, o Options) (*Store, error) {
 	if pc.MaxConns == 0 {
 		pc.MaxConns = 4
 	}
-	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep one warm
+	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep two warm
+	pc.MaxConnLifetime = forever
 	s := &Store{Target: to, revoked: make(chan struct{}, 1)}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		to.password.Accepted()
@@ -357,10 +363,22 @@ func (s *Store) retry(ctx context.Context, call func() error) error {
 	return err
 }
 
-// loggedIn repeats a call whose new connection was not let in, since its password may be changing.
+// loggedIn repeats a call whose new connection was not let in: its password may be changing, or the server
+// is full, and another connection of the pool comes free soon.
 func (s *Store) loggedIn(ctx context.Context, call func() error) error {
-	return s.password.Retry(ctx, pglogin.Refused, call)
+	until := time.Now().Add(freeTime)
+	for n := 1; ; n++ {
+		err := s.password.Retry(ctx, pglogin.Refused, call)
+		_, undialed := errors.AsType[*pgconn.ConnectError](err)
+		if !undialed || !failedWith(err, NoConnections) || ctx.Err() != nil || time.Now().After(until) {
+			return err
+		}
+		backoff.Pause(ctx, backoff.After(n, 2*time.Millisecond, 50*time.Millisecond))
+	}
 }
+
+// freeTime bounds the wait for a connection of the pool while the server has no room for another one.
+const freeTime = time.Second
 
 func connectionLost(err error) bool {
 	if _, undialed := errors.AsType[*pgconn.ConnectError](err); undialed {

@@ -5,8 +5,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 const (
@@ -65,13 +68,46 @@ func (s *Store) leaveAtLast() {
 	}
 }
 
-// warm runs the statements of a take-over for no resource, so that they change nothing. A take-over
-// is rare. Without this it would find a connection on which the server has yet to parse, compile
-// and plan them, which takes longer than the take-over.
+// kept is how many connections stay open and warm. While a server is full there is no room for another one.
+// One is not enough: a statement may wait for a lock.
+const kept = 2
+
+// warm opens as many connections as are kept, and warms them.
 func (s *Store) warm(ctx context.Context) {
-	var run string
-	if s.row(ctx, func(r pgx.Row) error { return r.Scan(&run) }, beginRunSQL) != nil {
+	for range min(kept, s.pool.Config().MaxConns) {
+		var conn *pgxpool.Conn
+		// Not loggedIn: while that waits for room, the first connection would be of no use to others.
+		err := s.password.Retry(ctx, pglogin.Refused, func() (err error) {
+			conn, err = s.pool.Acquire(ctx)
+			return err
+		})
+		if err != nil {
+			return
+		}
+		defer conn.Release() // only then: the next one has to be another one
+		warmUp(ctx, conn)
+	}
+}
+
+// warmUp rehearses on a connection, and looks up what it needs to end a backend. A take-over is rare. Without
+// this it would find a connection on which the server has yet to parse, compile and plan the statements, which
+// takes longer than the take-over, and takes locks that may be used up by then.
+func warmUp(ctx context.Context, conn *pgxpool.Conn) {
+	if rehearse(ctx, conn) != nil {
 		return
+	}
+	_, _ = conn.Exec(ctx, olderSQL, "", 0, "")
+	_, _ = conn.Exec(ctx, rolesSQL)
+}
+
+// rehearse runs the statements of a take-over for no resource, so that they change nothing.
+func rehearse(ctx context.Context, on interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}) error {
+	var run string
+	if err := on.QueryRow(ctx, beginRunSQL).Scan(&run); err != nil {
+		return err
 	}
 	for _, call := range []struct {
 		sql  string
@@ -83,8 +119,9 @@ func (s *Store) warm(ctx context.Context) {
 		{revokeSQL, []any{"", 0, "", 0, 0}},
 		{releaseSQL, []any{[]int64{}, []time.Time{}, []string{}, []bool{}}},
 	} {
-		if s.exec(ctx, call.sql, call.args...) != nil {
-			return
+		if _, err := on.Exec(ctx, call.sql, call.args...); err != nil {
+			return err
 		}
 	}
+	return nil
 }

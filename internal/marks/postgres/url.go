@@ -71,13 +71,16 @@ func renewCertificate(cfg *pgx.ConnConfig, rawURL string) error {
 
 // settings are made on every control connection, once it is known not to be a pooler's, so that no
 // default of a role, a database or an environment changes the meaning of our statements. The
-// statement timeout is longer than any admission, because the admission's context ends first.
+// statement timeout is longer than any admission, because the admission's context ends first. No timeout
+// ends an idle connection: on a full server there may be no room for another one.
 const settings = `set search_path = pg_catalog;
 set default_transaction_isolation = 'read committed';
 set default_transaction_read_only = off;
 set statement_timeout = '30s';
 set lock_timeout = 0;
-set idle_in_transaction_session_timeout = '30s'`
+set idle_in_transaction_session_timeout = '30s';
+select set_config(n, '0', false) from unnest(array['idle_session_timeout', 'transaction_timeout']) n
+ where current_setting(n, true) is not null`
 
 // Address returns where a URL points, without its credentials.
 func Address(rawURL string) string {

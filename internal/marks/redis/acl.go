@@ -71,7 +71,7 @@ const loadRight = "+function|load"
 
 // rights are all the commands that the guard's own connections run.
 var rights = []string{
-	"+hello", "+auth", "+ping", "+select", "+info", "+multi", "+exec",
+	"+hello", "+auth", "+ping", "+select", "+info",
 	"+client|kill", "+client|list", "+client|setname", "+client|no-evict", "+client|id",
 	"+eval", "+evalsha", "+time", "+hget", "+hmget", "+hset", "+hdel", "+hlen", "+hkeys", "+del",
 	"+xadd", "+setrange", "+object|encoding", "+command",

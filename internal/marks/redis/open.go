@@ -27,6 +27,9 @@ type Options struct {
 	// for one short script.
 	Connections int
 
+	// Reserved opens the control connections at once and keeps them: a full server takes no new ones.
+	Reserved bool
+
 	// Coordinated is true when the Authority asks a coordinator about every raise. Only then may a
 	// raise write a marker that is missing. Otherwise a missing marker is ErrNotInstalled.
 	Coordinated bool
@@ -45,6 +48,8 @@ type Store struct {
 	db    *driver.Client
 	o     Options
 	looks marks.Looks[reply]
+
+	rights tried
 }
 
 var (
@@ -155,6 +160,9 @@ func open(
 		opt.PoolSize = 4
 	}
 	opt.MaxActiveConns = opt.PoolSize
+	if o.Reserved { // in turn, so that no timeout of the server finds one idle
+		opt.MinIdleConns, opt.ConnMaxIdleTime, opt.PoolFIFO = opt.PoolSize, -1, true
+	}
 	// A client's long script blocks every other call: only the caller's context limits the wait.
 	opt.ReadTimeout, opt.WriteTimeout = -1, 10*time.Second
 	opt.PoolTimeout = time.Minute

@@ -13,11 +13,16 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Probe returns nil when the store can be used now: the server answers and can be guarded, and the
-// marks can be read.
+// Probe returns nil when the store can be used now: the server answers, can be guarded and takes
+// connections, the marks can be read, and the rights are there.
 func (s *Store) Probe(ctx context.Context) error {
-	_, err := s.Marks(ctx, "probe") // any resource: there may be very many marks
-	return err
+	if _, err := s.Marks(ctx, "probe"); err != nil { // any resource: there may be very many marks
+		return err
+	}
+	if err := s.full(ctx); err != nil {
+		return err
+	}
+	return s.keptRights(ctx)
 }
 
 // probeConnection checks a connection before it serves. Another server may have come up at this

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
-
-	driver "github.com/redis/go-redis/v9"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -56,12 +56,8 @@ func (s *Store) endAll(ctx context.Context, e endProof, newcomer marks.Session) 
 func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Session) error {
 	conn := s.db.Conn() // one connection, so that it can spare itself
 	defer conn.Close()
-	// In one transaction: a client must not change from one type to the other in between.
-	p := conn.TxPipeline()
-	own, info := p.ClientID(ctx), p.Info(ctx, "server")
-	normal := driver.NewStringCmd(ctx, "CLIENT", "LIST", "TYPE", "normal")
-	subscribed := driver.NewStringCmd(ctx, "CLIENT", "LIST", "TYPE", "pubsub")
-	_, _ = p.Process(ctx, normal), p.Process(ctx, subscribed)
+	p := conn.Pipeline()
+	own, info, list := p.ClientID(ctx), p.Info(ctx, "server"), p.ClientList(ctx)
 	if _, err := p.Exec(ctx); err != nil {
 		return Explain(err)
 	}
@@ -69,7 +65,8 @@ func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Sessio
 		return fmt.Errorf("%w: behind this address are several servers, or it was just restarted",
 			errOtherRun)
 	}
-	clients := byID(normal.Val() + subscribed.Val())
+	clients := byID(list.Val())
+	maps.DeleteFunc(clients, func(_, line string) bool { return isLink(line) })
 	delete(clients, strconv.FormatInt(own.Val(), 10))
 	if newcomer.Run == e.run {
 		delete(clients, strconv.FormatInt(newcomer.ID, 10))
@@ -83,6 +80,10 @@ func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Sessio
 	}
 	return kill(ctx, conn.Pipeline(), e.run, ids)
 }
+
+// isLink reports whether a line of CLIENT LIST is of a replica, or of the primary that this replica follows. A
+// monitor is listed with O and not with S.
+func isLink(line string) bool { return strings.ContainsAny(fieldOf(line, "flags"), "SM") }
 
 // Install creates the marker in the server at url. It may be repeated: it keeps a marker that is
 // there, and the marks. Before it creates a missing marker, it ends every client connection of the

@@ -43,13 +43,17 @@ var (
 
 // program is a script in two forms. Redis 7 runs the flagged one even when it is out of memory: a
 // new leader must be admitted then too, and the older one ended, because it can still delete. Redis
-// 6.2 does not know the flag and gets the plain one.
+// 6.2 does not know the flag and gets the plain one. It refuses a command that may take memory only until
+// the script has written, and DEL is a write that takes none.
 type program struct{ flagged, plain *driver.Script }
 
 // script reads a script and puts the code that all scripts share before it.
 func script(name string) program {
-	text := luaText("common") + luaText(name)
-	return program{driver.NewScript("#!lua flags=allow-oom\n" + text), driver.NewScript(text)}
+	common, text := luaText("common"), luaText(name)
+	return program{
+		driver.NewScript("#!lua flags=allow-oom\n" + common + text),
+		driver.NewScript(common + "redis.call('DEL', '" + probeKey + "')\n" + text),
+	}
 }
 
 // run runs the form that the server knows.
@@ -213,9 +217,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// isBusy reports whether the server is busy or loading, and will answer later.
+// isBusy reports whether the server is busy, loading or full, and will answer later.
 func isBusy(err error) bool {
-	return driver.HasErrorPrefix(err, "BUSY") || driver.IsLoadingError(err)
+	return driver.HasErrorPrefix(err, "BUSY") || driver.IsLoadingError(err) || driver.IsMaxClientsError(err)
 }
 
 // firstPause and nextPause are the exponential backoff between tries.

@@ -75,8 +75,12 @@ type Selected struct {
 	set     *Set
 }
 
-// Open opens the database for a client that has logged in, in 10 s at most.
+// Open opens the database for a client that has logged in, or that leads, in 10 s at most. It may be called
+// twice.
 func (at *Selected) Open(ctx context.Context) (err error) {
+	if at.Opened != nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	at.Opened, err = at.set.use(ctx, at.Name)

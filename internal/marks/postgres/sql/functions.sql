@@ -352,6 +352,20 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
        and (s.token <> m.token or s.issuer <> m.issuer)
 $$;
 
+-- older lists the sessions of a resource that a raise to this token would leave to end, before the
+-- raise, and the backends that are leaving. It lists nothing below a mark that is higher or another
+-- issuer's. It only reads: sessions may have used up what a write needs.
+create or replace function ringfence.older(p_resource text, p_token bigint, p_issuer text)
+returns table (pid integer, backend_start timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select s.pid, s.backend_start
+      from ringfence.mark m join ringfence.session s on s.resource = m.resource
+     where m.resource = p_resource and m.issuer = p_issuer and m.token <= p_token
+       and s.issuer = p_issuer and s.token < p_token
+    union all
+    select l.pid, l.backend_start from ringfence.leaving l
+$$;
+
 -- forget removes the records of processes that the caller has seen to be gone: of one resource, or
 -- of all when it is null.
 create or replace function ringfence.forget(p_resource text, p_pids integer[], p_backend_starts timestamptz[]) returns void
