@@ -92,6 +92,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Client connections that the guard ended, by reason: too_many (no room, not even to wait), "+
 				"evicted (others needed the slot), full (all admitted slots were taken), "+
 				"login_timeout, idle (no token), idle_session (GUARD_IDLE_TIMEOUT), "+
+				"demoted (Redis is not the primary any more, or cannot be watched), "+
 				"stuck (the client did not read, and had no session, or none any more).",
 			"protocol", "reason"),
 		sessions: gauge("sessions",
@@ -144,7 +145,7 @@ func (m *Metrics) Certificate(whose string, expires func() time.Time) {
 // event has no increase that Prometheus could see.
 func (m *Metrics) begin(protocol string) {
 	m.accepts.WithLabelValues(protocol)
-	for _, e := range []Ended{Evicted, TooSlow, Idle, Unused, Stuck, Crowded, Full} {
+	for _, e := range []Ended{Evicted, TooSlow, Idle, Unused, Stuck, Demoted, Crowded, Full} {
 		m.ends.WithLabelValues(protocol, string(e))
 	}
 	for r := range refusal.Reasons {

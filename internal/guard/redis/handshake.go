@@ -37,6 +37,7 @@ type conn struct {
 	long  int  // how many long reads it has
 
 	session  marks.Session     // once identified
+	primary  *primary          // where the session is
 	recorded []marks.Presented // the claims under which the session may be recorded
 	claims   []marks.Presented // once admitted
 }

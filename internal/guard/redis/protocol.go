@@ -59,6 +59,7 @@ type Protocol struct {
 	background *backgroundRaises
 	reads      *knownReads
 	admissions admissions
+	primaries  *primaries
 }
 
 var _ guard.Protocol = (*Protocol)(nil)
@@ -70,7 +71,8 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o: o, background: newBackgroundRaises(o.Admission), reads: &knownReads{ask: o.Store.Reads}}
+	return &Protocol{o: o, background: newBackgroundRaises(o.Admission), reads: &knownReads{ask: o.Store.Reads},
+		primaries: newPrimaries(o.Store.Watch)}
 }
 
 // Name is the name in the Options.
@@ -89,7 +91,10 @@ func (p *Protocol) Ready(ctx context.Context) error {
 }
 
 // Close ends the control connections, and the background raises on them.
-func (p *Protocol) Close() { p.background.close(p.o.Store.Close) }
+func (p *Protocol) Close() {
+	p.primaries.close()
+	p.background.close(p.o.Store.Close)
+}
 
 // Refuse sends an error before the client has sent a command. The driver reads it as the answer to
 // its first command.
@@ -145,7 +150,7 @@ type session struct {
 
 // start starts to relay the session.
 func (c *conn) start(ctx context.Context) *session {
-	s := c.prepare(&up{admitted: c.claims, only: c.only, shutdown: c.client.Draining.Done()})
+	s := c.prepare(&up{admitted: c.claims, only: c.only, primary: c.primary, shutdown: c.client.Draining.Done()})
 	s.begin(ctx, guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall))
 	return s
 }
@@ -162,6 +167,7 @@ func (c *conn) prepare(u *up) *session {
 func (s *session) begin(ctx context.Context, alive relay.Liveness) {
 	c := s.conn
 	ctx, stop := context.WithCancelCause(ctx)
+	s.up.ended = ctx.Done()
 	s.stopWatching = c.client.WhenDraining(func() { s.up.drain(c.upstream.Conn) })
 	client := relay.Leg{Conn: c.client.Conn(), Early: c.commands.rest()}
 	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
@@ -169,6 +175,9 @@ func (s *session) begin(ctx context.Context, alive relay.Liveness) {
 	s.stopIdle = func() { stop(nil) }
 	if len(c.claims) == 0 {
 		return // a reader that subscribes
+	}
+	if why := c.primary.add(c.session.ID, stop); why != nil {
+		stop(why)
 	}
 	stopIdle := guard.WhenIdle(c.p.o.SessionIdleTimeout, s.relay, func(ctx context.Context, unused func() bool) {
 		s.endUnused(ctx, unused, stop)
@@ -200,6 +209,11 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 		return guard.Stuck
 	case errors.Is(end.Err, errUnused):
 		return guard.Unused
+	case errors.Is(end.Err, guard.Demoted):
+		if s.down.atBoundary() {
+			return cmp.Or(s.explainEnd(ctx), end.Err)
+		}
+		return end.Err
 	case ctx.Err() != nil, !s.down.atBoundary():
 		return end.Err
 	case errors.Is(end.Err, errProtocol), refused:
@@ -243,6 +257,9 @@ func (c *conn) close(ctx context.Context) {
 		return
 	}
 	c.upstream.unhook()
+	if c.primary != nil {
+		defer c.primary.remove(c.session.ID)
+	}
 	guard.CloseGently(c.upstream.Conn)
 	if len(c.recorded) > 0 {
 		c.p.o.Admission.Release(ctx, c.session, c.recorded)
