@@ -52,19 +52,29 @@ func (ps *primaries) join(ctx context.Context, run string) (*primary, error) {
 	return at, nil
 }
 
-// find returns the primary of a run, if it is still watched.
+// find returns the primary of a run, or any if that is empty, if it is still watched.
 func (ps *primaries) find(run string) *primary {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for at := range ps.all {
-		if at.run == run && !at.isOver() {
+		if (run == "" || at.run == run) && !at.isOver() {
 			return at
 		}
 	}
 	return nil
 }
 
-// begin watches the server that answers now, if it is of this run.
+// prepare watches the server that answers now, if none is watched, so that no newcomer has to wait for
+// that: a server that is busy takes long to answer.
+func (ps *primaries) prepare(ctx context.Context) error {
+	if ps.find("") != nil {
+		return nil
+	}
+	_, err := ps.begin(ctx, "")
+	return err
+}
+
+// begin watches the server that answers now, if it is of this run. An empty run stands for any.
 func (ps *primaries) begin(ctx context.Context, run string) (*primary, error) {
 	select {
 	case ps.turn <- struct{}{}:
@@ -80,7 +90,7 @@ func (ps *primaries) begin(ctx context.Context, run string) (*primary, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case w.Run() != run:
+	case run != "" && w.Run() != run:
 		w.Close()
 		return nil, &fence.SetupError{
 			What: fmt.Sprintf("the client is on run %s of Redis, and %s answers now", run, w.Run()),

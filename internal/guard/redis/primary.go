@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/network/backoff"
@@ -18,9 +19,13 @@ import (
 const (
 	// provePeriod is how often a primary is asked.
 	provePeriod = time.Second
-	// proofTime is how long an answer counts, from the question on. It is over only if the guard has
-	// stood still or the server does not answer.
-	proofTime = 3 * time.Second
+	// proofTime is how long an answer counts, from the question on. A server that runs scripts needs
+	// some seconds for the next one.
+	proofTime = 10 * time.Second
+	// beatPeriod is how often the guard notes that it runs. If it has not for stillTime, it has stood
+	// still, and the answers to earlier questions count no more.
+	beatPeriod = 500 * time.Millisecond
+	stillTime  = 2 * time.Second
 	// rewatchTime limits the search for the server after its watch has broken.
 	rewatchTime = 10 * time.Second
 	// leaveTime limits the end of sessions at a server that may not answer.
@@ -31,20 +36,22 @@ const (
 // primary. Once it was a replica, all these sessions end: the marks of newer leaders may have come to
 // it since, and nothing else would end the sessions before it is promoted again.
 //
-//	proven ── no proof for proofTime ──▶ unproven: nothing of the clients is passed on
+//	proven ── the guard has stood still, or no proof for proofTime ──▶ unproven: nothing passes
 //	  ▲ │                                   │
 //	  └─┼── the watch answers ──────────────┤
 //	    └── demoted, left, or no watch any more ──▶ over: every session has ended
 type primary struct {
 	run    string
 	begun  time.Time
-	proven atomic.Int64  // when the last proof was asked for, in nanoseconds since begun
+	beaten atomic.Int64  // when the guard noted last that it runs, in nanoseconds since begun
+	proven atomic.Int64  // when the last proof was asked for
 	wake   chan struct{} // someone waits for a proof
 	over   chan struct{} // closed
 	ended  chan struct{} // closed: the sessions were ended at the server, as far as it answers
 
 	mu       sync.Mutex
 	watch    *redisstore.Watch
+	still    time.Duration // when the guard has noticed that it had stood still
 	next     chan struct{} // closed at the next proof
 	why      error         // set before over is closed
 	sessions map[int64]func(error)
@@ -91,7 +98,9 @@ func (at *primary) pass(done <-chan struct{}, wait func()) error {
 	if at.isProven() {
 		return nil
 	}
-	for wait(); !at.isProven(); {
+	wait()
+	since := at.now() // what is asked from now on counts however late the answer comes
+	for !at.isProven() && at.proven.Load() < int64(since) {
 		at.mu.Lock()
 		next, why := at.next, at.why
 		at.mu.Unlock()
@@ -112,8 +121,35 @@ func (at *primary) pass(done <-chan struct{}, wait func()) error {
 	return nil
 }
 
+func (at *primary) now() time.Duration { return time.Since(at.begun) }
+
 func (at *primary) isProven() bool {
-	return int64(time.Since(at.begun))-at.proven.Load() < int64(proofTime)
+	now := int64(at.now())
+	return now-at.beaten.Load() < int64(stillTime) && now-at.proven.Load() < int64(proofTime)
+}
+
+// beat notes all the time that the guard runs.
+func (at *primary) beat(ctx context.Context) {
+	tick := time.NewTicker(beatPeriod)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if now := at.now(); now-time.Duration(at.beaten.Load()) >= stillTime {
+			at.stoodStill(now) // before it is noted, or a session might take the break for none
+		}
+		at.beaten.Store(int64(at.now()))
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// stoodStill discards every proof that was asked for until now.
+func (at *primary) stoodStill(now time.Duration) {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	at.still = now
+	at.proven.Store(noProof)
 }
 
 // noProof is a time that is too long ago.
@@ -123,6 +159,11 @@ const noProof = math.MinInt64 / 2
 func (at *primary) keep(ctx context.Context, open func(context.Context) (*redisstore.Watch, error)) {
 	defer func() { at.current().Close() }()
 	defer context.AfterFunc(ctx, func() { at.current().Close() })() // a proof that is under way ends
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	beating, stop := context.WithCancel(ctx)
+	defer stop()
+	beats.Go(func() { at.beat(beating) })
 	for at.prove(ctx); ctx.Err() == nil && !at.isOver(); at.prove(ctx) {
 		if err := at.rewatch(ctx, open); err != nil && ctx.Err() == nil {
 			at.end(ctx, err)
@@ -146,7 +187,7 @@ func (at *primary) prove(ctx context.Context) {
 	defer tick.Stop()
 	defer at.proven.Store(noProof)
 	for {
-		asked := time.Since(at.begun)
+		asked := at.now()
 		if err := w.Prove(ctx); err != nil {
 			return
 		}
@@ -168,7 +209,7 @@ func (at *primary) prove(ctx context.Context) {
 func (at *primary) confirm(asked time.Duration) {
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	if at.why != nil {
+	if at.why != nil || asked < at.still {
 		return
 	}
 	at.proven.Store(int64(asked))
@@ -198,10 +239,17 @@ func (at *primary) rewatch(
 			w.Close()
 			return fmt.Errorf("%s answers now, and was %s", w.Server(), before.Server())
 		}
-		failed = err
+		if failed = err; isSetup(err) {
+			break // such as a replica
+		}
 		backoff.Pause(ctx, provePeriod/10)
 	}
 	return fmt.Errorf("the server cannot be watched: %w", cmp.Or(failed, context.Cause(ctx)))
+}
+
+func isSetup(err error) bool {
+	_, setup := errors.AsType[*fence.SetupError](err)
+	return setup
 }
 
 func (at *primary) demoted(ctx context.Context, w *redisstore.Watch) (bool, error) {

@@ -84,6 +84,9 @@ func (p *Protocol) Ready(ctx context.Context) error {
 	if err == nil && p.o.ReadOnly {
 		_, err = p.reads.has(ctx, [][]byte{[]byte("GET")})
 	}
+	if err == nil {
+		err = p.primaries.prepare(ctx)
+	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("redis answers nobody: %s: %w", refusal.Silence, err)
 	}

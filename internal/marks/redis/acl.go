@@ -74,5 +74,5 @@ var rights = []string{
 	"+hello", "+auth", "+ping", "+select", "+info", "+multi", "+exec",
 	"+client|kill", "+client|list", "+client|setname", "+client|no-evict", "+client|id",
 	"+eval", "+evalsha", "+time", "+hget", "+hmget", "+hset", "+hdel", "+hlen", "+hkeys", "+del",
-	"+xadd", "+setrange", "+object|encoding", "+command", "+blpop",
+	"+xadd", "+setrange", "+object|encoding", "+command", "+xread",
 }

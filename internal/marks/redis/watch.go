@@ -17,9 +17,10 @@ import (
 // replica and is promoted again keeps its clients' connections, and gets the marks of other leaders
 // in between.
 //
-// One connection waits in BLPOP. A server that becomes a replica ends that command at once
+// One connection waits in XREAD. A server that becomes a replica ends that command at once
 // (UNBLOCKED), before it replicates anything. So as long as the server lists this client as blocked,
-// it has been the primary all the time. The other connection asks for that.
+// it has been the primary all the time. The other connection asks for that. (XREAD only reads: while
+// writes are paused, a command that could write is listed as blocked, too, and would not be ended.)
 type Watch struct {
 	run         string
 	asks, waits *driver.Client
@@ -31,7 +32,7 @@ type Watch struct {
 	server string // with the replication id
 }
 
-// watchKey is a list that nobody writes to.
+// watchKey is a stream that nobody writes to.
 const watchKey = "ringfence:.watch"
 
 // errNotWaiting: the waiting connection does not wait, or not yet.
@@ -107,7 +108,7 @@ func (w *Watch) begin(ctx context.Context) error {
 // wait waits until the server ends the command or the connection.
 func (w *Watch) wait(ctx context.Context) {
 	defer close(w.lost)
-	_ = w.waits.Do(ctx, "BLPOP", watchKey, 0).Err()
+	_ = w.waits.Do(ctx, "XREAD", "BLOCK", 0, "STREAMS", watchKey, "$").Err()
 }
 
 // Run is the run of the server.
