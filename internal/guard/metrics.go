@@ -28,6 +28,7 @@ type Metrics struct {
 	admissions *prometheus.CounterVec
 	refusals   *prometheus.CounterVec
 	raises     *prometheus.CounterVec
+	unreached  *prometheus.CounterVec
 	revoked    *prometheus.CounterVec
 
 	admission   *prometheus.HistogramVec
@@ -108,6 +109,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				"not_leader, not_allowed, not_authorized, no_coordinator (it could not be asked), "+
 				"error (see the log).",
 			"protocol", "reason"),
+		unreached: counter("raises_unreached_total",
+			"Raises after a failover that did not reach the server of older sessions. "+labelled,
+			"protocol", "database", "resource"),
 		raises: counter("raises_total",
 			"Marks raised or confirmed by this guard: changes of leadership, and the first session "+
 				"after a restart of the store. "+labelled, "protocol", "database", "resource"),
@@ -232,6 +236,9 @@ func (m *Metrics) event(protocol, database string, e marks.Event) {
 		}
 	case marks.Raised:
 		m.raises.WithLabelValues(protocol, database, resource()).Inc()
+		if e.Before.Left != "" {
+			m.unreached.WithLabelValues(protocol, database, resource()).Inc()
+		}
 		m.raise.WithLabelValues(protocol).Observe(e.Took.Seconds())
 	case marks.Revoked:
 		m.revoked.WithLabelValues(protocol, database, resource()).Add(float64(e.Ended))

@@ -85,7 +85,10 @@
 // commandstats and MONITOR, in SLOWLOG when they are slow, and in ACL LOG when the user may not run
 // one of them. Until the last of them CLIENT LIST has the random name.
 //
-// The guard has four connections of its own, called ringfence-guard in CLIENT LIST. At each
+// Two connections watch the server, called ringfence-guard as those below. One waits in XREAD BLOCK and
+// counts as blocked_clients, the other runs INFO and CLIENT LIST every second.
+//
+// The guard has four more connections of its own, called ringfence-guard in CLIENT LIST. At each
 // admission, and when a session ends, they run scripts (EVALSHA), INFO, CLIENT LIST and CLIENT
 // KILL. These, and the commands that the scripts call, show in commandstats and MONITOR, and in
 // SLOWLOG when they are slow. At most ten scripts count as cached ones. The first use of each is an
@@ -131,6 +134,12 @@
 //
 // Until a client is admitted it has an unadmitted slot (package guard), token or not, and loses it
 // to others when it keeps the guard waiting. Only an admitted session takes an admitted slot.
+//
+// # When the server changes its role
+//
+// A session belongs to one run of one server, and ends when that is demoted. See primary, and Watch in
+// marks/redis. A server that does not answer for ten seconds, and a guard that has stood still, cost no
+// session: the client's next bytes wait until the server has answered.
 //
 // # When Redis is slow
 //

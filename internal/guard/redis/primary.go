@@ -13,7 +13,6 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 const (
@@ -242,7 +241,11 @@ func (at *primary) rewatch(
 		if failed = err; isSetup(err) {
 			break // such as a replica
 		}
-		backoff.Pause(ctx, provePeriod/10)
+		select {
+		case <-time.After(provePeriod / 10):
+		case <-at.over:
+		case <-ctx.Done():
+		}
 	}
 	return fmt.Errorf("the server cannot be watched: %w", cmp.Or(failed, context.Cause(ctx)))
 }
