@@ -62,6 +62,10 @@ func (a *Audit) event(label string, e happened) {
 	case marks.Raised:
 		a.log.Info("mark raised", a.who(e, "old_token", e.Before.Token.String(),
 			"old_holder", e.Before.Holder, "issuer", string(e.Claim.Issuer))...)
+		if e.Before.Left != "" {
+			a.log.Warn("older sessions may be left at a server that was not reached; "+
+				"end that server, or its clients, before it is promoted", a.who(e, "left", e.Before.Left)...)
+		}
 	case marks.Revoked:
 		a.log.Info("older sessions ended", a.who(e, "sessions", e.Ended)...)
 	case marks.Adopted:

@@ -28,6 +28,7 @@ type Metrics struct {
 	admissions *prometheus.CounterVec
 	refusals   *prometheus.CounterVec
 	raises     *prometheus.CounterVec
+	unreached  *prometheus.CounterVec
 	revoked    *prometheus.CounterVec
 
 	admission   *prometheus.HistogramVec
@@ -93,6 +94,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				"evicted (others needed the slot), full (all admitted slots were taken), "+
 				"server_full (the server takes no more connections), "+
 				"login_timeout, idle (no token), idle_session (GUARD_IDLE_TIMEOUT), "+
+				"demoted (Redis is not the primary any more, or cannot be watched), "+
 				"stuck (the client did not read, and had no session, or none any more).",
 			"protocol", "reason"),
 		sessions: gauge("sessions",
@@ -108,6 +110,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				"not_leader, not_allowed, not_authorized, no_coordinator (it could not be asked), "+
 				"error (see the log).",
 			"protocol", "reason"),
+		unreached: counter("raises_unreached_total",
+			"Raises after a failover that did not reach the server of older sessions. "+labelled,
+			"protocol", "database", "resource"),
 		raises: counter("raises_total",
 			"Marks raised or confirmed by this guard: changes of leadership, and the first session "+
 				"after a restart of the store. "+labelled, "protocol", "database", "resource"),
@@ -145,7 +150,7 @@ func (m *Metrics) Certificate(whose string, expires func() time.Time) {
 // event has no increase that Prometheus could see.
 func (m *Metrics) begin(protocol string) {
 	m.accepts.WithLabelValues(protocol)
-	for _, e := range []Ended{Evicted, TooSlow, Idle, Unused, Stuck, Crowded, NoRoom, Full} {
+	for _, e := range []Ended{Evicted, TooSlow, Idle, Unused, Stuck, Demoted, Crowded, Full} {
 		m.ends.WithLabelValues(protocol, string(e))
 	}
 	for r := range refusal.Reasons {
@@ -232,6 +237,9 @@ func (m *Metrics) event(protocol, database string, e marks.Event) {
 		}
 	case marks.Raised:
 		m.raises.WithLabelValues(protocol, database, resource()).Inc()
+		if e.Before.Left != "" {
+			m.unreached.WithLabelValues(protocol, database, resource()).Inc()
+		}
 		m.raise.WithLabelValues(protocol).Observe(e.Took.Seconds())
 	case marks.Revoked:
 		m.revoked.WithLabelValues(protocol, database, resource()).Add(float64(e.Ended))

@@ -71,6 +71,10 @@ type Mark struct {
 	// admitted any more, until an operator adopts the resource.
 	RolledBack bool `json:"rolled_back"`
 
+	// Left names older sessions that may still live at another server, where a raise could not end
+	// them; set by Raise.
+	Left string `json:"-"`
+
 	// Lost is true if the store has lost the mark: this process has seen it, and the store shows a
 	// lower one or none. No store sets it.
 	Lost bool `json:"-"`

@@ -143,6 +143,10 @@ func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
 	if err := c.identify(ctx, claims); err != nil {
 		return err
 	}
+	var err error
+	if c.primary, err = c.p.primaries.join(ctx, c.session.Run); err != nil {
+		return err
+	}
 	c.recorded = claims
 	if err := c.p.o.Admission.Admit(ctx, c.session, claims); err != nil {
 		return err
@@ -150,7 +154,7 @@ func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
 	// The answer also shows that the session is still there: to recover a lost registry, another guard
 	// may have ended all sessions.
 	defer marks.StepIdentify.Begin(ctx)()
-	err := c.retryWhileBusy(ctx, claims, c.restoreName)
+	err = c.retryWhileBusy(ctx, claims, c.restoreName)
 	if _, refused := errors.AsType[*fence.Refusal](err); err == nil || refused || ctx.Err() != nil {
 		return err
 	}

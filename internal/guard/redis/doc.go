@@ -89,7 +89,10 @@
 // commandstats and MONITOR, in SLOWLOG when they are slow, and in ACL LOG when the user may not run
 // one of them. Until the last of them CLIENT LIST has the random name.
 //
-// The guard has four connections of its own, called ringfence-guard in CLIENT LIST. At each
+// Two connections watch the server, called ringfence-guard as those below. One waits in XREAD BLOCK and
+// counts as blocked_clients, the other runs INFO and CLIENT LIST every second.
+//
+// The guard has four more connections of its own, called ringfence-guard in CLIENT LIST. At each
 // admission, and when a session ends, they run scripts (EVALSHA), INFO, CLIENT LIST and CLIENT
 // KILL. These, and the commands that the scripts call, show in commandstats and MONITOR, and in
 // SLOWLOG when they are slow. At most ten scripts count as cached ones. The first use of each is an
@@ -144,6 +147,12 @@
 // coordinator confirms makes room (room.go): clients without a token are evicted, and if that is not enough,
 // the mark is raised and the older sessions end, as by a guard that follows the election. No one has logged
 // in by then, so without a coordinator nobody is ended.
+//
+// # When the server changes its role
+//
+// A session belongs to one run of one server, and ends when that is demoted. See primary, and Watch in
+// marks/redis. A server that does not answer for ten seconds, and a guard that has stood still, cost no
+// session: the client's next bytes wait until the server has answered.
 //
 // # When Redis is slow
 //

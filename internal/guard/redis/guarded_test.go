@@ -46,6 +46,7 @@ type setup struct {
 	wrap     func(marks.Store) marks.Store // the store that admission uses
 	drain    time.Duration                 // 2 s when zero
 	limit    func(*guard.Server)           // sets limits
+	change   func(*Protocol)               // before it serves
 }
 
 // fresh starts a server for this test alone, and a guard for it.
@@ -70,7 +71,11 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 	g := guardtest.Start(t, o, func(log *slog.Logger, m *guard.Metrics) guard.Protocol {
 		audit = guard.NewAudit(log, m, "redis")
 		t.Cleanup(audit.Close)
-		return New(with.complete(s, audit.Event))
+		p := New(with.complete(s, audit.Event))
+		if with.change != nil {
+			with.change(p)
+		}
+		return p
 	})
 	return &guarded{Guard: g, t: t, server: server, store: s, audit: audit}
 }

@@ -211,7 +211,11 @@ func TestAStaleClaimIsRefusedWithOneErrorForEachCommand(t *testing.T) {
 
 func TestAClientThatIsNotLoggedInCannotRaiseAMark(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
-	g := before(t, server, setup{})
+	g := before(t, server, setup{change: func(p *Protocol) {
+		if err := p.Ready(t.Context()); err != nil { // logs in while it may
+			t.Fatal(err)
+		}
+	}})
 	admin := g.direct()
 	for _, rule := range []string{"keeper on >kept ~* +@all", "app on >secret ~* +@all",
 		"weak on >weak ~* +@read", "default off"} {

@@ -32,12 +32,12 @@ func TestTheErrorOfAMalformedCommandComesBehindTheAnswerOfABlockedOne(t *testing
 	}
 }
 
-// awaitBlocked waits until a client of Redis waits in a command that blocks.
+// awaitBlocked waits until a client of Redis waits in a command that blocks, beside the guard's watch.
 func (g *guarded) awaitBlocked() {
 	g.t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for db := g.direct(); ; {
-		if strings.Contains(db.Info(g.t.Context(), "clients").Val(), "blocked_clients:1") {
+		if strings.Contains(db.Info(g.t.Context(), "clients").Val(), "blocked_clients:2") {
 			return
 		}
 		if time.Now().After(deadline) {

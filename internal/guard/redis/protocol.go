@@ -54,6 +54,9 @@ type Options struct {
 type Protocol struct {
 	o          Options
 	background *backgroundRaises
+	reads      *knownReads
+	admissions admissions
+	primaries  *primaries
 }
 
 var _ guard.Protocol = (*Protocol)(nil)
@@ -65,7 +68,8 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o: o, background: newBackgroundRaises(o.Admission)}
+	return &Protocol{o: o, background: newBackgroundRaises(o.Admission), reads: &knownReads{ask: o.Store.Reads},
+		primaries: newPrimaries(o.Store.Watch)}
 }
 
 // Name is the name in the Options.
@@ -74,6 +78,12 @@ func (p *Protocol) Name() string { return cmp.Or(p.o.Name, "redis") }
 // Ready reports whether the store can be used.
 func (p *Protocol) Ready(ctx context.Context) error {
 	err := p.o.Store.Probe(ctx)
+	if err == nil && p.o.ReadOnly {
+		_, err = p.reads.has(ctx, [][]byte{[]byte("GET")})
+	}
+	if err == nil {
+		err = p.primaries.prepare(ctx)
+	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("redis answers nobody: %s: %w", refusal.Silence, err)
 	}
@@ -81,7 +91,10 @@ func (p *Protocol) Ready(ctx context.Context) error {
 }
 
 // Close ends the control connections, and the background raises on them.
-func (p *Protocol) Close() { p.background.close(p.o.Store.Close) }
+func (p *Protocol) Close() {
+	p.primaries.close()
+	p.background.close(p.o.Store.Close)
+}
 
 // Refuse sends an error before the client has sent a command. The driver reads it as the answer to
 // its first command.
@@ -137,9 +150,7 @@ type session struct {
 
 // start starts to relay the session.
 func (c *conn) start(ctx context.Context) *session {
-	s := c.prepare(&up{
-		admitted: c.claims, only: c.only, trusted: c.p.o.trusted, shutdown: c.client.Draining.Done(),
-	})
+	s := c.prepare(&up{admitted: c.claims, only: c.only, primary: c.primary, shutdown: c.client.Draining.Done()})
 	s.begin(ctx, guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall))
 	return s
 }
@@ -156,11 +167,18 @@ func (c *conn) prepare(u *up) *session {
 func (s *session) begin(ctx context.Context, alive relay.Liveness) {
 	c := s.conn
 	ctx, stop := context.WithCancelCause(ctx)
+	s.up.ended = ctx.Done()
 	s.stopWatching = c.client.WhenDraining(func() { s.up.drain(c.upstream.Conn) })
 	client := relay.Leg{Conn: c.client.Conn(), Early: c.commands.rest()}
 	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
 	s.relay = relay.Start(ctx, client, server, s.up, s.down, alive)
 	s.stopIdle = func() { stop(nil) }
+	if len(c.claims) == 0 {
+		return // a reader that subscribes
+	}
+	if why := c.primary.add(c.session.ID, stop); why != nil {
+		stop(why)
+	}
 	stopIdle := guard.WhenIdle(c.p.o.SessionIdleTimeout, s.relay, func(ctx context.Context, unused func() bool) {
 		s.endUnused(ctx, unused, stop)
 	})
@@ -191,6 +209,11 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 		return guard.Stuck
 	case errors.Is(end.Err, errUnused):
 		return guard.Unused
+	case errors.Is(end.Err, guard.Demoted):
+		if s.down.atBoundary() {
+			return cmp.Or(s.explainEnd(ctx), end.Err)
+		}
+		return end.Err
 	case ctx.Err() != nil, !s.down.atBoundary():
 		return end.Err
 	case errors.Is(end.Err, errProtocol), refused:
@@ -231,6 +254,9 @@ func (c *conn) close(ctx context.Context) {
 		return
 	}
 	c.upstream.unhook()
+	if c.primary != nil {
+		defer c.primary.remove(c.session.ID)
+	}
 	guard.CloseGently(c.upstream.Conn)
 	if len(c.recorded) > 0 {
 		c.p.o.Admission.Release(ctx, c.session, c.recorded)

@@ -66,8 +66,8 @@ func TestTheOlderLeaderIsEndedInEveryState(t *testing.T) {
 	}
 }
 
-// blocked waits until a client is in this state at the server. Only some states can be observed
-// from outside.
+// blocked waits until a client is in this state at the server, beside the guard's watch. Only some
+// states can be observed from outside.
 func (g *guarded) blocked(state string) {
 	g.t.Helper()
 	if state != "in BLPOP" && state != "in XREAD" && state != "in WAIT" {
@@ -75,7 +75,7 @@ func (g *guarded) blocked(state string) {
 	}
 	c := g.direct()
 	patience := time.Now().Add(20 * time.Second)
-	for !strings.Contains(c.Info(g.t.Context(), "clients").Val(), "blocked_clients:1") {
+	for !strings.Contains(c.Info(g.t.Context(), "clients").Val(), "blocked_clients:2") {
 		if time.Now().After(patience) {
 			g.t.Fatal("no client is blocked")
 		}

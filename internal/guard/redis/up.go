@@ -18,8 +18,9 @@ import (
 type up struct {
 	admitted []marks.Presented
 	injected *injectedReplies
-	only     guard.OneUser // whom the client's certificate lets it be
-	trusted  trusted
+	primary  *primary        // nil without a token
+	ended    <-chan struct{} // closed when the session has ended
+	only     guard.OneUser   // whom the client's certificate lets it be
 	shutdown <-chan struct{} // closed when the guard shuts down; drain is called soon after
 
 	mu       sync.Mutex // Walk and drain
@@ -36,6 +37,11 @@ type up struct {
 
 // Walk implements relay.Walker.
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
+	if u.primary != nil {
+		if err := u.primary.pass(u.ended, func() { relay.Waits(w) }); err != nil {
+			return 0, err
+		}
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	select {

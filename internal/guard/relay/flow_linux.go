@@ -77,6 +77,8 @@ type outlet struct {
 
 func (o *outlet) Write(b []byte) (int, error) { return o.write(b, o.flow) }
 
+func (o *outlet) waits() { o.flow.leaveLoop() }
+
 // CloseWrite half-closes the connection.
 func (o *outlet) CloseWrite() error { return o.closeWrite(o.flow) }
 

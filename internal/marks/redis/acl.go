@@ -74,5 +74,5 @@ var rights = []string{
 	"+hello", "+auth", "+ping", "+select", "+info",
 	"+client|kill", "+client|list", "+client|setname", "+client|no-evict", "+client|id",
 	"+eval", "+evalsha", "+time", "+hget", "+hmget", "+hset", "+hdel", "+hlen", "+hkeys", "+del",
-	"+xadd", "+setrange", "+object|encoding", "+command",
+	"+xadd", "+setrange", "+object|encoding", "+command", "+xread",
 }

@@ -20,8 +20,12 @@
 // call, be it in MULTI, parked in BLPOP, or unread in a buffer. While a script of an older leader
 // runs, the server answers BUSY, and Revoke waits.
 //
+// A failover moves the records, and not the connections. A raise that finds records of another run
+// ends those sessions at the replicas of its server before it raises the mark, and names what it does
+// not reach (Mark.Left). A Watch tells a guard that its server was demoted.
+//
 // What outlives a connection is out of reach. Replicas and failover lose acknowledged writes, marks
-// among them, and a deposed leader that still reaches a former primary writes there.
+// and records among them, and a deposed leader that still reaches a former primary writes there.
 //
 // # Functions for other languages
 //
@@ -47,6 +51,7 @@
 //	ringfence:.original    tells data that were written here from data that were loaded
 //	ringfence:.allowed     who may claim what
 //	ringfence:.audit       a stream of adoptions
+//	ringfence:.watch       never there: what a Watch waits for
 //	ringfence:.checkpoint… of checkpoint/redis
 //
 // They are in database 0, whatever number the URL names. Nobody else may write to these names, in

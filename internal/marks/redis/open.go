@@ -45,11 +45,10 @@ type Options struct {
 // Store keeps marks and sessions in Redis. Its methods may be called from any goroutine, and from
 // any number of processes, as those of every marks.Store.
 type Store struct {
-	db    *driver.Client
-	o     Options
-	looks marks.Looks[reply]
-
-	rights tried
+	db      *driver.Client
+	address string // the URL
+	o       Options
+	looks   marks.Looks[reply]
 }
 
 var (
@@ -66,7 +65,7 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, o: o}
+	s := &Store{db: db, address: address, o: o}
 	err = s.probeRights(ctx)
 	if _, setup := errors.AsType[*fence.SetupError](err); setup {
 		s.Close()
@@ -145,9 +144,18 @@ func (o Options) probe(ctx context.Context, c *driver.Conn) error {
 }
 
 // open makes the client of a store.
-func open(
+func open(address string, o Options) (*driver.Client, error) {
+	opt, err := controlOptions(address, o, probeConnection)
+	if err != nil {
+		return nil, err
+	}
+	return driver.NewClient(opt), nil
+}
+
+// controlOptions are those of control connections, each of which probe checks before it serves.
+func controlOptions(
 	address string, o Options, probe func(context.Context, *driver.Conn) error,
-) (*driver.Client, error) {
+) (*driver.Options, error) {
 	opt, source, err := ownOptions(address, controlName)
 	if err != nil {
 		return nil, err
@@ -167,7 +175,7 @@ func open(
 	opt.ReadTimeout, opt.WriteTimeout = -1, 10*time.Second
 	opt.PoolTimeout = time.Minute
 	opt.Dialer = o.dialer(opt)
-	return driver.NewClient(opt), nil
+	return opt, nil
 }
 
 // ownOptions are the options of a client that only we use: RESP2, our name, and none of the

@@ -86,8 +86,10 @@ func (s *Store) probeRights(ctx context.Context) error {
 		{"CLIENT", "KILL", "ID", nobody},
 		{"CLIENT", "LIST", "ID", nobody},
 		{"CLIENT", "SETNAME", controlName},
+		{"XREAD", "STREAMS", probeKey, "$"},
 	} {
-		if err := retry(ctx, func() error { return s.db.Do(ctx, command...).Err() }); err != nil {
+		err := retry(ctx, func() error { return s.db.Do(ctx, command...).Err() })
+		if err != nil && !errors.Is(err, driver.Nil) { // nothing to read
 			return Explain(fmt.Errorf("%v: %w", command[0:2], err))
 		}
 	}

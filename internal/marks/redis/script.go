@@ -38,6 +38,7 @@ var (
 
 	authorizeScript = script("authorize")
 	recordedScript  = script("recorded")
+	leftScript      = script("left")
 	uninstallScript = script("uninstall")
 )
 
@@ -97,6 +98,7 @@ type reply struct {
 	lost      bool   // the registry is lost
 	basis     string // everything that a raise depends on; the raise compares it
 	run       string // of the server that has answered
+	left      string // older sessions that may still live at another server
 }
 
 // run runs a script. While another script blocks the server it waits, until ctx ends.
@@ -121,7 +123,7 @@ func parseReply(list []any) (r reply, err error) {
 	r.list = list
 	r.verdict, _ = list[0].(string)
 	switch r.verdict {
-	case "others", "marks", "missing", "probed", "authorization", "recorded", "remains": // their answers have no mark
+	case "others", "marks", "missing", "probed", "authorization", "recorded", "remains", "left": // their answers have no mark
 		return r, nil
 	}
 	if len(list) < answerFields {

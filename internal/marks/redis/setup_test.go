@@ -66,7 +66,7 @@ func (b *bench) do2(t testing.TB, args ...any) {
 
 func TestMissingRightsAreNamed(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	for _, right := range []string{"client|kill", "client|list", "info", "evalsha",
+	for _, right := range []string{"client|kill", "client|list", "info", "xread", "evalsha",
 		"hset", "hlen", "time"} {
 		aclUser(t, b, redis.ACL("keeper", "secret")+" -"+right)
 		s, err := redis.Open(t.Context(), as(b.server, "keeper", "secret"), redis.Options{})

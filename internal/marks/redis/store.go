@@ -106,7 +106,7 @@ func (s *Store) Raise(
 		}
 		r, err := s.raise(ctx, sess, c, confirm, looked)
 		before := markOf(r, c.Resource)
-		before.Sessions = r.mark.Sessions
+		before.Sessions, before.Left = r.mark.Sessions, r.left
 		switch {
 		case err != nil, r.verdict == "raised":
 			return before, err
@@ -149,9 +149,17 @@ func (s *Store) raise(
 			return looked, notEnded(c.Resource, err)
 		}
 	}
-	return s.run(ctx, raiseScript, []string{key(c.Resource)},
+	var left string
+	if !looked.mark.Confirmed && looked.mark.Token != 0 {
+		if left, err = s.endElsewhere(ctx, c.Resource); err != nil {
+			return looked, err
+		}
+	}
+	r, err := s.run(ctx, raiseScript, []string{key(c.Resource)},
 		string(c.Resource), confirmed.Token.String(), string(confirmed.Issuer), confirmed.Holder,
 		confirmed.Candidate, looked.basis, proof.nonce, proof.epoch)
+	r.left = left
+	return r, err
 }
 
 // notEnded is the error of a lost registry whose sessions could not be ended.
@@ -243,6 +251,7 @@ func (s *Store) readMarks(ctx context.Context, args ...any) ([]any, error) {
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark, error) {
 	r, err := s.adopt(ctx, c, by)
 	before := markOf(r, c.Resource)
+	before.Left = r.left
 	if err != nil {
 		return before, err
 	}
@@ -254,11 +263,16 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark
 
 // adopt runs the script until the registry is no longer lost.
 func (s *Store) adopt(ctx context.Context, c fence.Claim, by string) (reply, error) {
+	left, err := s.endElsewhere(ctx, c.Resource)
+	if err != nil {
+		return reply{}, err
+	}
 	var proof endProof
 	for wait := firstPause; ; wait = nextPause(wait) {
 		r, err := s.run(ctx, adoptScript, []string{key(c.Resource), auditKey},
 			string(c.Resource), c.Token.String(), string(c.Issuer), c.Holder,
 			proof.nonce, proof.epoch, by, random())
+		r.left = left
 		if err != nil || r.verdict != "lost" {
 			return r, err
 		}

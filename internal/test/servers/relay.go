@@ -75,6 +75,9 @@ func (r *Relay) Drop() { r.Set(r.drop) }
 // To makes later connections go to another server, and breaks the present ones.
 func (r *Relay) To(server string) { r.Set(func() { r.server = server; r.drop() }) }
 
+// Lead makes later connections go to another server. The present ones stay, as where an address moves.
+func (r *Relay) Lead(server string) { r.Set(func() { r.server = server }) }
+
 // LoseReply breaks the connection on which the server answers next, instead of passing the answer.
 func (r *Relay) LoseReply() { r.Set(func() { r.lose = true }) }
 
