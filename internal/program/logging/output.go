@@ -28,11 +28,19 @@ func NewOutput(ctx context.Context, to io.Writer) *Output { return &Output{to: t
 func (o *Output) Write(b []byte) (int, error) {
 	written := make(chan result, 1)
 	go o.write(bytes.Clone(b), written) // it stays behind if nothing reads, and ends with the program
-	r := o.await(written)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.err = cmp.Or(o.err, r.err)
-	return r.n, r.err
+	select {
+	case r := <-written:
+		return o.ended(r)
+	case <-o.ctx.Done():
+	}
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	select {
+	case r := <-written:
+		return o.ended(r)
+	case <-end.C:
+		return 0, fmt.Errorf("nothing reads the output: %w", context.Cause(o.ctx))
+	}
 }
 
 type result struct {
@@ -48,27 +56,17 @@ func (o *Output) write(b []byte, written chan<- result) {
 	written <- result{n, err}
 }
 
-// await returns the result of a write, or an error a second after the context has ended.
-func (o *Output) await(written <-chan result) result {
-	select {
-	case r := <-written:
-		return r
-	case <-o.ctx.Done():
-	}
-	end := time.NewTimer(patience)
-	defer end.Stop()
-	select {
-	case r := <-written:
-		return r
-	case <-end.C:
-		return result{err: fmt.Errorf("nothing reads the output: %w", context.Cause(o.ctx))}
-	}
+func (o *Output) ended(r result) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = cmp.Or(o.err, r.err)
+	return r.n, r.err
 }
 
 // Until has o wait for its reader until ctx ends. Call it before the first Write.
 func (o *Output) Until(ctx context.Context) { o.ctx = ctx }
 
-// Err returns the first error of a Write.
+// Err returns the first error of the file.
 func (o *Output) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
