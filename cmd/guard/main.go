@@ -21,7 +21,8 @@ func main() {
 func logged(ctx context.Context) int {
 	stderr := logging.Open(os.Stderr)
 	defer stderr.Close()
-	stdout := logging.NewOutput(context.Background(), os.Stdout) // a second signal ends a wait for its reader
+	// A second signal ends the wait for a reader of the output.
+	stdout := logging.NewOutput(context.Background(), os.Stdout)
 	return run(ctx, os.Args[1:], os.Environ(), stdout, stderr)
 }
 

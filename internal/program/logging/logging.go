@@ -1,5 +1,5 @@
-// Package logging sets up the log and the output of a program. main opens a Writer for standard error, which
-// never waits for whatever reads it:
+// Package logging sets up the log and the output of a program. main opens a Writer for standard
+// error, which never waits for its reader:
 //
 //	stderr := logging.Open(os.Stderr)
 //	defer stderr.Close()

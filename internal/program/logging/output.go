@@ -84,9 +84,9 @@ func Direct(w io.Writer) io.Writer {
 	return w
 }
 
-// Paced returns a writer for the output of a command. It writes to w, which in the end writes to log. If
-// log is a Writer, each Write waits for room there, but a second at most: a command that is faster than its
-// reader loses nothing, and a reader that has stopped does not stop the command.
+// Paced returns a writer for the output of a command. It writes to w, which in the end writes to
+// log. If log is a Writer, each Write waits for room there, but a second at most. So a command that
+// is faster than its reader loses nothing, and a reader that has stopped does not stop the command.
 func Paced(w, log io.Writer) io.Writer {
 	if of, ok := log.(*Writer); ok {
 		return paced{w, of}

@@ -20,16 +20,16 @@ import (
 const (
 	// maxText is how many bytes wait at most while the file takes none.
 	maxText = 1 << 20
-	// patience bounds how long the end of the program waits for the last lines, and how long the output
-	// of a command waits for room.
+	// patience bounds how long the end of the program waits for the last lines, and how long the
+	// output of a command waits for room.
 	patience = time.Second
 	// busyFile is the pause before a file that was made non-blocking is tried again.
 	busyFile = 10 * time.Millisecond
 )
 
 // Writer passes lines on to a file, such as standard error, and never waits for it. A full pipe, a
-// stopped terminal or a reader that is gone costs lines and nothing else. The Writer counts these lines, and
-// says how many there were once the file takes text again. The order of lines is kept.
+// stopped terminal or a reader that is gone costs lines and nothing else. The Writer counts these
+// lines, and reports their number once the file takes text again. The order of lines is kept.
 type Writer struct {
 	file    *os.File
 	dropped atomic.Uint64
@@ -46,10 +46,11 @@ type Writer struct {
 	midline bool // the file's last text did not end its line; only for the owner
 }
 
-// Open starts a Writer for a program's standard error. What libraries log goes to it as well. From now
-// on a write to a pipe without a reader is an error and does not end the program. Call Close at the end.
+// Open starts a Writer for a program's standard error. What libraries log goes to it as well. From
+// now on a write to a pipe without a reader is an error and does not end the program. Call Close at
+// the end.
 //
-// SIGPIPE is handled and not ignored, because commands that the program starts would inherit that.
+// SIGPIPE is handled and not ignored, because commands would inherit that it is ignored.
 func Open(file *os.File) *Writer {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	w := newWriter(file)
@@ -96,8 +97,8 @@ func (w *Writer) Close() {
 	}
 }
 
-// room needs mu. After the first line that was dropped there is none until the owner has taken all, so
-// that the count comes where the lines are missing.
+// room needs mu. After the first dropped line there is none until the owner has taken all, so that
+// the count comes where the lines are missing.
 func (w *Writer) room(n int) bool { return w.missed == 0 && !w.closed && len(w.text)+n <= maxText }
 
 func (w *Writer) rouse() {
@@ -157,8 +158,8 @@ func (w *Writer) take(spare []byte) (text []byte, missed int, closed bool) {
 	return text, missed, w.closed
 }
 
-// pass writes a text, with the count of the lines that are missing before it and behind it. It returns
-// how many missing lines the file was not told of.
+// pass writes a text, with the count of the lines that are missing before it and behind it. It
+// returns how many missing lines are not reported yet.
 func (w *Writer) pass(lost int, text []byte, missed int) int {
 	lost = w.report(lost)
 	n := w.put(text)
@@ -166,7 +167,8 @@ func (w *Writer) pass(lost int, text []byte, missed int) int {
 	return w.report(lost + n + missed)
 }
 
-// report writes how many lines were lost. It returns 0, or their number if the file does not take that.
+// report writes how many lines were lost. It returns 0, or their number if the file does not take
+// the report.
 func (w *Writer) report(lost int) int {
 	if lost == 0 {
 		return 0
@@ -175,8 +177,8 @@ func (w *Writer) report(lost int) int {
 	if w.midline {
 		line.WriteByte('\n')
 	}
-	slog.New(handler(&line, IsTerminal(w.file), nil)).Warn("lines of the log were dropped here: standard "+
-		"error did not take them in time", "count", lost)
+	slog.New(handler(&line, IsTerminal(w.file), nil)).Warn("lines of the log were dropped here: "+
+		"standard error did not take them in time", "count", lost)
 	if w.put(line.Bytes()) > 0 {
 		return lost
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,7 +52,8 @@ func flood(w *Writer, n int) (written int) {
 	return written
 }
 
-// scan reads the lines of flood, which have to follow each other, and the count of those that are missing.
+// scan reads the lines of flood, which have to follow each other, and the count of those that are
+// missing.
 func scan(t *testing.T, lines *bufio.Scanner) (next, count int) {
 	t.Helper()
 	for lines.Scan() {
@@ -167,8 +169,8 @@ func TestAPacedCommandLosesNothingToAReaderThatReads(t *testing.T) {
 		_, _ = io.ReadFull(slowly{r}, got)
 		read <- got
 	}()
-	if _, err := io.Copy(struct{ io.Writer }{Paced(w, w)}, struct{ io.Reader }{bytes.NewReader(text)}); err != nil {
-		t.Fatal(err)
+	for chunk := range slices.Chunk(text, 32<<10) {
+		_, _ = Paced(w, w).Write(chunk)
 	}
 	if !bytes.Equal(<-read, text) || w.Dropped() > 0 {
 		t.Errorf("%d lines were dropped", w.Dropped())
@@ -224,7 +226,8 @@ func TestAnOutputWithoutAReaderIsAnError(t *testing.T) {
 	r, file := pipe(t)
 	r.Close()
 	out := NewOutput(t.Context(), file)
-	if _, err := out.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) || !errors.Is(out.Err(), syscall.EPIPE) {
+	_, err := out.Write([]byte("x"))
+	if !errors.Is(err, syscall.EPIPE) || !errors.Is(out.Err(), syscall.EPIPE) {
 		t.Errorf("%v, %v", err, out.Err())
 	}
 }

@@ -39,20 +39,42 @@ func pipe(t *testing.T) (r, w *os.File) {
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	_, w := pipe(t)
-	fd := int(w.Fd())
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 4096); err != nil {
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
 		t.Fatal(err)
 	}
+	fill(t, w)
+	return w
+}
+
+// fill writes as much as the kernel takes.
+func fill(t *testing.T, w *os.File) {
+	t.Helper()
+	fd := int(w.Fd())
 	must(t, unix.SetNonblock(fd, true))
 	for {
-		if _, err := unix.Write(fd, []byte{'\n'}); err == unix.EAGAIN {
+		if _, err := unix.Write(fd, []byte{'x'}); err == unix.EAGAIN {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
 	}
 	must(t, unix.SetNonblock(fd, false))
-	return w
+}
+
+// stoppedTerminal returns a terminal that shows nothing more, as after Ctrl-S.
+func stoppedTerminal(t *testing.T) *os.File {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	must(t, err)
+	t.Cleanup(func() { keyboard.Close() })
+	must(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
+	must(t, err)
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	must(t, err)
+	t.Cleanup(func() { tty.Close() })
+	fill(t, tty)
+	return tty
 }
 
 // brokenPipe returns a pipe whose reader is gone.
@@ -65,7 +87,9 @@ func brokenPipe(t *testing.T) *os.File {
 
 // unread runs a test with each standard error that nothing reads.
 func unread(t *testing.T, test func(t *testing.T, s *stack, stderr *os.File)) {
-	for name, of := range map[string]func(*testing.T) *os.File{"full": fullPipe, "broken": brokenPipe} {
+	for name, of := range map[string]func(*testing.T) *os.File{
+		"full": fullPipe, "broken": brokenPipe, "terminal": stoppedTerminal,
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStackWith(t, "")
 			ctx, cancel := context.WithTimeout(s.ctx, inTime)
@@ -237,8 +261,9 @@ func TestASignalEndsALeaderWhoseLogNothingReads(t *testing.T) {
 				dir := t.TempDir()
 				file := filepath.Join(dir, "lives")
 				// The step writes more than fits in a pipe.
-				must(t, os.WriteFile(filepath.Join(dir, "t.yaml"), []byte("task: t\nresource: orders\nsteps:\n"+
-					"  - {name: loud, run: 'head -c 300000 /dev/zero | tr \"\\0\" x >&2; echo lives >$FILE; sleep 600'}\n"), 0o600))
+				text := "task: t\nresource: orders\nsteps:\n  - {name: loud, run: '" +
+					"head -c 300000 /dev/zero | tr \"\\0\" x >&2; echo lives >$FILE; sleep 600'}\n"
+				must(t, os.WriteFile(filepath.Join(dir, "t.yaml"), []byte(text), 0o600))
 				cmd := s.program("leader", args...)
 				cmd.Dir = dir
 				cmd.Env = append(cmd.Env, "FILE="+file, "LEADER_DRAIN_TIMEOUT=0s", "LEADER_JOURNAL=coordinator")
@@ -257,7 +282,8 @@ func TestASignalEndsALeaderWhoseLogNothingReads(t *testing.T) {
 // submit submits a job.
 func (s *stack) submit(script string, wait bool) (printed string) {
 	s.t.Helper()
-	cmd := s.program("leader", "submit", "--wait="+strconv.FormatBool(wait), "group", "--", "sh", "-c", script)
+	cmd := s.program("leader", "submit", "--wait="+strconv.FormatBool(wait), "group", "--",
+		"sh", "-c", script)
 	out, err := cmd.Output()
 	if err != nil {
 		s.t.Fatalf("submit: %v: %s", err, out)
@@ -269,7 +295,8 @@ func TestAWorkerWhoseLogNothingReadsRunsJobs(t *testing.T) {
 	unread(t, func(t *testing.T, s *stack, stderr *os.File) {
 		s.begin(stderr, s.program("leader", "work", "group"))
 		for range 3 {
-			if out := s.submit("echo worked; head -c 300000 /dev/zero >&2", true); !strings.Contains(out, "\nworked\n") {
+			out := s.submit("echo worked; head -c 300000 /dev/zero >&2", true)
+			if !strings.Contains(out, "\nworked\n") {
 				t.Errorf("the job printed %q", out)
 			}
 		}
@@ -279,8 +306,8 @@ func TestAWorkerWhoseLogNothingReadsRunsJobs(t *testing.T) {
 func TestACarrierWhoseLogNothingReadsCarries(t *testing.T) {
 	unread(t, func(t *testing.T, s *stack, stderr *os.File) {
 		g := s.guard()
-		s.begin(stderr, s.carries(g, `psql -X -q -c "insert into ledger (note) values ('carried')" "$DATABASE_URL"`)).
-			exits(cli.Done)
+		s.begin(stderr, s.carries(g, `psql -X -q -c "insert into ledger (note) values ('carried')" `+
+			`"$DATABASE_URL"`)).exits(cli.Done)
 		if notes := s.column("select note from ledger"); len(notes) != 1 {
 			t.Errorf("the ledger holds %q", notes)
 		}
@@ -348,15 +375,17 @@ func TestASignalEndsAWatchWhoseOutputNothingReads(t *testing.T) {
 func TestOutputWithoutAReaderIsAnErrorAndNoSignal(t *testing.T) {
 	s := newStackWith(t, "")
 	for _, of := range [][]string{
-		{"leader", "status", "orders"}, {"leader", "watch", "orders"}, {"leader", "jobs", "group", "workers", "-o", "json"},
-		{"guard", "status"}, {"guard", "install", "--print"}, {"guard", "install"}, {"leader", "-h"},
+		{"leader", "status", "orders"}, {"leader", "watch", "orders"},
+		{"leader", "jobs", "group", "workers", "-o", "json"}, {"leader", "-h"},
+		{"guard", "status"}, {"guard", "install", "--print"}, {"guard", "install"},
 	} {
 		cmd := s.program(of[0], of[1:]...)
 		cmd.Stdout = brokenPipe(t)
 		var said strings.Builder
 		cmd.Stderr = &said
 		err := cmd.Run()
-		if cmd.ProcessState.ExitCode() != cli.Error || of[1] != "-h" && !strings.Contains(said.String(), "broken pipe") {
+		told := of[1] == "-h" || strings.Contains(said.String(), "broken pipe")
+		if cmd.ProcessState.ExitCode() != cli.Error || !told {
 			t.Errorf("%q: %v: %s", of, err, said.String())
 		}
 	}
@@ -364,7 +393,8 @@ func TestOutputWithoutAReaderIsAnErrorAndNoSignal(t *testing.T) {
 
 func TestTheCommandOfALeaderCanBeEndedByABrokenPipe(t *testing.T) {
 	s := newStackWith(t, "")
-	out, err := s.program("leader", "run", "orders", "--", "grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status").Output()
+	out, err := s.program("leader", "run", "orders", "--",
+		"grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status").Output()
 	must(t, err)
 	masks := strings.Fields(string(out))
 	if len(masks) != 4 {
