@@ -6,8 +6,8 @@ import (
 	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
-// streams returns where the output of commands goes. Only what is copied to the terminal has to stay above
-// the bar; a command inherits any other standard output.
+// streams returns where the output of commands goes. Only what is copied to the terminal has to stay
+// above the bar. A command inherits any other standard output.
 func (inv *Invocation) streams() (stdout, stderr io.Writer) {
 	stdout, log := logging.Direct(inv.Stdout), inv.Stderr
 	if inv.Bar == nil {
@@ -20,8 +20,8 @@ func (inv *Invocation) streams() (stdout, stderr io.Writer) {
 	return stdout, above
 }
 
-// Write implements io.Writer. It removes the bar, writes to its terminal, and draws the bar again once the
-// output ends with a newline.
+// Write implements io.Writer. It removes the bar, writes to its terminal, and draws the bar again
+// once the output ends with a newline.
 func (b *Bar) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -249,6 +249,31 @@ func TestTheCommandOfADeposedLeaderEndsAlthoughNothingReadsTheLog(t *testing.T) 
 	})
 }
 
+// The command has leader's own standard error.
+func TestACommandThatFillsTheLogIsStoppedWithItsTerm(t *testing.T) {
+	s := newStackWith(t, "")
+	ctx, cancel := context.WithTimeout(s.ctx, inTime)
+	defer cancel()
+	s.ctx = ctx
+	r, stderr := pipe(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	p := s.begin(stderr, s.program("leader", "run", "orders", "--",
+		"sh", "-c", "echo $$ >"+file+"; exec cat /dev/zero >&2"))
+	pid, err := strconv.Atoi(s.appears(file))
+	must(t, err)
+	room, err := unix.FcntlInt(r.Fd(), unix.F_GETPIPE_SZ, 0)
+	must(t, err)
+	s.eventually("the pipe is full", func() bool {
+		n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
+		return err == nil && n >= room-4096
+	})
+	s.depose()
+	p.exits(cli.Lost)
+	if !gone(pid) {
+		t.Error("the command of the deposed leader still runs")
+	}
+}
+
 func TestASignalEndsALeaderWhoseLogNothingReads(t *testing.T) {
 	const ended = 128 + int(syscall.SIGTERM)
 	for name, args := range map[string][]string{
