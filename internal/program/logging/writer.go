@@ -74,7 +74,9 @@ func (w *Writer) Write(b []byte) (int, error) {
 	if w.room(len(b)) {
 		w.text = append(w.text, b...)
 	} else {
-		w.missed += lines(b)
+		n := lines(b)
+		w.missed += n
+		w.dropped.Add(uint64(n))
 	}
 	w.rouse()
 	return len(b), nil
@@ -154,7 +156,6 @@ func (w *Writer) take(spare []byte) (text []byte, missed int, closed bool) {
 	}
 	close(w.moved)
 	w.moved = make(chan struct{})
-	w.dropped.Add(uint64(missed))
 	return text, missed, w.closed
 }
 
