@@ -8,12 +8,22 @@ import (
 	"syscall"
 
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	os.Exit(logged(ctx))
+}
+
+// logged runs guard with a log that it never waits for.
+func logged(ctx context.Context) int {
+	stderr := logging.Open(os.Stderr)
+	defer stderr.Close()
+	// A second signal ends the wait for a reader of the output.
+	stdout := logging.NewOutput(context.Background(), os.Stdout)
+	return run(ctx, os.Args[1:], os.Environ(), stdout, stderr)
 }
 
 func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {

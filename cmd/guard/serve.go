@@ -49,6 +49,7 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := guard.NewMetrics(registry)
+	metrics.DroppedLines(logging.Dropped(p.Stderr))
 	authority, observer := c.authority(log)
 	defer observer.Close()
 	elections := c.follower(observer, log)

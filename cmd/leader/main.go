@@ -11,10 +11,17 @@ import (
 	"github.com/ringfence/ringfence/internal/leader/tasks"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
-func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+func main() { os.Exit(logged()) }
+
+// logged runs leader with a log that it never waits for.
+func logged() int {
+	stderr := logging.Open(os.Stderr)
+	defer stderr.Close()
+	stdout := logging.NewOutput(context.Background(), os.Stdout)
+	return run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, stdout, stderr)
 }
 
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {

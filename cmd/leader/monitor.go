@@ -27,6 +27,7 @@ func (inv *invocation) monitor(ctx context.Context, c command) (stop func(), err
 		return nil, fmt.Errorf("LEADER_HTTP_LISTEN: %w", err)
 	}
 	inv.metrics = metrics.New(inv.coordinator, inv.config.Coordinator.Scrub)
+	inv.metrics.DroppedLines(inv.dropped)
 	inv.coordinator = inv.metrics.Watch(inv.coordinator, inv.resource)
 	access := inv.access()
 	access.Local = webpage.Loopback(l.Addr().String())
@@ -61,6 +62,7 @@ func (inv *invocation) watchWorker(w *jobs.Worker) {
 // started with.
 func (inv *invocation) monitored(ctx context.Context, rest http.Handler) (http.Handler, error) {
 	m := metrics.New(inv.coordinator, inv.config.Coordinator.Scrub)
+	m.DroppedLines(inv.dropped)
 	for _, group := range inv.jobs.offered {
 		q, err := jobs.New(inv.coordinator, group)
 		if err != nil {

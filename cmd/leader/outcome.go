@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
 // outcome is how the command ended.
@@ -56,7 +57,7 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	}
 	child, p := &supervise.Child{Reaper: r.reaper}, r.program
 	environ := supervise.With(supervise.Claimed(p.Env, t.Claim()), carried.Environ())
-	err = child.Start(r.command, environ, p.Stdin, p.Stdout, p.Stderr)
+	err = child.Start(r.command, environ, p.Stdin, logging.Direct(p.Stdout), logging.Direct(p.Stderr))
 	if err != nil {
 		o.failed = err
 		return o, nil

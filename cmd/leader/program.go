@@ -177,6 +177,7 @@ type invocation struct {
 	metrics     *metrics.Metrics // nil without LEADER_HTTP_LISTEN
 	signals     *supervise.Signals
 	log         *slog.Logger
+	dropped     func() float64 // counts the lines of the log that were dropped
 }
 
 // begin reads the task file, if there is one, before the coordinator is opened.
@@ -194,6 +195,9 @@ func (p *program) open(ctx context.Context, c command, inv *invocation) int {
 	stores.LogTo(inv.log)
 	ctx, signals, stop := supervise.Listen(ctx, p.notify)
 	defer stop()
+	if out, ok := p.Stdout.(*logging.Output); ok {
+		out.Until(ctx)
+	}
 	inv.signals = signals
 	o := coordinators.Options{SessionTimeout: inv.config.SessionTimeout, Logger: inv.log}
 	coordinator, err := p.electors.Open(ctx, inv.config.Coordinator, o)
@@ -217,7 +221,7 @@ func (p *program) open(ctx context.Context, c command, inv *invocation) int {
 // logTo opens the log. While a task runs on a terminal, log lines are written above its progress
 // bar.
 func (p *program) logTo(inv *invocation, progress bool) {
-	inv.log = logging.New(p.Stderr, inv.config.Log)
+	inv.log, inv.dropped = logging.New(p.Stderr, inv.config.Log), logging.Dropped(p.Stderr)
 	if progress {
 		if inv.tasks.Bar = tasks.NewBar(p.Stderr, p.Env); inv.tasks.Bar != nil {
 			inv.log = slog.New(slog.NewTextHandler(inv.tasks.Bar,

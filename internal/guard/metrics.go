@@ -135,6 +135,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
+// DroppedLines has the metrics show how many lines of the log were dropped.
+func (m *Metrics) DroppedLines(count func() float64) {
+	promauto.With(m.registerer).NewCounterFunc(prometheus.CounterOpts{
+		Namespace: "ringfence", Name: "log_lines_dropped_total",
+		Help: "Lines of the log that were dropped, because standard error did not take them in time.",
+	}, count)
+}
+
 // Certificate has the metrics show when a certificate expires. whose says to whom it is shown. expires is called
 // for each scrape, so a certificate that was renewed is shown even if nobody connects.
 func (m *Metrics) Certificate(whose string, expires func() time.Time) {

@@ -54,6 +54,14 @@ func New(coordinator fence.Observer, scrub func(string) string) *Metrics {
 	return m
 }
 
+// DroppedLines has the metrics show how many lines of the log were dropped.
+func (m *Metrics) DroppedLines(count func() float64) {
+	m.register.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: namespace, Name: "log_lines_dropped_total",
+		Help: "Lines of the log that were dropped, because standard error did not take them in time.",
+	}, count)
+}
+
 // ready asks the coordinator for anything.
 func (m *Metrics) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)

@@ -41,9 +41,8 @@ func barStaysBelow(t *testing.T) {
 	var screen bytes.Buffer
 	b := &Bar{Line: &Line{terminal: &screen, columns: func() int { return 80 }}}
 	end := b.begin("t")
-	out := b.around(&screen)
-	fmt.Fprint(out, "a line\n")
-	fmt.Fprint(out, "half ")
+	fmt.Fprint(b, "a line\n")
+	fmt.Fprint(b, "half ")
 	b.show(checkpoint.Event{
 		Kind: checkpoint.Began, Step: "s", Checkpoint: checkpoint.Checkpoint{
 			Steps: []string{"s"}, Round: 1, Rounds: 1, Run: 1,

@@ -1,30 +1,35 @@
 package tasks
 
-import "io"
+import (
+	"io"
 
-// Write implements io.Writer: it writes above the bar, to its terminal.
-func (b *Bar) Write(text []byte) (int, error) { return b.above(b.terminal, text) }
+	"github.com/ringfence/ringfence/internal/program/logging"
+)
 
-// around returns a writer that writes to w above the bar.
-func (b *Bar) around(w io.Writer) io.Writer { return aboveBar{b, w} }
-
-type aboveBar struct {
-	bar *Bar
-	w   io.Writer
+// streams returns where the output of commands goes. Only what is copied to the terminal has to stay
+// above the bar. A command inherits any other standard output.
+func (inv *Invocation) streams() (stdout, stderr io.Writer) {
+	stdout, log := logging.Direct(inv.Stdout), inv.Stderr
+	if inv.Bar == nil {
+		return stdout, logging.Paced(log, log)
+	}
+	above := logging.Paced(inv.Bar, log)
+	if logging.IsTerminal(stdout) {
+		stdout = above
+	}
+	return stdout, above
 }
 
-// Write implements io.Writer.
-func (a aboveBar) Write(text []byte) (int, error) { return a.bar.above(a.w, text) }
-
-// above removes the bar, writes, and draws the bar again once the output ends with a newline.
-func (b *Bar) above(w io.Writer, text []byte) (int, error) {
+// Write implements io.Writer. It removes the bar, writes to its terminal, and draws the bar again
+// once the output ends with a newline.
+func (b *Bar) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.drawn {
 		_, _ = io.WriteString(b.terminal, clearLine)
 		b.drawn = false
 	}
-	n, err := w.Write(text)
+	n, err := b.terminal.Write(text)
 	if len(text) > 0 {
 		b.midline = text[len(text)-1] != '\n'
 	}

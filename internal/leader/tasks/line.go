@@ -21,7 +21,7 @@ type Line struct {
 
 // NewLine returns nil if w is not a terminal that can show it.
 func NewLine(w io.Writer, env []string) *Line {
-	f, ok := w.(*os.File)
+	f, ok := logging.Direct(w).(*os.File)
 	if !ok || !logging.IsTerminal(w) || settings.Lookup(env, "TERM") == "dumb" {
 		return nil
 	}

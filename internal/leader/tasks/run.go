@@ -46,13 +46,13 @@ func (inv *Invocation) Run(ctx context.Context) int {
 	reaper, stop := supervise.StartReaper()
 	defer stop()
 	r := &taskRun{
-		Invocation: inv, ctx: ctx, reaper: reaper, stdout: inv.Stdout, stderr: inv.Stderr,
+		Invocation: inv, ctx: ctx, reaper: reaper,
 		elector: &recordingElector{
 			Elector: &coordinators.Announcer{Coordinator: inv.Coordinator, Log: inv.Log},
 		},
 	}
+	r.stdout, r.stderr = inv.streams()
 	if inv.Bar != nil {
-		r.stdout, r.stderr = inv.Bar.around(inv.Stdout), inv.Bar
 		defer inv.Bar.begin(string(inv.Name))()
 	}
 	return r.run(journal)

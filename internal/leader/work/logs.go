@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/logging"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -38,7 +39,7 @@ func (v *Invocation) Logs(ctx context.Context, id jobs.ID) int {
 		if !ended {
 			return fmt.Errorf("it is %s, and no try of it has ended", s.State)
 		}
-		return v.write(r)
+		return v.write(ctx, r)
 	})
 }
 
@@ -55,11 +56,12 @@ func (v *Invocation) soFar(ctx context.Context, q *jobs.Queue, id jobs.ID) error
 		}
 	}
 	v.Log.Info("the job runs; this is the end of what it has written so far", "job", string(id), "attempt", p.Attempt)
-	return v.write(r)
+	return v.write(ctx, r)
 }
 
-func (v *Invocation) write(r Result) error {
-	fmt.Fprint(v.Stderr, r.Stderr)
-	_, err := fmt.Fprint(v.Stdout, r.Stdout)
-	return err
+// write prints what a command has written: to standard error as well, results are not a log.
+func (v *Invocation) write(ctx context.Context, r Result) error {
+	_, err := fmt.Fprint(logging.NewOutput(ctx, v.Stderr), r.Stderr)
+	_, err2 := fmt.Fprint(v.Stdout, r.Stdout)
+	return errors.Join(err, err2)
 }

@@ -46,7 +46,7 @@ func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int 
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "print", err)
 	}
-	return v.ended(end)
+	return v.ended(ctx, end)
 }
 
 func (v *Invocation) printID(id jobs.ID) {
@@ -123,11 +123,12 @@ func progress(s jobs.Status) string {
 }
 
 // ended prints the output of a command that has ended, and returns its exit code.
-func (v *Invocation) ended(s jobs.Status) int {
+func (v *Invocation) ended(ctx context.Context, s jobs.Status) int {
 	r, _ := resultOf(s)
 	if v.Output != "json" {
-		fmt.Fprint(v.Stderr, r.Stderr)
-		fmt.Fprint(v.Stdout, r.Stdout)
+		if err := v.write(ctx, r); err != nil {
+			return cli.Failed(ctx, v.Log, "print the output of the job, which has ended: "+string(s.State), err)
+		}
 	}
 	switch {
 	case s.State == jobs.Done:

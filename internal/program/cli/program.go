@@ -112,6 +112,9 @@ func (p *Program[C]) Main(ctx context.Context, args []string) int {
 
 // code reports a subcommand's error and returns the exit code.
 func (p *Program[C]) code(c Command[C], err error) int {
+	if err == nil || err == error(Exit(Done)) {
+		err = p.unprinted()
+	}
 	if exit, ok := errors.AsType[Exit](err); ok {
 		return int(exit)
 	}
@@ -123,6 +126,14 @@ func (p *Program[C]) code(c Command[C], err error) int {
 		return Error
 	}
 	return Done
+}
+
+// unprinted returns the error of a subcommand that has succeeded, but whose output went nowhere.
+func (p *Program[C]) unprinted() error {
+	if out, ok := p.Stdout.(interface{ Err() error }); ok && out.Err() != nil {
+		return fmt.Errorf("the command was carried out, but its output could not be written: %w", out.Err())
+	}
+	return nil
 }
 
 // find returns the subcommand whose name the arguments begin with. If two match, the longer name

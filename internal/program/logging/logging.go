@@ -1,4 +1,11 @@
-// Package logging sets up the commands' log.
+// Package logging sets up the log and the output of a program. main opens a Writer for standard
+// error, which never waits for its reader:
+//
+//	stderr := logging.Open(os.Stderr)
+//	defer stderr.Close()
+//	log := logging.New(stderr, slog.LevelInfo)
+//
+// So no stop, no admission and no election waits for the log.
 package logging
 
 import (
@@ -11,15 +18,27 @@ import (
 
 // New logs to w: as text if w is a terminal, otherwise as JSON.
 func New(w io.Writer, level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if IsTerminal(w) {
-		return slog.New(slog.NewTextHandler(w, options))
-	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(handler(w, IsTerminal(w), level))
 }
 
-// IsTerminal reports whether f is a terminal.
-func IsTerminal(f any) bool {
-	file, ok := f.(*os.File)
+func handler(w io.Writer, terminal bool, level slog.Leveler) slog.Handler {
+	options := &slog.HandlerOptions{Level: level}
+	if terminal {
+		return slog.NewTextHandler(w, options)
+	}
+	return slog.NewJSONHandler(w, options)
+}
+
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	file, ok := Direct(w).(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Dropped counts the lines that a program's standard error did not get.
+func Dropped(w io.Writer) func() float64 {
+	if of, ok := w.(*Writer); ok {
+		return func() float64 { return float64(of.Dropped()) }
+	}
+	return func() float64 { return 0 }
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os/exec"
@@ -29,6 +30,12 @@ type agentProcess struct {
 // agent starts one on a Unix socket, with these further settings.
 func (s *stack) agent(g *guard, env ...string) *agentProcess {
 	s.t.Helper()
+	return s.agentInto(nil, g, env...)
+}
+
+// agentInto starts one with this standard error.
+func (s *stack) agentInto(stderr io.Writer, g *guard, env ...string) *agentProcess {
+	s.t.Helper()
 	socket := filepath.Join(s.t.TempDir(), "agent.sock")
 	a := &agentProcess{s.program("leader", "agent", "--listen", "unix:"+socket), socket, &http.Client{
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -36,6 +43,7 @@ func (s *stack) agent(g *guard, env ...string) *agentProcess {
 		}},
 	}}
 	a.cmd.Env = append(a.cmd.Env, s.agentEnv(g, env...)...)
+	a.cmd.Stderr = stderr
 	s.run(a.cmd)
 	s.t.Cleanup(a.client.CloseIdleConnections)
 	s.answers(reached{a.client, "http://agent"})
@@ -50,7 +58,9 @@ func (s *stack) agentEnv(g *guard, env ...string) []string {
 func (s *stack) run(cmd *exec.Cmd) {
 	s.t.Helper()
 	var said strings.Builder
-	cmd.Stderr = &said
+	if cmd.Stderr == nil {
+		cmd.Stderr = &said
+	}
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ var allowed = map[string][]string{
 	"internal/network/unixsocket": {},
 	"internal/leader/metrics":     {"fence", "documents", "jobs", "internal/program/version", "internal/program/webpage", prom},
 	"internal/leader/work": {"fence", "documents", "jobs", "checkpoint", "internal/program/cli", "internal/program/coordinators",
-		"internal/leader/stores", "internal/leader/supervise", "internal/leader/taskfile", "internal/leader/tasks"},
+		"internal/leader/stores", "internal/leader/supervise", "internal/leader/taskfile", "internal/leader/tasks",
+		"internal/program/logging"},
 
 	// For guards and operators. The author of a leader program does not need these.
 	"internal/refusal":         {"fence"},
@@ -131,7 +132,7 @@ var allowed = map[string][]string{
 	"internal/demo": {"internal/refusal", "fence", "fence/zookeeper",
 		"internal/marks/postgres", "internal/marks/redis", "internal/test/servers", pgx, redis,
 		"golang.org/x/term"},
-	"internal/program/logging": {"golang.org/x/term"},
+	"internal/program/logging": {"golang.org/x/term", grpc},
 	"internal/test/servers":    {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/test/servers/serverstest": {
 		"internal/test/leak", "internal/test/servers", "go.uber.org/goleak", "golang.org/x/sys", pgx},
