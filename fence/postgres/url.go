@@ -36,19 +36,22 @@ func parseURL(s string) (address, error) {
 	if err != nil {
 		return address{}, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
 	}
-	source, err := pglogin.Cut(cfg)
+	source, err := pglogin.Prepare(cfg)
 	if err != nil {
 		return address{}, err
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "ringfence"
 	}
-	// A pooler gives each transaction another server connection, so nothing may be prepared or set.
+	// A pooler gives each transaction another server connection, so nothing may be prepared or set. What
+	// we read does not depend on settings: see query.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cfg.StatementCacheCapacity, cfg.DescriptionCacheCapacity = 0, 0
 	if listen {
 		cfg.RuntimeParams["default_transaction_isolation"] = "read committed"
 		cfg.RuntimeParams["default_transaction_read_only"] = "off"
+		cfg.RuntimeParams["statement_timeout"] = "30s" // longer than any call
+		cfg.RuntimeParams["lock_timeout"] = "0"
 	}
 	if hosts(cfg) > 1 && cfg.ValidateConnect == nil {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary

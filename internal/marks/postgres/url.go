@@ -25,7 +25,7 @@ func parseURL(rawURL string) (to Target, err error) {
 	if err != nil {
 		return to, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
 	}
-	source, err := pglogin.Cut(cfg)
+	source, err := pglogin.Prepare(cfg)
 	if err != nil {
 		return to, err
 	}
