@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
@@ -85,11 +84,7 @@ func install(ctx context.Context, conn *pgx.Conn, roles ...string) error {
 		return tooNew(version)
 	}
 	if _, err := conn.PgConn().Exec(ctx, InstallSQL(roles...)).ReadAll(); err != nil {
-		hint := ""
-		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "23505" { // unique_violation
-			hint = pgschema.Duplicate
-		}
-		return fmt.Errorf("install: nothing was changed: %w%s", explain(err), hint)
+		return fmt.Errorf("install: nothing was changed: %w%s", explain(err), pgschema.Advice(err))
 	}
 	return nil
 }

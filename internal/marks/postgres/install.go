@@ -197,8 +197,6 @@ func installHint(err error, guard string) string {
 		return ""
 	}
 	switch pg.Code {
-	case "23505": // unique_violation
-		return pgschema.Duplicate
 	case "42704": // undefined_object: the role
 		return fmt.Sprintf(" (create the roles first, such as CREATE ROLE %s LOGIN PASSWORD '…')",
 			identifier(guard))
@@ -208,5 +206,5 @@ func installHint(err error, guard string) string {
 		return " (set GUARD_POSTGRES_ADMIN to the URL of a role that owns the database, " +
 			"or has CREATE on it; an installation is repeated by the role that owns the schema; or give the output of guard install --print to somebody who can)"
 	}
-	return ""
+	return pgschema.Advice(err)
 }

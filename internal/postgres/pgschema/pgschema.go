@@ -4,7 +4,12 @@
 //	text := pgschema.Begin + pgschema.Collate("ringfence") + "create table if not exists ..." + "commit"
 package pgschema
 
-import "strings"
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
 
 // Settings are for the begin of a transaction of an operator. With this search_path no function or
 // operator is called that somebody has made in public. An extension may have made another kind of table
@@ -29,11 +34,6 @@ const Begin = "begin isolation level read committed read write;\n" + Settings
 // (unique_violation) if a key has two rows already.
 func Collate(schema string) string { return strings.ReplaceAll(collate, "{{schema}}", schema) }
 
-// Duplicate is the advice for that error.
-const Duplicate = " (an index was out of order, as after an upgrade of the operating system, and one key got two rows, " +
-	"so a deposed leader may have been admitted: stop guards and leaders, delete the older of the two rows, " +
-	"run REINDEX DATABASE for the other tables, and install again)"
-
 const collate = `do $$
 declare
     c record;
@@ -47,3 +47,14 @@ begin
 end $$;
 
 `
+
+// Advice says what to do about that error, or "" about another one.
+func Advice(err error) string {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || pg.Code != "23505" {
+		return ""
+	}
+	return " (" + pg.Detail + " The index was out of order, as after an upgrade of the operating system, " +
+		"so a deposed leader may have been admitted. Stop guards and leaders, delete the older of the two rows, " +
+		"run REINDEX DATABASE, and install again)"
+}
