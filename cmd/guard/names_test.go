@@ -20,7 +20,7 @@ var odd = []string{
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-func list2(names []string) string {
+func listed(names []string) string {
 	var all []string
 	for _, name := range names {
 		all = append(all, quoted(name))
@@ -52,8 +52,9 @@ func TestNamesHaveEveryCharacterThatTheServerAllows(t *testing.T) {
 		}
 	}
 	env[0] = "GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres")
-	lists := append(env, "GUARD_POSTGRES_LEADERS="+list2(odd), "GUARD_POSTGRES_HOLDERS="+list2(odd),
-		"GUARD_POSTGRES_OPERATORS="+list2(odd), "GUARD_POSTGRES_DATABASES="+list2(odd))
+	invoke(t, env, "install")
+	lists := append(env, "GUARD_POSTGRES_LEADERS="+listed(odd), "GUARD_POSTGRES_HOLDERS="+listed(odd),
+		"GUARD_POSTGRES_OPERATORS="+listed(odd), "GUARD_POSTGRES_DATABASES="+listed(odd))
 	if code, out, errs := invoke(t, lists, "install"); code != cli.Done || strings.Count(out, "\n") != len(odd) {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
@@ -64,11 +65,12 @@ func TestNamesHaveEveryCharacterThatTheServerAllows(t *testing.T) {
 		if code, out, errs := invoke(t, env, "status", "--databases", quoted(name)); code != cli.Done || strings.Count(out, "\n") != 1 {
 			t.Errorf("status of %q: exit %d: %s%s", name, code, out, errs)
 		}
-		execute(t, pg.URL("postgres", name), "create schema "+quoted("s"+name)+" create table "+quoted("t"+name)+" ()")
+		schema := strings.TrimSuffix(name, "x") + "s" // of 63 bytes, too
+		execute(t, pg.URL("postgres", name), "create schema "+quoted(schema)+" create table "+quoted(name)+" ()")
 		for _, args := range [][]string{
-			{"protect", "--database", name, "--resource", "orders", "--schema", quoted("s" + name)},
+			{"protect", "--database", name, "--resource", "orders", "--schema", quoted(schema)},
 			{"check", "--database", name, "--accept", "superuser,login-unguarded"},
-			{"unprotect", "--database", name, quoted("s"+name) + "." + quoted("t"+name)},
+			{"unprotect", "--database", name, quoted(schema) + "." + quoted(name)},
 		} {
 			if code, out, errs := invoke(t, env, args...); code != cli.Done && code != cli.Uncovered {
 				t.Errorf("%q: exit %d: %s%s", args, code, out, errs)
@@ -87,7 +89,7 @@ func TestThePrintedInstallationFindsItsDatabase(t *testing.T) {
 			named = append(named, name)
 		}
 	}
-	code, script, errs := invoke(t, env, "install", "--print", "--databases", list2(odd))
+	code, script, errs := invoke(t, env, "install", "--print", "--databases", listed(odd))
 	if code != cli.Error || !strings.Contains(errs, `database new\nline: psql cannot`) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
@@ -96,7 +98,7 @@ func TestThePrintedInstallationFindsItsDatabase(t *testing.T) {
 	if out, err := psql.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if code, out, errs := invoke(t, env, "status", "--databases", list2(named)); code != cli.Done {
+	if code, out, errs := invoke(t, env, "status", "--databases", listed(named)); code != cli.Done {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -62,7 +61,7 @@ func parseURL(s string) (address, error) {
 // cutListen removes the option that only we know.
 func cutListen(s string) (rest string, listen bool, err error) {
 	base, query, _ := strings.Cut(s, "?")
-	options, err := url.ParseQuery(query)
+	options, err := pglogin.Options(query)
 	if err != nil {
 		return "", false, errors.New("the options after ? in the Postgres URL cannot be read")
 	}
@@ -80,7 +79,7 @@ func cutListen(s string) (rest string, listen bool, err error) {
 	if len(options) == 0 {
 		return base, listen, nil
 	}
-	return base + "?" + options.Encode(), listen, nil
+	return base + "?" + pglogin.Query(options), listen, nil
 }
 
 // String is where the URL points, without credentials.
