@@ -28,7 +28,7 @@ var (
 	errReadOnly = &fence.SetupError{
 		What: "transactions are read-only here by default, so there are no elections",
 		Hint: "if a disk is full, make room; otherwise, such as behind a pooler: " +
-			"ALTER ROLE … SET default_transaction_read_only = off",
+			"ALTER ROLE ... SET default_transaction_read_only = off",
 	}
 	// errOver: the session has expired, was closed, or is of an earlier timeline.
 	errOver = fmt.Errorf("%w: Postgres has ended the session", fence.ErrExpired)
