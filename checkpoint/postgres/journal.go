@@ -46,6 +46,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -239,7 +241,23 @@ func (j *Journal) encode(c fence.Claim, cp checkpoint.Checkpoint) ([]byte, error
 		return nil, fmt.Errorf("%w: %s would have %d bytes, the journal takes %d",
 			checkpoint.ErrTooLarge, cp.Task, len(document), j.o.Limit)
 	}
-	return document, nil
+	return ascii(document), nil
+}
+
+// ascii escapes all else in a JSON document. So each encoding of a database has its characters, and the
+// caller's pool need not state the encoding of what it sends.
+func ascii(document []byte) []byte {
+	escaped := make([]byte, 0, len(document))
+	for _, r := range string(document) {
+		if r < utf8.RuneSelf {
+			escaped = append(escaped, byte(r))
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, unit)
+		}
+	}
+	return escaped
 }
 
 func decode(document []byte) (cp checkpoint.Checkpoint, err error) {

@@ -21,11 +21,19 @@ func (p *program) check(ctx context.Context, c *config, a cli.Arguments) error {
 	if err != nil {
 		return err
 	}
-	r, err := inspect(ctx, server, list(p.options.schemas))
+	schemas, err := list(p.options.schemas)
 	if err != nil {
 		return err
 	}
-	for _, unused := range r.Accept(list(p.options.accept)) {
+	accepted, err := list(p.options.accept)
+	if err != nil {
+		return err
+	}
+	r, err := inspect(ctx, server, schemas)
+	if err != nil {
+		return err
+	}
+	for _, unused := range r.Accept(accepted) {
 		fmt.Fprintf(p.Stderr, "guard: --accept %s fits no finding\n", unused)
 	}
 	if a.Output == "json" {

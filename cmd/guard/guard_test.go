@@ -475,7 +475,7 @@ func TestPrintShowsTheWholeInstallation(t *testing.T) {
 	}
 	code, out, _ = invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install",
 		"--print", "--databases", "a,b")
-	if code != cli.Done || !strings.Contains(out, "\\connect \"a\"\n") || strings.Count(out, "commit;") != 2 {
+	if code != cli.Done || !strings.Contains(out, "\\connect -reuse-previous=on \"dbname='a'\"\n") || strings.Count(out, "commit;") != 2 {
 		t.Errorf("%d %s", code, out)
 	}
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,46 +16,67 @@ import (
 	"github.com/ringfence/ringfence/internal/program/coordinators"
 )
 
-// install prepares the stores, or prints the commands that would.
+// install prepares the stores, or prints the commands that would. A store that fails does not keep the
+// others from being prepared; the last lines say which have failed.
 func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error {
-	o := p.options
-	all, err := c.targets(ctx, o.selection, guard.Databases.All)
+	all, err := c.targets(ctx, p.options.selection, guard.Databases.All)
+	if len(all) == 0 && err != nil {
+		return err
+	}
+	failed := []error{err}
+	for _, t := range all {
+		prepare := p.installIn
+		if p.options.printOnly {
+			prepare = p.printInstall
+		}
+		if err := prepare(ctx, t, len(all)); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", t, err))
+		}
+	}
+	failed = append(failed, p.installCoordinator(ctx, c, all))
+	return errors.Join(failed...)
+}
+
+// installIn prepares one of so many stores.
+func (p *program) installIn(ctx context.Context, t server, stores int) error {
+	warnings, err := t.Install(ctx)
 	if err != nil {
 		return err
 	}
-	for _, t := range all {
-		if o.printOnly {
-			text, err := t.Script()
-			if err != nil {
-				return fmt.Errorf("%s: %w", t.name(), err)
-			}
-			if t.Database() != "" && (len(all) > 1 || o.databases != "") {
-				fmt.Fprintf(p.Stdout, "-- %s\n\\connect %s\n", t, pgx.Identifier{t.Database()}.Sanitize())
-			}
-			fmt.Fprint(p.Stdout, text)
-			if withHolders(t) != nil {
-				fmt.Fprint(p.Stdout, elections.Script())
-			}
-			continue
-		}
-		warnings, err := t.Install(ctx)
-		if err != nil {
-			return fmt.Errorf("%s: %w", t, err)
-		}
-		if pg := withHolders(t); pg != nil {
-			if err := elections.Install(ctx, pg.AdminURL()); err != nil {
-				return fmt.Errorf("%s: elections: %w", t, err)
-			}
-		}
-		fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(len(all)))
-		for _, w := range warnings {
-			fmt.Fprintf(p.Stderr, "guard: %s: %s\n", t.among(len(all)), w)
-		}
-		if err := p.installFunctions(ctx, t, len(all)); err != nil {
-			return err
+	if pg := withHolders(t); pg != nil {
+		if err := elections.Install(ctx, pg.AdminURL()); err != nil {
+			return fmt.Errorf("elections: %w", err)
 		}
 	}
-	return p.installCoordinator(ctx, c, all)
+	fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(stores))
+	for _, w := range warnings {
+		fmt.Fprintf(p.Stderr, "guard: %s: %s\n", t.among(stores), w)
+	}
+	return p.installFunctions(ctx, t, stores)
+}
+
+// printInstall prints what installIn would send, for psql or redis-cli.
+func (p *program) printInstall(_ context.Context, t server, stores int) error {
+	text, err := t.Script()
+	if err != nil {
+		return err
+	}
+	if name := t.Database(); name != "" && (stores > 1 || p.options.databases != "") {
+		if strings.ContainsAny(name, "\r\n") {
+			return errors.New("psql cannot connect to a database with a line break in its name: run guard install")
+		}
+		fmt.Fprintf(p.Stdout, "-- %s\n\\connect -reuse-previous=on %s\n", t, pgx.Identifier{conninfo(name)}.Sanitize())
+	}
+	fmt.Fprint(p.Stdout, text)
+	if withHolders(t) != nil {
+		fmt.Fprint(p.Stdout, elections.Script())
+	}
+	return nil
+}
+
+// conninfo names a database so that psql does not take the name for a URL.
+func conninfo(database string) string {
+	return "dbname='" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(database) + "'"
 }
 
 // elections are beside the marks in a database whose programs get tokens by SQL.
@@ -81,7 +104,7 @@ func (p *program) installFunctions(ctx context.Context, t server, stores int) er
 	}
 	missing, err := f.InstallFunctions(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", t, err)
+		return err
 	}
 	if missing != "" {
 		fmt.Fprintf(p.Stdout, "%s: without functions: %s\n", t.among(stores), missing)
@@ -127,7 +150,8 @@ func (p *program) installCoordinator(ctx context.Context, c *config, stores []se
 func postgresAt(stores []server, url string) *guardpg.Settings {
 	for _, s := range stores {
 		pg, ok := s.Upstream.(*guardpg.Settings)
-		if ok && pg.Database() != "" && pgstore.Address(url) == pgstore.Address(pg.Upstream.Reveal()) {
+		database, err := pgstore.DatabaseOf(url)
+		if ok && err == nil && pg.Database() == database && pgstore.Address(url) == pgstore.Address(pg.Upstream.Reveal()) {
 			return pg
 		}
 	}

@@ -23,20 +23,19 @@ func (p *program) protect(ctx context.Context, c *config, a cli.Arguments) error
 	if err != nil {
 		return err
 	}
-	r := seal.Request{Resource: resource, Tables: a.Names, Schemas: list(p.options.schemas)}
+	r := seal.Request{Resource: resource, Tables: a.Names}
 	return p.carryOut(ctx, c, seal.Protect, r, "sealed for "+string(resource))
 }
 
 // unprotect takes the seals off tables.
 func (p *program) unprotect(ctx context.Context, c *config, a cli.Arguments) error {
-	r := seal.Request{Tables: a.Names, Schemas: list(p.options.schemas)}
-	return p.carryOut(ctx, c, seal.Unprotect, r, "no longer sealed")
+	return p.carryOut(ctx, c, seal.Unprotect, seal.Request{Tables: a.Names}, "no longer sealed")
 }
 
 // planner is seal.Protect or seal.Unprotect.
 type planner func(context.Context, *pgx.Conn, seal.Request) (*seal.Plan, error)
 
-// carryOut runs or prints a plan.
+// carryOut runs or prints a plan, also for the schemas of --schema.
 func (p *program) carryOut(
 	ctx context.Context, c *config, plan planner, r seal.Request, done string,
 ) error {
@@ -44,6 +43,9 @@ func (p *program) carryOut(
 	defer cancel()
 	server, err := c.onePostgres(p.options.selection)
 	if err != nil {
+		return err
+	}
+	if r.Schemas, err = list(p.options.schemas); err != nil {
 		return err
 	}
 	conn, err := pgstore.Connect(ctx, server.AdminURL())

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
@@ -186,7 +187,7 @@ func (s server) String() string {
 	if s.Database() == "" {
 		return s.name()
 	}
-	return fmt.Sprintf("%s, database %s", s.name(), s.Database())
+	return fmt.Sprintf("%s, database %s", s.name(), cli.PrintableText(s.Database()))
 }
 
 // among returns the name of one of so many stores: that of the server suffices if it is the only one.

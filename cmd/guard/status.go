@@ -46,7 +46,7 @@ func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error 
 	var all []storeStatus
 	failed := false
 	stores, err := c.readable(ctx, p.options.selection)
-	if err != nil {
+	if len(stores) == 0 && err != nil {
 		return err
 	}
 	for _, t := range stores {
@@ -59,9 +59,9 @@ func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error 
 		return err
 	}
 	if failed {
-		return errors.New("not every store could be read")
+		return errors.Join(err, errors.New("not every store could be read"))
 	}
-	return nil
+	return err
 }
 
 // readable returns the stores whose status is printed. Unless flags or settings name databases, they
@@ -138,7 +138,7 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 		if s.Found > len(s.Marks) {
 			fmt.Fprintf(p.Stdout, "%s: the first %d of %d marks, which have %d sessions in all; give "+
 				"resources or patterns such as 'orders_*', or --limit 0 for all\n",
-				strings.TrimSpace(s.Store+" "+s.Database), len(s.Marks), s.Found, s.Sessions)
+				strings.TrimSpace(s.Store+" "+cli.PrintableText(s.Database)), len(s.Marks), s.Found, s.Sessions)
 		}
 	}
 	return nil
@@ -155,7 +155,10 @@ func writeMarks(to io.Writer, all []storeStatus, wide bool) error {
 	}
 	row("ISSUER", "STORE", "RESOURCE", "TOKEN", "HOLDER", "SINCE", "SESSIONS", "NOTE")
 	for _, s := range all {
-		store := strings.Trim(s.Store+"/"+s.Database, "/")
+		store := s.Store
+		if s.Database != "" {
+			store += "/" + cli.Printable(s.Database)
+		}
 		if s.Error != "" {
 			fmt.Fprintf(w, "%s\tnot ready: %s\n", store, s.Error)
 		}

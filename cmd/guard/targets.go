@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ringfence/ringfence/internal/guard"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
 const errBothFlags = cli.Mistake("--databases and --all: give one of them")
@@ -53,7 +54,7 @@ func (c *config) selected(o selection) ([]server, error) {
 }
 
 // targets returns the stores that a command is for: without flags those of the settings, and for
-// --all those that every returns of a server.
+// --all those that every returns of a server. With an error of a server it returns those of the others.
 func (c *config) targets(
 	ctx context.Context, o selection, every func(guard.Databases, context.Context) ([]string, error),
 ) (all []server, err error) {
@@ -64,7 +65,11 @@ func (c *config) targets(
 	case o.databases != "" && o.all:
 		return nil, errBothFlags
 	case o.databases != "":
-		return ofNames(servers, list(o.databases))
+		names, err := list(o.databases)
+		if err != nil {
+			return nil, err
+		}
+		return ofNames(servers, names)
 	}
 	for _, s := range servers {
 		several, ok := s.Upstream.(guard.Databases)
@@ -74,8 +79,9 @@ func (c *config) targets(
 		}
 		names := several.Named()
 		if o.all {
-			if names, err = every(several, ctx); err != nil {
-				return nil, fmt.Errorf("%s: %w", s.name(), err)
+			var failed error
+			if names, failed = every(several, ctx); failed != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", s.name(), failed))
 			}
 		} else if len(names) == 0 {
 			names = []string{s.Database()}
@@ -84,7 +90,7 @@ func (c *config) targets(
 			all = append(all, s.in(name))
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // ofNames returns the stores for databases that the command line names.
@@ -150,10 +156,11 @@ func (s server) others(ctx context.Context, these []server) (found []server) {
 	return found
 }
 
-// list splits a flag with names that are separated by commas.
-func list(flag string) []string {
-	if flag == "" {
-		return nil
+// list reads a flag with names that are separated by commas.
+func list(flag string) ([]string, error) {
+	names, err := settings.ParseNames(flag)
+	if err != nil {
+		return nil, cli.Mistake(err.Error())
 	}
-	return strings.Split(flag, ",")
+	return names, nil
 }

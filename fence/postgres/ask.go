@@ -21,8 +21,14 @@ var (
 	errNotInstalled = errors.New("the database has no schema ringfence_elections that fits")
 	// errStandby: a server in recovery holds no elections.
 	errStandby = &fence.SetupError{
-		What: "this server is a standby, or takes no writes: it holds no elections",
+		What: "this server is a standby: it holds no elections",
 		Hint: "name the primary in the URL, or all servers, as in postgres://app@h1,h2/shop",
+	}
+	// errReadOnly: transactions are read-only by default. Some services do that while a disk is full.
+	errReadOnly = &fence.SetupError{
+		What: "transactions are read-only here by default, so there are no elections",
+		Hint: "if a disk is full, make room; otherwise, such as behind a pooler: " +
+			"ALTER ROLE ... SET default_transaction_read_only = off",
 	}
 	// errOver: the session has expired, was closed, or is of an earlier timeline.
 	errOver = fmt.Errorf("%w: Postgres has ended the session", fence.ErrExpired)
@@ -85,7 +91,26 @@ func perform(call string, args ...any) func(context.Context, *pgx.Conn) (struct{
 
 // row calls a function of the schema that returns one row.
 func row(ctx context.Context, conn *pgx.Conn, into []any, call string, args ...any) error {
-	return conn.QueryRow(ctx, "select * from ringfence_elections."+call, args...).Scan(into...)
+	rows, err := query(ctx, conn, call, args...)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.CollectExactlyOneRow(rows, func(r pgx.CollectableRow) (none struct{}, err error) {
+		return none, r.Scan(into...)
+	})
+	return err
+}
+
+// query calls a function of the schema. It asks for the answer in the binary format, which does not
+// depend on settings such as bytea_output; the driver would ask for text, as nothing is prepared.
+func query(ctx context.Context, conn *pgx.Conn, call string, args ...any) (pgx.Rows, error) {
+	var b pgx.ExtendedQueryBuilder
+	if err := b.Build(conn.TypeMap(), nil, args); err != nil {
+		return nil, err
+	}
+	answer := conn.PgConn().ExecParams(ctx, "select * from ringfence_elections."+call, b.ParamValues, nil,
+		b.ParamFormats, []int16{pgx.BinaryFormatCode})
+	return pgx.RowsFromResultReader(conn.TypeMap(), answer), nil
 }
 
 // refused reports an error that retrying cannot fix. Once the coordinator is open, the database and the
@@ -103,7 +128,7 @@ func refused(err error) bool {
 	var setup *fence.SetupError
 	var pg *pgconn.PgError
 	switch {
-	case errors.Is(err, errStandby):
+	case errors.Is(err, errStandby), errors.Is(err, errReadOnly):
 		return false // a failover may be under way
 	case errors.Is(err, fence.ErrExpired):
 		return false // the next session installs the schema if it is gone
@@ -160,11 +185,15 @@ func explain(err error) error {
 	switch pg.Code {
 	case "3F000", "42883", "42P01": // no schema, no function, no table
 		return fmt.Errorf("%w: %w", errNotInstalled, err)
-	case "RFE01", "25006": // in recovery, read-only
+	case "RFE01": // in recovery
 		return fmt.Errorf("%w: %w", errStandby, err)
+	case "25006": // read-only
+		return fmt.Errorf("%w: %w", errReadOnly, err)
 	case "RFE02":
-		return setup(pg.Message,
-			"ALTER ROLE … SET default_transaction_isolation = 'read committed'")
+		return setup(pg.Message, pg.Hint)
+	case "22P05": // untranslatable_character
+		return setup("the database's encoding lacks a character, as of a holder's name: "+pg.Message,
+			"use ASCII names, or a database with ENCODING 'UTF8'")
 	case "RFE03", "2200H": // the counter has gone back, or is used up
 		return setup(pg.Message,
 			"stop all leaders and drop the schema ringfence_elections: "+

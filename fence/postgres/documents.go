@@ -51,8 +51,7 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 		for i, p := range r.Paths {
 			all[i].Path = p
 		}
-		rows, err := conn.Query(ctx, "select * from ringfence_elections.read_documents($1, $2, $3, $4, $5, $6)",
-			append(claimed(r.While), folders, names)...)
+		rows, err := query(ctx, conn, "read_documents($1, $2, $3, $4, $5, $6)", append(claimed(r.While), folders, names)...)
 		if err != nil {
 			return nil, err
 		}

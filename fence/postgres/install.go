@@ -11,11 +11,12 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 )
 
 // Version is the version of the schema that this program needs. Every install replaces the
 // functions.
-const Version = 5
+const Version = 6
 
 var (
 	//go:embed sql/schema.sql
@@ -25,17 +26,6 @@ var (
 	//go:embed sql/holders.sql
 	holdersSQL string
 )
-
-// preamble begins the transaction of an installation. With this search_path no function that
-// somebody has made in public is called with the rights of the installing role.
-const preamble = `begin;
-set local client_min_messages = warning;
-set local search_path = pg_catalog, pg_temp;
-set local lock_timeout = '10s';
-set local synchronous_commit = on;
-select pg_advisory_xact_lock(%d);
-
-`
 
 // installLock is the advisory lock that an installation holds, so that two do not run at once.
 const installLock = 0x72696e68
@@ -56,7 +46,7 @@ grant execute on all functions in schema ringfence_elections to %[1]s;
 // who leads. The role that installs owns the schema and needs no mention.
 func InstallSQL(roles ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, preamble, installLock)
+	fmt.Fprintf(&b, "%sselect pg_advisory_xact_lock(%d);\n\n%s", pgschema.Begin, installLock, pgschema.Collate("ringfence_elections"))
 	b.WriteString(schemaSQL)
 	b.WriteByte('\n')
 	b.WriteString(holdersSQL)
@@ -94,7 +84,7 @@ func install(ctx context.Context, conn *pgx.Conn, roles ...string) error {
 		return tooNew(version)
 	}
 	if _, err := conn.PgConn().Exec(ctx, InstallSQL(roles...)).ReadAll(); err != nil {
-		return fmt.Errorf("install: nothing was changed: %w", explain(err))
+		return fmt.Errorf("install: nothing was changed: %w%s", explain(err), pgschema.Advice(err))
 	}
 	return nil
 }

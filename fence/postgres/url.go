@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -36,19 +35,22 @@ func parseURL(s string) (address, error) {
 	if err != nil {
 		return address{}, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
 	}
-	source, err := pglogin.Cut(cfg)
+	source, err := pglogin.Prepare(cfg)
 	if err != nil {
 		return address{}, err
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "ringfence"
 	}
-	// A pooler gives each transaction another server connection, so nothing may be prepared or set.
+	// A pooler gives each transaction another server connection, so nothing may be prepared or set. What
+	// we read does not depend on settings: see query.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cfg.StatementCacheCapacity, cfg.DescriptionCacheCapacity = 0, 0
 	if listen {
 		cfg.RuntimeParams["default_transaction_isolation"] = "read committed"
 		cfg.RuntimeParams["default_transaction_read_only"] = "off"
+		cfg.RuntimeParams["statement_timeout"] = "30s" // longer than any call
+		cfg.RuntimeParams["lock_timeout"] = "0"
 	}
 	if hosts(cfg) > 1 && cfg.ValidateConnect == nil {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
@@ -59,7 +61,7 @@ func parseURL(s string) (address, error) {
 // cutListen removes the option that only we know.
 func cutListen(s string) (rest string, listen bool, err error) {
 	base, query, _ := strings.Cut(s, "?")
-	options, err := url.ParseQuery(query)
+	options, err := pglogin.Options(query)
 	if err != nil {
 		return "", false, errors.New("the options after ? in the Postgres URL cannot be read")
 	}
@@ -77,7 +79,7 @@ func cutListen(s string) (rest string, listen bool, err error) {
 	if len(options) == 0 {
 		return base, listen, nil
 	}
-	return base + "?" + options.Encode(), listen, nil
+	return base + "?" + pglogin.Query(options), listen, nil
 }
 
 // String is where the URL points, without credentials.

@@ -71,7 +71,11 @@ begin
     end if;
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'elections need READ COMMITTED, this transaction is %', current_setting('transaction_isolation')
-            using errcode = 'RFE02';
+            using errcode = 'RFE02', hint = 'ALTER ROLE ... SET default_transaction_isolation = ''read committed''';
+    end if;
+    if current_setting('session_replication_role') = 'replica' then -- foreign keys would delete nothing
+        raise exception 'elections need the triggers of their tables, and session_replication_role is replica'
+            using errcode = 'RFE02', hint = 'ALTER ROLE ... RESET session_replication_role';
     end if;
     perform ringfence_elections.durable();
     if not ringfence_elections.is_own() then

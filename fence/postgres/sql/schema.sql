@@ -17,15 +17,15 @@ create table if not exists ringfence_elections.installation (
 -- that pg_upgrade has carried over another prefix; then the counters may have gone back, too.
 create table if not exists ringfence_elections.issuer (
     only_row boolean primary key default true check (only_row),
-    id       text not null,
+    id       text collate "C" not null,
     written  xid
 );
-alter table ringfence_elections.issuer add column if not exists prefix text;
+alter table ringfence_elections.issuer add column if not exists prefix text collate "C";
 
 -- A session is a process that takes part. It counts until expires_at, by the clock of the server,
 -- and only on the timeline that it was opened on.
 create table if not exists ringfence_elections.session (
-    id         text primary key,
+    id         text collate "C" primary key,
     ttl        bigint not null check (ttl > 0), -- in milliseconds
     expires_at timestamptz not null,
     timeline   bigint not null
@@ -50,17 +50,17 @@ create sequence if not exists ringfence_elections.counter as bigint maxvalue 429
 -- An enrolment locks the row of the election, so that its tokens are committed in their order. last
 -- is the highest of them. The row is never deleted.
 create table if not exists ringfence_elections.election (
-    resource text primary key check (resource ~ '^[a-z][a-z0-9_]{0,47}$'),
+    resource text collate "C" primary key check (resource ~ '^[a-z][a-z0-9_]{0,47}$'),
     last     bigint not null default 0
 ) with (fillfactor = 50);
 
 -- The candidate with the lowest token leads.
 create table if not exists ringfence_elections.candidate (
-    resource text not null references ringfence_elections.election,
+    resource text collate "C" not null references ringfence_elections.election,
     token    bigint not null check (token > 0),
-    id       text not null unique,
-    session  text not null references ringfence_elections.session on delete cascade,
-    holder   text not null,
+    id       text collate "C" not null unique,
+    session  text collate "C" not null references ringfence_elections.session on delete cascade,
+    holder   text collate "C" not null,
     ready    boolean not null default false,
     primary key (resource, token)
 ) with (fillfactor = 50);
@@ -78,7 +78,7 @@ create table if not exists ringfence_elections.document (
 
 -- Who has taken a resource last (see take), and the highest attempt so far.
 create table if not exists ringfence_elections.taken (
-    resource text primary key,
-    holder   text not null,
+    resource text collate "C" primary key,
+    holder   text collate "C" not null,
     attempt  bigint
 ) with (fillfactor = 50);

@@ -20,13 +20,13 @@ import (
 // GUARD_POSTGRES_ or, for the server archive, GUARD_POSTGRES_ARCHIVE_.
 type Settings struct {
 	guard.Endpoints
-	Admin         settings.URL `env:"ADMIN"`
-	Databases     []string     `env:"DATABASES"`
-	MaxDatabases  int          `env:"MAX_DATABASES" envDefault:"20"`
-	Leaders       []string     `env:"LEADERS"`
-	Holders       []string     `env:"HOLDERS"`
-	Operators     []string     `env:"OPERATORS"`
-	AllowPrepared bool         `env:"ALLOW_PREPARED" envDefault:"false"`
+	Admin         settings.URL   `env:"ADMIN"`
+	Databases     settings.Names `env:"DATABASES"`
+	MaxDatabases  int            `env:"MAX_DATABASES" envDefault:"20"`
+	Leaders       settings.Names `env:"LEADERS"`
+	Holders       settings.Names `env:"HOLDERS"`
+	Operators     settings.Names `env:"OPERATORS"`
+	AllowPrepared bool           `env:"ALLOW_PREPARED" envDefault:"false"`
 }
 
 var _ guard.Databases = (*Settings)(nil)
@@ -52,7 +52,7 @@ var texts = settings.Texts{
 	},
 	"DATABASES": {Meaning: `
 		comma-separated databases of the server that clients may ask for, and that guard install
-		prepares. Unset: clients may ask for any, and guard install prepares the one of
+		prepares. A name that has a comma stands in double quotes, as in SQL; so do roles. Unset: clients may ask for any, and guard install prepares the one of
 		GUARD_POSTGRES_UPSTREAM`},
 	"MAX_DATABASES": {Meaning: `
 		how many databases of the server the guard serves at once. Each takes up to five
@@ -84,18 +84,6 @@ func (s *Settings) Check(prefix string) (problems []error) {
 			problems = append(problems, err)
 		}
 	}
-	check := func(name, what string, all []string) {
-		for i, one := range all {
-			if strings.TrimSpace(one) != one || one == "" {
-				problems = append(problems, fmt.Errorf("%s%s: %s %d is %q: separate the names by a comma and nothing else",
-					prefix, name, what, i+1, one))
-			}
-		}
-	}
-	check("DATABASES", "database", s.Databases)
-	check("LEADERS", "role", s.Leaders)
-	check("HOLDERS", "role", s.Holders)
-	check("OPERATORS", "role", s.Operators)
 	if s.MaxDatabases <= 0 {
 		problems = append(problems, fmt.Errorf("%sMAX_DATABASES is %d: it must be above 0", prefix, s.MaxDatabases))
 	}

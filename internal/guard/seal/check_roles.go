@@ -76,7 +76,7 @@ select quote_ident(r.rolname), 'it may set ' || string_agg(distinct a.parname, '
 		sql: seals + `
 select quote_ident(r.rolname),
        format('sealed tables that it owns, itself or by membership: %s, such as %s', count(*), min(c.oid::regclass::text)),
-       'let a role without LOGIN, which no application is a member of, own the tables: ALTER TABLE … OWNER TO …'
+       'let a role without LOGIN, which no application is a member of, own the tables: ALTER TABLE ... OWNER TO ...'
   from seals s join pg_class c on c.oid = s.oid
   join pg_roles r on r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, c.relowner, 'member')
  group by r.rolname`,
@@ -87,7 +87,7 @@ select quote_ident(r.rolname),
 		sql: seals + `, ` + loginRoleList + `
 select quote_ident(r.rolname),
        format('sealed tables on which it may create triggers: %s, such as %s', count(distinct c.oid), min(c.oid::regclass::text)),
-       format('REVOKE TRIGGER ON … FROM %I, and drop the triggers that it has created', r.rolname)
+       format('REVOKE TRIGGER ON ... FROM %I, and drop the triggers that it has created', r.rolname)
   from seals s join pg_class c on c.oid = s.oid
   join login_role r on r.becomes <> c.relowner and has_table_privilege(r.becomes, c.oid, 'trigger')
  group by r.rolname`,
@@ -138,14 +138,14 @@ select quote_ident(r.rolname), format('it may call functions of a guard, such as
 		sql: loginRoles + `
 select 'schema ' || quote_ident(n.nspname),
        'roles that may create objects in it: ' || string_agg(distinct quote_ident(r.rolname), ', '),
-       format('REVOKE CREATE ON SCHEMA %I FROM …; new tables need guard protect', n.nspname)
+       format('REVOKE CREATE ON SCHEMA %I FROM ...; new tables need guard protect', n.nspname)
   from pg_namespace n join login_role r on has_schema_privilege(r.becomes, n.oid, 'create')
  where n.nspname = any ($1)
  group by n.nspname
 union all
 select 'database ' || quote_ident(d.datname),
        'roles that may create schemas in it: ' || string_agg(distinct quote_ident(r.rolname), ', '),
-       format('REVOKE CREATE ON DATABASE %I FROM …', d.datname)
+       format('REVOKE CREATE ON DATABASE %I FROM ...', d.datname)
   from pg_database d join login_role r on has_database_privilege(r.becomes, d.oid, 'create')
  where d.datname = current_database()
  group by d.datname`,

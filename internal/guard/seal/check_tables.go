@@ -93,7 +93,7 @@ select * from (
            'roles that may move it without a token: ' || (
                select string_agg(distinct quote_ident(r.rolname), ', ') from login_role r
                 where has_sequence_privilege(r.becomes, c.oid, 'usage, update')),
-           format('accept it if gaps do no harm; setval needs UPDATE: REVOKE UPDATE ON SEQUENCE %I.%I FROM …', n.nspname, c.relname)
+           format('accept it if gaps do no harm; setval needs UPDATE: REVOKE UPDATE ON SEQUENCE %I.%I FROM ...', n.nspname, c.relname)
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where n.nspname = any ($1) and c.relkind = 'S') s (object, what, advice)
  where what is not null`,

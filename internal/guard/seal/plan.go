@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -31,8 +32,7 @@ type Plan struct {
 // psql.
 func (p *Plan) SQL() string {
 	var b strings.Builder
-	b.WriteString("begin;\nset local search_path = pg_catalog, pg_temp;\n" +
-		"set local client_min_messages = warning;\nset local lock_timeout = '10s';\n")
+	b.WriteString(pgschema.Begin)
 	for _, s := range p.statements {
 		b.WriteString(s + ";\n")
 	}
@@ -70,7 +70,7 @@ func looking(ctx context.Context, c *pgx.Conn, f func(tx pgx.Tx) error) error {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it has changed nothing
-	if _, err := tx.Exec(ctx, `set local search_path = pg_catalog, pg_temp`); err != nil {
+	if _, err := tx.Exec(ctx, pgschema.Settings); err != nil {
 		return err
 	}
 	if err := installed(ctx, tx); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -103,7 +104,10 @@ func (p *toPostgres) environ(ctx context.Context, l net.Listener) ([][2]string, 
 			u.User = url.UserPassword(u.User.Username(), present)
 		}
 	}
-	q := u.Query()
+	q, err := pglogin.Options(u.RawQuery)
+	if err != nil {
+		return nil, err
+	}
 	for name := range q {
 		if strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "pass") || name == "host" || name == "port" {
 			q.Del(name)
@@ -116,7 +120,7 @@ func (p *toPostgres) environ(ctx context.Context, l net.Listener) ([][2]string, 
 		q.Set("host", host)
 		q.Set("port", port)
 	}
-	u.RawQuery = q.Encode()
+	u.RawQuery = pglogin.Query(q)
 	return [][2]string{
 		{"PGHOST", host}, {"PGHOSTADDR", ""}, {"PGPORT", port}, {"PGSSLMODE", "disable"}, {"DATABASE_URL", u.String()},
 	}, nil

@@ -51,7 +51,7 @@ func openPostgresJournal(
 	if err != nil {
 		return nil, nil, err // it does not contain the password
 	}
-	source, err := pglogin.Cut(cfg.ConnConfig)
+	source, err := pglogin.Prepare(cfg.ConnConfig)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -71,9 +71,12 @@ func (a *Authorizer) Authorization(ctx context.Context) (all marks.Authorization
 	return all, explain(err)
 }
 
+// writing is for transactions of operators, whatever the defaults of their role are.
+var writing = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+
 // Allow implements marks.Authorizer, in one transaction.
 func (a *Authorizer) Allow(ctx context.Context, role string, all ...marks.Pattern) error {
-	return explain(pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
+	return explain(pgx.BeginTxFunc(ctx, a.conn, writing, func(tx pgx.Tx) error {
 		for _, p := range all {
 			if _, err := tx.Exec(ctx, "select ringfence.allow($1::name, $2::text)", role, string(p)); err != nil {
 				return err
@@ -85,7 +88,7 @@ func (a *Authorizer) Allow(ctx context.Context, role string, all ...marks.Patter
 
 // Forbid implements marks.Authorizer, in one transaction.
 func (a *Authorizer) Forbid(ctx context.Context, role string, all ...marks.Pattern) (n int, err error) {
-	err = pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, a.conn, writing, func(tx pgx.Tx) error {
 		if len(all) == 0 {
 			return tx.QueryRow(ctx, "select ringfence.forbid($1::name, null::text)", role).Scan(&n)
 		}
@@ -103,6 +106,8 @@ func (a *Authorizer) Forbid(ctx context.Context, role string, all ...marks.Patte
 
 // Authorize implements marks.Authorizer.
 func (a *Authorizer) Authorize(ctx context.Context, on bool) error {
-	_, err := a.conn.Exec(ctx, "select ringfence.authorize($1::boolean)", on)
-	return explain(err)
+	return explain(pgx.BeginTxFunc(ctx, a.conn, writing, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "select ringfence.authorize($1::boolean)", on)
+		return err
+	}))
 }

@@ -8,20 +8,26 @@ import (
 )
 
 // Databases lists the databases of a server that take connections of the URL's role. It leaves out
-// templates: what was installed there would be in every database that is created from them.
+// templates: what was installed there would be in every database that is created from them. A limit of
+// -2 marks a database whose DROP was interrupted; it cannot be used again.
 func Databases(ctx context.Context, rawURL string) ([]string, error) {
 	conn, err := Connect(ctx, rawURL)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, `select d.datname from pg_catalog.pg_database d
-		where d.datallowconn and not d.datistemplate and pg_catalog.has_database_privilege(d.oid, 'connect')
+	// The list is the server's, so its names have the bytes that their database has given them.
+	rows, err := conn.Query(ctx, `select pg_catalog.convert_to(d.datname::pg_catalog.text, 'SQL_ASCII') from pg_catalog.pg_database d
+		where d.datallowconn and d.datconnlimit <> -2 and not d.datistemplate and pg_catalog.has_database_privilege(d.oid, 'connect')
 		order by d.datname`)
 	if err != nil {
 		return nil, fmt.Errorf("list the databases of the server: %w", err)
 	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (string, error) {
+		var name []byte
+		err := r.Scan(&name)
+		return string(name), err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list the databases of the server: %w", err)
 	}

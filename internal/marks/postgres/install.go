@@ -15,11 +15,12 @@ import (
 
 	"github.com/ringfence/ringfence/internal/network/backoff"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 )
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
 // numbered file and a new version. Every install replaces the functions.
-const Version = 9
+const Version = 10
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
@@ -37,17 +38,6 @@ var functions = []string{
 	"sql/checkpoint.sql", "sql/seal.sql", "sql/contract.sql", "sql/grants.sql", "sql/stamp.sql",
 }
 
-// preamble begins the transaction of an installation. Anybody who may create functions in public
-// could have made one with the name of a function that we call. With this search_path it is not
-// called with the rights of the installing role.
-const preamble = `begin;
-set local client_min_messages = warning;
-set local search_path = pg_catalog, pg_temp;
-set local lock_timeout = '10s';
-select pg_advisory_xact_lock(%d);
-
-`
-
 // Roles are who uses the schema.
 type Roles struct {
 	Guard   string   // the guard logs in as this role
@@ -59,7 +49,7 @@ type Roles struct {
 // it with psql.
 func (r Roles) SQL() (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, preamble, installLock)
+	fmt.Fprintf(&b, "%sselect pg_advisory_xact_lock(%d);\n\n%s", pgschema.Begin, installLock, pgschema.Collate("ringfence"))
 	fill := strings.NewReplacer("{{guard}}", identifier(r.Guard), "{{guard literal}}", literal(r.Guard),
 		"{{version}}", strconv.Itoa(Version))
 	for _, name := range slices.Concat(migrations, functions) {
@@ -216,5 +206,5 @@ func installHint(err error, guard string) string {
 		return " (set GUARD_POSTGRES_ADMIN to the URL of a role that owns the database, " +
 			"or has CREATE on it; an installation is repeated by the role that owns the schema; or give the output of guard install --print to somebody who can)"
 	}
-	return ""
+	return pgschema.Advice(err)
 }

@@ -46,7 +46,7 @@ func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err e
 	if err != nil {
 		return false, fmt.Errorf("not a Postgres URL: %w", err)
 	}
-	source, err := pglogin.Cut(cfg)
+	source, err := pglogin.Prepare(cfg)
 	if err != nil {
 		return false, err
 	}

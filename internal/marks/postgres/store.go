@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -259,9 +260,10 @@ func (s *Store) raise(
 ) (before marks.Mark, changed bool, err error) {
 	var step string
 	before.Resource = c.Resource
-	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before, &step) },
-		raiseSQL,
-		c.Resource, int64(c.Token), c.Issuer, c.Holder, c.Candidate, basis)
+	err = inEncoding(func(text func(string) string) error {
+		return s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before, &step) },
+			raiseSQL, c.Resource, int64(c.Token), c.Issuer, text(c.Holder), c.Candidate, basis)
+	})
 	switch {
 	case err != nil:
 		return before, false, err
@@ -269,6 +271,22 @@ func (s *Store) raise(
 		return before, false, otherIssuer(c, before)
 	}
 	return before, step == "changed", nil
+}
+
+// inEncoding makes a call with texts as they are and, if the database's encoding lacks a character, with
+// escaped ones. A holder is only told to people, so its name must not keep a leader out.
+func inEncoding(call func(text func(string) string) error) error {
+	err := call(func(s string) string { return s })
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "22P05" {
+		return call(escaped)
+	}
+	return err
+}
+
+// escaped returns a text in ASCII.
+func escaped(s string) string {
+	quoted := strconv.QuoteToASCII(s)
+	return quoted[1 : len(quoted)-1]
 }
 
 // Release implements marks.Store, in one statement.
@@ -317,11 +335,13 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 // Adopt implements marks.Admin.
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark, error) {
 	before := marks.Mark{Resource: c.Resource}
-	err := s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before) },
-		`select token, issuer, holder, coalesce(raised_at, 'epoch'),
-		        confirmed, continued, adoption, '', false
-		   from ringfence.adopt($1::text, $2::bigint, $3::text, $4::text, $5::text)`,
-		c.Resource, int64(c.Token), c.Issuer, c.Holder, by)
+	err := inEncoding(func(text func(string) string) error {
+		return s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before) },
+			`select token, issuer, holder, coalesce(raised_at, 'epoch'),
+			        confirmed, continued, adoption, '', false
+			   from ringfence.adopt($1::text, $2::bigint, $3::text, $4::text, $5::text)`,
+			c.Resource, int64(c.Token), c.Issuer, text(c.Holder), text(by))
+	})
 	if err != nil {
 		return before, err
 	}

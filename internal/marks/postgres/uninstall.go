@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 )
 
 // Uninstall removes Ringfence from the database of a URL: marks and everything else in the schema ringfence,
@@ -63,15 +64,12 @@ func uninstallHint(err error) string {
 
 // uninstall is one try, in one transaction.
 func uninstall(ctx context.Context, conn *pgx.Conn, guard string, o marks.Removing) (r marks.Removal, err error) {
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	tx, err := conn.BeginTx(ctx, writing)
 	if err != nil {
 		return r, err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to roll back
-	if _, err := tx.Exec(ctx, `set local search_path = pg_catalog, pg_temp`); err != nil {
-		return r, err
-	}
-	if _, err := tx.Exec(ctx, `set local lock_timeout = '10s'`); err != nil {
+	if _, err := tx.Exec(ctx, pgschema.Settings); err != nil {
 		return r, err
 	}
 	found, err := ours(ctx, tx)
@@ -86,9 +84,6 @@ func uninstall(ctx context.Context, conn *pgx.Conn, guard string, o marks.Removi
 		return r, err
 	}
 	if r, err = removal(ctx, tx, found, guard, o); err != nil || len(r.Blocked) > 0 {
-		return r, err
-	}
-	if _, err := tx.Exec(ctx, "set local client_min_messages = warning"); err != nil {
 		return r, err
 	}
 	if _, err := tx.Exec(ctx, "drop schema "+strings.Join(found, ", ")+" cascade"); err != nil {

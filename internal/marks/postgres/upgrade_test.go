@@ -113,7 +113,10 @@ func TestAnUpgradeFromVersion8KeepsWhatIsConfirmed(t *testing.T) {
 		"where pid = $1), ringfence.run(), '{orders}', '{5}', array[''], 'zk:a')"
 	must(t, control, register, int64(session.PgConn().PID()))
 	r := &realm{database: d, token: 5}
-	r.enters(t, claimed(5), pgx.TxOptions{})
+	_, tx := r.enters(t, claimed(5), pgx.TxOptions{})
+	if err := tx.Rollback(t.Context()); err != nil { // the upgrade changes tables, which it would keep locked
+		t.Fatal(err)
+	}
 	r.upgrade(t)
 
 	if marks, err := r.s.Marks(t.Context()); err != nil || len(marks) != 1 || !marks[0].Confirmed {

@@ -25,7 +25,7 @@ func parseURL(rawURL string) (to Target, err error) {
 	if err != nil {
 		return to, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
 	}
-	source, err := pglogin.Cut(cfg)
+	source, err := pglogin.Prepare(cfg)
 	if err != nil {
 		return to, err
 	}
@@ -49,7 +49,10 @@ func renewCertificate(cfg *pgx.ConnConfig, rawURL string) error {
 	if err != nil {
 		return nil // key=value pairs, which the driver has parsed
 	}
-	q := u.Query()
+	q, err := pglogin.Options(u.RawQuery)
+	if err != nil {
+		return err
+	}
 	if q.Get("sslcert") == "" || q.Get("sslkey") == "" || q.Get("sslpassword") != "" {
 		return nil
 	}
@@ -102,11 +105,14 @@ func ForDatabase(rawURL, database string) string {
 	if err != nil {
 		return rawURL // Open says what is wrong with it
 	}
+	q, err := pglogin.Options(u.RawQuery)
+	if err != nil {
+		return rawURL
+	}
 	u.Path, u.RawPath = "/", ""
-	q := u.Query()
 	q.Del("database")
 	q.Set("dbname", database) // unlike a path, it may have any character
-	u.RawQuery = q.Encode()
+	u.RawQuery = pglogin.Query(q)
 	return u.String()
 }
 

@@ -1,7 +1,7 @@
 // Package pglogin logs in to Postgres with a password that may change (package password).
 //
 //	cfg, err := pgx.ParseConfig(url)
-//	source, err := pglogin.Cut(cfg)
+//	source, err := pglogin.Prepare(cfg)
 //	conn, err := pglogin.Connect(ctx, cfg, source)
 //
 // A pool calls Fill before it connects and Accepted of the source after that, and whoever uses the
@@ -20,9 +20,11 @@ import (
 	"github.com/ringfence/ringfence/internal/network/password"
 )
 
-// Cut removes the options of package password, which pgx would send to the server. It returns nil if
-// there are none.
-func Cut(cfg *pgx.ConnConfig) (*password.Source, error) {
+// Prepare readies the configuration of a connection of ours. It states the encoding of all texts, which
+// otherwise is a default of the database or the role: strings are UTF-8. And it removes the options of
+// package password, which pgx would send to the server. It returns nil if there are none.
+func Prepare(cfg *pgx.ConnConfig) (*password.Source, error) {
+	cfg.RuntimeParams["client_encoding"] = "UTF8" // poolers accept it
 	options := url.Values{}
 	for _, name := range []string{password.FileOption, password.CommandOption} {
 		if value, set := cfg.RuntimeParams[name]; set {

@@ -25,7 +25,7 @@ func TestTheOptionsDoNotReachTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source, err := pglogin.Cut(cfg)
+		source, err := pglogin.Prepare(cfg)
 		if err != nil || source.String() != "password_file /run/a" || fmt.Sprint(cfg.RuntimeParams) != "map[application_name:x]" {
 			t.Errorf("%s: %v, %v, %v", text, source, err, cfg.RuntimeParams)
 		}
@@ -35,7 +35,7 @@ func TestTheOptionsDoNotReachTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if source, err := pglogin.Cut(cfg); err == nil || strings.Contains(err.Error(), "s3cret") {
+		if source, err := pglogin.Prepare(cfg); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, %v", bad, source, err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestAPoolGetsAPasswordThatIsAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := pglogin.Cut(cfg)
+	source, err := pglogin.Prepare(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,27 +10,27 @@ comment on schema ringfence is 'Ringfence: who may write. See guard install --pr
 create table if not exists ringfence.installation (
     only_row     boolean primary key default true check (only_row),
     version      integer not null,
-    server       text not null,
+    server       text collate "C" not null,
     installed_at timestamptz not null default clock_timestamp()
 );
 
 -- The mark: the highest token accepted for a resource. The table is logged, so a mark is as durable
 -- as the other data.
 create table if not exists ringfence.mark (
-    resource  text primary key check (resource ~ '^[a-z][a-z0-9_]{0,47}$'),
+    resource  text collate "C" primary key check (resource ~ '^[a-z][a-z0-9_]{0,47}$'),
     token     bigint not null check (token >= 0),
-    issuer    text not null,
-    holder    text not null,
+    issuer    text collate "C" not null,
+    holder    text collate "C" not null,
     raised_at timestamptz not null default clock_timestamp(),
-    server    text not null
+    server    text collate "C" not null
 );
 
 -- The sessions admitted under a mark. The table is unlogged: a crash that empties it has ended
 -- every session that it listed.
 create unlogged table if not exists ringfence.session (
-    resource      text not null,
+    resource      text collate "C" not null,
     token         bigint not null,
-    issuer        text not null,
+    issuer        text collate "C" not null,
     pid           integer not null,
     backend_start timestamptz not null,
     primary key (resource, pid, backend_start)
@@ -42,10 +42,10 @@ create index if not exists session_by_token on ringfence.session (resource, toke
 create table if not exists ringfence.adoption (
     adopted_at timestamptz not null default clock_timestamp(),
     by_role    name not null default session_user,
-    by_holder  text not null,
-    resource   text not null,
-    old_issuer text,
+    by_holder  text collate "C" not null,
+    resource   text collate "C" not null,
+    old_issuer text collate "C",
     old_token  bigint,
-    new_issuer text not null,
+    new_issuer text collate "C" not null,
     new_token  bigint not null
 );

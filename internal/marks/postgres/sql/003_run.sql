@@ -1,6 +1,6 @@
 -- Version 3: marks, gates and the registry of sessions belong to one run of one server, and to rows
 -- that this schema's functions wrote there. A row that came from elsewhere (a dump, a snapshot,
--- CREATE DATABASE … TEMPLATE) proves nothing about which tokens were accepted since.
+-- CREATE DATABASE ... TEMPLATE) proves nothing about which tokens were accepted since.
 --
 -- run      the run of the server on which the row was last raised or confirmed: see ringfence.run
 -- written  the transaction that wrote this version of the row: a row is original while written = xmin. COPY and INSERT
@@ -11,8 +11,8 @@
 do $$
 begin
     if not exists (select from pg_attribute where attrelid = 'ringfence.mark'::regclass and attname = 'written') then
-        alter table ringfence.installation add column registry text, add column written xid;
-        alter table ringfence.mark add column run text, add column written xid, add column adoption text not null default '';
+        alter table ringfence.installation add column registry text collate "C", add column written xid;
+        alter table ringfence.mark add column run text collate "C", add column written xid, add column adoption text collate "C" not null default '';
         drop table if exists ringfence.gate;
         -- Marks of earlier versions are kept. No run has confirmed them, so each must be raised
         -- once more.
@@ -29,10 +29,10 @@ end $$;
 -- gate. It is opened once all sessions and transactions under older tokens have ended. number is
 -- that of this raise, older has those of raises whose transactions may still be open.
 create table if not exists ringfence.gate (
-    resource text primary key,
+    resource text collate "C" primary key,
     token    bigint not null,
-    issuer   text not null,
-    run      text not null,
+    issuer   text collate "C" not null,
+    run      text collate "C" not null,
     open     boolean not null,
     number   integer not null,
     older    integer[] not null default '{}',

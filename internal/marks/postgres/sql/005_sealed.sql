@@ -3,7 +3,7 @@
 create table if not exists ringfence.sealed (
     schema_name name not null,
     table_name  name not null,
-    resource    text not null check (resource ~ '^[a-z][a-z0-9_]{0,47}$'),
+    resource    text collate "C" not null check (resource ~ '^[a-z][a-z0-9_]{0,47}$'),
     sealed_at   timestamptz not null default clock_timestamp(),
     sealed_by   name not null default session_user,
     primary key (schema_name, table_name)

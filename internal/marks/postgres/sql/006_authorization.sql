@@ -19,7 +19,7 @@ end $$;
 -- written      as in ringfence.mark
 create table if not exists ringfence.allowed (
     role        name not null,
-    pattern     text not null check (pattern ~ '^[a-z*][a-z0-9_*]{0,47}$'),
+    pattern     text collate "C" not null check (pattern ~ '^[a-z*][a-z0-9_*]{0,47}$'),
     role_id     oid not null,
     database_id oid not null,
     allowed_at  timestamptz not null default clock_timestamp(),

@@ -7,7 +7,7 @@
 do $$
 begin
     if not exists (select from pg_attribute where attrelid = 'ringfence.mark'::regclass and attname = 'candidate') then
-        alter table ringfence.mark add column candidate text not null default '', add column rolled_back boolean not null default false;
-        alter table ringfence.gate add column candidate text not null default '', add column rolled_back boolean not null default false;
+        alter table ringfence.mark add column candidate text collate "C" not null default '', add column rolled_back boolean not null default false;
+        alter table ringfence.gate add column candidate text collate "C" not null default '', add column rolled_back boolean not null default false;
     end if;
 end $$;

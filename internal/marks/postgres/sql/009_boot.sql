@@ -7,7 +7,7 @@
 --
 -- run       the run, as rows of other tables name it
 -- started   when the server had started
--- database  CREATE DATABASE … TEMPLATE copies the row, and this is the oid of the original
+-- database  CREATE DATABASE ... TEMPLATE copies the row, and this is the oid of the original
 -- written   as in ringfence.mark: a dump brings back a row with another xmin
 do $$
 declare
@@ -17,7 +17,7 @@ declare
 begin
     create unlogged table if not exists ringfence.boot (
         only_row boolean primary key default true check (only_row),
-        run      text not null,
+        run      text collate "C" not null,
         started  timestamptz not null,
         database oid not null,
         written  xid
@@ -50,7 +50,7 @@ end $$;
 -- number  in place of the timeline: it rises when ringfence.boot has lost its row
 create table if not exists ringfence.identity (
     only_row boolean primary key default true check (only_row),
-    id       text not null,
+    id       text collate "C" not null,
     number   bigint not null,
     written  xid
 );

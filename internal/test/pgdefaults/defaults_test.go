@@ -1,0 +1,180 @@
+// Package pgdefaults tests what depends on no default of a database: each setting that a user or a
+// superuser may change has its oddest value.
+package pgdefaults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	elections "github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/internal/guard/seal"
+	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
+	store "github.com/ringfence/ringfence/store/postgres"
+)
+
+func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
+
+// left are settings that this test leaves as they are.
+var left = []string{
+	"transaction_isolation", "transaction_read_only", "transaction_deferrable", // of one transaction
+	"exit_on_error",            // every error ends the session
+	"session_replication_role", // refused: see fence/postgres
+	"ignore_system_indexes", "allow_system_table_mods",
+	"trace_sort", "trace_notify", "trace_recovery_messages", "log_min_messages", "log_min_error_statement", // only more log
+}
+
+// strings have text as values, of which there is no list.
+var texts = map[string]string{
+	"DateStyle": "SQL, DMY", "TimeZone": "Asia/Kathmandu", "client_encoding": "LATIN1", "search_path": "nowhere",
+	"plpgsql.extra_errors": "all", "plpgsql.variable_conflict": "use_column", "lc_numeric": "C.utf8",
+}
+
+// values lists what a setting can be in a database, and is not now.
+const values = `select name, case vartype
+       when 'bool' then array[case setting when 'on' then 'off' else 'on' end]
+       when 'enum' then array(select v from unnest(enumvals) v where v <> setting)
+       else array[min_val, max_val] end
+  from pg_settings where context in ('user', 'superuser') and vartype <> 'string' and not name = any ($1) and name not like 'log\_%stats'
+   and name not like 'debug\_p%' order by name`
+
+// set changes every setting of a database for later sessions. It returns how many it has changed.
+func set(t *testing.T, pg *servers.Postgres, database string, round int) (changed int) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.WithoutCancel(t.Context()))
+	rows, err := c.Query(t.Context(), values, left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	var name string
+	var found []string
+	if _, err = pgx.ForEachRow(rows, []any{&name, &found}, func() error { all[name] = slices.Clone(found); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range texts {
+		all[name] = []string{value}
+	}
+	for name, values := range all {
+		if len(values) == 0 {
+			continue
+		}
+		_, err := c.Exec(t.Context(), fmt.Sprintf("alter database %s set %s = '%s'", database, name, values[round%len(values)]))
+		if err == nil { // some are limited by the machine or by other settings
+			changed++
+		}
+	}
+	return changed
+}
+
+func TestNoDefaultOfADatabaseChangesWhatWeDo(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	for round := range 3 {
+		database := serverstest.FreshDatabase(t, pg)
+		if changed := set(t, pg, database, round); changed < 100 {
+			t.Errorf("only %d settings were changed", changed)
+		}
+		t.Run(fmt.Sprint(round), func(t *testing.T) { works(t, pg.URL("postgres", database), pg.URL("guard", database)) })
+	}
+}
+
+// works elects a leader, and does what it does, with every part of ours that connects to Postgres.
+func works(t *testing.T, admin, guard string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, err := marks.Connect(ctx, admin)
+	must(err)
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, `begin read write; do $$ begin create role guard login; exception when duplicate_object then null; end $$;
+	    create table public.entry (n int); commit`)
+	must(err)
+	_, err = marks.Roles{Guard: "guard", Leaders: []string{"guard"}, Holders: []string{"guard"}}.Install(ctx, admin)
+	must(err)
+	must(elections.Install(ctx, admin, "guard"))
+
+	c, err := elections.Open(ctx, guard, elections.Options{})
+	must(err)
+	defer c.Close()
+	term, err := c.Campaign(ctx, "orders", "büro-1")
+	must(err)
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	_, err = c.Documents().Change(ctx, documents.Change{
+		While: []fence.Claim{term.Claim()}, Writes: []documents.Write{documents.Create("a/b", every)},
+	})
+	must(err)
+	read, err := c.Documents().Get(ctx, documents.At("a/b"))
+	must(err)
+	if !bytes.Equal(read[0].Data, every) {
+		t.Errorf("the document is %x", read[0].Data)
+	}
+
+	must(store.NewRaiser(guard, c).Raise(ctx, term.Claim()))
+	s, err := marks.Open(guard, marks.Options{})
+	must(err)
+	defer s.Close()
+	found, err := s.Marks(ctx)
+	must(err)
+	if len(found) != 1 || found[0].Holder != "büro-1" || time.Since(found[0].Raised).Abs() > time.Hour || !found[0].Confirmed {
+		t.Errorf("the marks are %+v", found)
+	}
+	publishes(t, guard, term.Claim())
+
+	authorizer, err := marks.OpenAuthorizer(ctx, admin)
+	must(err)
+	defer authorizer.Close()
+	must(authorizer.Allow(ctx, "guard", "orders"))
+	must(authorizer.Authorize(ctx, true))
+	plan, err := seal.Protect(ctx, conn, seal.Request{Resource: "orders", Tables: []string{"entry"}})
+	must(err)
+	must(plan.Run(ctx, conn))
+	_, err = seal.Check(ctx, conn, "guard")
+	must(err)
+	must(term.Resign(ctx))
+}
+
+// publishes writes and reads a checkpoint. The role of a pool that is not ours has to be able to write.
+func publishes(t *testing.T, url string, c fence.Claim) {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url+"&default_transaction_read_only=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	j := journal.New(pool, journal.Options{})
+	defer j.Close()
+	cp := checkpoint.Checkpoint{Task: "task", Resource: c.Resource, Version: 1, Token: c.Token, Issuer: c.Issuer,
+		Holder: c.Holder, State: []byte(`"büro 😀"`), Steps: []string{"ж"}}
+	if err := j.Publish(t.Context(), c, cp); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := j.Take(t.Context(), c, "task", 0)
+	if err != nil || got.Holder != c.Holder || got.Steps[0] != "ж" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
