@@ -35,8 +35,10 @@
 // ringfence_refused_….
 //
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
-// transaction is open then, and every request is answered. The server has confirmed that (marks.Proof);
-// otherwise the client gets 08007, which says that the outcome is unknown.
+// transaction is open then, and every request is answered. The server has confirmed that (marks.Proof),
+// and has sent nothing but the answer to the proof since the guard stopped passing on what it sends.
+// The guard has the server close the connection, so that it sees all of that. Otherwise the client
+// gets 08007, which says that the outcome is unknown.
 //
 // # Where the login differs from Postgres
 //
