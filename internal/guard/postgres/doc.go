@@ -88,7 +88,7 @@
 //	    │                                           ──▶ refused by the server: its own error
 //	    ▼
 //	ReadyForQuery is held back (identify.go, admit.go): the backend is identified, the session admitted
-//	    │                                           ──▶ RF001, RF004 … RF007
+//	    │                                           ──▶ RF001, RF004 … RF007, RF010, RF011, RF013
 //	    ▼
 //	ready (session.go, walk.go, progress.go): the guard relays bytes and follows message boundaries
 //	    ▼

@@ -81,7 +81,7 @@ var holes = []struct {
 	{"alter role app set default_transaction_read_only = off", "RF002"},
 	{"grant all on ledger to public", "RF002"},
 	{"load 'x'", "RF002"},
-	{"select ringfence.enter('orders', 1, 'a')", "RF007"},
+	{"select ringfence.enter('orders', 1, 'a')", "RF012"},
 	{"select query_to_xml('insert into copied values (1)', true, true, '')", "0A000"},
 	{"select query_to_xml('explain analyze select 1 into a', true, true, '')", "0A000"},
 	{"select query_to_xml('commit', true, true, '')", "22000"},

@@ -217,7 +217,7 @@ begin
     if m.issuer <> '' and (m.issuer <> p_issuer or m.token > p_token) then
         perform ringfence.refuse(p_resource, p_token, p_issuer, m.token, m.issuer, ''::text);
     elsif not m.confirmed and not m.continued then
-        raise exception using errcode = 'RF007', schema = 'ringfence', table = p_resource, column = p_token::text,
+        raise exception using errcode = 'RF013', schema = 'ringfence', table = p_resource, column = p_token::text,
             message = format('the mark of "%s" may be older than the last one that counted', p_resource),
             detail = 'the database was restored or failed over, and nobody confirms a token that is brought; nothing was changed',
             hint = format('an operator makes sure that the token is the newest, and runs: guard adopt %s', p_resource);

@@ -27,7 +27,7 @@ end
 local function stale(s, token)
   return error_of('STALETOKEN',
     'stale token: ' .. token .. ' is older than the mark ' .. s.token .. ' of "' .. s.resource .. '"',
-    s.holder .. ' has it now; nothing was changed', 'this process no longer leads: stop; this token will never be taken again')
+    s.holder .. ' raised it; nothing was changed', 'this process no longer leads: stop; no retry with this one will succeed')
 end
 
 local function other_issuer(s, token, issuer)
@@ -48,7 +48,7 @@ local function not_authorized(s, who)
 end
 
 local function unraised(s, token, detail)
-  return error_of('NOTLEADER', 'the mark of "' .. s.resource .. '" is not raised to token ' .. token,
+  return error_of('NOTRAISED', 'the mark of "' .. s.resource .. '" is not raised to token ' .. token,
     detail .. '; nothing was changed', 'take or bring it again, with the same attempt or token')
 end
 
@@ -172,7 +172,7 @@ function functions.ringfence_bring(args)
   if s.present and s.issuer ~= issuer then return other_issuer(s, token, issuer) end
   if higher(s.token, token) then return stale(s, token) end
   if not s.confirmed and not s.continued then
-    return error_of('NOTLEADER',
+    return error_of('INDOUBT',
       'the mark of "' .. resource .. '" may have been lost, and nobody confirms a token that is brought',
       'nothing was changed', 'an operator makes sure that no older leader runs, and runs: guard adopt ' .. resource)
   end
