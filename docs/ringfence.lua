@@ -257,7 +257,7 @@ local function error_of(word, message, detail, hint)
 end
 
 local function bad(message)
-  return error_of('BADTOKEN', message, 'nothing was changed', 'see docs/redis.md for the arguments')
+  return error_of('BADTOKEN', message, 'nothing was changed', 'see https://github.com/ringfence/ringfence/blob/main/docs/redis.md for the arguments')
 end
 
 local function not_installed(s)
@@ -442,7 +442,7 @@ end
 function functions.ringfence_exec(args)
   local resource, token, issuer, candidate = string.match(args[1] or '', '^(%S+) (%d+) (%S+) (%S+)$')
   if not resource or not is_resource(resource) or number(token) ~= token then
-    return bad('this is no pass: ringfence_take and ringfence_bring return one')
+    return bad('this is not a valid pass: use the one that ringfence_take or ringfence_bring returned')
   end
   local several = string.match(args[2] or '', '^%d')
   if several and not framed(args) or #args < 2 or #args > 7001 and not several then

@@ -56,7 +56,7 @@ declare
     v_part text[] := string_to_array(p_pass, ' ');
 begin
     if not ringfence.is_pass(v_part) then
-        raise exception using errcode = 'RF003', message = 'this is no pass: campaign and take return one to who leads',
+        raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned',
             detail = 'nothing of this transaction was written', hint = 'call campaign or take until ready is true, and enter with its pass';
     end if;
     if pg_is_in_recovery() then
@@ -235,7 +235,7 @@ declare
     v_part text[] := string_to_array(p_pass, ' ');
 begin
     if not ringfence.is_pass(v_part) then
-        raise exception using errcode = 'RF003', message = 'this is no pass: campaign and take return one to who leads', detail = 'nothing was changed';
+        raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned', detail = 'nothing was changed';
     end if;
     perform ringfence.check_primary();
     return ringfence_elections.leave(v_part[1], v_part[2]::bigint, v_part[4]);
