@@ -126,7 +126,7 @@ func (w *writer) retry(ctx context.Context, call func() error) error {
 		if errors.Is(err, fence.ErrStale) || !retryable(err) {
 			return err
 		}
-		if errors.Is(err, fence.ErrNotLeader) { // the mark was lost, or never raised here
+		if errors.Is(err, fence.ErrNotRaised) { // the mark was lost, or never raised here
 			if raised := w.journal.Raise(ctx, w.claim); raised != nil && !retryable(raised) {
 				return fmt.Errorf("raise the mark of the journal for %s: %w", w.claim, raised)
 			}
@@ -157,6 +157,5 @@ func retryable(err error) bool {
 	if errors.Is(err, fence.ErrStale) || errors.Is(err, ErrConflict) {
 		return false
 	}
-	return errors.Is(err, ErrTransient) || errors.Is(err, ErrUnknown) ||
-		errors.Is(err, fence.ErrUnrevoked) || errors.Is(err, fence.ErrNotLeader)
+	return errors.Is(err, ErrTransient) || errors.Is(err, ErrUnknown) || fence.Temporary(err)
 }

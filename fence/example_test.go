@@ -62,7 +62,7 @@ func ExampleRetryRaised() {
 	})
 	fmt.Println(err, account.balance)
 	// Output:
-	// not leader
+	// not raised
 	// <nil> 10
 }
 
@@ -85,7 +85,7 @@ func (a *account) add(c fence.Claim, amount int) error {
 	case c.Token < a.mark:
 		return fence.ErrStale
 	case c.Token > a.mark:
-		return fence.ErrNotLeader
+		return fence.ErrNotRaised
 	}
 	a.balance += amount
 	return nil

@@ -26,42 +26,55 @@ const (
 	ErrNotInstalled Reason = "not_installed"
 	// ErrUnrevoked: older sessions were not gone in time. The mark stays raised. Retry with the same token.
 	ErrUnrevoked Reason = "unrevoked"
-	// ErrNotLeader: the token is not the current leader's, or no coordinator could confirm it.
+	// ErrNotLeader: the coordinator says that another token leads, or none. Retry with the same token if
+	// its term has just been won; otherwise stop.
 	ErrNotLeader Reason = "not_leader"
+	// ErrNoCoordinator: the coordinator could not be asked whether the token leads, so it may lead. Retry
+	// with the same token.
+	ErrNoCoordinator Reason = "no_coordinator"
+	// ErrNotRaised: the mark is not raised to the token, or not since the store was restarted or failed
+	// over. Raise it, and retry (RetryRaised).
+	ErrNotRaised Reason = "not_raised"
+	// ErrMarkInDoubt: the mark may have been lost, and there is no coordinator to ask. An operator decides
+	// (guard adopt).
+	ErrMarkInDoubt Reason = "mark_in_doubt"
 	// ErrNotAllowed: the guard never lets this command through.
 	ErrNotAllowed Reason = "not_allowed"
 	// ErrNotAuthorized: the role or user may not claim the resource. An operator decides (guard allow).
 	ErrNotAuthorized Reason = "not_authorized"
-	// ErrNoCoordinator: the coordinator could not be asked whether the token leads. Guards count it
-	// apart. It matches ErrNotLeader, too, and clients get it as that.
-	ErrNoCoordinator Reason = "no_coordinator"
 )
 
 // Error returns the reason with spaces, such as "not leader".
 func (r Reason) Error() string { return strings.ReplaceAll(string(r), "_", " ") }
 
-// Is matches ErrNoCoordinator with ErrNotLeader, and lets Permanent find a reason in an error.
+// Is lets Permanent and Temporary find a reason in an error.
 func (r Reason) Is(target error) bool {
-	return r == ErrNoCoordinator && target == ErrNotLeader || target == errPermanent && r.Permanent()
+	return target == errPermanent && r.Permanent() || target == errTemporary && r.Temporary()
 }
 
-// errPermanent is matched by every reason that is permanent.
-var errPermanent = errors.New("permanent")
+// errPermanent is matched by every reason that is permanent, errTemporary by every temporary one.
+var errPermanent, errTemporary = errors.New("permanent"), errors.New("temporary")
+
+// Temporary reports whether the same token may be admitted later, after a raise where the reason is
+// ErrNotRaised.
+func (r Reason) Temporary() bool {
+	switch r {
+	case ErrUnrevoked, ErrNotLeader, ErrNoCoordinator, ErrNotRaised:
+		return true
+	}
+	return false
+}
 
 // Permanent reports whether the leader of a later term would be refused for the same reason, until somebody
-// changes the program, its settings, the store or the coordinator. Campaigning again helps after a reason
-// that is not permanent; after ErrUnrevoked, ErrNotLeader and ErrNoCoordinator the same token may be
-// presented again.
-func (r Reason) Permanent() bool {
-	switch r {
-	case ErrStale, ErrUnrevoked, ErrNotLeader, ErrNoCoordinator:
-		return false
-	}
-	return true
-}
+// changes the program, its settings, the store or the coordinator. Campaigning again helps after any other
+// reason.
+func (r Reason) Permanent() bool { return r != ErrStale && !r.Temporary() }
 
 // Permanent reports whether err is a refusal with a permanent reason, or contains one.
 func Permanent(err error) bool { return errors.Is(err, errPermanent) }
+
+// Temporary reports whether err is a refusal with a temporary reason, or contains one.
+func Temporary(err error) bool { return errors.Is(err, errTemporary) }
 
 // Errors of ParseToken and ParseResource.
 var (

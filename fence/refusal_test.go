@@ -9,29 +9,31 @@ import (
 func TestARefusalIsItsReason(t *testing.T) {
 	cause := errors.New("timed out")
 	err := fmt.Errorf("insert: %w", &Refusal{Reason: ErrNoCoordinator, Cause: cause})
-	for _, match := range []error{ErrNoCoordinator, ErrNotLeader, cause} {
+	for _, match := range []error{ErrNoCoordinator, cause} {
 		if !errors.Is(err, match) {
 			t.Errorf("it is not %q", match)
 		}
 	}
-	for _, other := range []error{ErrStale, Reason(""), ErrBadToken} {
+	for _, other := range []error{ErrStale, ErrNotLeader, ErrNotRaised, Reason(""), ErrBadToken} {
 		if errors.Is(err, other) {
 			t.Errorf("it is also %q", other)
 		}
 	}
-	if errors.Is(&Refusal{Reason: ErrNotLeader}, ErrNoCoordinator) {
-		t.Error("who does not lead is taken for one of whom nobody knows")
-	}
 }
 
 func TestWhichRefusalsAreMetAgain(t *testing.T) {
-	for err, permanent := range map[error]bool{
-		&Refusal{Reason: ErrOtherIssuer}: true, ErrNotInstalled: true, Reason("one_of_a_later_version"): true,
-		&Refusal{Reason: ErrStale}: false, ErrNotLeader: false, ErrNoCoordinator: false, ErrUnrevoked: false,
-		errors.New("cut off"): false, errors.Join(ErrLost, ErrUnrevoked, &Refusal{Reason: ErrOtherIssuer}): true,
+	type is struct{ permanent, temporary bool }
+	for err, want := range map[error]is{
+		&Refusal{Reason: ErrOtherIssuer}: {true, false}, ErrNotInstalled: {true, false},
+		ErrMarkInDoubt: {true, false}, ErrNotAuthorized: {true, false},
+		Reason("one_of_a_later_version"): {true, false}, errors.New("cut off"): {},
+		&Refusal{Reason: ErrStale}: {}, ErrNotLeader: {false, true}, ErrNotRaised: {false, true},
+		&Refusal{Reason: ErrNoCoordinator}: {false, true}, ErrUnrevoked: {false, true},
+		errors.Join(ErrLost, ErrUnrevoked, &Refusal{Reason: ErrOtherIssuer}): {true, true},
 	} {
-		if Permanent(fmt.Errorf("raise: %w", err)) != permanent {
-			t.Errorf("%v: permanent is %v", err, !permanent)
+		wrapped := fmt.Errorf("raise: %w", err)
+		if got := (is{Permanent(wrapped), Temporary(wrapped)}); got != want {
+			t.Errorf("%v: %+v", err, got)
 		}
 	}
 }

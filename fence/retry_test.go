@@ -16,7 +16,7 @@ func (r *raiser) Raise(context.Context, Claim) error { r.raised++; return r.err 
 
 func TestWhatRunsUnderAClaimIsCalledAgainOnceTheMarkIsRaised(t *testing.T) {
 	no := errors.New("no")
-	unraised := &Refusal{Reason: ErrNotLeader}
+	unraised := &Refusal{Reason: ErrNotRaised}
 	for name, test := range map[string]struct {
 		answers       []error // of the calls, in order
 		raise, want   error
@@ -24,7 +24,7 @@ func TestWhatRunsUnderAClaimIsCalledAgainOnceTheMarkIsRaised(t *testing.T) {
 	}{
 		"at once":              {[]error{nil}, nil, nil, 1, 0},
 		"after a raise":        {[]error{unraised, nil}, nil, nil, 2, 1},
-		"never":                {[]error{unraised, unraised}, nil, ErrNotLeader, 2, 1},
+		"never":                {[]error{unraised, unraised}, nil, ErrNotRaised, 2, 1},
 		"the raise is refused": {[]error{unraised}, &Refusal{Reason: ErrStale}, ErrStale, 1, 1},
 		"stale":                {[]error{&Refusal{Reason: ErrStale}}, nil, ErrStale, 1, 0},
 		"another error":        {[]error{no}, nil, no, 1, 0},

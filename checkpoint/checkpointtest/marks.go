@@ -16,7 +16,7 @@ func (m *Memory) admit(c fence.Claim) error {
 	case raised && c.Token < mark.Token:
 		return refuse(fence.ErrStale, c, mark, "stop: a newer leader is at work")
 	case !raised || c.Token > mark.Token:
-		return refuse(fence.ErrNotLeader, c, mark, "raise the mark to this claim, then try again")
+		return refuse(fence.ErrNotRaised, c, mark, "raise the mark to this claim, then try again")
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (m *Memory) Raise(ctx context.Context, c fence.Claim) error {
 	return m.call(ctx, Raise, checkpoint.Checkpoint{Resource: c.Resource}, func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if err := m.admit(c); err != nil && !errors.Is(err, fence.ErrNotLeader) {
+		if err := m.admit(c); err != nil && !errors.Is(err, fence.ErrNotRaised) {
 			return err
 		}
 		m.marks[c.Resource] = c

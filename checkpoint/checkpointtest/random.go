@@ -158,7 +158,7 @@ func (w *world) agree(err, model error, format string, args ...any) {
 	w.Helper()
 	got, want := verdict(err), verdict(model)
 	switch want {
-	case fence.ErrNotLeader, fence.ErrOtherIssuer:
+	case fence.ErrNotRaised, fence.ErrOtherIssuer:
 		w.refused(err, nil)
 	default:
 		if got != want {

@@ -139,9 +139,9 @@ func TestASessionThatAGuardWouldNotAdmitIsNotAttached(t *testing.T) {
 			t.Errorf("%s: %v, %v", what, ok, err)
 		}
 	}
-	refused("before any raise", term(5).Claim(), fence.ErrNotLeader)
+	refused("before any raise", term(5).Claim(), fence.ErrNotRaised)
 	raise(t, d.journal(t, postgres.Options{}), 5)
-	refused("above the mark", term(6).Claim(), fence.ErrNotLeader)
+	refused("above the mark", term(6).Claim(), fence.ErrNotRaised)
 	refused("below the mark", term(4).Claim(), fence.ErrStale)
 	foreign := term(5).Claim()
 	foreign.Issuer = "another"

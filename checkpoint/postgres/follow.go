@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/postgres/pglisten"
 )
 
 // channel is the channel of notices about publishes. The payload is the task's name.
@@ -143,7 +144,9 @@ func (f *follower) await(ctx context.Context, conn *pgx.Conn) error {
 			return context.Cause(ctx)
 		case err != nil && conn.IsClosed():
 			return err
-		case err != nil, n.Payload == string(f.task):
+		case err != nil:
+			return pglisten.CatchUp(ctx, conn)
+		case n.Payload == string(f.task):
 			return nil
 		}
 	}

@@ -41,7 +41,7 @@
 //
 // What a leader sees of a loss:
 //
-//   - Redis was restarted. The mark is unconfirmed, and Take and Publish return fence.ErrNotLeader
+//   - Redis was restarted. The mark is unconfirmed, and Take and Publish return fence.ErrNotRaised
 //     until the leader has raised it again, whether or not anything was lost.
 //   - The stored version is below the leader's own. Publish always returns ErrConflict and
 //     overwrites nothing. Take returns the older checkpoint, or version 0 if everything is gone. A

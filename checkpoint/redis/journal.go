@@ -84,7 +84,7 @@ const raiseLimit = 10 * time.Second
 // guard, it changes nothing. Older sessions have ended when it returns nil.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	_, err := raisedScript.Run(ctx, j.db, c, nil)
-	if err = read(ctx, err); !errors.Is(err, fence.ErrNotLeader) &&
+	if err = read(ctx, err); !errors.Is(err, fence.ErrNotRaised) &&
 		!errors.Is(err, fence.ErrNotInstalled) {
 		return err
 	}

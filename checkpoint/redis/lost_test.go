@@ -44,7 +44,7 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = patiently(t, func() error { return j.Publish(t.Context(), c, version(acknowledged+1, c)) })
-		if !errors.Is(err, fence.ErrNotLeader) {
+		if !errors.Is(err, fence.ErrNotRaised) {
 			t.Fatalf("before the mark is raised again: %v", err)
 		}
 		if err := patiently(t, func() error { return j.Raise(t.Context(), c) }); err != nil {

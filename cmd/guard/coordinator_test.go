@@ -37,7 +37,7 @@ func TestAGuardIsNotReadyWithAWrongPasswordOfTheCoordinator(t *testing.T) {
 		t.Errorf("a secret, or the cause more than once: %s", body)
 	}
 	_, err := r.connect(5)
-	wantCode(t, err, "RF007")
+	wantCode(t, err, "RF011")
 	awaitMetrics(t, r, "ringfence_coordinator_ready 0", `ringfence_ready{protocol="postgres"} 0`,
 		`ringfence_refusals_total{protocol="postgres",reason="no_coordinator"} 1`,
 		`ringfence_refusals_total{protocol="postgres",reason="not_leader"} 0`)

@@ -101,7 +101,7 @@ func TestASettingKeepsALeaderServedWhileTheCoordinatorIsDown(t *testing.T) {
 	}
 	for name, r := range map[string]*running{"refuse": refuses, "keep, after a restart": started} {
 		_, err := r.connect(token)
-		if wantCode(t, err, "RF007"); t.Failed() {
+		if wantCode(t, err, "RF011"); t.Failed() {
 			t.Fatal(name)
 		}
 	}

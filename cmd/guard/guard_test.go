@@ -462,7 +462,7 @@ func TestWhileTheCoordinatorIsDownTheGuardRunsAndRefuses(t *testing.T) {
 		"GUARD_ADMIT_TIMEOUT=1s")...)
 	r.ready(http.StatusServiceUnavailable)
 	_, err := r.connect(1)
-	wantCode(t, err, "RF007")
+	wantCode(t, err, "RF011")
 }
 
 func TestPrintShowsTheWholeInstallation(t *testing.T) {

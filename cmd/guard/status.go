@@ -153,7 +153,7 @@ func writeMarks(to io.Writer, all []storeStatus, wide bool) error {
 		}
 		fmt.Fprintln(w, strings.TrimRight(strings.Join(columns, "\t"), "\t"))
 	}
-	row("ISSUER", "STORE", "RESOURCE", "TOKEN", "HOLDER", "SINCE", "SESSIONS", "NOTE")
+	row("ISSUER", "STORE", "RESOURCE", "TOKEN", "HOLDER", "RAISED", "SESSIONS", "NOTE")
 	for _, s := range all {
 		store := s.Store
 		if s.Database != "" {

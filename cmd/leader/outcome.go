@@ -31,8 +31,8 @@ func (o *outcome) known() string {
 	case errors.Is(o.stopped, fence.ErrDeposed):
 		return "an operator or leader resign has ended this term; the next candidate leads"
 	case errors.Is(o.stopped, fence.ErrExpired):
-		return "another leader may have worked before the command was gone; fenced stores refused " +
-			"the command's late writes. Writes that were acknowledged to it are kept"
+		return "another leader may have started before the command was gone; fenced stores refused its late " +
+			"writes and kept what they had acknowledged: check its effects elsewhere (mail, HTTP)"
 	case errors.Is(o.stopped, fence.ErrSuperseded):
 		return "a newer leader works now"
 	case errors.Is(o.stopped, supervise.ErrDisconnected), errors.Is(o.stopped, supervise.ErrOutOfTime):

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/internal/postgres/pglisten"
 )
 
 // The channels of notices. The SQL has them, too.
@@ -170,7 +171,7 @@ func (l *listener) hear(conn *pgx.Conn, listening map[string]bool) error {
 	}
 	ctx, cancel = context.WithTimeout(l.c.frame.Context(), limit)
 	defer cancel()
-	return conn.Ping(ctx)
+	return pglisten.CatchUp(ctx, conn)
 }
 
 // update listens to what is wanted, and to nothing else.

@@ -10,6 +10,8 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // listens listens to channels, and returns how to wait for a notice.
@@ -106,4 +108,17 @@ func TestWhatAJobWritesSendsNoNoticeInItsTransaction(t *testing.T) {
 			t.Errorf("%s: a notice of %q comes first", channel, got)
 		}
 	}
+}
+
+// All databases of a server share one queue of notices.
+func TestAnIdleCoordinatorHoldsBackNoNotices(t *testing.T) {
+	t.Parallel()
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	d := database{pg, serverstest.FreshDatabase(t, pg)}
+	c := openWith(t, d.url(), 2*time.Second, nil)
+	heard := make(chan string, 1)
+	s := c.listener.subscribe("ringfence_test", func(payload string) { heard <- payload })
+	defer s.stop()
+	<-heard // it listens
+	serverstest.AwaitNoticesRead(t, pg)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/network/tally"
 )
 
 // Audit logs and counts what happens to the resources of one server, and remembers the last
@@ -17,7 +18,7 @@ type Audit struct {
 	log      *slog.Logger
 	metrics  *Metrics
 	protocol string
-	refused  tally[refusalKind, happened]
+	refused  tally.Tally[refusalKind, happened]
 }
 
 // happened is an event, and the database in which it happened; "" where a server has only one.
@@ -30,14 +31,14 @@ type happened struct {
 // Protocol. Close it after the last event.
 func NewAudit(log *slog.Logger, m *Metrics, protocol string) *Audit {
 	a := &Audit{log: log, metrics: m, protocol: protocol}
-	a.refused.report = a.logRefusals
-	a.refused.rest = otherRefusals
+	a.refused.Report = a.logRefusals
+	a.refused.Rest = otherRefusals
 	m.begin(protocol)
 	return a
 }
 
 // Close logs the refusals that are counted and not logged yet.
-func (a *Audit) Close() { a.refused.close() }
+func (a *Audit) Close() { a.refused.Close() }
 
 // Event logs and counts an event at a server that has one database.
 func (a *Audit) Event(e marks.Event) { a.event("", happened{Event: e}) }
@@ -79,7 +80,7 @@ func (a *Audit) event(label string, e happened) {
 			a.log.Info("slow admission", a.who(e, "result", outcome(e.Err), stepsOf(e))...)
 		}
 	case marks.Refused:
-		a.refused.add(kindOf(e), e)
+		a.refused.Add(kindOf(e), e)
 	}
 }
 
@@ -125,7 +126,7 @@ func otherRefusals(k refusalKind, e happened) (refusalKind, happened) {
 
 // Refusals returns the last refusals, newest first: about a hundred kinds of them.
 func (a *Audit) Refusals() (all []Refusal) {
-	for _, c := range a.refused.list() {
+	for _, c := range a.refused.List() {
 		e, r := c.Last, refusalIn(c.Last.Err)
 		all = append(all, Refusal{
 			Location{a.protocol, e.database}, e.Claim.Resource, e.Claim.Token, e.Claim.Holder, e.Client,

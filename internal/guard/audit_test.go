@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/network/tally"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -199,7 +200,7 @@ func TestACrowdOfStaleClientsIsAHandfulOfLinesWithTheRightCount(t *testing.T) {
 				tell(staleFrom(fmt.Sprintf("10.0.0.%d:%d", i%3, 1024+i), 5))
 				time.Sleep(15 * time.Millisecond) // two and a half minutes in all
 			}
-			time.Sleep(2 * quietFor)
+			time.Sleep(2 * tally.QuietFor)
 			tell(staleFrom("10.0.0.1:9", 5)) // logged at once again
 		})
 		counts, sum := refusedLines(lines)
@@ -250,8 +251,8 @@ func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
 			got[0].Reason != "stale" || got[0].At != time.Now() {
 			t.Errorf("%+v", got)
 		}
-		time.Sleep(2 * quietFor)
-		for i := range 2 * maxKinds { // newer ones take the place of those that are over
+		time.Sleep(2 * tally.QuietFor)
+		for i := range 2 * tally.MaxKinds { // newer ones take the place of those that are over
 			a.Event(staleFrom("10.0.0.3:1", fence.Token(100+i)))
 		}
 		sum := 0
@@ -261,8 +262,8 @@ func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
 				t.Errorf("remembered for too long: %+v", r)
 			}
 		}
-		if sum != 2*maxKinds {
-			t.Errorf("%d refusals are counted, want %d", sum, 2*maxKinds)
+		if sum != 2*tally.MaxKinds {
+			t.Errorf("%d refusals are counted, want %d", sum, 2*tally.MaxKinds)
 		}
 	})
 }
@@ -274,7 +275,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 			tell(staleFrom(fmt.Sprintf("10.1.%d.%d:1", i/250, i%250), fence.Token(i+1)))
 		}
 	})
-	if counts, sum := refusedLines(lines); len(counts) > maxKinds+2 || sum != all {
+	if counts, sum := refusedLines(lines); len(counts) > tally.MaxKinds+2 || sum != all {
 		t.Errorf("%v refusals in %d lines", sum, len(counts))
 	}
 	_, r := told(t, func(tell func(marks.Event)) {
@@ -296,7 +297,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 		if f.GetName() == "ringfence_build_info" {
 			continue // nothing of a client's
 		}
-		if n := len(f.GetMetric()); n > 11 { // one for each reason
+		if n := len(f.GetMetric()); n > 13 { // one for each reason
 			t.Errorf("%s has %d series", f.GetName(), n)
 		}
 		for _, m := range f.GetMetric() {

@@ -107,8 +107,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Refused claims by reason: stale (a newer leader was admitted), no_token, malformed, "+
 				"other_issuer (the coordinator was replaced or rolled back), not_installed, "+
 				"unrevoked (older sessions did not end in time), "+
-				"not_leader, not_allowed, not_authorized, no_coordinator (it could not be asked), "+
-				"error (see the log).",
+				"not_leader, no_coordinator (it could not be asked), mark_in_doubt (it may have been lost, and there "+
+				"is no coordinator), not_allowed, not_authorized, error (see the log).",
 			"protocol", "reason"),
 		unreached: counter("raises_unreached_total",
 			"Raises after a failover that did not reach the server of older sessions. "+labelled,

@@ -67,6 +67,28 @@ func TestAConnectionOfALoadBalancerWithoutAHeaderIsClosed(t *testing.T) {
 	}
 }
 
+// A balancer looks each second whether the guard accepts connections.
+func TestHealthChecksAreOneLineOfTheLog(t *testing.T) {
+	for name, bytes := range map[string][]byte{"without a header": nil, "with half a header": header(t, "")[:8]} {
+		t.Run(name, func(t *testing.T) {
+			s := behindProxy(t)
+			for n := range 50 {
+				c := s.dial()
+				_, _ = c.Write(bytes)
+				if n > 0 { // the first line stands for one
+					_ = c.(*net.TCPConn).SetLinger(0) // sends a reset
+				}
+				_ = c.Close()
+			}
+			s.stopped()
+			log := s.log.String()
+			if n := strings.Count(log, "connection ended"); n == 0 || n > 6 {
+				t.Errorf("%d lines: %s", n, log)
+			}
+		})
+	}
+}
+
 func TestNobodyElseMayNameAClient(t *testing.T) {
 	s := serve(t, &fake{}, func(s *Server) { s.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
 	c := s.dial()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/network/tally"
 )
 
 // Server accepts connections and hands each to its Protocol. It knows no protocol itself.
@@ -35,7 +36,8 @@ type Server struct {
 	limiting sync.Mutex // guards Limits, room, and limiter until Serve has set it
 	room     int        // how many connections of clients the server takes; 0 when that is not known
 	limiter  *limiter
-	ended    tally[Ended, endedConn]
+	ended    tally.Tally[Ended, endedConn]
+	failed   *tally.Log    // what clients cause; set by Serve
 	polite   chan struct{} // bounds the clients that are told why they are turned away
 }
 
@@ -60,8 +62,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cut(nil)
 	unhook := context.AfterFunc(ctx, func() { _ = s.Listener.Close() })
 	defer unhook()
-	s.ended.report = s.logEnded
-	defer s.ended.close()
+	s.ended.Report = s.logEnded
+	defer s.ended.Close()
+	s.failed = tally.NewLog(s.Log)
+	defer s.failed.Close()
 	if s.Audit != nil {
 		defer s.Audit.Close()
 	}
@@ -103,7 +107,7 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining cont
 			return err
 		}
 		if err != nil {
-			s.Log.Error("accept", "protocol", s.Protocol.Name(), "err", err)
+			s.failed.Warn("cannot accept a connection", err, "protocol", s.Protocol.Name())
 			select {
 			case <-time.After(50 * time.Millisecond):
 			case <-draining.Done():
@@ -129,7 +133,7 @@ func (s *Server) acceptFromProxy(
 		err = errShutdown
 	}
 	if err != nil {
-		s.Log.Warn("connection ended", "protocol", s.Protocol.Name(), "client", Peer(client), "err", err)
+		s.failed.Warn("connection ended", err, "protocol", s.Protocol.Name(), "client", Peer(client))
 		_ = client.Close()
 		return
 	}
@@ -164,14 +168,14 @@ func (s *Server) handle(ctx context.Context, client *Client, turn *turn) {
 	case errors.As(err, &ended):
 		s.count(ended, client)
 	case err != nil && refusalIn(err).Reason == "":
-		s.Log.Warn("connection ended", "protocol", s.Protocol.Name(), "client", Peer(client), "err", err)
+		s.failed.Warn("connection ended", err, "protocol", s.Protocol.Name(), "client", Peer(client))
 	}
 }
 
 // count counts a connection that the guard has ended.
 func (s *Server) count(e Ended, client net.Conn) {
 	s.Metrics.end(s.Protocol, e)
-	s.ended.add(e, endedConn{e, Peer(client)})
+	s.ended.Add(e, endedConn{e, Peer(client)})
 }
 
 // contain recovers from a panic in a protocol.

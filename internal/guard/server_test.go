@@ -107,8 +107,10 @@ func (f *flaky) Accept() (net.Conn, error) {
 func TestListenerErrorsDoNotEndTheServer(t *testing.T) {
 	s := serve(t, &fake{}, func(s *Server) { s.Listener = &flaky{Listener: s.Listener, left: 3} })
 	s.says(s.dial(), "a", "a")
-	if n := strings.Count(s.log.String(), "too many open files"); n != 3 {
-		t.Errorf("%d of 3 errors are in the log", n)
+	s.stop()
+	<-s.done
+	if log := s.log.String(); strings.Count(log, "too many open files") != 2 || !strings.Contains(log, "count=2") {
+		t.Errorf("not all of 3 errors are counted in the log: %s", log)
 	}
 }
 

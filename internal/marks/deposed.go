@@ -59,7 +59,8 @@ func (a *Admission) explained(ctx context.Context, err error) error {
 		return err
 	case r.Reason == fence.ErrStale:
 		return a.rolledBack(ctx, r)
-	case r.Reason == fence.ErrNotLeader && r.Claim.Resource != "":
+	case r.Claim.Resource == "":
+	case r.Reason == fence.ErrNotLeader, r.Reason == fence.ErrMarkInDoubt:
 		return a.deposed(ctx, []fence.Claim{r.Claim}, r)
 	}
 	return err

@@ -14,7 +14,7 @@ func Gone(c fence.Claim, leader fence.Candidate) *fence.Refusal {
 		Detail: "its session has ended, or it was deposed or has resigned; " +
 			leads(c.Resource, leader) + "; nothing was changed",
 		Hint: "this process no longer leads: stop, or campaign for a new token; " +
-			"this one will never be taken again",
+			"no retry with this one will succeed",
 	}
 }
 
@@ -27,7 +27,7 @@ func NotFirst(c fence.Claim, leader fence.Candidate, why string) *fence.Refusal 
 		Reason: fence.ErrNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
 		Detail:  why + leads(c.Resource, leader) + "; nothing was changed",
-		Hint:    "present the token of a term that was won",
+		Hint:    "wait until the term is won, then try again with this token",
 	}
 }
 
@@ -42,7 +42,7 @@ func OtherCoordinator(c fence.Claim, kind, where string) *fence.Refusal {
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than this %s", c.Token, c.Resource, kind),
 		Detail:  where + "their numbers cannot be compared; nothing was changed",
 		Hint: "campaign at the same " + kind + ", and the same place in it, as this program; " +
-			"if it was rebuilt, the token is worth nothing any more",
+			"if it was rebuilt, campaign for a new token",
 	}
 }
 

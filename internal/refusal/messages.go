@@ -12,33 +12,31 @@ import (
 
 // Stale refuses a claim below the mark. holder raised the mark, at raised.
 func Stale(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fence.Refusal {
-	if holder == "" {
-		holder = "a newer leader"
-	}
 	return &fence.Refusal{
 		Reason: fence.ErrStale, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("stale token: %s is older than the mark %s of %q",
 			c.Token, mark, c.Resource),
-		Detail: fmt.Sprintf("%s has led %q since %s; "+
-			"nothing that this session had not committed before it was ended is written",
-			holder, c.Resource, raised.UTC().Format(time.RFC3339)),
+		Detail: fmt.Sprintf("%s raised the mark of this database at %s; "+
+			"what this session had not committed when it was ended is not written",
+			cmp.Or(holder, "a newer leader"), raised.UTC().Format(time.RFC3339)),
 		Hint: noLongerLeads,
 	}
 }
 
 // noLongerLeads is the hint to a deposed leader.
 const noLongerLeads = "this process no longer leads: stop, or campaign for a new token; " +
-	"this one will never be taken again"
+	"no retry with this one will succeed"
 
 // Lost is Stale for a mark that the guard has seen and the store has lost.
 func Lost(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fence.Refusal {
 	r := Stale(c, mark, holder, raised)
 	r.Message += ", which the store has lost"
-	r.Detail = fmt.Sprintf("this guard has seen %s lead %q since %s, and the store shows a lower "+
-		"mark or none: it was set back, or promoted without its last writes; nothing was admitted",
-		cmp.Or(holder, "a newer leader"), c.Resource, raised.UTC().Format(time.RFC3339))
+	r.Detail = fmt.Sprintf("the database was set back, or promoted without its last writes: this guard "+
+		"remembers the mark that %s raised there at %s, and the database shows a lower one or none; "+
+		"nothing was admitted",
+		cmp.Or(holder, "a newer leader"), raised.UTC().Format(time.RFC3339))
 	r.Hint = fmt.Sprintf("this process no longer leads: stop, or campaign for a new token; if that "+
-		"is refused, too, an operator makes sure that no older leader runs, and runs: guard adopt %s",
+		"is refused as well, an operator makes sure that no older leader runs, and runs: guard adopt %s",
 		c.Resource)
 	return r
 }
@@ -50,9 +48,9 @@ func OtherIssuer(c fence.Claim, mark fence.Token, issuer fence.Issuer) *fence.Re
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than the mark %s",
 			c.Token, c.Resource, mark),
 		Detail: fmt.Sprintf("the mark was raised under %s, the token comes from %s: "+
-			"their numbers cannot be compared", issuer, c.Issuer),
-		Hint: fmt.Sprintf("if the coordinator was rebuilt or replaced, and no older leader runs, "+
-			"an operator runs: guard adopt %s", c.Resource),
+			"their numbers cannot be compared, so neither is older", issuer, c.Issuer),
+		Hint: fmt.Sprintf("an operator checks first that leaders and guards have the same coordinator; "+
+			"if it was rebuilt or replaced, and no older leader runs: guard adopt %s", c.Resource),
 	}
 }
 
@@ -63,7 +61,8 @@ func RolledBack(c fence.Claim, mark fence.Token) *fence.Refusal {
 		Reason: fence.ErrOtherIssuer, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("the coordinator went back: it gives out tokens of %q a second time", c.Resource),
 		Detail: fmt.Sprintf("a leader has had a token that is not above the mark %s, "+
-			"as after a restore from a backup; nothing of issuer %s is admitted any more", mark, c.Issuer),
+			"as after a restore from a backup; every token of issuer %s is refused for this resource, "+
+			"until an operator acts", mark, c.Issuer),
 		Hint: fmt.Sprintf("an operator stops all leaders, paused ones too, and runs: "+
 			"guard adopt --new-issuer %s", c.Resource),
 	}
@@ -115,8 +114,8 @@ func Unrevoked(c fence.Claim, detail string, cause error) *fence.Refusal {
 		Reason: fence.ErrUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
 		Message: fmt.Sprintf("older sessions of %q could not be ended in time", c.Resource),
 		Detail:  detail,
-		Hint: "the mark stays raised and nobody is admitted: end those sessions in the database, " +
-			"then try again with the same token",
+		Hint: fmt.Sprintf("new sessions of %q are refused until they have ended; try again with the same "+
+			"token, or end them in the database; other resources are not affected", c.Resource),
 	}
 }
 
@@ -125,8 +124,8 @@ func TimedOut(cause error) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ErrUnrevoked, Cause: cause,
 		Message: "admission did not finish in time",
-		Detail:  cause.Error(),
-		Hint:    "nothing was admitted; the mark may be raised; try again with the same token",
+		Detail:  cause.Error() + "; nothing was admitted, and the mark may be raised",
+		Hint:    "try again with the same token; GUARD_ADMIT_TIMEOUT of the guard sets the time",
 	}
 }
 
@@ -136,9 +135,9 @@ func NotAuthorized(c fence.Claim, role string) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ErrNotAuthorized, Claim: c,
 		Message: fmt.Sprintf("role %q may not claim %q", role, c.Resource),
-		Detail: "authorization is on in this store, and nobody has allowed it; " +
-			"nothing was admitted, and the mark is as before",
-		Hint: fmt.Sprintf("log in as a role that may, or let an operator run: guard allow %s %s",
+		Detail: "authorization is on in this store, and the role is not on the list for this resource; " +
+			"nothing was admitted",
+		Hint: fmt.Sprintf("retrying does not help: log in as a role that may, or let an operator run: guard allow %s %s",
 			role, c.Resource),
 	}
 }
@@ -148,19 +147,19 @@ func NotLeader(c fence.Claim, detail string) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ErrNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
-		Detail:  detail,
-		Hint:    "present the token of a term that was won: a token is admitted only while its holder leads",
+		Detail:  detail + "; nothing was admitted",
+		Hint: "try again with this token if its term has just been won; otherwise this process does not " +
+			"lead: stop, or campaign for a new token",
 	}
 }
 
-// Unverified refuses because the coordinator did not answer. Nobody is admitted on trust.
+// Unverified refuses because the coordinator did not answer. No token is admitted on trust.
 func Unverified(c fence.Claim, cause error) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ErrNoCoordinator, Claim: c, Cause: cause,
-		Message: "the coordinator could not be asked whose token this is",
-		Detail:  cause.Error(),
-		Hint: "nothing was written; open sessions under the present mark go on; " +
-			"try again when the coordinator answers",
+		Message: "the guard could not ask the coordinator who leads",
+		Detail:  cause.Error() + "; nothing was admitted; open sessions continue",
+		Hint:    "this process may still lead: try again with the same token",
 	}
 }
 
@@ -168,23 +167,23 @@ func Unverified(c fence.Claim, cause error) *fence.Refusal {
 // ask.
 func MarkInDoubt(c fence.Claim, mark fence.Token) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ErrNotLeader, Claim: c, Mark: mark,
+		Reason: fence.ErrMarkInDoubt, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("the mark of %q may have been lost, and there is no coordinator to ask",
 			c.Resource),
 		Detail: "the store was restored, copied or failed over since the mark was raised, " +
-			"and this guard did not see it before",
-		Hint: fmt.Sprintf("set GUARD_COORDINATOR, or make sure that no older leader runs and run: "+
-			"guard adopt %s", c.Resource),
+			"and this guard did not see it before; nothing was admitted",
+		Hint: fmt.Sprintf("an operator sets GUARD_COORDINATOR, or makes sure that no older leader runs, and "+
+			"runs: guard adopt %s", c.Resource),
 	}
 }
 
 // Unraised refuses a transaction or a script whose token is not the mark.
 func Unraised(c fence.Claim, mark fence.Token, detail string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.ErrNotLeader, Claim: c, Mark: mark,
+		Reason: fence.ErrNotRaised, Claim: c, Mark: mark,
 		Message: fmt.Sprintf("the mark of %q is not raised to token %s", c.Resource, c.Token),
 		Detail:  detail,
-		Hint:    "raise the mark with this token, then try again",
+		Hint:    "raise the mark with this token, then try again (Go: fence.RetryRaised)",
 	}
 }
 

@@ -43,10 +43,11 @@ func UnknownResource(c fence.Claim, served []fence.Resource) *fence.Refusal {
 // Superuser refuses a role whose sessions the guard could not end.
 func Superuser(role string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ErrUnrevoked,
-		Message: fmt.Sprintf("role %q is a superuser, whose sessions the guard could not end", role),
-		Detail:  "only a superuser ends a superuser's session, and the guard's role is none",
-		Hint:    "let leaders log in as an ordinary role",
+		Reason:  fence.ErrNotAuthorized,
+		Message: fmt.Sprintf("role %q is a superuser, and superusers cannot connect through the guard", role),
+		Detail: "the guard could not end the session later: only a superuser may, and the guard's role is none; " +
+			"nothing was admitted",
+		Hint: "log in as an ordinary role",
 	}
 }
 

@@ -12,12 +12,6 @@ import (
 func TestEveryReasonHasItsCodes(t *testing.T) {
 	for r := range Reasons {
 		word := Word(r)
-		if r == fence.ErrNoCoordinator { // clients cannot tell it from ErrNotLeader
-			if OfWord(word) != fence.ErrNotLeader || OfSQLState(SQLState(r)) != fence.ErrNotLeader {
-				t.Errorf("%s: %q, %q", r, word, SQLState(r))
-			}
-			continue
-		}
 		if word == "" || OfWord(word) != r {
 			t.Errorf("%s: word %q is that of %s", r, word, OfWord(word))
 		}

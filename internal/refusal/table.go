@@ -23,7 +23,9 @@ var table = []struct {
 	{fence.ErrNotLeader, "RF007", "NOTLEADER"},
 	{fence.ErrNotAllowed, "", "NOTALLOWED"},
 	{fence.ErrNotAuthorized, "RF010", "NOTAUTHORIZED"},
-	{fence.ErrNoCoordinator, "RF007", "NOTLEADER"}, // clients try again, as after ErrNotLeader
+	{fence.ErrNoCoordinator, "RF011", "NOCOORDINATOR"},
+	{fence.ErrNotRaised, "RF012", "NOTRAISED"},
+	{fence.ErrMarkInDoubt, "RF013", "INDOUBT"},
 }
 
 // Reasons yields every reason.

@@ -97,7 +97,7 @@ func (b *builder) write(process, store string, t fence.Token, o history.Outcome)
 // refuse adds a write whose refusal names the mark and its holder.
 func (b *builder) refuse(process, store string, t, mark fence.Token, holder string) {
 	b.answer(b.invoke(process, store, history.Write, t), history.Stale,
-		fmt.Sprintf("RF001: stale token: %d is older than the mark %d of %q — %s has led", t, mark, "orders", holder))
+		fmt.Sprintf("RF001: stale token: %d is older than the mark %d of %q — %s raised the mark", t, mark, "orders", holder))
 }
 
 // writes adds n accepted writes to each store.

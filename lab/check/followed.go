@@ -10,8 +10,9 @@ import (
 )
 
 // namesMark finds the mark and its holder in the text of a refusal: a worker, or a worker and its job.
+// Histories that were recorded earlier have "has led".
 var namesMark = regexp.MustCompile(
-	`is older than the mark (\d+) of "[^"]*" — ([^\s,]+)(?:, job (\S+))? has led`)
+	`is older than the mark (\d+) of "[^"]*" — ([^\s,]+)(?:, job (\S+))? (?:raised the mark|has led)`)
 
 // followedRaises returns the tokens to which guards may have raised the mark before their winners
 // reported anything: a guard follows elections, and raises as soon as leadership moves. They are the

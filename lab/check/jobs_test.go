@@ -313,8 +313,8 @@ func TestAWorkerThatIsKilledBeforeItReportsItsTerm(t *testing.T) {
 		return b.finish()
 	}
 	names := func(mark fence.Token, holder string) string {
-		return fmt.Sprintf(`RF001 stale token: 10 is older than the mark %s of "job_a" — %s has led "job_a" `+
-			"since 2026-11-23T06:00:43Z", mark, holder)
+		return fmt.Sprintf(`RF001 stale token: 10 is older than the mark %s of "job_a" — %s raised the mark `+
+			"of this database at 2026-11-23T06:00:43Z", mark, holder)
 	}
 	wantVerdict(t, judge(t, refused(names(20, "worker-2, job a"))), check.Valid)
 	for what, text := range map[string]string{

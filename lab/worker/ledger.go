@@ -201,7 +201,7 @@ func (s *writeLoop) once(ctx context.Context) result {
 	if !s.since.IsZero() {
 		s.late++
 	}
-	if s.raiser != nil && errors.Is(r.err, fence.ErrNotLeader) {
+	if s.raiser != nil && errors.Is(r.err, fence.ErrNotRaised) {
 		s.raise(base)
 	}
 	return r

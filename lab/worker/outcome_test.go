@@ -79,7 +79,7 @@ func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 		"script, loading":             {ran(answer("LOADING Redis is loading"), claim), failed, ""},
 		"script, error in the middle": {ran(oom, claim), unknown, ""},
 		"claim, stale":                {underClaim(refusalFor(fence.ErrStale)), stale, "STALETOKEN"},
-		"claim, not raised":           {underClaim(refusalFor(fence.ErrNotLeader)), refused, "NOTLEADER"},
+		"claim, not raised":           {underClaim(refusalFor(fence.ErrNotRaised)), refused, "NOTRAISED"},
 		"claim, answer lost":          {underClaim(lostAnswer), unknown, ""},
 		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), failed, ""},
 		"claim, the script's own":     {underClaim(answer("ERR wrong type")), unknown, ""},

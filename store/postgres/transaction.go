@@ -22,7 +22,7 @@ type Beginner interface {
 // before the transaction ends. One that arrives ends the transaction's backend, and nothing has
 // been written then.
 //
-// It refuses with ErrStale, with ErrOtherIssuer, with ErrNotInstalled, and with ErrNotLeader when
+// It refuses with ErrStale, with ErrOtherIssuer, with ErrNotInstalled, and with ErrNotRaised when
 // the mark is not raised to the claim or may have been lost (fence.RetryRaised raises it and begins
 // again). It fails with SQLSTATE 40001 at a level above READ COMMITTED: begin again. After an error
 // there is no transaction, and nothing has been written.

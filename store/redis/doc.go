@@ -30,8 +30,8 @@
 //
 //	the mark is above the token          ErrStale
 //	it is of another issuer              ErrOtherIssuer
-//	it is below, unconfirmed or missing  ErrNotLeader: raise it, then try again (fence.RetryRaised)
-//	sessions under another token are     ErrNotLeader: the same; the raise ends them
+//	it is below, unconfirmed or missing  ErrNotRaised: raise it, then try again (fence.RetryRaised)
+//	sessions under another token are     ErrNotRaised: the same; the raise ends them
 //	still recorded
 //	marker and mark are missing          ErrNotInstalled
 //	otherwise                            the commands run

@@ -58,7 +58,7 @@ func NewScript(lua string) *Script { return &Script{marks.NewScript(lua)} }
 // Run returns it as the error. It sends the script once, whatever the client's MaxRetries. While
 // Redis is busy or loads its data, Run waits, until ctx ends.
 //
-// Refusals: ErrStale, ErrOtherIssuer, ErrNotInstalled. ErrNotLeader: the mark is not raised to the
+// Refusals: ErrStale, ErrOtherIssuer, ErrNotInstalled. ErrNotRaised: the mark is not raised to the
 // claim, may have been lost, or older sessions are not revoked yet; fence.RetryRaised raises the mark
 // and tries again. After a refusal and after ErrNotRun nothing was run. After ErrUnknown everything
 // was run, or nothing. Any other error is about rights or settings, or comes from the script

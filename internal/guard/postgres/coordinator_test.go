@@ -131,7 +131,7 @@ func TestWhenTheCoordinatorDoesNotAnswerTheMarkStaysAndItsSessionsLive(t *testin
 	g, c := elected(t)
 	c.becomes("", errors.New("connection refused"))
 	_, err := g.dial(7)
-	if pg := refusedWith(t, err, "RF007"); !strings.Contains(pg.Detail, "connection refused") {
+	if pg := refusedWith(t, err, "RF011"); !strings.Contains(pg.Detail, "connection refused") {
 		t.Errorf("the refusal does not say why: %q", pg.Detail)
 	}
 	c.becomes("zk:one", nil)
@@ -139,10 +139,10 @@ func TestWhenTheCoordinatorDoesNotAnswerTheMarkStaysAndItsSessionsLive(t *testin
 	c.becomes("", errors.New("connection refused"))
 	c.elects("orders", 9)
 	_, err = g.dial(9)
-	refusedWith(t, err, "RF007")
+	refusedWith(t, err, "RF011")
 	g.exec(old, "insert into ledger (token) values (7)")
 	_, err = g.dial(7) // a rebuilt coordinator might have issued the mark's number again
-	refusedWith(t, err, "RF007")
+	refusedWith(t, err, "RF011")
 	c.becomes("zk:one", nil)
 	g.exec(g.open(9), "insert into ledger (token) values (9)")
 }

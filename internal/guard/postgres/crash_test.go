@@ -154,9 +154,9 @@ func TestAfterAFailoverOnlyTheCurrentLeaderGetsIn(t *testing.T) {
 
 	forgetful := guardBefore(t, pg, database, setup{})
 	_, err := forgetful.dial(7)
-	wantCode(t, err, "RF007")
+	wantCode(t, err, "RF013")
 	_, err = forgetful.dial(8)
-	wantCode(t, err, "RF007")
+	wantCode(t, err, "RF013")
 
 	g := guardBefore(t, pg, database, setup{
 		Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: observer}}},

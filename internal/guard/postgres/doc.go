@@ -33,8 +33,10 @@
 // Without a token a client gets the console (package console), or nothing.
 //
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
-// transaction is open then, and every request is answered. The server has confirmed that (marks.Proof);
-// otherwise the client gets 08007, which says that the outcome is unknown.
+// transaction is open then, and every request is answered. The server has confirmed that (marks.Proof),
+// and has sent nothing but the answer to the proof since the guard stopped passing on what it sends.
+// The guard has the server close the connection, so that it sees all of that. Otherwise the client
+// gets 08007, which says that the outcome is unknown.
 //
 // # Where the login differs from Postgres
 //
@@ -84,7 +86,7 @@
 //	    │                                           ──▶ refused by the server: its own error
 //	    ▼
 //	ReadyForQuery is held back (identify.go, admit.go): the backend is identified, the session admitted
-//	    │                                           ──▶ RF001, RF004 … RF007
+//	    │                                           ──▶ RF001, RF004 … RF007, RF010, RF011, RF013
 //	    ▼
 //	ready (session.go, walk.go, progress.go): the guard relays bytes and follows message boundaries
 //	    ▼

@@ -197,3 +197,18 @@ func TestASessionThatIsAdmittedDuringAShutdownEndsAtOnce(t *testing.T) {
 	c.rest()
 	<-stopped
 }
+
+// The guard has to see that the server has closed the connection in order.
+func TestASessionBehindTLSHearsThatNothingWasExecuted(t *testing.T) {
+	e := encryptedPostgres(t)
+	onEachRelay(t, func(t *testing.T, limit func(*guard.Server)) {
+		g := guardBefore(t, e.pg, e.database, setup{control: e.control("sslmode=require"), limit: limit})
+		c := dialWire(t, g.Addr)
+		c.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
+		stopped := g.stopping()
+		if e := c.until("E").error(t); e.Code != wire.AdminShutdown || e.Detail != wire.ShuttingDown.Detail {
+			t.Errorf("the client got %+v", e)
+		}
+		<-stopped
+	})
+}

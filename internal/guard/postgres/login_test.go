@@ -177,7 +177,7 @@ func (g *guarded) replication(t *testing.T) {
 		_ = c.Close(t.Context())
 		cfg.User = "postgres"
 		_, err = pgconn.ConnectConfig(t.Context(), cfg)
-		wantCode(t, err, "RF006") // the guard's role is no superuser, and could not end it
+		wantCode(t, err, "RF010") // the guard's role is no superuser, and could not end it
 	}
 	cfg, err := pgconn.ParseConfig(g.withOptions("mover", "-c fence.stock=5"))
 	if err != nil {

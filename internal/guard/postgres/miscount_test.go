@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+	"io"
 	"testing"
 	"time"
 
@@ -106,5 +108,76 @@ func TestAShutdownDoesNotPromiseThatAStatementUnderWayWasNotExecuted(t *testing.
 			a.last.pass()
 			<-stopped
 		})
+	}
+}
+
+// The last word of a guard that ends the session by itself, while a statement runs that its count lacks.
+// The statement commits after the guard has stopped passing on what the server sends.
+func TestTheLastWordLeavesOpenWhatACommitWasThatTheCountLacks(t *testing.T) {
+	const insert = "insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l"
+	const idle = 500 * time.Millisecond
+	for name, test := range map[string]struct {
+		with            setup
+		first, underWay string
+		stops           bool
+	}{
+		"a shutdown":                  {setup{drain: time.Minute}, "set statement_timeout = 0", insert, true},
+		"a shutdown in a transaction": {setup{drain: 100 * time.Millisecond}, "begin; set local statement_timeout = 0", insert + "; commit", true},
+		"an idle session": {setup{Options: Options{IdleTimeout: idle}}, "set statement_timeout = 0",
+			insert, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEachRelay(t, func(t *testing.T, limit func(*guard.Server)) {
+				test.with.limit = limit
+				g, p := tappedGuard(t, test.with)
+				holder := g.connectTo(g.pg.URL("postgres", g.database))
+				g.exec(holder, "select pg_advisory_lock(42)")
+				a := g.spoil(p, test.first, test.underWay)
+				a.last.pass()
+				if test.stops {
+					g.stopping()
+				}
+				a.last.until(func(sent []byte) bool { return bytes.Count(sent, []byte("/* ringfence ")) > 1 })
+				g.exec(holder, "select pg_advisory_unlock(42)")
+				if e := a.until("E").error(t); e.Code != wire.ResolutionUnknown {
+					t.Errorf("the client got %+v", e)
+				}
+				g.until("select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()", 0)
+				if n := g.count("select count(*) from ledger"); n != 1 {
+					t.Errorf("%d rows", n)
+				}
+			})
+		})
+	}
+}
+
+// What the server says of its own accord is no answer to a statement.
+func TestANoticeAfterTheShutLeavesNothingOpen(t *testing.T) {
+	for stream, alone := range map[string]bool{
+		"IZ": true, "NIZ": true, "SIZ": true, "AIZ": true, "IZS": true, "INZ": true,
+		"": false, "I": false, "Z": false, "CZIZ": false, "ZIZ": false, "IZIZ": false, "IZCZIZ": false,
+		"EZ": false, "EIZ": false, "IZE": false, "DCZIZ": false, "1IZ": false, "VZIZ": false, "IZI": false,
+	} {
+		var messages []byte
+		for _, kind := range []byte(stream) {
+			messages = append(messages, encode(kind, "I")...)
+		}
+		for cut := range len(messages) + 1 { // wherever the stream is cut between two reads
+			p := &progress{status: 'I'}
+			p.shut(errDrained)
+			d := &down{progress: p}
+			var held []byte
+			for _, part := range [][]byte{messages[:cut], messages[cut:]} {
+				held = append(held, part...)
+				n, err := d.Walk(held, io.Discard)
+				if err != nil {
+					t.Fatal(err)
+				}
+				held = held[n:]
+			}
+			if got := d.onlyProof(); got != alone {
+				t.Errorf("%q cut at %d: %v", stream, cut, got)
+			}
+		}
 	}
 }

@@ -144,11 +144,11 @@ func (p *progress) Quiet() (marks.Proof, bool) {
 	return proof, quiet
 }
 
-// overtaken reports whether the session was made quiet for a newer leader.
-func (p *progress) overtaken() bool {
+// is reports whether the session was shut because of why.
+func (p *progress) is(why error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return errors.Is(p.closed, errOvertaken)
+	return errors.Is(p.closed, why)
 }
 
 // askTime bounds the sending of a proof's statement. A server that is at rest reads at once.
@@ -156,9 +156,14 @@ const askTime = 10 * time.Millisecond
 
 // ask sends the statement of the proof, behind everything that was passed on. If that fails there will
 // be no proof.
-func (p *progress) ask() {
+func (p *progress) ask() { _ = p.send(&pgproto3.Query{String: p.statement}) }
+
+// terminate has the server close the connection, behind all that it sends before.
+func (p *progress) terminate() error { return p.send(&pgproto3.Terminate{}) }
+
+func (p *progress) send(m pgproto3.FrontendMessage) error {
 	_ = p.server.SetWriteDeadline(time.Now().Add(askTime))
-	_ = wire.Send(p.server, &pgproto3.Query{String: p.statement})
+	return wire.Send(p.server, m)
 }
 
 // End implements marks.Relayed.

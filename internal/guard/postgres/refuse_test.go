@@ -102,7 +102,7 @@ func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = g.dial(5) // the marks are lost, and there is no coordinator to ask
-	refusedWith(t, err, "RF007")
+	refusedWith(t, err, "RF013")
 	if _, err := g.store.Adopt(t.Context(),
 		fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "an operator"); err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.
 func TestASuperusersSessionIsNotAdmitted(t *testing.T) {
 	g := fenced(t)
 	_, err := g.dialURL(g.url("postgres", 5))
-	refusedWith(t, err, "RF006")
+	refusedWith(t, err, "RF010")
 	if n := g.markOf("orders"); n != 0 {
 		t.Errorf("the mark is %d", n)
 	}
@@ -261,7 +261,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 	sql(t, pg.URL("postgres", "postgres"), "select pg_promote(true, 30)")
 	// the timeline has changed, and there is no coordinator to ask whether there was a mark
 	_, err = g.dial(5)
-	refusedWith(t, err, "RF007")
+	refusedWith(t, err, "RF013")
 }
 
 // A hanging control connection must not keep clients waiting for longer than one admission may

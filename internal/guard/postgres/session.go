@@ -30,6 +30,7 @@ type session struct {
 	ctx          context.Context
 	stop         context.CancelCauseFunc // ends the relay
 	stopWatching func()
+	stopCutting  func() bool
 	stopIdle     func()
 	relay        *relay.Relay
 	down         *down
@@ -38,10 +39,10 @@ type session struct {
 
 // start starts to relay the session. What the login has read ahead goes first.
 func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
-	s.ctx, s.stop = context.WithCancelCause(ctx)
+	s.ctx, s.stop = context.WithCancelCause(context.WithoutCancel(ctx)) // cut ends it
 	s.server = s.client.Adopt(s.server)
 	state := &progress{server: s.server, status: 'I', stop: s.stop}
-	state.finish = func() { s.finishing.Go(s.finish) }
+	state.finish = func() { s.finishing.Go(func() { s.finish(restTime) }) }
 	s.down = &down{progress: state} // before anything can end the session
 	s.at.Admission.Relaying(s.id, s.claims, state)
 	s.stopWatching = s.client.WhenDraining(state.drain)
@@ -53,6 +54,7 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	}
 	liveness := guard.LivenessOf(sessions, s.id, s.p.o.Stall)
 	s.relay = relay.Start(s.ctx, client, server, &up{progress: state}, s.down, liveness)
+	s.stopCutting = relay.WhenOver(ctx, func() { s.cut(context.Cause(ctx)) })
 	s.stopIdle = guard.WhenIdle(s.p.o.IdleTimeout, s.relay, func(_ context.Context, unused func() bool) {
 		state.endUnused(unused)
 	})
@@ -68,10 +70,7 @@ func (s *session) wait(ctx context.Context) error {
 // close closes the upstream connection, releases the session, and leaves its database.
 func (s *session) close(ctx context.Context) {
 	if s.relay != nil {
-		s.stopIdle()
-		s.stopWatching()
-		s.stop(nil)
-		s.finishing.Wait()
+		s.finished()
 	}
 	_ = s.server.Close()
 	if s.id != (marks.Session{}) {
@@ -80,17 +79,26 @@ func (s *session) close(ctx context.Context) {
 	s.at.Leave()
 }
 
+// finished ends all that may end the session, and waits for it. It may be called twice.
+func (s *session) finished() {
+	s.stopIdle()
+	s.stopWatching()
+	s.stopCutting()
+	s.stop(nil)
+	s.finishing.Wait()
+}
+
 // end closes the connection of a client whose session has ended, and sends it the reason if a
 // message may begin there.
 func (s *session) end(end relay.End) error {
-	s.stopIdle()
-	s.stopWatching()
-	overtaken := s.down.progress.overtaken() // whichever side has ended first
-	drained := s.ctx.Err() != nil && !overtaken
-	s.stop(nil)
-	s.finishing.Wait()
+	p := s.down.progress
+	overtaken, drained := p.is(errOvertaken), s.ctx.Err() != nil // whichever side has ended first
+	if end.Side == relay.ServerSide && (p.is(errDrained) || p.is(errUnused)) {
+		drained = true // the server has closed the connection because finish has told it to
+	}
+	drained = drained && !overtaken
+	s.finished()
 	if drained {
-		s.proveAtLast()
 		s.endUnproved()
 	}
 	_ = s.server.Close()
@@ -105,37 +113,39 @@ func (s *session) end(end relay.End) error {
 		return guard.Stuck
 	}
 	if s.down.mayAppend() {
-		word := s.lastWord(drained)
+		word := s.lastWord(drained, end == relay.End{Side: relay.ServerSide})
 		_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 		if len(word) > 0 {
 			_, _ = s.client.Write(word)
 		}
 	}
 	guard.CloseGently(s.client)
-	if s.unused() {
+	if p.is(errUnused) {
 		return guard.Unused
 	}
 	return nil
 }
 
-// unused reports whether the guard has ended the session because it was idle for too long.
-func (s *session) unused() bool { return errors.Is(context.Cause(s.ctx), errUnused) }
-
 // lastWord returns the reason for the client: an idle session, the shutdown of the guard, a newer
-// leader, or what the server said. The relay has ended, and nobody changes the progress any more.
-func (s *session) lastWord(drained bool) []byte {
+// leader, or what the server said. The relay has ended, and nobody changes the progress any more. whole
+// is true if the server has closed the connection in order, so all that it sent was seen.
+//
+// The proof says that the session rests now. That nothing has run since the client's last answer
+// takes more: the server has sent nothing since but the answer to the proof.
+func (s *session) lastWord(drained, whole bool) []byte {
 	p := s.down.progress
+	nothingRan := p.proved && whole && s.down.onlyProof()
 	switch {
-	case s.unused() && p.proved: // what Postgres says after its own idle_session_timeout
+	case drained && p.is(errUnused) && nothingRan: // what Postgres says after its own idle_session_timeout
 		return wire.Fatal(&wire.Error{
 			Code: wire.IdleSessionTimeout, Message: "terminating connection due to idle-session timeout",
 			Detail: fmt.Sprintf("nothing has come from either side for %s, and no transaction was open",
 				s.p.o.IdleTimeout),
 			Hint: "connect again; GUARD_IDLE_TIMEOUT of the guard sets the time",
 		})
-	case s.unused():
+	case drained && p.is(errUnused):
 		return wire.Fatal(wire.Unconfirmed("the session was idle for too long"))
-	case drained && !p.proved:
+	case drained && !nothingRan:
 		return wire.Fatal(wire.Unanswered)
 	case drained && p.status == 'I':
 		return wire.Fatal(wire.ShuttingDown)
@@ -158,26 +168,30 @@ const (
 	firstLook = 10 * time.Millisecond  // before the first look there should be a sign of an answer
 )
 
-// finish has the server agree that a session that was shut is at rest, and ends it. It runs in the
-// background until the session closes.
-func (s *session) finish() {
-	ctx, cancel := context.WithTimeout(s.ctx, restTime)
+// finish has the server agree that a session that was shut is at rest, and ends it, within a time. It
+// runs in the background until the session closes. Once there is a proof, it has the server close the
+// connection. So the relay sees all that the server has sent before.
+func (s *session) finish(within time.Duration) {
+	ctx, cancel := context.WithTimeout(s.ctx, within)
 	defer cancel()
 	s.prove(ctx)
+	if p := s.down.progress; p.proved && p.terminate() == nil {
+		<-ctx.Done() // the relay ends first, unless the connection is stuck
+	}
 	s.stop(s.down.progress.closed)
 }
 
-// proveAtLast does the same for a session in a transaction whose time is over. Its relay has ended.
-func (s *session) proveAtLast() {
+// cut ends a session whose time is over, in a transaction or not.
+func (s *session) cut(why error) {
 	p := s.down.progress
 	p.mu.Lock()
 	shut := p.shut(errDrained)
 	p.mu.Unlock()
 	if shut {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), lastTime)
-		defer cancel()
-		s.prove(ctx)
+		s.finishing.Go(func() { s.finish(lastTime) })
+		return
 	}
+	s.stop(why)
 }
 
 // endUnproved ends the backend of a session that is not proved to be at rest: what it runs would go on, since

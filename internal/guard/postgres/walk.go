@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"io"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -61,6 +62,7 @@ type down struct {
 	wire.Header
 	progress    *progress
 	silent      bool   // nothing more is passed on
+	unpassed    []byte // the kinds of the first answers that were not passed on
 	statusNext  bool   // the next byte is the status of a ReadyForQuery
 	shutdown    []byte // the message that was kept
 	writeFailed bool   // a write to the client failed, so its stream may have stopped anywhere
@@ -83,6 +85,7 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 			if n == 0 {
 				break
 			}
+			d.note(b[at])
 			if kept {
 				if err := d.forward(w, b[from:at]); err != nil {
 					return at, err
@@ -124,6 +127,20 @@ func (d *down) keepShutdown(b []byte) (n int, kept bool) {
 	}
 	return n, false
 }
+
+// note records that a message begins. NoticeResponse, ParameterStatus and NotificationResponse are no
+// answers: the server sends them when it likes.
+func (d *down) note(kind byte) {
+	if d.silent && len(d.unpassed) <= len(proofAnswer) && !strings.ContainsRune("NSA", rune(kind)) {
+		d.unpassed = append(d.unpassed, kind)
+	}
+}
+
+// proofAnswer is the answer to the statement of a proof: EmptyQueryResponse and ReadyForQuery.
+const proofAnswer = "IZ"
+
+// onlyProof reports whether the answer to the proof is all that was not passed on.
+func (d *down) onlyProof() bool { return string(d.unpassed) == proofAnswer && d.Boundary() }
 
 func (d *down) forward(w io.Writer, b []byte) error {
 	if len(b) == 0 || d.silent {

@@ -233,6 +233,7 @@ func (c *tapped) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.up.Write(b)
+	c.changed.Broadcast()
 	c.held = len(b)
 	for rest := b; len(rest) > 0; {
 		for c.limited && c.allowed == 0 && !c.lost {
@@ -310,6 +311,15 @@ func (c *tapped) sent() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return bytes.Clone(c.up.Bytes())
+}
+
+// until waits until this holds of what was sent to the server.
+func (c *tapped) until(holds func(sent []byte) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !holds(c.up.Bytes()) {
+		c.changed.Wait()
+	}
 }
 
 // sentBy returns what went to the server on the connections whose startup packet names this user.

@@ -34,7 +34,7 @@ func TestAnEarlierMarkThatComesBackAdmitsNobody(t *testing.T) {
 			})
 			r := before(t, g.server, setup{}).raw()
 			r.send("FENCE orders 33\r\n")
-			r.expect("-NOTLEADER")
+			r.expect("-INDOUBT")
 		})
 	}
 }

@@ -273,7 +273,7 @@ func TestARefusalIsOneLineWithItsCode(t *testing.T) {
 	r := g.raw()
 	r.send("FENCE orders 5\r\n")
 	reply := r.reply()
-	if !strings.HasPrefix(reply, "-NOTLEADER ") || strings.Count(reply, "\n") != 1 ||
+	if !strings.HasPrefix(reply, "-NOCOORDINATOR ") || strings.Count(reply, "\n") != 1 ||
 		!strings.Contains(reply, "unreachable  -ERR forged") {
 		t.Errorf("got %q", reply)
 	}

@@ -42,7 +42,7 @@ func TestASealedDatabaseIsRestoredWithItsDataAndItsSeals(t *testing.T) {
 	stranger := other.connect("app")
 	other.refused(stranger, insert, "RF002")
 	other.do(stranger, "set ringfence.orders = 'entered 5 zk:a'")
-	other.refused(stranger, insert, "RF007")
+	other.refused(stranger, insert, "RF012")
 	other.finds("seal-lost:public.entry", false)
 	other.finds("seal-changed:public.entry", false)
 

@@ -83,7 +83,7 @@ func TestNoSettingOfTheSessionIsBelieved(t *testing.T) {
 		{"set ringfence.orders = 'entered seven zk:a'", "RF002"},
 		{"set ringfence.orders = 'entered 5 zk:a'", "RF001"},
 		{"set ringfence.orders = 'attached 5 zk:a'", "RF001"},
-		{"set ringfence.orders = 'entered 9 zk:a'", "RF007"},
+		{"set ringfence.orders = 'entered 9 zk:a'", "RF012"},
 		{"set ringfence.orders = 'entered 7 zk:b'", "RF004"},
 		{"set ringfence.stock = 'entered 7 zk:a'", "RF002"},
 	} {
@@ -200,7 +200,7 @@ func TestACopiedMarkRefusesEveryWrite(t *testing.T) {
 	r.do(member, insert)
 	r.sql("create table kept as select * from ringfence.mark; delete from ringfence.mark; " +
 		"insert into ringfence.mark select * from kept")
-	r.refused(member, insert, "RF007")
+	r.refused(member, insert, "RF012")
 	r.sql("delete from ringfence.mark")
-	r.refused(member, insert, "RF007")
+	r.refused(member, insert, "RF012")
 }

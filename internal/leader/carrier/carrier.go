@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/network/peeruser"
+	"github.com/ringfence/ringfence/internal/network/tally"
 	"github.com/ringfence/ringfence/internal/network/unixsocket"
 )
 
@@ -26,7 +27,8 @@ const (
 )
 
 var (
-	errClosed = errors.New("the term is over")
+	errClosed  = errors.New("the term is over")
+	errTooMany = errors.New("there are too many")
 	// ErrListen: the address of LEADER_CARRY cannot be listened on, and waiting changes nothing.
 	ErrListen = errors.New("LEADER_CARRY: cannot listen there")
 	// ErrNoGuard: what the program writes to this store would not be fenced.
@@ -132,7 +134,7 @@ func passes(err error) bool {
 
 // listen listens for connections of a user.
 func listen(ctx context.Context, address string, login bool, user int, log *slog.Logger) (net.Listener, error) {
-	all := peeruser.Listener{User: user, Untold: true, Log: log}
+	all := peeruser.Listener{User: user, Untold: true, Log: tally.NewLog(log)}
 	path, isPath := strings.CutPrefix(address, unixPrefix)
 	if !isPath {
 		if login && !peeruser.TellsTCP {
@@ -162,10 +164,12 @@ func (c *Carrier) Close() {
 
 func (c *Carrier) accept(ctx context.Context, l net.Listener, p protocol, log *slog.Logger) {
 	places := make(chan struct{}, maxConnections)
+	failed := tally.NewLog(log)
+	defer failed.Close()
 	for {
 		client, err := l.Accept()
 		if err != nil && ctx.Err() == nil && !errors.Is(err, net.ErrClosed) { // no open file is left, for instance
-			log.Warn("cannot accept a connection", "cause", err)
+			failed.Warn("cannot accept a connection", err)
 			backoff.Pause(ctx, time.Second)
 			continue
 		}
@@ -175,7 +179,7 @@ func (c *Carrier) accept(ctx context.Context, l net.Listener, p protocol, log *s
 		select {
 		case places <- struct{}{}:
 		default:
-			log.Warn("closed a connection: there are too many", "connections", maxConnections)
+			failed.Warn("closed a connection", errTooMany, "connections", maxConnections)
 			_ = client.Close()
 			continue
 		}
@@ -183,7 +187,7 @@ func (c *Carrier) accept(ctx context.Context, l net.Listener, p protocol, log *s
 			defer func() { <-places }()
 			defer client.Close()
 			if err := pass(ctx, client, p); err != nil && ctx.Err() == nil {
-				log.Warn("a connection of the program was not passed on", "cause", err)
+				failed.Warn("a connection of the program was not passed on", err)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func (s *Setting) UnmarshalText(text []byte) error {
 			return err
 		}
 		if slices.ContainsFunc(*s, func(b Address) bool { return b.Kind == kind }) {
-			return fmt.Errorf("%s stands twice", kind)
+			return fmt.Errorf("%s is listed twice", kind)
 		}
 		*s = append(*s, a)
 	}

@@ -17,7 +17,7 @@ func TestASettingIsReadAndCheckedAgainstTheStores(t *testing.T) {
 		"postgres=unix:/run/.s.PGSQL.5432": "",
 		"postgres=[::1]:5432,redis=":       "neither an address",
 		"mysql":                            "there is postgres and redis",
-		"postgres,postgres":                "stands twice",
+		"postgres,postgres":                "is listed twice",
 		"postgres=0.0.0.0:5432":            "no loopback address",
 		"postgres=unix:/run/app.sock":      "clients look for a socket named .s.PGSQL.5432",
 		"redis=unix:app.sock":              "no absolute path",

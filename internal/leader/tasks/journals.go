@@ -83,7 +83,7 @@ type unraised struct{}
 // Raise implements fence.Raiser.
 func (unraised) Raise(_ context.Context, c fence.Claim) error {
 	return &fence.Refusal{
-		Reason: fence.ErrNotLeader, Claim: c,
+		Reason: fence.ErrNotRaised, Claim: c,
 		Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource,
 			c.Token),
 	}
@@ -176,7 +176,7 @@ func (j raisedJournal) Raise(ctx context.Context, c fence.Claim) error {
 // raiser raises the mark in one place. It tries one store after the other, since only a try shows
 // which of them has the privilege.
 type raiser struct {
-	check   fence.Raiser // raises nothing, and returns ErrNotLeader while the mark is not raised
+	check   fence.Raiser // raises nothing, and returns ErrNotRaised while the mark is not raised
 	others  []fence.Raiser
 	url     settings.URL
 	timeout time.Duration
@@ -188,7 +188,7 @@ func (r raiser) Raise(ctx context.Context, c fence.Claim) error {
 		err := r.check.Raise(ctx, c)
 		for _, other := range r.others {
 			// ErrNotInstalled: Redis may have lost the installation as well.
-			if !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) {
+			if !errors.Is(err, fence.ErrNotRaised) && !errors.Is(err, fence.ErrNotInstalled) {
 				break
 			}
 			if err = other.Raise(ctx, c); err == nil {

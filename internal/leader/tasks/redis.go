@@ -95,7 +95,7 @@ func (s redisStep) run(
 	claim := s.elector.term().Claim()
 	for failed := 1; ; failed++ {
 		err := s.once(ctx, claim)
-		if errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrNotInstalled) {
+		if errors.Is(err, fence.ErrNotRaised) || errors.Is(err, fence.ErrNotInstalled) {
 			// Redis has lost the mark.
 			err = cmp.Or(s.redisRaiser.Raise(ctx, claim), fmt.Errorf("%w: %w", redis.ErrNotRun, err))
 		}
@@ -114,8 +114,7 @@ var redisBackoff = checkpoint.Exponential(20*time.Millisecond, time.Second)
 // transient reports errors that the commands have not caused. If a reply was lost, the commands run
 // again, like any asynchronous step.
 func transient(err error) bool {
-	return errors.Is(err, fence.ErrNotDone) || errors.Is(err, fence.ErrUnknown) ||
-		errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrUnrevoked)
+	return errors.Is(err, fence.ErrNotDone) || errors.Is(err, fence.ErrUnknown) || fence.Temporary(err)
 }
 
 // once runs the commands in one script. As in MULTI, the others run even if one fails.

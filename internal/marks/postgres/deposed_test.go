@@ -151,7 +151,7 @@ func TestASuperusersTransactionKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
 		!strings.Contains(err.Error(), "role postgres") {
 		t.Errorf("got %v", err)
 	}
-	d.outside(t, newer, fence.ErrNotLeader)
+	d.outside(t, newer, fence.ErrNotRaised)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -53,17 +53,17 @@ func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
 	if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
 		t.Fatal(err)
 	}
-	d.outside(t, newer, fence.ErrNotLeader)
+	d.outside(t, newer, fence.ErrNotRaised)
 	if _, step := d.admitted(t, newer); step != marks.MustRevoke {
 		t.Errorf("a session while an older transaction is open: step %v", step)
 	}
-	d.outside(t, newer, fence.ErrNotLeader) // registering has not opened the gate
+	d.outside(t, newer, fence.ErrNotRaised) // registering has not opened the gate
 	d.revokeOnce(t, newer)
-	d.outside(t, newer, fence.ErrNotLeader) // nor has the revocation
+	d.outside(t, newer, fence.ErrNotRaised) // nor has the revocation
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d.outside(t, newer, fence.ErrNotLeader) // no revocation has seen the end yet
+	d.outside(t, newer, fence.ErrNotRaised) // no revocation has seen the end yet
 	if _, step := d.admitted(t, newer); step != marks.Admitted {
 		t.Errorf("a session when the older transaction has ended: step %v", step)
 	}
@@ -80,12 +80,12 @@ func TestASessionOfAnOlderTokenKeepsNewerTransactionsOut(t *testing.T) {
 	if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
 		t.Fatal(err)
 	}
-	d.outside(t, newer, fence.ErrNotLeader)
+	d.outside(t, newer, fence.ErrNotRaised)
 	if _, step := d.admitted(t, newer); step != marks.MustRevoke {
 		t.Errorf("a session while an older one lives: step %v", step)
 	}
 	d.revokeOnce(t, newer)
-	d.outside(t, newer, fence.ErrNotLeader)
+	d.outside(t, newer, fence.ErrNotRaised)
 	d.lead(t, newer)
 	if err := session.Ping(t.Context()); err == nil {
 		t.Error("the older session is still alive")
@@ -113,9 +113,9 @@ func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testi
 	c := d.lead(t, d.next())
 	above, foreign, unknown := d.next(), c, c
 	foreign.Issuer, unknown.Resource = "zk:b", "stock"
-	d.outside(t, above, fence.ErrNotLeader)
+	d.outside(t, above, fence.ErrNotRaised)
 	d.outside(t, foreign, fence.ErrOtherIssuer)
-	d.outside(t, unknown, fence.ErrNotLeader)
+	d.outside(t, unknown, fence.ErrNotRaised)
 	foreign.Token = 0
 	d.outside(t, foreign, fence.ErrOtherIssuer)
 	if _, err := d.connect(t, "app").Exec(t.Context(),
@@ -124,7 +124,7 @@ func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testi
 	}
 	// a failover
 	d.sql(t, "update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
-	d.outside(t, c, fence.ErrNotLeader)
+	d.outside(t, c, fence.ErrNotRaised)
 	d.lead(t, c)
 	d.enters(t, c, pgx.TxOptions{})
 }
@@ -219,7 +219,7 @@ func TestARevocationThatANewerRaiseOvertakesOpensNoGate(t *testing.T) {
 	must(t, raising, "commit")
 	<-revoked // it may have finished before the newer raise
 	d.outside(t, c, fence.ErrStale)
-	d.outside(t, newer, fence.ErrNotLeader)
+	d.outside(t, newer, fence.ErrNotRaised)
 }
 
 // A revocation that a newer raise overtakes finds no older session, because sessions are listed for
@@ -265,7 +265,7 @@ func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
 	if err == nil {
 		t.Error("the revocation reports that nobody is left")
 	}
-	d.outside(t, newer, fence.ErrNotLeader)
+	d.outside(t, newer, fence.ErrNotRaised)
 }
 
 // A revocation has looked who is inside, and waits. Meanwhile another one opens the gate, a transaction

@@ -175,7 +175,7 @@ func (l *lease) again(ctx context.Context, err error) error {
 		}
 		return nil
 	}
-	if errors.Is(err, fence.ErrNotLeader) {
+	if errors.Is(err, fence.ErrNotRaised) {
 		return nil
 	}
 	return err

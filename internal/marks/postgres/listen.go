@@ -5,16 +5,19 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/internal/postgres/pglisten"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
 const (
 	relistenAfter = 5 * time.Second
 	listenTime    = 10 * time.Second // bounds the connection and the LISTEN
+	listenIdle    = time.Minute      // without a notification, before it reads what was sent elsewhere
 )
 
 // Listen calls raised with each resource of which somebody revokes many older sessions, until ctx
@@ -55,10 +58,29 @@ func (s *Store) listen(ctx context.Context, raised func(fence.Resource)) error {
 		return err
 	}
 	for {
-		n, err := conn.WaitForNotification(ctx)
+		resource, err := s.hear(ctx, conn)
 		if err != nil {
 			return err
 		}
-		raised(fence.Resource(n.Payload))
+		if resource != "" {
+			raised(resource)
+		}
 	}
+}
+
+// hear waits for one notification. It returns none after a while without one, if the connection still
+// works.
+func (s *Store) hear(ctx context.Context, conn *pgx.Conn) (fence.Resource, error) {
+	waiting, cancel := context.WithTimeout(ctx, s.listenIdle)
+	defer cancel()
+	n, err := conn.WaitForNotification(waiting)
+	switch {
+	case err == nil:
+		return fence.Resource(n.Payload), nil
+	case ctx.Err() != nil || waiting.Err() == nil:
+		return "", err
+	}
+	bounded, cancel := context.WithTimeout(ctx, listenTime)
+	defer cancel()
+	return "", pglisten.CatchUp(bounded, conn)
 }

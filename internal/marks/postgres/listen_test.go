@@ -1,14 +1,38 @@
 package postgres
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
+
+// All databases of a server share one queue of notices.
+func TestAnIdleListenerHoldsBackNoNotices(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	d := database{pg, serverstest.FreshDatabase(t, pg)}
+	d.roles(t)
+	s := d.open(t, Options{})
+	s.listenIdle = 50 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	var listening sync.WaitGroup
+	listening.Go(func() { s.Listen(ctx, func(fence.Resource) {}) })
+	defer listening.Wait()
+	defer cancel()
+	const listens = "select count(*)::text from pg_stat_activity where application_name = 'ringfence listen' and state = 'idle'"
+	for deadline := time.Now().Add(time.Minute); d.list(t, listens)[0] == "0"; {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing listens")
+		}
+	}
+	serverstest.AwaitNoticesRead(t, pg)
+}
 
 func TestListeningEndsWhenTheDatabaseIsDropped(t *testing.T) {
 	d := installed(t)

@@ -202,7 +202,7 @@ func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 			!strings.Contains(refused.Detail, "pg_signal_backend") || !strings.Contains(refused.Detail, app) {
 			t.Fatalf("a take-over that may end nobody: %v", err)
 		}
-		if _, err := Begin(t.Context(), d.connect(t, app), newer, pgx.TxOptions{}); !errors.Is(err, fence.ErrNotLeader) {
+		if _, err := Begin(t.Context(), d.connect(t, app), newer, pgx.TxOptions{}); !errors.Is(err, fence.ErrNotRaised) {
 			t.Errorf("the newer leader enters beside the older one: %v", err)
 		}
 		d.sql(t, fmt.Sprintf("grant %s to %s", app, s.Role()))
@@ -279,7 +279,7 @@ func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
 		if err := r.pg.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r.outside(t, c, fence.ErrNotLeader)
+		r.outside(t, c, fence.ErrNotRaised)
 		_, err := r.opens(t, marks.Unverified{Name: "zk:a"}, c)
 		if (err == nil) != step.continued {
 			t.Errorf("%s: without a coordinator: %v", name, err)

@@ -49,7 +49,7 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *te
 			!strings.Contains(err.Error(), `"the one"`) {
 			t.Errorf("crash %v: got %v", crash, err)
 		}
-		d.outside(t, newer, fence.ErrNotLeader)
+		d.outside(t, newer, fence.ErrNotRaised)
 		if _, step := d.admitted(t, newer); step != marks.MustRevoke {
 			t.Errorf("crash %v: a session while a transaction is prepared: step %v", crash, step)
 		}

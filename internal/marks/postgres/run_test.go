@@ -47,13 +47,13 @@ func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
 		t.Fatalf("the standby was restarted: %s, %s", started, now)
 	}
 
-	s.outside(t, old, fence.ErrNotLeader)
+	s.outside(t, old, fence.ErrNotRaised)
 	s.s = s.open(t, Options{})
 	found, err := s.s.Marks(t.Context())
 	if err != nil || len(found) != 1 || found[0].Confirmed {
 		t.Errorf("marks after the promotion: %+v, %v", found, err)
 	}
-	s.outside(t, old, fence.ErrNotLeader)
+	s.outside(t, old, fence.ErrNotRaised)
 	if _, err := s.opens(t, leader(7), claimed(7)); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
 	if now := r.list(t, serverStarted)[0]; now != started {
 		t.Fatalf("the server was restarted: %s, %s", started, now)
 	}
-	r.outside(t, c, fence.ErrNotLeader)
+	r.outside(t, c, fence.ErrNotRaised)
 	stranger := r.connect(t, "app")
 	if _, err := r.opens(t, leader(5), c); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestARunThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNoSession(t *t
 			must(t, before, "begin isolation level repeatable read")
 			must(t, before, "select") // takes the snapshot
 			r.sql(t, loses)
-			r.outside(t, old, fence.ErrNotLeader)
+			r.outside(t, old, fence.ErrNotRaised)
 			if _, err := r.opens(t, leader(7), claimed(7)); err != nil {
 				t.Fatal(err)
 			}

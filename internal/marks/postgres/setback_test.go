@@ -121,7 +121,7 @@ func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
 			if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed {
 				t.Fatalf("marks after the restore: %+v, %v", found, err)
 			}
-			r.outside(t, old, fence.ErrNotLeader)
+			r.outside(t, old, fence.ErrNotRaised)
 			if _, err := r.opens(t, leader(7), old); !errors.Is(err, fence.ErrNotLeader) {
 				t.Errorf("through a guard the older leader gets %v", err)
 			}
@@ -168,12 +168,12 @@ func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
 				found[0].Continued {
 				t.Fatalf("marks after the restore: %+v, %v", found, err)
 			}
-			r.outside(t, old, fence.ErrNotLeader)
+			r.outside(t, old, fence.ErrNotRaised)
 			if _, err := r.opens(t, leader(7), old); !errors.Is(err, fence.ErrNotLeader) {
 				t.Errorf("the older leader gets %v", err)
 			}
 			_, err = r.opens(t, marks.Unverified{Name: "zk:a"}, old)
-			if !errors.Is(err, fence.ErrNotLeader) {
+			if !errors.Is(err, fence.ErrMarkInDoubt) {
 				t.Errorf("without a coordinator the older leader gets %v", err)
 			}
 			if _, err := r.opens(t, leader(9), claimed(9)); err != nil {
@@ -203,7 +203,7 @@ func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T
 		t.Fatal("the new schema itself has ended the session, which proves nothing")
 	}
 	_, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(4))
-	if !errors.Is(err, fence.ErrNotLeader) {
+	if !errors.Is(err, fence.ErrMarkInDoubt) {
 		t.Errorf("without a coordinator: %v", err)
 	}
 	newcomer, err := r.opens(t, leader(7), claimed(7))
@@ -256,7 +256,7 @@ func TestACopyOfTheDatabaseConfirmsNothing(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Confirmed || found[0].Continued {
 		t.Errorf("marks of the copy: %+v, %v", found, err)
 	}
-	c.outside(t, claimed(5), fence.ErrNotLeader)
+	c.outside(t, claimed(5), fence.ErrNotRaised)
 }
 
 // Maintenance rewrites and freezes rows, but they stay original.
@@ -286,7 +286,7 @@ func TestAfterARestartTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
 	for _, a := range []marks.Authority{marks.Unverified{Name: "zk:a"}, leader(5)} {
 		r.stopped(t, func() {})
 		r.s = r.open(t, Options{})
-		r.outside(t, c, fence.ErrNotLeader)
+		r.outside(t, c, fence.ErrNotRaised)
 		stranger := r.connect(t, "app")
 		if _, err := r.opens(t, a, claimed(4)); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("an older token: %v", err)

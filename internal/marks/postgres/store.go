@@ -50,6 +50,8 @@ type Store struct {
 	revoked chan struct{} // has a value if backends may be leaving that a revocation has to end
 	looks   marks.Looks[looked]
 	of      origin
+
+	listenIdle time.Duration // the constant; tests change it
 }
 
 var (
@@ -82,9 +84,8 @@ func Open(url string, o Options) (*Store, error) {
 	if pc.MaxConns == 0 {
 		pc.MaxConns = 4
 	}
-	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep two warm
-	pc.MaxConnLifetime = forever
-	s := &Store{Target: to, revoked: make(chan struct{}, 1)}
+	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep one warm
+	s := &Store{Target: to, revoked: make(chan struct{}, 1), listenIdle: listenIdle}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		to.password.Accepted()
 		err := probe(ctx, c, o)

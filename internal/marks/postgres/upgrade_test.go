@@ -55,7 +55,7 @@ func TestAnUpgradeKeepsTheMarksAndEndsEverySessionOnce(t *testing.T) {
 		t.Errorf("marks after the upgrade: %+v, %v", marks, err)
 	}
 	d.outside(t, claimed(4), fence.ErrStale)
-	d.outside(t, claimed(5), fence.ErrNotLeader)
+	d.outside(t, claimed(5), fence.ErrNotRaised)
 	if _, err := control.Exec(t.Context(), register,
 		int64(session.PgConn().PID()), []int64{5}); err == nil {
 		t.Error("an older program still admits")

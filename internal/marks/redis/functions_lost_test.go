@@ -19,7 +19,7 @@ func TestAHolderTakesItAgainAfterARestart(t *testing.T) {
 		pass := p.take("worker-1", 3)
 		b.restart(t)
 		p.loadScript()
-		p.refused(p.put(pass, "unconfirmed"), "NOTLEADER", "before it is taken again")
+		p.refused(p.put(pass, "unconfirmed"), "NOTRAISED", "before it is taken again")
 		fresh := p.take("worker-1", 3)
 		p.refused(p.put(pass, "late"), "STALETOKEN", "the pass of before")
 		if err := p.put(fresh, "x"); err != nil || fmt.Sprint(b.written(t)) != "[x]" {
@@ -42,12 +42,12 @@ func TestANumberThatIsGivenOutAgainIsAnotherToken(t *testing.T) {
 		b.do(t, "HSET", "ringfence:orders", field, value)
 	}
 	b.restart(t)
-	p.refused(p.put(lost, "x"), "NOTLEADER", "before anybody has taken it again")
+	p.refused(p.put(lost, "x"), "NOTRAISED", "before anybody has taken it again")
 	fresh := p.take("worker-3", 3)
 	if !strings.HasPrefix(fresh, "orders 2 ") || !strings.HasPrefix(lost, "orders 2 ") {
 		t.Fatalf("this shows nothing: %q, %q", lost, fresh)
 	}
-	p.refused(p.put(lost, "x"), "NOTLEADER", "the number's other holder")
+	p.refused(p.put(lost, "x"), "NOTRAISED", "the number's other holder")
 	if n := len(b.written(t)); n != 0 {
 		t.Errorf("%d stale writes", n)
 	}
@@ -63,12 +63,12 @@ func TestAFlushedRedisTakesNothingBefore(t *testing.T) {
 		if err := redis.Install(t.Context(), b.server.URL()); err != nil {
 			t.Fatal(err)
 		}
-		p.refused(p.put(pass, "x"), "NOTLEADER", "a pass after another installation")
+		p.refused(p.put(pass, "x"), "NOTRAISED", "a pass after another installation")
 		fresh := p.take("worker-2", 1)
 		if !strings.HasPrefix(fresh, "orders 1 ") {
 			t.Fatalf("this shows nothing: %q", fresh)
 		}
-		p.refused(p.put(pass, "x"), "NOTLEADER", "a pass with the number of another one")
+		p.refused(p.put(pass, "x"), "NOTRAISED", "a pass with the number of another one")
 		if err := p.put(fresh, "y"); err != nil || fmt.Sprint(b.written(t)) != "[y]" {
 			t.Error(err, b.written(t))
 		}
@@ -113,12 +113,12 @@ func TestALostMarkIsTakenAnew(t *testing.T) {
 	p := b.program(t, false)
 	pass := p.take("worker-1", 1)
 	b.do(t, "DEL", "ringfence:orders")
-	p.refused(p.put(pass, "x"), "NOTLEADER", "its pass")
+	p.refused(p.put(pass, "x"), "NOTRAISED", "its pass")
 	fresh := p.take("worker-1", 1)
 	if !strings.HasPrefix(fresh, "orders 1 ") || fresh == pass {
 		t.Fatalf("%q, then %q", pass, fresh)
 	}
-	p.refused(p.put(pass, "x"), "NOTLEADER", "a pass with the same number")
+	p.refused(p.put(pass, "x"), "NOTRAISED", "a pass with the same number")
 	if err := p.put(fresh, "x"); err != nil {
 		t.Error(err)
 	}
@@ -156,7 +156,7 @@ func TestAfterAFailoverItIsTakenAgain(t *testing.T) {
 			t.Errorf("a take at a replica: %v", err)
 		}
 		do("REPLICAOF", "NO", "ONE")
-		there.refused(there.put(pass, "x"), "NOTLEADER", "on the promoted replica")
+		there.refused(there.put(pass, "x"), "NOTRAISED", "on the promoted replica")
 		fresh := there.take("worker-2", 2)
 		there.refused(there.put(pass, "x"), "STALETOKEN", "the holder of before")
 		if err := there.put(fresh, "y"); err != nil {

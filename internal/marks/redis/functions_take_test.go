@@ -223,7 +223,7 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 
 		b.restart(t)
 		p.loadScript()
-		p.refused(p.put(higher, "unconfirmed"), "NOTLEADER", "after a restart")
+		p.refused(p.put(higher, "unconfirmed"), "NOTRAISED", "after a restart")
 		_, err = bring(int64(1<<60-1), "lock")
 		p.refused(err, "STALETOKEN", "a lower number after a restart")
 		if again, err := bring(int64(1<<60), "lock"); err != nil || again != higher || p.put(higher, "b") != nil {
@@ -231,13 +231,13 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 		}
 		b.do(t, "DEL", "ringfence:orders")
 		_, err = bring(int64(1<<60+1), "lock")
-		p.refused(err, "NOTLEADER", "the mark is lost")
+		p.refused(err, "INDOUBT", "the mark is lost")
 		adopted := fence.Claim{Resource: "orders", Issuer: "bring:lock"}
 		if _, err := b.store.Adopt(t.Context(), adopted, "operator"); err != nil {
 			t.Fatal(err)
 		}
-		p.refused(p.put("orders 0 bring:lock -", "c"), "NOTLEADER", "the number that everybody knows")
-		p.refused(p.put("stock 0 take -", "c"), "NOTLEADER", "the number that everybody knows, without a mark")
+		p.refused(p.put("orders 0 bring:lock -", "c"), "NOTRAISED", "the number that everybody knows")
+		p.refused(p.put("stock 0 take -", "c"), "NOTRAISED", "the number that everybody knows, without a mark")
 		if _, err := bring(int64(1<<60), "lock"); err != nil {
 			t.Errorf("after an adoption: %v", err)
 		}

@@ -227,10 +227,10 @@ func TestATxRunsUnderATakenToken(t *testing.T) {
 		t.Error(err)
 	}
 	// Redis may give the number out again, so it is not enough.
-	if err := put(t, p.db, fence.Claim{Resource: "orders", Token: 1, Issuer: "take"}, "x"); !errors.Is(err, fence.ErrNotLeader) {
+	if err := put(t, p.db, fence.Claim{Resource: "orders", Token: 1, Issuer: "take"}, "x"); !errors.Is(err, fence.ErrNotRaised) {
 		t.Errorf("the number alone: %v", err)
 	}
-	p.refused(p.put("orders 1 take -", "x"), "NOTLEADER", "the number alone")
+	p.refused(p.put("orders 1 take -", "x"), "NOTRAISED", "the number alone")
 	p.take("worker-2", 2)
 	if err := put(t, p.db, c, "x"); !errors.Is(err, fence.ErrStale) {
 		t.Error(err)

@@ -31,27 +31,27 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 	}{
 		{"an older token", nil, claim(large - 1), fence.ErrStale},
 		{"a shorter token", nil, claim(9), fence.ErrStale},
-		{"a newer token", nil, claim(large + 1), fence.ErrNotLeader},
+		{"a newer token", nil, claim(large + 1), fence.ErrNotRaised},
 		{"another issuer", nil, otherIssuer, fence.ErrOtherIssuer},
 		{"another resource", nil, fence.Claim{Resource: "stock", Token: large,
-			Issuer: fence.Unverified}, fence.ErrNotLeader},
+			Issuer: fence.Unverified}, fence.ErrNotRaised},
 		{"token 0 of a resource without a mark", nil, fence.Claim{Resource: "stock",
-			Issuer: fence.Unverified}, fence.ErrNotLeader},
+			Issuer: fence.Unverified}, fence.ErrNotRaised},
 		{"token 0 of an adopted resource", func(t *testing.T, b *bench) {
 			if _, err := b.store.Adopt(t.Context(), claim(0), "operator"); err != nil {
 				t.Fatal(err)
 			}
-		}, claim(0), fence.ErrNotLeader},
+		}, claim(0), fence.ErrNotRaised},
 		{"the server was restarted", func(t *testing.T, b *bench) { b.restart(t) }, claim(large),
-			fence.ErrNotLeader},
+			fence.ErrNotRaised},
 		{"the server was restarted, an older token", func(t *testing.T, b *bench) { b.restart(t) },
 			claim(large - 1), fence.ErrStale},
 		{"the mark is lost", func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence:orders") },
-			claim(large), fence.ErrNotLeader},
+			claim(large), fence.ErrNotRaised},
 		{"the mark was rolled back", func(t *testing.T, b *bench) { b.overwrite(t) }, claim(1),
-			fence.ErrNotLeader},
+			fence.ErrNotRaised},
 		{"the marker is lost", func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
-			claim(large), fence.ErrNotLeader},
+			claim(large), fence.ErrNotRaised},
 		{"the marker is lost, an older token", func(t *testing.T, b *bench) {
 			b.do(t, "DEL", "ringfence")
 		}, claim(large - 1), fence.ErrStale},
@@ -66,7 +66,7 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 				agreed(claim(large+1))); err != nil {
 				t.Fatal(err)
 			}
-		}, claim(large + 1), fence.ErrNotLeader},
+		}, claim(large + 1), fence.ErrNotRaised},
 		{"the mark", nil, claim(large), nil},
 		{"the mark, and sessions under it", func(t *testing.T, b *bench) {
 			b.admit(t, trusting{}, large)
@@ -97,7 +97,7 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 				!strings.Contains(err.Error(), "nothing was run") {
 				t.Errorf("the refusal is incomplete: %+v", err)
 			}
-			if errors.Is(err, fence.ErrNotLeader) &&
+			if errors.Is(err, fence.ErrNotRaised) &&
 				!strings.Contains(r.Hint, "raise the mark with this token, then try again") {
 				t.Errorf("the hint is %q", r.Hint)
 			}
@@ -151,7 +151,7 @@ func TestALeaderRaisesAgainAfterARestartOfRedis(t *testing.T) {
 	for errors.Is(err, redis.ErrUnknown) { // at first the driver may find dead connections
 		err = put(t, db, claim(large), "unconfirmed")
 	}
-	if !errors.Is(err, fence.ErrNotLeader) {
+	if !errors.Is(err, fence.ErrNotRaised) {
 		t.Fatalf("before the mark is raised again: %v", err)
 	}
 	b.raise(t, claim(large))

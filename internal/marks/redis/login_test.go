@@ -74,7 +74,7 @@ func TestAPasswordInAFileAndADatabase(t *testing.T) {
 	}
 	defer db.Close()
 	_, err = redisstore.NewScript("return redis.call('DBSIZE')").Run(t.Context(), db, fence.Claim{Resource: "orders", Token: 1}, nil)
-	if !errors.Is(err, fence.ErrNotLeader) {
+	if !errors.Is(err, fence.ErrNotRaised) {
 		t.Errorf("a program: %v", err)
 	}
 	if _, err := redisstore.Uninstall(t.Context(), at, marks.Removing{}); err != nil {

@@ -139,7 +139,7 @@ func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
 	b.do(t, "DEL", "ringfence:orders")
 	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
 		marks.Present(claim(4)))
-	if !errors.Is(err, fence.ErrNotLeader) {
+	if !errors.Is(err, fence.ErrMarkInDoubt) {
 		t.Fatalf("after the resource was lost: %v", err)
 	}
 	b.do(t, "FLUSHALL")
@@ -153,7 +153,7 @@ func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
 	}
 	err = b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
 		marks.Present(claim(4)))
-	if !errors.Is(err, fence.ErrNotLeader) {
+	if !errors.Is(err, fence.ErrMarkInDoubt) {
 		t.Fatalf("after the marker was made again: %v", err)
 	}
 }

@@ -170,7 +170,7 @@ func TestAMarkThatComesBackDoesNotCount(t *testing.T) {
 // without a coordinator that remembers nothing refuses the claim.
 func (b *bench) refuses(t *testing.T, c fence.Claim) {
 	t.Helper()
-	if err := put(t, b.client(t, nil), c, "stale"); !errors.Is(err, fence.ErrNotLeader) {
+	if err := put(t, b.client(t, nil), c, "stale"); !errors.Is(err, fence.ErrNotRaised) {
 		t.Errorf("a command under %s: %v", c.Token, err)
 	}
 	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(c))

@@ -77,7 +77,7 @@ func TestAMarkThatComesBackFromALaggingReplicaIsNotConfirmed(t *testing.T) {
 	if err != nil || st.Next != marks.MustRaise {
 		t.Errorf("the older leader's session: %+v, %v", st, err)
 	}
-	if err := put(t, p.admin, claim(5), "stale"); !errors.Is(err, fence.ErrNotLeader) {
+	if err := put(t, p.admin, claim(5), "stale"); !errors.Is(err, fence.ErrNotRaised) {
 		t.Errorf("a command under the older token: %v", err)
 	}
 }

@@ -3,12 +3,16 @@ package peeruser
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
+
+	"github.com/ringfence/ringfence/internal/network/tally"
 )
 
 // ErrUntold means that this system does not tell whose process is at the other end.
 var ErrUntold = errors.New("this system does not tell whose process has connected")
+
+// ErrOtherUser is why a connection of another user is closed.
+var ErrOtherUser = errors.New("it is another user's")
 
 // Of returns the user of the process at the other end of a connection. On this machine's loopback
 // addresses the error is ErrUntold where the system is not Linux.
@@ -31,8 +35,15 @@ func Of(c net.Conn) (user int, err error) {
 type Listener struct {
 	net.Listener
 	User   int
-	Untold bool // also those of which the system does not tell the user
-	Log    *slog.Logger
+	Untold bool       // also those of which the system does not tell the user
+	Log    *tally.Log // closed with the listener
+}
+
+// Close implements net.Listener.
+func (l Listener) Close() error {
+	err := l.Listener.Close()
+	l.Log.Close()
+	return err
 }
 
 // Accept implements net.Listener.
@@ -46,7 +57,10 @@ func (l Listener) Accept() (net.Conn, error) {
 		if err == nil && (user == 0 || user == l.User) || l.Untold && errors.Is(err, ErrUntold) {
 			return c, nil
 		}
-		l.Log.Warn("closed a connection of another user", "user", user, "cause", err)
+		if err == nil {
+			err = ErrOtherUser
+		}
+		l.Log.Warn("closed a connection", err, "user", user)
 		_ = c.Close()
 	}
 }

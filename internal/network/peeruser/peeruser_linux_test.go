@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringfence/ringfence/internal/network/tally"
 	"github.com/ringfence/ringfence/internal/test/otheruser"
 )
 
@@ -90,7 +91,7 @@ func TestOtherUsersAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	accepted, err := Listener{Listener: l, User: os.Getuid(), Log: slog.New(slog.NewTextHandler(&log, nil))}.Accept()
+	accepted, err := Listener{Listener: l, User: os.Getuid(), Log: tally.NewLog(slog.New(slog.NewTextHandler(&log, nil)))}.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

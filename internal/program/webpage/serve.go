@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/network/clienthost"
+	"github.com/ringfence/ringfence/internal/network/tally"
 )
 
 // Limits of connections. They are open files, which sessions of databases need, too.
@@ -44,7 +46,9 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 		ReadHeaderTimeout: maxHeader, ReadTimeout: maxRequest, WriteTimeout: s.Answer, IdleTimeout: maxIdle,
 	}
 	if s.Log != nil {
-		server.ErrorLog = slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)
+		failed := tally.NewLog(s.Log)
+		defer failed.Close()
+		server.ErrorLog = log.New(failed, "", 0)
 	}
 	stopped := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {

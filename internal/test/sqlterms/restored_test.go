@@ -53,7 +53,7 @@ func TestAGateThatIsACopyIsWrittenAgain(t *testing.T) {
 	c := s.connect("app")
 	first := s.ready(c, "take('orders', 'host-1', 1)")
 	s.exec(s.connect("postgres"), "update ringfence.gate set open = open")
-	s.fails(s.writes(c, first.Pass), "RF007")
+	s.fails(s.writes(c, first.Pass), "RF012")
 	if err := s.writes(c, s.ready(c, "take('orders', 'host-1', 1)").Pass); err != nil {
 		t.Error(err)
 	}

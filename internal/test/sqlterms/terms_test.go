@@ -55,7 +55,7 @@ func TestATakeOverEndsOlderTransactionsAndRefusesLaterOnes(t *testing.T) {
 				t.Fatalf("%+v", second)
 			}
 			s.fails(s.writes(s.connect("app"), first.Pass), "RF001")
-			s.fails(s.writes(s.connect("app"), second.Pass), "RF007") // not ready
+			s.fails(s.writes(s.connect("app"), second.Pass), "RF012") // not ready
 			second = s.ready(c, "take('orders', 'host-2', 2)")
 			if _, err := inside.Exec(s.ctx, "insert into written (token) values (1)"); err == nil {
 				t.Error("the older transaction has written")
@@ -164,7 +164,7 @@ func TestATransactionThatIsRolledBackHasTakenNothing(t *testing.T) {
 	if err := s.writes(c, first.Pass); err != nil {
 		t.Error(err)
 	}
-	s.fails(s.writes(c, second.Pass), "RF007")
+	s.fails(s.writes(c, second.Pass), "RF012")
 }
 
 func TestAnOldSnapshotCannotTake(t *testing.T) {
@@ -246,7 +246,7 @@ func TestWrongInputChangesNothing(t *testing.T) {
 		_, err := c.Exec(s.ctx, "select ringfence.leave($1)", pass)
 		s.fails(err, "RF003")
 	}
-	s.fails(s.writes(c, new("orders 9223372036854775807 y z")), "RF007")
+	s.fails(s.writes(c, new("orders 9223372036854775807 y z")), "RF012")
 }
 
 // A program that has lost its pass repeats its call, long after its term has begun.

@@ -208,7 +208,7 @@ func TestATermEndsWithTheTimeline(t *testing.T) {
 	}
 	s.exec(s.connect("postgres"), "select pg_promote(true, 60)")
 	c := s.connect("app")
-	s.fails(s.writes(c, first.Pass), "RF007")
+	s.fails(s.writes(c, first.Pass), "RF012")
 	again := s.ready(c, "take('orders', 'host-1', 1)")
 	if again.Token <= first.Token {
 		t.Errorf("%d follows %d", again.Token, first.Token)

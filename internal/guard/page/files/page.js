@@ -25,12 +25,13 @@ const fits = (...texts) => {
 // newest returns the mark of a resource that was raised last.
 const newest = (r) => r.marks.reduce((a, b) => (!a || b.raised_at > a.raised_at ? b : a), undefined);
 
-// leads returns the cells that say who leads a resource, and for how long.
+// leads returns the cells that say who leads a resource, and for how long; without a coordinator, who raised
+// the mark, and when.
 function leads(r) {
   const last = newest(r);
   const lost = state.parts.some((p) => p.name === 'coordinator' && p.error);
   if (!r.leader) {
-    const text = state.elected ? 'not known yet' : last?.holder || '';
+    const text = state.elected ? 'not known yet' : last?.holder ? `${last.holder} raised the mark` : '';
     return [[text, state.elected ? 'dim' : ''], last && !state.elected ? since(last.raised_at) : ['']];
   }
   if (r.leader.token === '0') {
@@ -41,7 +42,7 @@ function leads(r) {
     if (last?.holder) cell.append(element('span', `, last ${last.holder}`, 'dim'));
     return [[cell], at ? since(at) : ['', 'n']];
   }
-  const at = r.leader.since ?? (last?.token === r.leader.token ? last.raised_at : undefined);
+  const at = r.leader.since; // not the mark's: a mark may be raised long after the election
   const text = lost ? `not known now, last ${r.leader.holder}` : r.leader.holder;
   return [[text, lost ? 'dim' : 'leads', `token ${r.leader.token}`], at ? since(at) : ['', 'n']];
 }

@@ -96,7 +96,8 @@ var (
 	// RolledBack is for a session that was at rest in a transaction when the time for that was over.
 	RolledBack = &Error{AdminShutdown, shuttingDown,
 		"the open transaction did not end within GUARD_DRAIN_TIMEOUT and is rolled back", connectAgain}
-	// Unanswered is for a session whose statement ran when the time for that was over.
+	// Unanswered is for a session whose statement ran when the time for that was over, or may have run
+	// after the guard stopped passing on answers.
 	Unanswered = Unconfirmed(shuttingDown)
 	// Evicted is for a client that the guard waited for while others waited for room.
 	Evicted = &Error{TooManyConnections, "the place was given to another connection",
@@ -104,9 +105,9 @@ var (
 		"connect again"}
 )
 
-// Unconfirmed is for a session of which the server did not confirm that it was at rest.
+// Unconfirmed is for a session that may have run something after the last answer that its client got.
 func Unconfirmed(why string) *Error {
-	return &Error{ResolutionUnknown, why + ", and the last statement had no answer",
-		"it did not end in time, and may have been committed",
+	return &Error{ResolutionUnknown, why + ", and the outcome of the last statement is unknown",
+		"its answer did not come in time, or came too late to be passed on; it may have been committed",
 		"connect again, and look whether it was before you repeat it"}
 }

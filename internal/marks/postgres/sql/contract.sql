@@ -56,7 +56,7 @@ declare
     v_part text[] := string_to_array(p_pass, ' ');
 begin
     if not ringfence.is_pass(v_part) then
-        raise exception using errcode = 'RF003', message = 'this is no pass: campaign and take return one to who leads',
+        raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned',
             detail = 'nothing of this transaction was written', hint = 'call campaign or take until ready is true, and enter with its pass';
     end if;
     if pg_is_in_recovery() then
@@ -217,7 +217,7 @@ begin
     if m.issuer <> '' and (m.issuer <> p_issuer or m.token > p_token) then
         perform ringfence.refuse(p_resource, p_token, p_issuer, m.token, m.issuer, ''::text);
     elsif not m.confirmed and not m.continued then
-        raise exception using errcode = 'RF007', schema = 'ringfence', table = p_resource, column = p_token::text,
+        raise exception using errcode = 'RF013', schema = 'ringfence', table = p_resource, column = p_token::text,
             message = format('the mark of "%s" may be older than the last one that counted', p_resource),
             detail = 'the database was restored or failed over, and nobody confirms a token that is brought; nothing was changed',
             hint = format('an operator makes sure that the token is the newest, and runs: guard adopt %s', p_resource);
@@ -235,7 +235,7 @@ declare
     v_part text[] := string_to_array(p_pass, ' ');
 begin
     if not ringfence.is_pass(v_part) then
-        raise exception using errcode = 'RF003', message = 'this is no pass: campaign and take return one to who leads', detail = 'nothing was changed';
+        raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned', detail = 'nothing was changed';
     end if;
     perform ringfence.check_primary();
     return ringfence_elections.leave(v_part[1], v_part[2]::bigint, v_part[4]);

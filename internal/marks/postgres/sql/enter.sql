@@ -135,8 +135,8 @@ begin
         raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,
             message = format('token %s of "%s" comes from another issuer than the mark %s', p_token, p_resource, coalesce(p_mark, 0)),
-            detail = format('the mark was raised under %s, the token comes from %s: their numbers cannot be compared; nothing of this transaction was written', p_mark_issuer, p_issuer),
-            hint = format('if the coordinator was rebuilt or replaced, and no older leader runs, an operator runs: guard adopt %s', p_resource);
+            detail = format('the mark was raised under %s, the token comes from %s: their numbers cannot be compared, so neither is older; nothing of this transaction was written', p_mark_issuer, p_issuer),
+            hint = format('an operator checks first that leaders and guards have the same coordinator; if it was rebuilt or replaced, and no older leader runs: guard adopt %s', p_resource);
     elsif m.rolled_back or p_mark = p_token and m.candidate <> '' and p_candidate not in ('', m.candidate) then
         raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,
@@ -147,13 +147,13 @@ begin
         raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,
             message = format('stale token: %s is older than the mark %s of "%s"', p_token, p_mark, p_resource),
-            detail = format('%s has led "%s" since %s; nothing of this transaction was written', coalesce(nullif(m.holder, ''), 'a newer leader'), p_resource,
+            detail = format('%s raised the mark of this database at %s; nothing of this transaction was written', coalesce(nullif(m.holder, ''), 'a newer leader'),
                 to_char(m.raised_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
-            hint = 'this process no longer leads: stop, or campaign for a new token; this one will never be taken again';
+            hint = 'this process no longer leads: stop, or campaign for a new token; no retry with this one will succeed';
     end if;
-    raise exception using errcode = 'RF007', schema = 'ringfence', table = p_resource,
+    raise exception using errcode = 'RF012', schema = 'ringfence', table = p_resource,
         column = p_token::text, constraint = coalesce(p_mark, 0)::text,
         message = format('the mark of "%s" is not raised to token %s', p_resource, p_token),
         detail = format('the mark is %s, or what was under it may not have ended, or the server has changed since it was raised; nothing of this transaction was written', coalesce(p_mark, 0)),
-        hint = 'raise the mark with this token, then try again';
+        hint = 'raise the mark with this token, then try again (SQL: call take or campaign until ready is true; Go: fence.RetryRaised)';
 end $$;

@@ -11,7 +11,7 @@ local function error_of(word, message, detail, hint)
 end
 
 local function bad(message)
-  return error_of('BADTOKEN', message, 'nothing was changed', 'see docs/redis.md for the arguments')
+  return error_of('BADTOKEN', message, 'nothing was changed', 'see https://github.com/ringfence/ringfence/blob/main/docs/redis.md for the arguments')
 end
 
 local function not_installed(s)
@@ -27,7 +27,7 @@ end
 local function stale(s, token)
   return error_of('STALETOKEN',
     'stale token: ' .. token .. ' is older than the mark ' .. s.token .. ' of "' .. s.resource .. '"',
-    s.holder .. ' has it now; nothing was changed', 'this process no longer leads: stop; this token will never be taken again')
+    s.holder .. ' raised it; nothing was changed', 'this process no longer leads: stop; no retry with this one will succeed')
 end
 
 local function other_issuer(s, token, issuer)
@@ -48,7 +48,7 @@ local function not_authorized(s, who)
 end
 
 local function unraised(s, token, detail)
-  return error_of('NOTLEADER', 'the mark of "' .. s.resource .. '" is not raised to token ' .. token,
+  return error_of('NOTRAISED', 'the mark of "' .. s.resource .. '" is not raised to token ' .. token,
     detail .. '; nothing was changed', 'take or bring it again, with the same attempt or token')
 end
 
@@ -172,7 +172,7 @@ function functions.ringfence_bring(args)
   if s.present and s.issuer ~= issuer then return other_issuer(s, token, issuer) end
   if higher(s.token, token) then return stale(s, token) end
   if not s.confirmed and not s.continued then
-    return error_of('NOTLEADER',
+    return error_of('INDOUBT',
       'the mark of "' .. resource .. '" may have been lost, and nobody confirms a token that is brought',
       'nothing was changed', 'an operator makes sure that no older leader runs, and runs: guard adopt ' .. resource)
   end
@@ -196,7 +196,7 @@ end
 function functions.ringfence_exec(args)
   local resource, token, issuer, candidate = string.match(args[1] or '', '^(%S+) (%d+) (%S+) (%S+)$')
   if not resource or not is_resource(resource) or number(token) ~= token then
-    return bad('this is no pass: ringfence_take and ringfence_bring return one')
+    return bad('this is not a valid pass: use the one that ringfence_take or ringfence_bring returned')
   end
   local several = string.match(args[2] or '', '^%d')
   if several and not framed(args) or #args < 2 or #args > 7001 and not several then

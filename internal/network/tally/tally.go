@@ -1,18 +1,18 @@
-package guard
+package tally
 
 import (
 	"sync"
 	"time"
 )
 
-// tally counts events that come in crowds. It reports the first of a kind at once. A minute later it
+// Tally counts events that come in crowds. It reports the first of a kind at once. A minute later it
 // reports how many have come since, and so on each minute until one brings none. So the numbers that
 // it reports add up to the number of events.
 //
-// It remembers the last maxKinds kinds. A kind for which there is no room is counted as its rest.
-type tally[K comparable, E any] struct {
-	report func(last E, n int) // called under the mutex
-	rest   func(K, E) (K, E)   // one of a few coarser kinds; unused if there are few kinds in all
+// It remembers the last MaxKinds kinds. A kind for which there is no room is counted as its rest.
+type Tally[K comparable, E any] struct {
+	Report func(last E, n int) // called under the mutex
+	Rest   func(K, E) (K, E)   // one of a few coarser kinds; unused if there are few kinds in all
 
 	mu     sync.Mutex
 	kinds  map[K]*crowd[E]
@@ -21,30 +21,30 @@ type tally[K comparable, E any] struct {
 
 // crowd is the events of one kind.
 type crowd[E any] struct {
-	counted[E]
+	Counted[E]
 	unreported int
 	timer      *time.Timer // runs from a report until a minute without events is over
 }
 
-// counted is how many events of a kind there were, and the last one.
-type counted[E any] struct {
+// Counted is how many events of a kind there were, and the last one.
+type Counted[E any] struct {
 	Last  E
 	At    time.Time // when the last one came
 	Count int
 }
 
 const (
-	quietFor = time.Minute
-	maxKinds = 100
+	QuietFor = time.Minute
+	MaxKinds = 100
 )
 
-// add counts an event.
-func (t *tally[K, E]) add(kind K, e E) {
+// Add counts an event.
+func (t *Tally[K, E]) Add(kind K, e E) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.kinds[kind]
-	if c == nil && len(t.kinds) >= maxKinds && !t.makeRoom() {
-		kind, e = t.rest(kind, e)
+	if c == nil && len(t.kinds) >= MaxKinds && !t.makeRoom() {
+		kind, e = t.Rest(kind, e)
 		c = t.kinds[kind]
 	}
 	if c == nil {
@@ -62,12 +62,12 @@ func (t *tally[K, E]) add(kind K, e E) {
 	}
 	t.flush(c)
 	if !t.closed {
-		c.timer = time.AfterFunc(quietFor, func() { t.minuteOver(c) })
+		c.timer = time.AfterFunc(QuietFor, func() { t.minuteOver(c) })
 	}
 }
 
 // makeRoom forgets the kind that has been quiet for longest, if there is one.
-func (t *tally[K, E]) makeRoom() bool {
+func (t *Tally[K, E]) makeRoom() bool {
 	var oldest *crowd[E]
 	var kind K
 	for k, c := range t.kinds {
@@ -83,7 +83,7 @@ func (t *tally[K, E]) makeRoom() bool {
 }
 
 // minuteOver ends the minute after a report.
-func (t *tally[K, E]) minuteOver(c *crowd[E]) {
+func (t *Tally[K, E]) minuteOver(c *crowd[E]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -92,29 +92,29 @@ func (t *tally[K, E]) minuteOver(c *crowd[E]) {
 		c.timer = nil
 	default:
 		t.flush(c)
-		c.timer.Reset(quietFor)
+		c.timer.Reset(QuietFor)
 	}
 }
 
-func (t *tally[K, E]) flush(c *crowd[E]) {
+func (t *Tally[K, E]) flush(c *crowd[E]) {
 	if c.unreported > 0 {
-		t.report(c.Last, c.unreported)
+		t.Report(c.Last, c.unreported)
 		c.unreported = 0
 	}
 }
 
-// list returns what it remembers, in no order.
-func (t *tally[K, E]) list() (all []counted[E]) {
+// List returns what it remembers, in no order.
+func (t *Tally[K, E]) List() (all []Counted[E]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.kinds {
-		all = append(all, c.counted)
+		all = append(all, c.Counted)
 	}
 	return all
 }
 
-// close reports what has not been reported. Later events are reported one by one.
-func (t *tally[K, E]) close() {
+// Close reports what has not been reported. Later events are reported one by one.
+func (t *Tally[K, E]) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
