@@ -158,7 +158,7 @@ func (m *Metrics) Certificate(whose string, expires func() time.Time) {
 // event has no increase that Prometheus could see.
 func (m *Metrics) begin(protocol string) {
 	m.accepts.WithLabelValues(protocol)
-	for _, e := range []Ended{Evicted, TooSlow, Idle, Unused, Stuck, Demoted, Crowded, Full} {
+	for _, e := range []Ended{Evicted, TooSlow, Idle, Unused, Stuck, Demoted, Crowded, NoRoom, Full} {
 		m.ends.WithLabelValues(protocol, string(e))
 	}
 	for r := range refusal.Reasons {

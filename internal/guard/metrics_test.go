@@ -60,7 +60,7 @@ func TestCountersThatAlertsWatchBeginAtZero(t *testing.T) {
 		series[f.GetName()] = len(f.GetMetric())
 	}
 	for name, want := range map[string]int{
-		"ringfence_connections_accepted_total": 1, "ringfence_connections_ended_total": 7,
+		"ringfence_connections_accepted_total": 1, "ringfence_connections_ended_total": 9,
 		"ringfence_refusals_total": 13,
 	} {
 		if series[name] != want {

@@ -73,7 +73,6 @@ type Common struct {
 	IdleTimeout  time.Duration
 	Resources    []fence.Resource // the only ones that clients may name; any when empty
 	TLS          TLS
-	ReadOnly     bool // sessions without a token may read
 	Coordinated  bool // a coordinator knows who leads
 }
 

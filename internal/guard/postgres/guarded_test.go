@@ -170,6 +170,17 @@ func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
 	return c, err
 }
 
+// connectTo connects to any server.
+func (g *guarded) connectTo(url string) *pgx.Conn {
+	g.t.Helper()
+	c, err := pgx.Connect(g.t.Context(), url)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
 // hangUp closes all connections, so that a guard that stops need not wait for its clients.
 func (g *guarded) hangUp() {
 	g.mu.Lock()

@@ -64,7 +64,6 @@ type Options struct {
 type Protocol struct {
 	o         Options
 	databases *databases.Set
-	readers   readers
 	full      atomic.Bool   // the server had no connection for a leader, and no login has succeeded since
 	asking    chan struct{} // holds a value while a statement of a console reads the stores
 }

@@ -326,8 +326,8 @@ func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
 	if err := g.direct().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err(); err != nil {
 		t.Fatal(err)
 	}
-	early := g.raw() // it has no token, requests large values and reads nothing
-	early.send(strings.Repeat("GET big\r\n", 3))
+	early := g.raw() // it has no token, requests large replies and reads nothing
+	early.send(strings.Repeat(largeReply, 10))
 	g.AwaitMetric("ringfence_connections", "login", 1)
 	g.Stop()
 	if d := time.Since(begin); d > 30*time.Second {

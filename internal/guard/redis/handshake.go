@@ -165,13 +165,10 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 	defer cancel()
 	err = c.connect(ctx, dial)
 	if errors.Is(err, errFull) {
-		return nil, c.noRoom()
+		return c.noRoom()
 	}
 	if err != nil {
-		return nil, c.refused(ctx, true, err)
-	}
-	if c.p.o.ReadOnly && subscribes[string(upper(nil, args[0]))] {
-		return c.subscribe(ctx, raw)
+		return c.refused(ctx, true, err)
 	}
 	kind, err := c.forward(ctx, raw)
 	if err != nil {

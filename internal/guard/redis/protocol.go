@@ -54,8 +54,6 @@ type Options struct {
 type Protocol struct {
 	o          Options
 	background *backgroundRaises
-	reads      *knownReads
-	admissions admissions
 	primaries  *primaries
 }
 
@@ -68,8 +66,9 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o: o, background: newBackgroundRaises(o.Admission), reads: &knownReads{ask: o.Store.Reads},
-		primaries: newPrimaries(o.Store.Watch)}
+	return &Protocol{
+		o: o, background: newBackgroundRaises(o.Admission), primaries: newPrimaries(o.Store.Watch),
+	}
 }
 
 // Name is the name in the Options.
@@ -78,9 +77,6 @@ func (p *Protocol) Name() string { return cmp.Or(p.o.Name, "redis") }
 // Ready reports whether the store can be used.
 func (p *Protocol) Ready(ctx context.Context) error {
 	err := p.o.Store.Probe(ctx)
-	if err == nil && p.o.ReadOnly {
-		_, err = p.reads.has(ctx, [][]byte{[]byte("GET")})
-	}
 	if err == nil {
 		err = p.primaries.prepare(ctx)
 	}
@@ -150,7 +146,10 @@ type session struct {
 
 // start starts to relay the session.
 func (c *conn) start(ctx context.Context) *session {
-	s := c.prepare(&up{admitted: c.claims, only: c.only, primary: c.primary, shutdown: c.client.Draining.Done()})
+	s := c.prepare(&up{
+		admitted: c.claims, only: c.only, trusted: c.p.o.trusted, primary: c.primary,
+		shutdown: c.client.Draining.Done(),
+	})
 	s.begin(ctx, guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall))
 	return s
 }
@@ -173,9 +172,6 @@ func (s *session) begin(ctx context.Context, alive relay.Liveness) {
 	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
 	s.relay = relay.Start(ctx, client, server, s.up, s.down, alive)
 	s.stopIdle = func() { stop(nil) }
-	if len(c.claims) == 0 {
-		return // a reader that subscribes
-	}
 	if why := c.primary.add(c.session.ID, stop); why != nil {
 		stop(why)
 	}

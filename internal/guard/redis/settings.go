@@ -84,7 +84,7 @@ func (s *Settings) Database() string { return "" }
 // Open implements guard.Upstream. When Redis has lost a mark, only a coordinator knows the leader.
 func (s *Settings) Open(ctx context.Context, c guard.Common, _ func()) (guard.Store, error) {
 	return redisstore.Open(ctx, s.Upstream.Reveal(), redisstore.Options{
-		Coordinated: c.Coordinated, Timeouts: c.Timeouts, Reserved: true,
+		Coordinated: c.Coordinated, Commands: s.commands(), Timeouts: c.Timeouts, Reserved: true,
 	})
 }
 

@@ -18,9 +18,10 @@ import (
 type up struct {
 	admitted []marks.Presented
 	injected *injectedReplies
-	primary  *primary        // nil without a token
+	primary  *primary
 	ended    <-chan struct{} // closed when the session has ended
 	only     guard.OneUser   // whom the client's certificate lets it be
+	trusted  trusted
 	shutdown <-chan struct{} // closed when the guard shuts down; drain is called soon after
 
 	mu       sync.Mutex // Walk and drain
@@ -126,8 +127,11 @@ func (u *up) next(b []byte, full bool) (step, error) {
 		args = u.parser.arguments(b, args, 0)
 		u.parser.reset()
 	}
-	refused := tooLongWord(args)
-	if refused != nil && length > unlessSet { // such a client sends nothing more
+	instead, err := u.decide(append(args, tooLongArgument), false)
+	if err != nil {
+		return step{}, err
+	}
+	if instead != nil && length > unlessSet { // such a client sends nothing more
 		return step{}, protocolError("invalid bulk length")
 	}
 	if u.large, err = beginLarge(b, args); err != nil {

@@ -84,7 +84,8 @@ func Open(url string, o Options) (*Store, error) {
 	if pc.MaxConns == 0 {
 		pc.MaxConns = 4
 	}
-	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep one warm
+	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep two warm
+	pc.MaxConnLifetime = forever
 	s := &Store{Target: to, revoked: make(chan struct{}, 1), listenIdle: listenIdle}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		to.password.Accepted()

@@ -49,6 +49,8 @@ type Store struct {
 	address string // the URL
 	o       Options
 	looks   marks.Looks[reply]
+
+	rights tried
 }
 
 var (
@@ -144,8 +146,10 @@ func (o Options) probe(ctx context.Context, c *driver.Conn) error {
 }
 
 // open makes the client of a store.
-func open(address string, o Options) (*driver.Client, error) {
-	opt, err := controlOptions(address, o, probeConnection)
+func open(
+	address string, o Options, probe func(context.Context, *driver.Conn) error,
+) (*driver.Client, error) {
+	opt, err := controlOptions(address, o, probe)
 	if err != nil {
 		return nil, err
 	}

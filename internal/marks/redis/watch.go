@@ -61,7 +61,7 @@ func (s *Store) Watch(ctx context.Context) (_ *Watch, err error) {
 // pinned makes a client with one connection, which is dialed once.
 func (s *Store) pinned() (*driver.Client, error) {
 	o := s.o
-	o.Connections = 1
+	o.Connections, o.Reserved = 1, false
 	opt, err := controlOptions(s.address, o, probeConnection)
 	if err != nil {
 		return nil, err
