@@ -188,7 +188,7 @@ func TestAStatementOfALostClientIsEndedByTheNextLeaderThroughAnotherGuard(t *tes
 
 func TestThreeHundredIdleSessionsHaveOneRecordLeftWhenTheNewLeaderIsReady(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
-		Settings: map[string]string{"max_connections": "340"},
+		Settings: map[string]string{"max_connections": "440"},
 	})
 	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{Options: Options{
 		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute},
