@@ -106,5 +106,5 @@ func TestASettingKeepsALeaderServedWhileTheCoordinatorIsDown(t *testing.T) {
 		}
 	}
 	_, err := keeps.connect(token + 1)
-	wantCode(t, err, "RF007")
+	wantCode(t, err, "RF011")
 }

@@ -266,7 +266,7 @@ func TestProblemsOfSeveralServersAreListedAtOnce(t *testing.T) {
 	}
 	for _, part := range []string{
 		`"Big"`, "GUARD_POSTGRES_MAX_DATABASES would be two settings", "GUARD_POSTGRES_ARCHIVE_LISTEN: ",
-		`GUARD_POSTGRES_ARCHIVE_UPSTREAM is a URL of scheme "redis"`, `database 2 is " b"`,
+		`GUARD_POSTGRES_ARCHIVE_UPSTREAM is a URL of scheme "redis"`, `name 2 is " b"`,
 		"did you mean GUARD_POSTGRES_ARCHIVE_LISTEN?", "GUARD_POSTGRES_OTHER_LISTEN is not a setting",
 		"GUARD_REDIS_CACHE_UPSTREAM is not set", "GUARD_REDIS_CACHE_IDLE_TIMEOUT",
 		"GUARD_POSTGRES_MAX_DATABASES is 0", "GUARD_POSTGRES_BIG_UPSTREAM is not set",
