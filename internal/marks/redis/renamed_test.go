@@ -19,7 +19,7 @@ func TestAServerWithRenamedCommandsIsRefusedByName(t *testing.T) {
 		"HSET XHSET":                           "lacks HSET:",
 		"INFO X.INFO":                          "INFO",
 		"CLIENT xclient":                       "CLIENT",
-		"EVALSHA x1 MULTI x2":                  "lacks EVALSHA, MULTI:",
+		"EVALSHA x1 XREAD x2":                  "lacks EVALSHA, XREAD:",
 		"COMMAND XCOMMAND":                     "COMMAND",
 		"SETRANGE SR XADD XA":                  "lacks SETRANGE, XADD:",
 		"FLUSHALL XFLUSH KEYS XKEYS":           "",

@@ -26,7 +26,7 @@ func TestTheOptionsDoNotReachTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		source, err := pglogin.Prepare(cfg)
-		if err != nil || source.String() != "password_file /run/a" || fmt.Sprint(cfg.RuntimeParams) != "map[application_name:x]" {
+		if err != nil || source.String() != "password_file /run/a" || fmt.Sprint(cfg.RuntimeParams) != "map[application_name:x client_encoding:UTF8]" {
 			t.Errorf("%s: %v, %v, %v", text, source, err, cfg.RuntimeParams)
 		}
 	}

@@ -48,8 +48,8 @@ begin
     if ringfence.forbidden((select o.oid from pg_roles o where o.rolname = session_user), array[p_resource]) is not null then
         raise exception using errcode = 'RF010', schema = 'ringfence', table = p_resource, column = p_token::text,
             message = format('role "%s" may not claim "%s"', session_user, p_resource),
-            detail = 'authorization is on in this store, and nobody has allowed it; nothing of this transaction was written',
-            hint = format('log in as a role that may, or let an operator run: guard allow %s %s', session_user, p_resource);
+            detail = 'authorization is on in this store, and the role is not on the list for this resource; nothing of this transaction was written',
+            hint = format('retrying does not help: log in as a role that may, or let an operator run: guard allow %s %s', session_user, p_resource);
     end if;
 end $$;
 
