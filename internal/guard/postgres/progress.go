@@ -139,7 +139,7 @@ func (p *progress) Quiet() (marks.Proof, bool) {
 	quiet, proof := errors.Is(p.closed, errOvertaken), marks.Proof{Statement: p.statement, Answered: p.answered}
 	p.mu.Unlock()
 	if first {
-		p.ask()
+		p.ask(time.Now().Add(askTime))
 	}
 	return proof, quiet
 }
@@ -151,18 +151,19 @@ func (p *progress) is(why error) bool {
 	return errors.Is(p.closed, why)
 }
 
-// askTime bounds the sending of a proof's statement. A server that is at rest reads at once.
+// askTime bounds the sending of a proof's statement while a newcomer waits. A server that is at rest
+// reads at once.
 const askTime = 10 * time.Millisecond
 
 // ask sends the statement of the proof, behind everything that was passed on. If that fails there will
 // be no proof.
-func (p *progress) ask() { _ = p.send(&pgproto3.Query{String: p.statement}) }
+func (p *progress) ask(until time.Time) { _ = p.send(&pgproto3.Query{String: p.statement}, until) }
 
 // terminate has the server close the connection, behind all that it sends before.
-func (p *progress) terminate() error { return p.send(&pgproto3.Terminate{}) }
+func (p *progress) terminate(until time.Time) error { return p.send(&pgproto3.Terminate{}, until) }
 
-func (p *progress) send(m pgproto3.FrontendMessage) error {
-	_ = p.server.SetWriteDeadline(time.Now().Add(askTime))
+func (p *progress) send(m pgproto3.FrontendMessage, until time.Time) error {
+	_ = p.server.SetWriteDeadline(until)
 	return wire.Send(p.server, m)
 }
 

@@ -175,7 +175,8 @@ func (s *session) finish(within time.Duration) {
 	ctx, cancel := context.WithTimeout(s.ctx, within)
 	defer cancel()
 	s.prove(ctx)
-	if p := s.down.progress; p.proved && p.terminate() == nil {
+	until, _ := ctx.Deadline()
+	if p := s.down.progress; p.proved && p.terminate(until) == nil {
 		<-ctx.Done() // the relay ends first, unless the connection is stuck
 	}
 	s.stop(s.down.progress.closed)
@@ -208,7 +209,8 @@ func (s *session) endUnproved() {
 // prove sends the statement of the proof, and asks the store until it agrees, or until ctx ends.
 func (s *session) prove(ctx context.Context) {
 	p := s.down.progress
-	p.ask()
+	until, _ := ctx.Deadline()
+	p.ask(until)
 	select { // the first look should be the last
 	case <-p.answered:
 	case <-time.After(firstLook):

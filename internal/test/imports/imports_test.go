@@ -159,6 +159,7 @@ var allowed = map[string][]string{
 	"internal/test/imports":     {},
 	"internal/test/docs":        {},
 	"internal/test/endtoend":    {},
+	"internal/test/pgdefaults":  {},
 	"internal/test/sqlterms":    {},
 
 	"examples/sql/gosql": {pgx},
