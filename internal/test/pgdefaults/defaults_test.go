@@ -134,7 +134,9 @@ func works(t *testing.T, admin, guard string) {
 		t.Errorf("the document is %x", read[0].Data)
 	}
 
-	must(store.NewRaiser(guard, c).Raise(ctx, term.Claim()))
+	raiser := store.NewRaiser(guard, c)
+	defer raiser.Close()
+	must(raiser.Raise(ctx, term.Claim()))
 	s, err := marks.Open(guard, marks.Options{})
 	must(err)
 	defer s.Close()
