@@ -17,7 +17,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// Who connects without a token, as docs/postgres.md and docs/redis.md say: the lines are those of the pages.
+// Direct connections as docs/postgres.md and docs/redis.md describe them: the tests run the lines of
+// those pages.
 
 const guardHost = "127.0.0.2" // from where the server sees guards; everybody else is at 127.0.0.1
 

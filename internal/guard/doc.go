@@ -29,7 +29,7 @@
 // may take. If older sessions of its resource hold them all, its own admission has ended these, so
 // slots come free. If sessions of its own token or of other resources hold them all, it is refused.
 //
-// A server takes only so many connections, too. Where the Protocol knows how many (Bounded), the limits are
+// A server also takes only so many connections. Where the Protocol knows how many (Bounded), the limits are
 // lowered to that. A login that the server refuses although the coordinator confirms its claims starves
 // (Seat.Starve): until it has its connection, others get no login slot, and those that keep the guard
 // waiting are evicted although there are slots left.

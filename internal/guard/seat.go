@@ -75,7 +75,7 @@ func (s *Seat) Login(ctx context.Context) error { return s.limiter.take(ctx, &s.
 // Starve says that the server has refused this login for want of room. Until fed is called, others get no
 // login slot, and those that have kept the guard waiting for their client for the grace are evicted even if
 // there are slots left. Call it only for claims that the coordinator has confirmed; Starve()() evicts, and
-// keeps nobody from a slot.
+// keeps no other client from a slot.
 func (s *Seat) Starve() (fed func()) {
 	s.limiter.starve(s, 1)
 	return sync.OnceFunc(func() { s.limiter.starve(s, -1) })

@@ -171,7 +171,7 @@ type Store interface {
 }
 
 // Crowded is a Store whose server has a bound on what all sessions hold together, such as locks: a session can
-// use it up, and then nobody can raise the mark above it.
+// use it up, and then no raise can go above it.
 type Crowded interface {
 	// NoRoom reports whether a call has failed because sessions have used up what it needs.
 	NoRoom(err error) bool

@@ -90,7 +90,7 @@ func (l *login) newer() bool {
 const evictionTime = 2 * time.Second
 
 // patience returns how long a login waits for room: not for long if it has the present leader's own sessions to
-// wait for, which nobody ends.
+// wait for, which stay.
 func (l *login) patience() time.Duration {
 	limit := l.p.o.Admission.Limit()
 	if l.newer() {

@@ -103,7 +103,7 @@ func TestAnElectedLeaderGetsInWhereOlderSessionsHoldTheDatabasesConnections(t *t
 	g.admits(conn, err, older)
 }
 
-// Nobody is ended for a token that does not lead.
+// No session is ended for a token that does not lead.
 func TestAClientThatDoesNotLeadMakesNoRoom(t *testing.T) {
 	g, _ := crowded(t, 16, nil)
 	older := g.fillServer(g.url("other", 5), 3)

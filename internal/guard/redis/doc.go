@@ -146,7 +146,7 @@
 // then the guard can send what it has sent on another connection: nothing was executed. A claim that the
 // coordinator confirms makes room (room.go): clients without a token are evicted, and if that is not enough,
 // the mark is raised and the older sessions end, as by a guard that follows the election. No one has logged
-// in by then, so without a coordinator nobody is ended.
+// in by then, so without a coordinator no session is ended.
 //
 // # When the server changes its role
 //

@@ -19,7 +19,7 @@ type primaries struct {
 	ctx  context.Context // ended by close
 	stop context.CancelFunc
 	work sync.WaitGroup
-	turn chan struct{} // of whoever opens a watch
+	turn chan struct{} // holds a value while a watch is opened
 
 	mu  sync.Mutex
 	all map[*primary]bool // until their sessions have ended

@@ -270,7 +270,7 @@ func (at *primary) replace(w *redisstore.Watch) {
 }
 
 // end ends every session: the guard passes on nothing more of theirs, and the server closes their
-// connections, where it answers. It returns when that is done, whoever has begun it.
+// connections, where it answers. It returns when that is done, also if another call has begun it.
 func (at *primary) end(ctx context.Context, why error) {
 	ids, stops, first := at.close(why)
 	if !first {

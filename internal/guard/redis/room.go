@@ -80,7 +80,7 @@ func (c *conn) noRoom() error {
 
 // intoRoom enters again until Redis has room, for claims that the coordinator confirms. Until then
 // the clients without a token make room. If that is not enough the older sessions are ended, which may be
-// what has used it up. Nobody has logged in by then, so the coordinator alone decides: a claim that it does not
+// what has used it up. The client has not logged in by then, so the coordinator alone decides: a claim that it does not
 // confirm is refused.
 func (c *conn) intoRoom(
 	admission context.Context, cmd claimCommand, enter func() ([]byte, error),

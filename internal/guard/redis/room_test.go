@@ -146,7 +146,7 @@ func TestAFullServerRefusesWhomTheCoordinatorDoesNotConfirm(t *testing.T) {
 	leader.expect(":1")
 }
 
-// Without a coordinator anybody could invent the token, so nobody is ended for it.
+// Without a coordinator any client could invent the token, so no session is ended for it.
 func TestAFullServerRefusesEveryClaimWithoutACoordinator(t *testing.T) {
 	g := small(t, marks.Unverified{})
 	leader := g.fenced(5)

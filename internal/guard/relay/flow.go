@@ -141,7 +141,7 @@ type patiently struct {
 func (p patiently) Write(b []byte) (int, error) { return p.patient.Write(b) }
 
 // Waits is for a Walker that is about to wait for anything but its write to w. The flow leaves its loop
-// before that, so that it holds nobody else up.
+// before that, so that it delays no other login.
 func Waits(w io.Writer) {
 	if f, ok := w.(*failing); ok {
 		if out, ok := f.w.(interface{ waits() }); ok {

@@ -23,7 +23,7 @@ func encoded(t *testing.T, encoding string) database {
 }
 
 // Whatever the encoding of a database is, it installs, and shows a holder's name or, where the encoding
-// lacks a character, the name in ASCII. Nobody is refused for a name.
+// lacks a character, the name in ASCII. No holder is refused for its name.
 func TestAHolderIsKeptInEveryEncoding(t *testing.T) {
 	for encoding, kept := range map[string][]string{
 		"LATIN1": {"büro-1"}, "LATIN5": {"büro-1"}, "SQL_ASCII": {"büro-1", "ж", "日本"},

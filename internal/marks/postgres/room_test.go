@@ -78,7 +78,7 @@ func TestALeaderThatHoldsEveryLockIsTakenOverFrom(t *testing.T) {
 	r.session(t, claimed(r.token))
 }
 
-// A claim that does not lead ends nobody, whatever the server has used up.
+// A claim that does not lead ends no session, even on a full server.
 func TestNobodyIsEndedForAClaimThatIsNotConfirmed(t *testing.T) {
 	r := few(t, map[string]string{"max_connections": "20"})
 	old := r.lead(t, r.next())
@@ -134,7 +134,7 @@ func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
 	}
 }
 
-// Whoever has never seen a role needs a lock to end its sessions. The sweep looks it up before.
+// A backend that has never seen a role needs a lock to end the role's sessions. The sweep looks it up before.
 func TestAStoreThatHasWarmedUpEndsSessionsOfRolesThatItHasNotSeen(t *testing.T) {
 	r := few(t, map[string]string{"max_connections": "20"})
 	other := r.open(t, Options{})

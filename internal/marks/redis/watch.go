@@ -20,7 +20,7 @@ import (
 // One connection waits in XREAD. A server that becomes a replica ends that command at once
 // (UNBLOCKED), before it replicates anything. So as long as the server lists this client as blocked,
 // it has been the primary all the time. The other connection asks for that. (XREAD only reads: while
-// writes are paused, a command that could write is listed as blocked, too, and would not be ended.)
+// writes are paused, a command that could write is also listed as blocked, and would not be ended.)
 type Watch struct {
 	run         string
 	asks, waits *driver.Client
@@ -32,7 +32,7 @@ type Watch struct {
 	server string // with the replication id
 }
 
-// watchKey is a stream that nobody writes to.
+// watchKey is a stream that is never written.
 const watchKey = "ringfence:.watch"
 
 // errNotWaiting: the waiting connection does not wait, or not yet.
