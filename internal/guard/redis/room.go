@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 var _ guard.Bounded = (*Protocol)(nil)
@@ -95,11 +96,10 @@ func (c *conn) intoRoom(
 	fed := c.client.Seat.Starve()
 	defer fed()
 	made := false
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
-		select {
-		case <-time.After(wait):
-		case <-admission.Done():
-			return nil, fmt.Errorf("%w: %w", errFull, admission.Err())
+	for n := 1; ; n++ {
+		backoff.Pause(admission, backoff.After(n, 5*time.Millisecond, 200*time.Millisecond))
+		if err := admission.Err(); err != nil {
+			return nil, fmt.Errorf("%w: %w", errFull, err)
 		}
 		c.disconnect()
 		if reply, err = enter(); !c.isFull(admission, err) {

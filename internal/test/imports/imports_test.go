@@ -105,7 +105,7 @@ var allowed = map[string][]string{
 	"internal/guard/postgres/databases": {"fence", "internal/guard/postgres/wire", "internal/marks",
 		"internal/marks/postgres"},
 	"internal/guard/postgres/console": {"internal/guard", "internal/guard/postgres/wire", "internal/guard/relay", pgwire},
-	"internal/guard/redis": {"internal/refusal", "fence", "internal/network/tlsconfig", "internal/marks", "internal/marks/redis",
+	"internal/guard/redis": {"internal/network/backoff", "internal/refusal", "fence", "internal/network/tlsconfig", "internal/marks", "internal/marks/redis",
 		"internal/guard", "internal/guard/relay", "internal/program/settings"},
 
 	"checkpoint":                {"fence"},
