@@ -171,7 +171,8 @@ func controlOptions(
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4
 	}
-	opt.MaxActiveConns = opt.PoolSize
+	// No MaxActiveConns: while the driver replaces ended connections, it would fail calls at once with "pool
+	// exhausted" in place of letting them wait for their turn. PoolSize limits the calls.
 	if o.Reserved { // in turn, so that no timeout of the server finds one idle
 		opt.MinIdleConns, opt.ConnMaxIdleTime, opt.PoolFIFO = opt.PoolSize, -1, true
 	}
