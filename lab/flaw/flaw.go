@@ -20,6 +20,8 @@ const (
 	// Numbers: the guard compares only numbers, and its refusal of a coordinator that went back is
 	// written down nowhere.
 	Numbers Name = "numbers-only"
+	// OneServer: sessions end at the server that answers, and not at a former primary of Redis.
+	OneServer Name = "one-server"
 )
 
 // Flaws of the schema in Postgres.

@@ -150,7 +150,7 @@ func (r *Injector) begin(ctx context.Context, f scenario.Fault, targets []string
 	case scenario.Reinstall:
 		return r.reinstall(ctx)
 	case scenario.SwitchOver:
-		return r.sys.SwitchOver(ctx)
+		return r.switchOver(ctx)
 	case scenario.Forget:
 		return errors.Join(r.forgetMarks(ctx), r.sys.Kill(ctx, f.On))
 	case scenario.Swap:
@@ -163,6 +163,8 @@ func (r *Injector) begin(ctx context.Context, f scenario.Fault, targets []string
 		return r.crowd(f)
 	case scenario.Lock:
 		return r.lockLedger(ctx, f)
+	case scenario.Stay:
+		return r.stay(ctx, f, targets[0])
 	case scenario.Spoil:
 		return r.spoil(ctx, f.On)
 	case scenario.Stray:
@@ -250,7 +252,7 @@ func (r *Injector) endOn(ctx context.Context, f scenario.Fault, p string) error 
 		return r.sys.Start(ctx, p)
 	case scenario.Swap:
 		return r.swap(ctx)
-	case scenario.Obstruct, scenario.Crowd, scenario.Lock:
+	case scenario.Obstruct, scenario.Crowd, scenario.Lock, scenario.Stay:
 		r.release(f)
 	case scenario.Spoil:
 		return r.arrive(ctx)

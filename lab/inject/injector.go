@@ -36,6 +36,7 @@ type Injector struct {
 	strays int                        // attempts of the lab itself
 	held   map[scenario.Action]func() // each ends what hold began for an action
 	late   *lateWrite                 // of scenario.Spoil
+	stayed *stayed                    // of scenario.Stay
 }
 
 // New returns an injector for a scenario's system.

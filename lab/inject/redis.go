@@ -34,6 +34,17 @@ var (
 // loadedSign is the key that shows a mark that was loaded from a file.
 const loadedSign = "ringfence:.original"
 
+// switchOver swaps the roles of Redis and its replica.
+func (r *Injector) switchOver(ctx context.Context) error {
+	err := r.sys.SwitchOver(ctx)
+	if err != nil || r.Topology.SchemaFlaw != string(flaw.OneServer) {
+		return err
+	}
+	return r.withRedis(func(db *driver.Client) error {
+		return flaw.ForgetSessions(ctx, db, "ringfence:"+scenario.Resource)
+	})
+}
+
 // swap swaps databases 0 and 1 atomically, and resets the statistics. The evidence is in database 0
 // before and after. With the flaw LeftBehind a database comes back with the marks that it had.
 func (r *Injector) swap(ctx context.Context) error {

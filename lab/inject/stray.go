@@ -33,6 +33,8 @@ func (r *Injector) stray(ctx context.Context, f scenario.Fault) error {
 		return r.attempt("postgres", c, func(op string) error { return r.forge(ctx, c) })
 	case scenario.ByScript:
 		return r.attempt("redis", c, func(op string) error { return r.runScript(ctx, op, c) })
+	case scenario.ByStaying:
+		return r.strayInStayed(ctx)
 	case scenario.ByReturning:
 		return r.attempt("postgres", c, func(op string) error { return r.returning(ctx, f.On, op, c) })
 	}
@@ -59,10 +61,12 @@ func (r *Injector) attempt(store string, c fence.Claim, do func(op string) error
 	}
 	r.rec.Add(e)
 	if e.Outcome == history.Unknown {
-		return fmt.Errorf("the stray write was neither accepted nor refused: %w", err)
+		return fmt.Errorf("%w: %w", errUnanswered, err)
 	}
 	return nil
 }
+
+var errUnanswered = errors.New("the stray write was neither accepted nor refused")
 
 // outcome returns what an answer says. An error of a database says that nothing was committed.
 func outcome(err error) history.Outcome {

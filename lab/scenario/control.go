@@ -97,6 +97,11 @@ var Controls = []Control{
 		seed: guardFlaw(flaw.Numbers),
 	},
 	{
+		Name: flaw.OneServer, Scenario: "redis-changes-places-twice", By: []string{"I1"},
+		Bug:  "sessions end at the server that answers, and not at a former primary",
+		seed: func(s *Scenario) { guardFlaw(flaw.OneServer)(s); schemaFlaw(flaw.OneServer)(s) },
+	},
+	{
 		Name: flaw.BelievedRegistry, Scenario: "schema-made-anew", By: []string{"I1"},
 		Bug:  "a new registry of sessions counts as complete",
 		seed: schemaFlaw(flaw.BelievedRegistry),

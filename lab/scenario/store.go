@@ -40,6 +40,22 @@ var storeScenarios = []Scenario{
 		Expect: demand,
 	},
 	{
+		Name: "redis-changes-places-twice", Rows: []int{27},
+		About: "The same with two guards and no coordinator, and the older leader writes on its open " +
+			"connection before the successor, who has the other guard, comes back.",
+		Topology: twoGuards.with(func(t *Topology) {
+			t.StoreLinks, t.Replica, t.Coordinator = true, true, NoCoordinator
+		}),
+		Faults: []Fault{
+			Fault{Do: Stay, On: "guard of leader"}.with(
+				pauseLeader.with(Fault{Do: SwitchOver, On: "redis"}).then(
+					Fault{Do: Pause, On: "leader"}.with(
+						Fault{Do: SwitchOver, On: "redis"},
+						Fault{Do: Stray, On: "redis", By: ByStaying}))),
+		},
+		Expect: demand,
+	},
+	{
 		Name: "marks-restored", Rows: []int{28},
 		About: "Marks that were dumped under the leader are restored after its successor has " +
 			"written: the old mark is the leader's own.",

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 // primaries are the servers at which this guard has sessions: one, except for the moment of a
 // failover. Each has a watch as long as the guard runs, or until the server stops being the primary.
 type primaries struct {
-	open func(context.Context) (*redisstore.Watch, error)
+	open watcher
 
 	ctx  context.Context // ended by close
 	stop context.CancelFunc
@@ -25,7 +24,7 @@ type primaries struct {
 	all map[*primary]bool // until their sessions have ended
 }
 
-func newPrimaries(open func(context.Context) (*redisstore.Watch, error)) *primaries {
+func newPrimaries(open watcher) *primaries {
 	ctx, stop := context.WithCancel(context.Background())
 	return &primaries{open: open, ctx: ctx, stop: stop,
 		turn: make(chan struct{}, 1), all: make(map[*primary]bool)}

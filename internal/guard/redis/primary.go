@@ -12,7 +12,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
-	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 const (
@@ -30,6 +29,20 @@ const (
 	// leaveTime limits the end of sessions at a server that may not answer.
 	leaveTime = time.Second
 )
+
+// Watch stays with one server, as redisstore.Watch does, which documents the methods.
+type Watch interface {
+	Run() string
+	Server() string
+	Lost() <-chan struct{}
+	Prove(ctx context.Context) error
+	Demoted(ctx context.Context) (bool, error)
+	Kill(ctx context.Context, ids []any) error
+	Close()
+}
+
+// watcher begins a Watch.
+type watcher func(context.Context) (Watch, error)
 
 // primary is one run of a server at which this guard has sessions, in the time in which it is the
 // primary. Once it was a replica, all these sessions end: the marks of newer leaders may have come to
@@ -49,7 +62,7 @@ type primary struct {
 	ended  chan struct{} // closed: the sessions were ended at the server, as far as it answers
 
 	mu       sync.Mutex
-	watch    *redisstore.Watch
+	watch    Watch
 	still    time.Duration // when the guard has noticed that it had stood still
 	next     chan struct{} // closed at the next proof
 	why      error         // set before over is closed
@@ -57,7 +70,7 @@ type primary struct {
 }
 
 // newPrimary returns the primary of a watch that was asked for at this time, and is proven.
-func newPrimary(w *redisstore.Watch, asked time.Time) *primary {
+func newPrimary(w Watch, asked time.Time) *primary {
 	return &primary{
 		run: w.Run(), begun: asked, watch: w, sessions: make(map[int64]func(error)),
 		wake: make(chan struct{}, 1), over: make(chan struct{}), ended: make(chan struct{}),
@@ -155,7 +168,7 @@ func (at *primary) stoodStill(now time.Duration) {
 const noProof = math.MinInt64 / 2
 
 // keep asks for proofs until the server is not the primary any more, or ctx ends.
-func (at *primary) keep(ctx context.Context, open func(context.Context) (*redisstore.Watch, error)) {
+func (at *primary) keep(ctx context.Context, open watcher) {
 	defer func() { at.current().Close() }()
 	defer context.AfterFunc(ctx, func() { at.current().Close() })() // a proof that is under way ends
 	var beats sync.WaitGroup
@@ -173,7 +186,7 @@ func (at *primary) keep(ctx context.Context, open func(context.Context) (*rediss
 	}
 }
 
-func (at *primary) current() *redisstore.Watch {
+func (at *primary) current() Watch {
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	return at.watch
@@ -218,9 +231,7 @@ func (at *primary) confirm(asked time.Duration) {
 
 // rewatch begins another watch after the last one has failed. The server must be the same run, and
 // have the same replication id, which each promotion changes.
-func (at *primary) rewatch(
-	ctx context.Context, open func(context.Context) (*redisstore.Watch, error),
-) error {
+func (at *primary) rewatch(ctx context.Context, open watcher) error {
 	ctx, cancel := context.WithTimeout(ctx, rewatchTime)
 	defer cancel()
 	before := at.current()
@@ -255,13 +266,13 @@ func isSetup(err error) bool {
 	return setup
 }
 
-func (at *primary) demoted(ctx context.Context, w *redisstore.Watch) (bool, error) {
+func (at *primary) demoted(ctx context.Context, w Watch) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	return w.Demoted(ctx)
 }
 
-func (at *primary) replace(w *redisstore.Watch) {
+func (at *primary) replace(w Watch) {
 	at.mu.Lock()
 	before := at.watch
 	at.watch = w

@@ -45,6 +45,8 @@ type Options struct {
 	// Sessions reports whether the session of a client that does not read still exists; the Store
 	// when nil.
 	Sessions guard.Sessions
+	// Watch begins to watch the server that sessions are on; that of the Store when nil.
+	Watch func(context.Context) (Watch, error)
 	// Stall is how long such a client may read nothing before that is checked; when zero, the
 	// default of relay.Liveness.
 	Stall time.Duration
@@ -66,8 +68,11 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
+	if o.Watch == nil {
+		o.Watch = func(ctx context.Context) (Watch, error) { return o.Store.Watch(ctx) }
+	}
 	return &Protocol{
-		o: o, background: newBackgroundRaises(o.Admission), primaries: newPrimaries(o.Store.Watch),
+		o: o, background: newBackgroundRaises(o.Admission), primaries: newPrimaries(o.Watch),
 	}
 }
 

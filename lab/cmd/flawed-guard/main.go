@@ -87,9 +87,26 @@ func serve(ctx context.Context, log *slog.Logger) (err error) {
 	for _, s := range servers {
 		group.Go(func() error { return s.Serve(ctx) })
 	}
-	page := guard.Handler(guard.Readiness{Protocols: protocols}, registry, ctx.Done())
+	ready := guard.Readiness{Protocols: protocols}
+	page := guard.Handler(ready, registry, ctx.Done())
 	group.Go(func() error { return servePage(ctx, c.HTTPListen, page) })
+	group.Go(func() error { return look(ctx, ready) })
 	return group.Wait()
+}
+
+// look looks at the stores each second until ctx ends. After a failover that moves the control
+// connections to the new primary.
+func look(ctx context.Context, r guard.Readiness) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		r.Look(ctx, time.Second)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // servePage serves until ctx ends.
@@ -150,11 +167,15 @@ func (c config) protocols(
 	if err != nil {
 		return all, err
 	}
-	coordinated := redisstore.Options{Coordinated: c.Coordinator != ""}
+	coordinated := redisstore.Options{Coordinated: c.Coordinator != "", Reserved: true}
 	db, err := redisstore.Open(ctx, c.RedisUpstream, coordinated)
 	if err != nil {
 		return all, err
 	}
 	a, err = admission("redis", db, end)
-	return append(all, guardredis.New(guardredis.Options{Store: db, Admission: a})), err
+	options := guardredis.Options{Store: db, Admission: a}
+	if c.Flaw == flaw.OneServer {
+		options.Watch = flaw.Unwatched(db)
+	}
+	return append(all, guardredis.New(options)), err
 }
