@@ -116,8 +116,7 @@ func (r *Injector) strayPostgres(ctx context.Context, to, op string, c fence.Cla
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, "insert into ledger (op, token) values ($1, $2)", op, int64(c.Token))
-	return err
+	return insert(ctx, conn, op, c)
 }
 
 // returning asks the guard for another session under the claim.
@@ -127,7 +126,12 @@ func (r *Injector) returning(ctx context.Context, guard, op string, c fence.Clai
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, "insert into ledger (op, token) values ($1, $2)", op, int64(c.Token))
+	return insert(ctx, conn, op, c)
+}
+
+// insert adds an entry to the ledger in Postgres.
+func insert(ctx context.Context, conn *pgx.Conn, op string, c fence.Claim) error {
+	_, err := conn.Exec(ctx, "insert into ledger (op, token) values ($1, $2)", op, int64(c.Token))
 	return err
 }
 

@@ -239,7 +239,7 @@ const (
 	Crowd Action = "crowd"
 	// Lock keeps the ledger in Postgres locked, in an open transaction of the leader's.
 	Lock Action = "lock"
-	// Stay keeps a session of the leader in Redis open, through a guard.
+	// Stay keeps a session of the leader in each store open, through a guard.
 	Stay Action = "stay"
 	// LoseEnds loses the end of each connection of the link, so that it stays half-open for good.
 	LoseEnds Action = "lose ends"
@@ -260,8 +260,8 @@ const (
 	ByForgery By = "a forged right to publish"
 	// ByScript connects to Redis directly, and runs a script under the token.
 	ByScript By = "a script under the token"
-	// ByStaying writes in the session that Stay has kept open.
-	ByStaying By = "a session that has stayed open"
+	// ByStaying writes in the sessions that Stay has kept open.
+	ByStaying By = "sessions that have stayed open"
 	// ByReturning asks a guard again, as after a lost connection.
 	ByReturning By = "its guard again"
 )

@@ -108,8 +108,10 @@ var storeScenarios = []Scenario{
 			"coordinator, so it does not hear of the successor, which has another guard.",
 		Topology: twoGuards.with(func(t *Topology) { t.StoreLinks = true }),
 		Faults: []Fault{
-			Fault{Do: Break, On: "guard of leader", Link: "coordinator", For: sec}.
-				with(pauseLeader.with(Fault{Do: Reinstall, On: "postgres"})),
+			Fault{Do: Stay, On: "guard of leader"}.with(
+				Fault{Do: Break, On: "guard of leader", Link: "coordinator", For: sec}.
+					with(pauseLeader.with(Fault{Do: Reinstall, On: "postgres"}).
+						then(Fault{Do: Stray, On: "postgres", By: ByStaying}))),
 		},
 		Expect: demand,
 	},
