@@ -118,7 +118,7 @@ func (s *Store) look(ctx context.Context, address, run string, ids []any) (at re
 	}
 	at.replicas = replicasIn(replication.Val())
 	if runID(server.Val()) == run {
-		at.err = killed(ctx, db, run, ids)
+		at.err = killAll(ctx, db, run, ids, stillThere)
 		at.found = at.err == nil
 	}
 	return at

@@ -60,27 +60,39 @@ func (s *Store) others(
 func (s *Store) end(
 	ctx context.Context, c fence.Claim, run string, ids []any,
 ) (gone bool, err error) {
-	wait := firstPause
-	for {
-		err := kill(ctx, s.db.Pipeline(), run, ids)
-		switch {
-		case err == nil:
-			return true, nil
-		case driver.IsPermissionError(err):
-			detail := "the guard's user may not run CLIENT KILL and CLIENT LIST; " +
-				"clients " + list(ids) + " still live"
-			return false, refusal.Unrevoked(c, detail, Explain(err))
+	err = killAll(ctx, s.db, run, ids, func(err error) bool {
+		return !errors.Is(err, errOtherRun) && !driver.IsPermissionError(err)
+	})
+	switch {
+	case err == nil:
+		return true, nil
+	case driver.IsPermissionError(err):
+		detail := "the guard's user may not run CLIENT KILL and CLIENT LIST; " +
+			"clients " + list(ids) + " still live"
+		return false, refusal.Unrevoked(c, detail, Explain(err))
+	case errors.Is(err, errOtherRun) && pause(ctx, firstPause) == nil:
+		return false, nil
+	}
+	detail := fmt.Sprintf("clients %s still live: %v", list(ids), err)
+	return false, refusal.Unrevoked(c, detail, errors.Join(ctx.Err(), err))
+}
+
+// killAll ends clients of one run of a server. It tries until none is left, an error is not one to
+// try again after, or ctx ends. It returns the last error.
+func killAll(
+	ctx context.Context, db *driver.Client, run string, ids []any, again func(error) bool,
+) error {
+	for wait := firstPause; ; wait = nextPause(wait) {
+		err := kill(ctx, db.Pipeline(), run, ids)
+		if err == nil || !again(err) || pause(ctx, wait) != nil {
+			return err
 		}
-		if pause(ctx, wait) != nil {
-			detail := fmt.Sprintf("clients %s still live: %v", list(ids), err)
-			return false, refusal.Unrevoked(c, detail, errors.Join(ctx.Err(), err))
-		}
-		if errors.Is(err, errOtherRun) {
-			return false, nil
-		}
-		wait = nextPause(wait)
 	}
 }
+
+// stillThere reports whether the server that answers, or is busy, may still have some of the
+// clients.
+func stillThere(err error) bool { return errors.Is(err, errAlive) || isBusy(err) }
 
 // errAlive: a client that was killed has not ended yet.
 var errAlive = errors.New("the server still lists some of them")

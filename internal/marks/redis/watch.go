@@ -182,23 +182,10 @@ func (w *Watch) Demoted(ctx context.Context) (bool, error) {
 
 // Kill ends clients of this server, and returns when the server lists none of them.
 func (w *Watch) Kill(ctx context.Context, ids []any) error {
-	return killed(ctx, w.asks, w.run, ids)
-}
-
-// killed ends clients of one run of a server until none is left, or that run is gone.
-func killed(ctx context.Context, db *driver.Client, run string, ids []any) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	for wait := firstPause; ; wait = nextPause(wait) {
-		err := kill(ctx, db.Pipeline(), run, ids)
-		if err == nil || errors.Is(err, errOtherRun) || !errors.Is(err, errAlive) && !isBusy(err) {
-			return err
-		}
-		if pause(ctx, wait) != nil {
-			return err
-		}
-	}
+	return killAll(ctx, w.asks, w.run, ids, stillThere)
 }
 
 // Close ends both connections.
