@@ -98,8 +98,8 @@
 // SLOWLOG when they are slow. At most ten scripts count as cached ones. The first use of each is an
 // error in errorstat_NOSCRIPT.
 //
-// The keys ringfence, ringfence:<resource>, ringfence:.original and ringfence:.audit are in database
-// 0. They show in KEYS, SCAN, RANDOMKEY and DBSIZE, and in keyspace notifications. A client with CLIENT TRACKING ON
+// The keys ringfence, ringfence:<resource>, ringfence:.original, ringfence:.audit and, after a
+// failover, ringfence:.left are in database 0. They show in KEYS, SCAN, RANDOMKEY and DBSIZE, and in keyspace notifications. A client with CLIENT TRACKING ON
 // BCAST hears of them at each admission, unless it names prefixes (PREFIX). Without BCAST it does
 // not, because it cannot read them.
 //

@@ -22,7 +22,7 @@
 //
 // A failover moves the records, and not the connections. A raise that finds records of another run
 // ends those sessions at the replicas of its server before it raises the mark, and names what it does
-// not reach (Mark.Left). A Watch tells a guard that its server was demoted.
+// not reach (Mark.Left). Later raises try again. A Watch tells a guard that its server was demoted.
 //
 // What outlives a connection is out of reach. Replicas and failover lose acknowledged writes, marks
 // and records among them, and a deposed leader that still reaches a former primary writes there.
@@ -51,6 +51,7 @@
 //	ringfence:.original    tells data that were written here from data that were loaded
 //	ringfence:.allowed     who may claim what
 //	ringfence:.audit       a stream of adoptions
+//	ringfence:.left        sessions at other servers that no raise has reached yet
 //	ringfence:.watch       never there: what a Watch waits for
 //	ringfence:.checkpoint… of checkpoint/redis
 //

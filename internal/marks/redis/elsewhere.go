@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,71 +30,110 @@ var errUnlisted = errors.New("it is not among the replicas of this server")
 // replica of this server now, it could be promoted again. So they end before the mark is raised, or
 // a promotion in between would find the mark there and the sessions, too.
 //
-// left names the sessions that may still live, because their server was not reached: it is down, it
-// was restarted, it is a primary of its own, or it does not let the guard in.
+// left names the sessions that may still live, because their server was not reached: it is down,
+// it was restarted, it is a primary of its own, or it does not let the guard in. The mark is
+// raised all the same, and the raise forgets their records. So leave.lua copies these before, and
+// each later raise, of any resource, tries again. A process that stops before the copy leaves the
+// records where the next raise finds them. One that stops before the raise leaves them twice. One
+// that stops after it has ended sessions leaves records of none. Each costs another try and no
+// more.
 func (s *Store) endElsewhere(ctx context.Context, r fence.Resource) (left string, err error) {
-	found, err := s.run(ctx, leftScript, []string{key(r)})
-	if err != nil || len(found.list) < 3 {
+	keys := []string{key(r), leftKey}
+	found, err := s.run(ctx, leftScript, keys)
+	if err != nil {
 		return "", err
 	}
-	run, ids := text(found.list[1]), found.list[2:]
+	run, ids, sessions := parseLeft(found.list)
+	if len(sessions) == 0 {
+		return "", nil
+	}
 	reach, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
-	err = s.endAt(reach, run, ids)
-	switch {
-	case err == nil:
-		return "", nil
-	case ctx.Err() != nil:
-		return "", fmt.Errorf("the older sessions at run %s of Redis may still live: %w", run, err)
+	reached, failed := s.endAt(reach, sessions)
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("older sessions at other servers may still live: %w", failed)
 	}
-	return fmt.Sprintf("clients %s at run %s of Redis: %v", list(ids), run, err), nil
+	var ended []any
+	for run := range reached {
+		for _, id := range sessions[run] {
+			ended = append(ended, run+":"+text(id))
+		}
+	}
+	if _, err := s.run(ctx, leaveScript, keys, ended...); err != nil {
+		return "", err
+	}
+	if len(ids) > 0 && !reached[run] {
+		left = fmt.Sprintf("clients %s at run %s of Redis: %v", list(ids), run, failed)
+	}
+	return left, nil
 }
 
-// endAt looks for the server of this run among the replicas, level by level, and ends clients there.
-func (s *Store) endAt(ctx context.Context, run string, ids []any) error {
+// parseLeft reads the answer of left.lua: the run and the clients that the resource has recorded,
+// and the clients of every run.
+func parseLeft(answer []any) (run string, ids []any, sessions map[string][]any) {
+	sessions = make(map[string][]any)
+	if len(answer) < 4 {
+		return "", nil, sessions
+	}
+	run = text(answer[1])
+	ids, _ = answer[2].([]any)
+	if len(ids) > 0 {
+		sessions[run] = slices.Clone(ids)
+	}
+	records, _ := answer[3].([]any)
+	for _, record := range records {
+		of, id, _ := strings.Cut(text(record), ":")
+		sessions[of] = append(sessions[of], id)
+	}
+	return run, ids, sessions
+}
+
+// endAt looks for the servers of these runs among the replicas, level by level, and ends the
+// clients there. It returns the runs that it has reached, and why others were not.
+func (s *Store) endAt(
+	ctx context.Context, sessions map[string][]any,
+) (reached map[string]bool, failed error) {
+	reached = make(map[string]bool)
 	info, err := s.db.Info(ctx, "replication").Result()
 	if err != nil {
-		return err
+		return reached, err
 	}
-	failed := errUnlisted
+	failed = errUnlisted
 	level, seen := replicasIn(info), make(map[string]bool)
-	for len(level) > 0 && len(seen) < maxServers {
+	for len(level) > 0 && len(seen) < maxServers && len(reached) < len(sessions) {
 		var next []string
-		for _, at := range s.lookAt(ctx, level, run, ids) {
+		for _, at := range s.lookAt(ctx, level, sessions) {
 			seen[at.address] = true
 			switch {
 			case at.err != nil:
 				failed = at.err
-			case at.found:
-				return nil
+			case at.ended != "":
+				reached[at.ended] = true
 			}
 			next = append(next, at.replicas...)
 		}
-		level = nil
-		for _, address := range next {
-			if !seen[address] {
-				level = append(level, address)
-			}
-		}
+		level = slices.DeleteFunc(next, func(address string) bool { return seen[address] })
 	}
-	return failed
+	return reached, failed
 }
 
 // replica is what was found at the address of one.
 type replica struct {
 	address  string
-	found    bool     // it is the server that was looked for, and the sessions there have ended
+	ended    string   // the run of the server, if the sessions there have ended
 	replicas []string // of its own
 	err      error
 }
 
 // lookAt looks at several servers at once.
-func (s *Store) lookAt(ctx context.Context, addresses []string, run string, ids []any) []replica {
+func (s *Store) lookAt(
+	ctx context.Context, addresses []string, sessions map[string][]any,
+) []replica {
 	all := make([]replica, len(addresses))
 	var looks sync.WaitGroup
 	for i, address := range addresses {
 		looks.Go(func() {
-			all[i] = s.look(ctx, address, run, ids)
+			all[i] = s.look(ctx, address, sessions)
 			if all[i].err != nil {
 				all[i].err = fmt.Errorf("the replica %s: %w", address, all[i].err)
 			}
@@ -103,8 +143,10 @@ func (s *Store) lookAt(ctx context.Context, addresses []string, run string, ids 
 	return all
 }
 
-// look ends the clients if the server at the address is of this run.
-func (s *Store) look(ctx context.Context, address, run string, ids []any) (at replica) {
+// look ends the clients of the run that the server at the address is.
+func (s *Store) look(
+	ctx context.Context, address string, sessions map[string][]any,
+) (at replica) {
 	at.address = address
 	db, err := s.replica(address)
 	if err != nil {
@@ -117,9 +159,9 @@ func (s *Store) look(ctx context.Context, address, run string, ids []any) (at re
 		return at
 	}
 	at.replicas = replicasIn(replication.Val())
-	if runID(server.Val()) == run {
-		at.err = killAll(ctx, db, run, ids, stillThere)
-		at.found = at.err == nil
+	run := runID(server.Val())
+	if ids := sessions[run]; len(ids) > 0 {
+		at.ended, at.err = run, killAll(ctx, db, run, ids, stillThere)
 	}
 	return at
 }

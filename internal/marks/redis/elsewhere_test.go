@@ -149,3 +149,94 @@ func TestARaiseThatConfirmsEndsSessionsElsewhere(t *testing.T) {
 	p.promote(t)
 	old.writesNothing(t)
 }
+
+// records returns the kept records of sessions that no raise has reached, and lets the next raise
+// try again at once.
+func (b *bench) records(t *testing.T) map[string]string {
+	t.Helper()
+	all := b.admin.HGetAll(t.Context(), "ringfence:.left").Val()
+	delete(all, "tried")
+	if len(all) > 0 {
+		b.do(t, "HSET", "ringfence:.left", "tried", 0)
+	}
+	return all
+}
+
+// The server of an older session hangs during a raise. The session ends with the next raise that
+// reaches it, also with that of another resource.
+func TestARaiseEndsTheSessionsThatEarlierOnesDidNotReach(t *testing.T) {
+	for _, resource := range []fence.Resource{"orders", "invoices"} {
+		t.Run(string(resource), func(t *testing.T) {
+			all := coordinatedServers(t, 2)
+			p, r := all[0], all[1]
+			old := p.admit(t, trusting{}, 5)
+			r.takesOver(t, p)
+			p.follow(t, r.server)
+			if err := p.server.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			if left := r.raised(t, 6).Left; !strings.Contains(left, old.s.Run) {
+				t.Errorf("left: %q, want run %s", left, old.s.Run)
+			}
+			if err := p.server.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.records(t); len(got) != 1 {
+				t.Errorf("the records are %v", got)
+			}
+			c := fence.Claim{Resource: resource, Token: 7, Issuer: claim(7).Issuer, Holder: "newer"}
+			before, err := r.store.Raise(t.Context(), marks.Session{}, c, agreed(c))
+			if err != nil || before.Left != "" {
+				t.Fatalf("left: %q, %v", before.Left, err)
+			}
+			if got := r.records(t); len(got) != 0 {
+				t.Errorf("the records are still %v", got)
+			}
+			p.promote(t)
+			old.writesNothing(t)
+		})
+	}
+}
+
+// A server that never comes back is named once, and its records are dropped after a week.
+func TestARecordOfAServerThatIsGoneIsKeptForAWeek(t *testing.T) {
+	all := coordinatedServers(t, 2)
+	p, r := all[0], all[1]
+	old := p.admit(t, trusting{}, 5)
+	r.takesOver(t, p)
+	if err := p.server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.raised(t, 6)
+	record := fmt.Sprintf("%s:%d", old.s.Run, old.s.ID)
+	for token, age := range []time.Duration{6 * 24 * time.Hour, 8 * 24 * time.Hour} {
+		if got := r.records(t); len(got) != 1 || got[record] == "" {
+			t.Fatalf("the records are %v, want %s", got, record)
+		}
+		r.do(t, "HSET", "ringfence:.left", record, time.Now().Add(-age).Unix())
+		if left := r.raised(t, fence.Token(7+token)).Left; left != "" {
+			t.Errorf("left is named again: %s", left)
+		}
+	}
+	if n := r.admin.Exists(t.Context(), "ringfence:.left").Val(); n != 0 {
+		t.Errorf("the records are still %v", r.records(t))
+	}
+}
+
+func TestNoMoreThanAThousandRecordsAreKept(t *testing.T) {
+	all := coordinatedServers(t, 2)
+	p, r := all[0], all[1]
+	p.admit(t, trusting{}, 5)
+	r.takesOver(t, p)
+	full := []any{"HSET", "ringfence:.left"}
+	for id := range 1000 {
+		full = append(full, fmt.Sprintf("abc:%d", id), time.Now().Unix())
+	}
+	r.do(t, full...)
+	if left := r.raised(t, 6).Left; left == "" {
+		t.Error("the server that was not reached is not named")
+	}
+	if got := r.records(t); len(got) != 1000 {
+		t.Errorf("there are %d records", len(got))
+	}
+}

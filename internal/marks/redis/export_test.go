@@ -15,7 +15,7 @@ func (s *Store) DropBlindly(ctx context.Context) (verdict string, err error) {
 func PlainScripts() (restore func()) {
 	all := []*program{
 		&registerScript, &lookScript, &raiseScript, &othersScript, &releaseScript, &marksScript,
-		&adoptScript, &endingScript, &installScript, &probeScript, &authorizeScript,
+		&adoptScript, &endingScript, &installScript, &probeScript, &authorizeScript, &leftScript, &leaveScript,
 	}
 	var before []program
 	for _, p := range all {

@@ -39,6 +39,7 @@ var (
 	authorizeScript = script("authorize")
 	recordedScript  = script("recorded")
 	leftScript      = script("left")
+	leaveScript     = script("leave")
 	uninstallScript = script("uninstall")
 )
 
@@ -84,6 +85,7 @@ const (
 
 	originalKey = "ringfence:.original"
 	allowedKey  = "ringfence:.allowed"
+	leftKey     = "ringfence:.left"
 )
 
 func key(r fence.Resource) string { return markerKey + ":" + string(r) }

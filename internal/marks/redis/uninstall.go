@@ -183,7 +183,7 @@ func (f findings) removal(o marks.Removing) (r marks.Removal) {
 				checkpoints++
 			case n > 0:
 				r.Drops = append(r.Drops, fmt.Sprintf("key %s in database %d, which counts for nothing", k, n))
-			case k == markerKey || slices.Contains([]string{auditKey, probeKey, originalKey, allowedKey, checkpointKey + "s"}, k):
+			case k == markerKey || slices.Contains([]string{auditKey, probeKey, originalKey, allowedKey, leftKey, checkpointKey + "s"}, k):
 			case wrong == nil:
 				numbers++
 			default:

@@ -14,7 +14,7 @@ local gone = {}
 if ARGV[3] == now.run then
   for i = 4, #ARGV do gone[ARGV[i]] = true end
 end
-local keys = {MARKER, ORIGINAL, ALLOWED, MARKER .. ':.audit', MARKER .. ':.probe'}
+local keys = {MARKER, ORIGINAL, ALLOWED, MARKER .. ':.audit', MARKER .. ':.probe', MARKER .. ':.left'}
 local remains = {'remains', flag(lost), now.run}
 for _, field in ipairs(redis.call('HKEYS', MARKER)) do
   local resource = string.match(field, '^resource:(.+)$')
