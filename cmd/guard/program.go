@@ -55,10 +55,10 @@ func (p *program) commands() []command {
 			Name: "uninstall", Arguments: "[--yes] [--with-data] [--all | --databases D,…] [--server S]",
 			Flags: flags(o.removing, o.several), Run: p.uninstall,
 			Summary: "list what install has made, or remove it with --yes",
-			More: "It removes nothing while a session is open, a guard is connected, an election is running or a\n" +
-				"table is sealed, and says which. The marks forget the highest tokens, so stop every guard and every\n" +
-				"leader first, paused ones too. Without flags it is for all databases that have the schema, and\n" +
-				"for the elections in Postgres.\n",
+			More: "Removing the marks lets old leaders write again: stop all leaders and guards first, paused ones\n" +
+				"too. The command removes nothing while a session is open, a guard is connected, an election is\n" +
+				"running or a table is sealed, and says which. Without flags it is for all databases that have\n" +
+				"the schema, and for the elections in Postgres.\n",
 		},
 		{
 			Name: "status", Arguments: "[-o table|wide|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
@@ -76,8 +76,9 @@ func (p *program) commands() []command {
 		{
 			Name: "adopt", Arguments: "[--new-issuer] [--all | --databases D,…] [--server S] RESOURCE",
 			Flags: flags(o.issuer, o.several), Check: exactly(1), Run: p.adopt,
-			Summary: "accept tokens of the present coordinator for a resource",
-			More:    "It ends every session of RESOURCE and forgets its mark.\n",
+			Summary: "reset a resource to the present coordinator",
+			More: "DANGER: stop every old leader first, paused ones too. Without a coordinator their tokens may be\n" +
+				"accepted afterwards. The command ends all sessions of RESOURCE and forgets its mark.\n",
 		},
 		{
 			Name: "protect", Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
@@ -113,8 +114,8 @@ func (p *program) commands() []command {
 		{
 			Name: "authorize", Arguments: "[--force] [--all | --databases D,…] [--server S] on|off",
 			Flags: flags(o.forced, o.several), Check: takes("authorize takes on or off", onOrOff), Run: p.authorize,
-			Summary: "refuse claims that nobody has allowed, from now on; or no longer",
-			More:    "It ends no session.\n",
+			Summary: "restrict claims to the roles of guard allow, or not",
+			More:    "on: only roles that guard allow has listed may claim. off: any role may. It ends no session.\n",
 		},
 	}
 	for i, c := range all {
@@ -200,7 +201,7 @@ func flags(all ...func(*flag.FlagSet)) func(*flag.FlagSet) {
 }
 
 func (o *options) print(f *flag.FlagSet) {
-	f.BoolVar(&o.printOnly, "print", false, "show the commands and run none")
+	f.BoolVar(&o.printOnly, "print", false, "print the SQL or the commands; change nothing")
 }
 
 func (o *options) issuer(f *flag.FlagSet) {

@@ -30,8 +30,8 @@ var texts = settings.Texts{
 		optional, not required, but verified if sent`},
 	"GUARD_PROXY_NETWORKS": {Meaning: `
 		comma-separated networks, such as 10.1.0.0/16, of load balancers that name their client
-		with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from there
-		has to. Unset: the address of a connection is the client's`},
+		with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from these
+		networks must start with a PROXY header. Unset: the address of a connection is the client's`},
 	"GUARD_COORDINATOR": {Meaning: `
 		where elections are held, such as ` + coordinators.Forms + `;
 		with ?password_file= or ?password_command= for a password that may change. A token is then
@@ -62,11 +62,10 @@ var texts = settings.Texts{
 		most admitted sessions, for each protocol. Connections that are not admitted do not
 		count`},
 	"GUARD_MAX_UNADMITTED": {Meaning: `
-		most connections that are not admitted, in addition, for each protocol: half open,
-		logging in, Redis clients without a token. Four times as many wait in a queue. While
-		one waits, the guard closes connections whose client has kept it waiting for more than
-		a second, first those of the client address that has most of them. Behind a load
-		balancer all clients have one address`},
+		limit on clients that are still logging in or, in Redis, have no token; for each protocol,
+		in addition to GUARD_MAX_CONNECTIONS. Four times as many queue. While one queues, the guard
+		disconnects clients that have kept it waiting for more than a second, first those of the
+		address that has most of them. Behind a load balancer all clients have one address`},
 	"GUARD_MAX_LOGINS": {Meaning: `
 		most concurrent logins at the server, in Redis also of clients without a token; the next
 		ones wait in order. Keep it well below the number of the server's max_connections that is

@@ -31,9 +31,8 @@ that waits for its time run now; --every keeps its times. pause keeps a job, or 
 repeats, from being assigned, and resume ends that.
 `
 
-const serveHelp = `The default address is 127.0.0.1:8480. A page at / shows workers and jobs; it offers the
-GROUPs that are named here, and shows others by name. The API is for every group; GET /openapi.yaml
-describes it.
+const serveHelp = `A page at / shows workers and jobs; it offers the GROUPs that are named here, and shows others by
+name. The API is for every group; GET /openapi.yaml describes it.
 
 Whoever may send requests can run commands on the workers. So on any other address than a loopback one,
 LEADER_HTTP_TOKEN is required. Clients send it as Authorization: Bearer TOKEN; the page asks for it. There

@@ -15,7 +15,7 @@ func (p *program) resign(ctx context.Context, inv *invocation) int {
 	defer cancel()
 	queue, err := inv.coordinator.Candidates(ctx, inv.resource)
 	if err != nil {
-		return cli.Failed(ctx, inv.log, "query the coordinator; nobody was deposed", err)
+		return cli.Failed(ctx, inv.log, "query the coordinator; no leader was deposed", err)
 	}
 	if len(queue) == 0 {
 		fmt.Fprintf(p.Stderr, "leader: nobody leads %s\n", inv.resource)
@@ -25,7 +25,7 @@ func (p *program) resign(ctx context.Context, inv *invocation) int {
 	found, err := inv.coordinator.Depose(ctx, inv.resource, leader.Token)
 	if err != nil {
 		return cli.Failed(ctx, inv.log, fmt.Sprintf(
-			"depose token %s, or confirm it; `leader status %s` shows who leads",
+			"confirm that token %s was deposed; check with `leader status %s` before you retry",
 			leader.Token, inv.resource), err)
 	}
 	did := "was deposed"

@@ -54,7 +54,7 @@ func (a Address) Fixed() bool { return a.Listen != anyPort }
 
 func (a Address) check() error {
 	if kinds[a.Kind] == nil {
-		return fmt.Errorf("%q is not carried; there is %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), " and "))
+		return fmt.Errorf("unsupported kind %q; there is %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), " and "))
 	}
 	if path, ok := strings.CutPrefix(a.Listen, unixPrefix); ok {
 		if !filepath.IsAbs(path) {
