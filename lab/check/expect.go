@@ -11,6 +11,7 @@ import (
 func (r *run) expected(f *findings, figures *Figures) {
 	r.fewChanges(f)
 	r.stepDown(f)
+	r.takeOver(f)
 	r.refusals(f)
 	r.spread(f)
 	r.fewTakenBack(f, figures)

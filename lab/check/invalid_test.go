@@ -171,6 +171,11 @@ var flawedRuns = []struct {
 		b.header.Expect.Refusals = []string{"RF001", "RF004"}
 		return b.finish()
 	}, []string{"expect"}},
+	{"a leader takes over late", func() []history.Event {
+		b := goodRun(parts{})
+		b.header.Expect.TakeOver = history.Duration(time.Millisecond)
+		return b.finish()
+	}, []string{"expect"}},
 	{"a leader never steps down", func() []history.Event {
 		b := goodRun(parts{})
 		b.header.Expect.StepDown = history.Duration(900 * time.Millisecond)

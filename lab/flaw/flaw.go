@@ -22,6 +22,8 @@ const (
 	Numbers Name = "numbers-only"
 	// OneServer: sessions end at the server that answers, and not at a former primary of Redis.
 	OneServer Name = "one-server"
+	// NoRoom: the guard ends older sessions only for a successor that has logged in.
+	NoRoom Name = "no-room"
 )
 
 // Flaws of the schema in Postgres.

@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/flaw"
@@ -28,6 +30,7 @@ const real flaw.Name = ""
 // guards are all guards that the tests use.
 var guards = []flaw.Name{
 	real, flaw.Observe, flaw.Apart, flaw.Memory, flaw.RefuseSame, flaw.AdmitLast,
+	flaw.NoRoom,
 }
 
 var dir string // of the programs
@@ -254,6 +257,34 @@ func TestAFlawedGuardLogsItsFlawFirst(t *testing.T) {
 	if !strings.Contains(first, "flawed on purpose") || !strings.Contains(first, "check-apart") {
 		t.Errorf("its first line is %s", first)
 	}
+}
+
+func TestAGuardThatMakesNoRoomRaisesOnlyForASession(t *testing.T) {
+	s, err := flaw.Store(flaw.NoRoom, roomy{}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.(marks.Crowded); ok {
+		t.Error("it ends older sessions before a raise")
+	}
+	if _, err := s.Raise(t.Context(), marks.Session{}, fence.Claim{}, nil); err == nil {
+		t.Error("it has raised the mark for a session that has not logged in")
+	}
+	if _, err := s.Raise(t.Context(), marks.Session{ID: 7}, fence.Claim{}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// roomy is a store that can make room and raises for everybody.
+type roomy struct {
+	marks.Store
+	marks.Crowded
+}
+
+func (roomy) Raise(
+	context.Context, marks.Session, fence.Claim, marks.Confirm,
+) (marks.Mark, error) {
+	return marks.Mark{}, nil
 }
 
 func TestAnUnknownFlawIsAnError(t *testing.T) {

@@ -29,11 +29,13 @@ func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store,
 		return forgetful{real}, nil
 	case Forgetful, Numbers, OneServer:
 		return real, nil // the wiring has the flaw
+	case NoRoom:
+		return loggedIn{real}, nil
 	case AdmitLast:
 		return &lenient{forgetful: forgetful{real}, last: map[fence.Resource]fence.Token{}}, nil
 	}
 	return nil, fmt.Errorf("%q is not a flaw of the guard: there are %v", name,
-		[]Name{Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark, Forgetful, Numbers, OneServer})
+		[]Name{Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark, Forgetful, Numbers, OneServer, NoRoom})
 }
 
 // Authority returns the authority for a guard with this flaw. A real guard asks the coordinator at

@@ -226,6 +226,9 @@ type Expect struct {
 	Recover Duration `json:"recover,omitempty"`
 	// StepDown bounds the time from the beginning of a fault until its leader has lost its term.
 	StepDown Duration `json:"step_down,omitempty"`
+	// TakeOver bounds the time from the beginning of a fault that hits a leader until another leader has
+	// written to each store, also if the fault lasts longer.
+	TakeOver Duration `json:"take_over,omitempty"`
 	// MayLose is how long before a fault on a store its acknowledged writes may be missing.
 	MayLose  Duration `json:"may_lose,omitempty"`
 	Refusals []string `json:"refusals,omitempty"` // codes that have to occur, such as RF004

@@ -165,6 +165,8 @@ func (r *Injector) begin(ctx context.Context, f scenario.Fault, targets []string
 		return r.lockLedger(ctx, f)
 	case scenario.Stay:
 		return r.stay(ctx, f, targets[0])
+	case scenario.Fill:
+		return r.fill(ctx, f)
 	case scenario.Spoil:
 		return r.spoil(ctx, f.On)
 	case scenario.Stray:
@@ -252,7 +254,7 @@ func (r *Injector) endOn(ctx context.Context, f scenario.Fault, p string) error 
 		return r.sys.Start(ctx, p)
 	case scenario.Swap:
 		return r.swap(ctx)
-	case scenario.Obstruct, scenario.Crowd, scenario.Lock, scenario.Stay:
+	case scenario.Obstruct, scenario.Crowd, scenario.Lock, scenario.Stay, scenario.Fill:
 		r.release(f)
 	case scenario.Spoil:
 		return r.arrive(ctx)

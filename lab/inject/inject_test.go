@@ -436,6 +436,18 @@ func TestHoldRunsFunctionsUntilRelease(t *testing.T) {
 	r.release(f) // nothing is left
 }
 
+func TestOnlyAStoreIsFilled(t *testing.T) {
+	r, _ := scripted()
+	f := scenario.Fault{Do: scenario.Fill, On: "guard-1"}
+	if err := r.Inject(within(t, patience), []scenario.Fault{f}); err == nil ||
+		!strings.Contains(err.Error(), "there are postgres and redis") {
+		t.Error(err)
+	}
+	if len(r.held) != 0 {
+		t.Error("the fault did not end")
+	}
+}
+
 // Every fault of the catalogue, and those that a mix is drawn from.
 func TestFaultsAreSound(t *testing.T) {
 	for _, one := range scenario.Catalogue {

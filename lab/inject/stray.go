@@ -137,18 +137,10 @@ func insert(ctx context.Context, conn *pgx.Conn, op string, c fence.Claim) error
 
 // strayRedis uses the neighbour's guard to reach the database with the evidence.
 func (r *Injector) strayRedis(ctx context.Context, to, op string, c fence.Claim) error {
-	if r.Unguarded {
-		to = r.sys.Addresses().Redis
-	}
-	o, err := redismarks.ParseURL(to)
+	db, err := r.redisUnder(to, c)
 	if err != nil {
 		return err
 	}
-	o.DB, o.MaxRetries = 0, -1
-	if !r.Unguarded {
-		o.ClientName = refusal.ClientName(c)
-	}
-	db := driver.NewClient(o)
 	defer db.Close()
 	return db.Eval(ctx, system.Lua, ledgerKeys, op+" "+c.Token.String()).Err()
 }

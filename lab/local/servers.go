@@ -64,6 +64,10 @@ func (s *System) startRedis(ctx context.Context) (err error) {
 	if t.Debug {
 		args = append(args, "--enable-debug-command", "yes")
 	}
+	for _, setting := range t.RedisSettings {
+		name, value, _ := strings.Cut(setting, "=")
+		args = append(args, "--"+name, value)
+	}
 	s.redis, err = s.startOneRedis(ctx, args)
 	if err != nil || !t.Replica {
 		return err

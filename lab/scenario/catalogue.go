@@ -67,6 +67,8 @@ var (
 	afterOutage = expect(func(e *history.Expect) {
 		e.Changes, e.Stale, e.Recover = 1, 1, history.Duration(20*sec)
 	})
+	// whileItLasts also bounds the time until the next leader writes, while the fault lasts.
+	whileItLasts = expect(func(e *history.Expect) { e.TakeOver = e.Recover })
 	// fewChanges allows two changes before the final phase and demands none.
 	fewChanges = expect(func(e *history.Expect) { e.Changes, e.Stale, e.MostChanges = 1, 1, 2 })
 )

@@ -122,6 +122,11 @@ var Controls = []Control{
 		seed: schemaFlaw(flaw.Abandoned),
 	},
 	{
+		Name: flaw.NoRoom, Scenario: "postgres-filled", By: []string{"expect"},
+		Bug:  "older sessions are ended only for a successor that has logged in",
+		seed: guardFlaw(flaw.NoRoom),
+	},
+	{
 		Name: flaw.LeftBehind, Scenario: "databases-swapped-and-back-embedded", By: []string{"I1"},
 		Bug:  "marks that SWAPDB brings back count, whatever was written since",
 		seed: schemaFlaw(flaw.LeftBehind),

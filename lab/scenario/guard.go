@@ -100,4 +100,20 @@ var guardScenarios = []Scenario{
 		},
 		Expect: demand,
 	},
+	{
+		Name: "postgres-filled", Rows: []int{47},
+		About: "Idle sessions of the leader, through both guards, use up every connection that Postgres " +
+			"has. They stay open while the leader is frozen and another one takes over.",
+		Topology: twoGuards.with(func(t *Topology) { t.PGSettings = []string{"max_connections=40"} }),
+		Faults:   []Fault{Fault{Do: Fill, On: "postgres"}.with(pauseLeader)},
+		Expect:   whileItLasts,
+	},
+	{
+		Name: "redis-filled", Rows: []int{47},
+		About:    "The same with Redis, whose maxclients is far below the limit of a guard.",
+		Topology: twoGuards.with(func(t *Topology) { t.RedisSettings = []string{"maxclients=40"} }),
+		Only:     Local, // compose.yaml has no variable for maxclients
+		Faults:   []Fault{Fault{Do: Fill, On: "redis"}.with(pauseLeader)},
+		Expect:   whileItLasts,
+	},
 }

@@ -49,6 +49,8 @@ type Topology struct {
 	Route       Route         `json:"route,omitempty"`       // Run sets Direct if the guard is off
 	Elections   Elections     `json:"elections,omitempty"`   // where; in ZooKeeper when empty
 
+	// RedisSettings has name=value, of redis-server. Only package local has them.
+	RedisSettings []string `json:"redis_settings,omitempty"`
 	GuardSettings []string `json:"guard_settings,omitempty"` // name=value
 	TLS           bool     `json:"tls,omitempty"`            // on every leg: --tls
 	// StoreLinks gives guards links to Postgres and Redis that can be shaped and turned. In
@@ -120,6 +122,9 @@ func (s *Scenario) SetSession(session time.Duration) {
 	}
 	if s.Expect.StepDown > 0 {
 		s.Expect.StepDown += more
+	}
+	if s.Expect.TakeOver > 0 {
+		s.Expect.TakeOver += 2 * more
 	}
 }
 
@@ -241,6 +246,9 @@ const (
 	Lock Action = "lock"
 	// Stay keeps a session of the leader in each store open, through a guard.
 	Stay Action = "stay"
+	// Fill has idle sessions of the leader, through all guards, use up every connection that the store
+	// On takes. They stay open.
+	Fill Action = "fill"
 	// LoseEnds loses the end of each connection of the link, so that it stays half-open for good.
 	LoseEnds Action = "lose ends"
 	// Spoil has a session of the leader at a guard get an answer from Postgres that nobody asked for.
