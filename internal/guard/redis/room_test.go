@@ -127,6 +127,21 @@ func endsOlder(t *testing.T, g *guarded, by *elected) {
 	old.ended()
 }
 
+// The driver of a raiser says HELLO first, which has to claim.
+func TestARaiserRaisesThroughAGuardOfAFullServer(t *testing.T) {
+	by := &elected{}
+	by.leader.Store(5)
+	g := small(t, by)
+	old := g.fenced(5)
+	g.fillServer()
+	by.leader.Store(6)
+	r := redisstore.NewRaiser("redis://" + g.Addr)
+	if err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 6}); err != nil {
+		t.Fatal(err)
+	}
+	old.expect("-STALETOKEN")
+}
+
 func TestAFullServerRefusesWhomTheCoordinatorDoesNotConfirm(t *testing.T) {
 	by := &elected{}
 	by.leader.Store(5)

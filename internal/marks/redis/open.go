@@ -40,6 +40,8 @@ type Options struct {
 
 	// Timeouts say when the server counts as gone, for control connections and for Dial.
 	Timeouts keepalive.Timeouts
+
+	name string // of the connections in CLIENT LIST; controlName when empty
 }
 
 // Store keeps marks and sessions in Redis. Its methods may be called from any goroutine, and from
@@ -160,7 +162,7 @@ func open(
 func controlOptions(
 	address string, o Options, probe func(context.Context, *driver.Conn) error,
 ) (*driver.Options, error) {
-	opt, source, err := ownOptions(address, controlName)
+	opt, source, err := ownOptions(address, cmp.Or(o.name, controlName))
 	if err != nil {
 		return nil, err
 	}
