@@ -8,8 +8,6 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/record"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
@@ -30,7 +28,7 @@ func (r *Injector) stay(ctx context.Context, f scenario.Fault, guard string) (er
 	if s.postgres, err = r.connectUnder(ctx, guard, s.claim); err != nil {
 		return err
 	}
-	if s.client, err = r.redisUnder(guard, s.claim); err != nil {
+	if s.client, err = r.redisUnder(r.sys.Addresses().Guards[guard].Redis, s.claim); err != nil {
 		return errors.Join(err, s.postgres.PgConn().Conn().Close())
 	}
 	s.redis = s.client.Conn()
@@ -44,23 +42,6 @@ func (r *Injector) stay(ctx context.Context, f scenario.Fault, guard string) (er
 func (s *stayed) close() {
 	_ = s.postgres.PgConn().Conn().Close()
 	_ = errors.Join(s.redis.Close(), s.client.Close())
-}
-
-// redisUnder makes a client of a guard under a claim. Without guards it leads to Redis itself.
-func (r *Injector) redisUnder(guard string, c fence.Claim) (*driver.Client, error) {
-	to := r.sys.Addresses().Guards[guard].Redis
-	if r.Unguarded {
-		to = r.sys.Addresses().Redis
-	}
-	o, err := redismarks.ParseURL(to)
-	if err != nil {
-		return nil, err
-	}
-	o.MaxRetries, o.PoolSize = -1, 1
-	if !r.Unguarded {
-		o.ClientName = refusal.ClientName(c)
-	}
-	return driver.NewClient(o), nil
 }
 
 // strayInStayed writes in the sessions that stay has opened. Where one has ended, no answer comes.
