@@ -63,6 +63,7 @@ type spec struct {
 	// Of a Program only.
 	log    string                   // instead of the file in dir
 	stdout func() (*os.File, error) // instead of the log
+	stderr func() (*os.File, error) // instead of the log
 	exited func(*os.ProcessState)   // called after each exit
 }
 

@@ -19,6 +19,8 @@ type ProgramOptions struct {
 	// Stdout opens the standard output of one start; nil: the log. The program gets a copy, and the
 	// file is closed once it runs.
 	Stdout func() (*os.File, error)
+	// Stderr opens the standard error of one start in the same way; nil: the log.
+	Stderr func() (*os.File, error)
 	// Exited is called with the state of each run that has ended, before Kill or Stop return. It must
 	// not block.
 	Exited func(*os.ProcessState)
@@ -40,6 +42,7 @@ func NewProgram(o ProgramOptions) (*Program, error) {
 		command: func() []string { return o.Command },
 		env:     o.Env,
 		stdout:  o.Stdout,
+		stderr:  o.Stderr,
 		exited:  o.Exited,
 		ready:   o.Ready,
 		stop:    syscall.SIGTERM,

@@ -58,6 +58,14 @@ func (p *Process) spawn(argv []string) (*running, error) {
 		defer out.Close()
 		cmd.Stdout = out
 	}
+	if p.spec.stderr != nil {
+		errs, err := p.spec.stderr()
+		if err != nil {
+			return nil, err
+		}
+		defer errs.Close()
+		cmd.Stderr = errs
+	}
 	r := &running{
 		reaped: make(chan struct{}), done: make(chan struct{}), logFrom: at, exited: p.spec.exited,
 	}
