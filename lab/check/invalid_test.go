@@ -171,9 +171,9 @@ var flawedRuns = []struct {
 		b.header.Expect.Refusals = []string{"RF001", "RF004"}
 		return b.finish()
 	}, []string{"expect"}},
-	{"a leader takes over late", func() []history.Event {
+	{"the next leader comes late", func() []history.Event {
 		b := goodRun(parts{})
-		b.header.Expect.TakeOver = history.Duration(time.Millisecond)
+		b.header.Expect.TakeOver = history.Duration(time.Nanosecond)
 		return b.finish()
 	}, []string{"expect"}},
 	{"a leader never steps down", func() []history.Event {

@@ -137,6 +137,7 @@ var harmlessRuns = []struct {
 			b.wait(200 * time.Millisecond)
 		}})
 		b.header.Expect.StepDown = history.Duration(1100 * time.Millisecond)
+		b.header.Expect.TakeOver = history.Duration(time.Minute)
 		return b.finish()
 	}},
 	{"another coordinator counts from the start", func() []history.Event {

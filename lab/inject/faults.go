@@ -101,6 +101,8 @@ func (a *activeFault) wait(ctx context.Context) error {
 	switch a.Until {
 	case scenario.NextLeader:
 		a.rec.Await(ctx, waitTime, "the next leader's first writes", a.before.NextLeads)
+	case scenario.GivenUp:
+		a.rec.Await(ctx, waitTime, "the leader to give up its term", a.before.GivenUp)
 	case scenario.Written:
 		a.rec.Await(ctx, waitTime, "writes", a.before.Written)
 	case scenario.HandedOver:
@@ -210,6 +212,8 @@ func (r *Injector) beginOn(ctx context.Context, f scenario.Fault, p string) erro
 		return r.sys.Signal(ctx, p, syscall.SIGUSR2)
 	case scenario.Turn:
 		return r.sys.Turn(ctx, p, f.To)
+	case scenario.Clog:
+		return r.logs(func(l system.Logs) error { return l.Clog(ctx, p) })
 	}
 	return fmt.Errorf("no such action: %q", f.Do)
 }
@@ -250,6 +254,8 @@ func (r *Injector) endOn(ctx context.Context, f scenario.Fault, p string) error 
 		return r.sys.Signal(ctx, p, syscall.SIGUSR2)
 	case scenario.Turn:
 		return r.sys.Turn(ctx, p, scenario.StoreOf(f.To))
+	case scenario.Clog:
+		return r.logs(func(l system.Logs) error { return l.Unclog(ctx, p) })
 	case scenario.Forget:
 		return r.sys.Start(ctx, p)
 	case scenario.Swap:
@@ -260,6 +266,14 @@ func (r *Injector) endOn(ctx context.Context, f scenario.Fault, p string) error 
 		return r.arrive(ctx)
 	}
 	return nil
+}
+
+func (r *Injector) logs(do func(system.Logs) error) error {
+	l, ok := r.sys.(system.Logs)
+	if !ok {
+		return errors.New("this injector does not read the logs of processes through pipes")
+	}
+	return do(l)
 }
 
 func (r *Injector) backup(ctx context.Context, what string) error {

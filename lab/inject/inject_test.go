@@ -78,6 +78,8 @@ func (s *script) Backup(_ context.Context, p string) error   { return s.call("ba
 func (s *script) Restore(_ context.Context, p string) error  { return s.call("restore", p) }
 func (s *script) SwitchOver(context.Context) error           { return s.call("switch over") }
 func (s *script) Turn(_ context.Context, p, to string) error { return s.call("turn", p, to) }
+func (s *script) Clog(_ context.Context, p string) error     { return s.call("clog", p) }
+func (s *script) Unclog(_ context.Context, p string) error   { return s.call("unclog", p) }
 func (s *script) Addresses() system.Addresses                { return system.Addresses{} }
 func (s *script) Diagnose() string                           { return "" }
 func (s *script) Close() error                               { return s.call("close") }
@@ -167,6 +169,10 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			scenario.Fault{Do: scenario.LoseEnds, On: "guard-1", Link: "postgres"},
 			[]string{"shape guard-1 postgres", "heal guard-1 postgres"},
 		},
+		{
+			scenario.Fault{Do: scenario.Clog, On: "guard of leader"},
+			[]string{"clog guard-1", "unclog guard-1"},
+		},
 		{scenario.Fault{Do: scenario.Pause, On: "standby",
 			With: []scenario.Fault{{Do: scenario.Backup, On: "postgres"}, {Do: scenario.SwitchOver, On: "redis"}},
 			Then: []scenario.Fault{{Do: scenario.Restore, On: "postgres"}}}, []string{
@@ -245,6 +251,26 @@ func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 	}
 	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
 		t.Errorf("%v, %q", err, s.calls)
+	}
+}
+
+func TestAFaultWaitsUntilTheLeaderGivesUpItsTerm(t *testing.T) {
+	r, s := scripted()
+	done := make(chan error, 1)
+	go func() {
+		f := scenario.Fault{Do: scenario.Pause, On: "workers", Until: scenario.GivenUp}
+		done <- r.Inject(within(t, patience), []scenario.Fault{f})
+	}()
+	s.until(t, "pause worker-2")
+	r.rec.Add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Left, Token: 4})
+	select {
+	case err := <-done:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	r.rec.Add(history.Event{Kind: history.Term, Process: "worker-1", State: history.Left, Token: 5})
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -67,8 +66,8 @@ func (s *System) newGuard(name string) (*servers.Program, error) {
 		command = []string{s.build.Programs.FlawedGuard}
 		env = append(env, "FLAW="+name)
 	}
-	return servers.NewProgram(servers.ProgramOptions{
-		Name: name, Command: command, Log: filepath.Join(s.build.Dir, name+".log"),
+	return s.newProgram(servers.ProgramOptions{
+		Name: name, Command: command,
 		Env:   func() []string { return env },
 		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+a.http+"/readyz") },
 	})

@@ -31,6 +31,7 @@ type System struct {
 	routes  map[string]system.Routes // of workers, by name
 	sockets string                   // the directory of the agents' sockets; "" without agents
 	workers map[string]*worker
+	logs    map[string]*logPipe // of guards and workers, with Topology.LogPipes
 	// processes has everything that can be hit, by name. Build fills it; nothing changes it later.
 	processes map[string]process
 
@@ -38,7 +39,10 @@ type System struct {
 	closeErr error
 }
 
-var _ system.System = (*System)(nil)
+var (
+	_ system.System = (*System)(nil)
+	_ system.Logs   = (*System)(nil)
+)
 
 // process is one of the system's processes, as package servers makes them.
 type process interface {
@@ -60,8 +64,8 @@ type ends struct{ process, peer string }
 func Build(ctx context.Context, b system.Build) (*System, error) {
 	s := &System{
 		build: b, guards: map[string]guardAddresses{}, links: map[ends][]*Link{},
-		routes:  map[string]system.Routes{},
-		secure:  map[string]string{},
+		routes: map[string]system.Routes{},
+		secure: map[string]string{}, logs: map[string]*logPipe{},
 		workers: map[string]*worker{}, processes: map[string]process{},
 	}
 	if err := s.encrypt(b); err != nil {
@@ -135,6 +139,9 @@ func (s *System) close() error {
 	}
 	for _, w := range s.workers {
 		w.finish()
+	}
+	for _, l := range s.logs {
+		err = errors.Join(err, l.Close())
 	}
 	for _, all := range s.links {
 		for _, l := range all {

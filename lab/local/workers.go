@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -53,8 +52,8 @@ func (s *System) prepareWorkers(context.Context) error {
 			},
 		}
 		programs := s.build.Programs
-		p, err := servers.NewProgram(servers.ProgramOptions{
-			Name: name, Log: filepath.Join(s.build.Dir, name+".log"),
+		p, err := s.newProgram(servers.ProgramOptions{
+			Name:    name,
 			Command: s.build.Workload.WorkerCommand(programs.Leader, programs.Worker),
 			Env:     w.environ, Stdout: w.listen, Exited: w.exited,
 		})

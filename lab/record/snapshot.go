@@ -9,7 +9,8 @@ import (
 // Snapshot is the state of a run, to see later what has changed.
 type Snapshot struct {
 	leader string
-	terms  int // that became ready
+	since  int64 // when the leader became ready
+	terms  int   // that became ready
 	acked  int
 	by     map[string]int // acknowledged, of each worker
 
@@ -20,7 +21,7 @@ type Snapshot struct {
 // Snapshot takes note of the present state, and of the jobs that these processes run.
 func (s *Seen) Snapshot(targets []string) Snapshot {
 	return Snapshot{
-		leader: s.Leader(), terms: len(s.terms), acked: s.Acked, by: maps.Clone(s.ackedBy),
+		leader: s.Leader(), since: s.ready[s.Leader()], terms: len(s.terms), acked: s.Acked, by: maps.Clone(s.ackedBy),
 		assigner: s.Jobs.Assigner, held: s.Jobs.heldBy(targets),
 	}
 }
@@ -33,6 +34,9 @@ func (p Snapshot) NextLeads(s *Seen) bool {
 	now := s.Leader()
 	return now != "" && now != p.leader && s.ackedBy[now] > p.by[now]+5
 }
+
+// GivenUp reports whether the leader of the snapshot has said that its term is over, or has ended.
+func (p Snapshot) GivenUp(s *Seen) bool { return s.ready[p.leader] != p.since }
 
 // Tried reports whether another worker than the leader of the snapshot has written since, or gave
 // up and stands for election.

@@ -25,6 +25,7 @@ func (t Topology) with(change func(*Topology)) Topology {
 var (
 	twoGuards     = small.with(func(t *Topology) { t.Guards = 2 })
 	ensemble      = small.with(func(t *Topology) { t.CoordinatorServers = 3 })
+	withLogPipes  = small.with(func(t *Topology) { t.LogPipes = true })
 	withoutGuards = small.with(func(t *Topology) { t.Route = Embedded })
 )
 

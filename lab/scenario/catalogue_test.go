@@ -22,6 +22,9 @@ func TestTheCatalogueIsComplete(t *testing.T) {
 				t.Errorf("%s is not run with %q because %q", s.Name, e, why)
 			}
 		}
+		if clogs := func(f Fault) bool { return f.Do == Clog }; s.has(clogs) != s.Topology.LogPipes {
+			t.Errorf("%s clogs a log without a pipe, or has pipes for nothing", s.Name)
+		}
 		for _, f := range s.Faults {
 			if s.RunsOn(InPostgres) && (f.Do == Lose || f.On == "coordinator follower") {
 				t.Errorf("%s: %s with one server", s.Name, f)

@@ -1,5 +1,7 @@
 package scenario
 
+import "github.com/ringfence/ringfence/lab/history"
+
 // commandScenarios has the faults of leader run and of its child.
 var commandScenarios = []Scenario{
 	{
@@ -29,5 +31,21 @@ var commandScenarios = []Scenario{
 			"writing.",
 		Topology: small, Workload: Workload{Kind: Commands, Child: "fork"},
 		Faults: []Fault{{Do: Depose, On: "leader", Until: NextLeader}}, Expect: oneStale,
+	},
+	{
+		Name: "leader-run-log-stuck", Rows: []int{47},
+		About: "The log of leader run is a pipe that is full and that nothing reads. Its leader is " +
+			"deposed; then no worker reaches the coordinator. leader run must stop its command " +
+			"itself: without a successor, no guard refuses the command.",
+		Topology: withLogPipes, Workload: Workload{Kind: Commands},
+		Only: Local, // the lab reads the log
+		Faults: []Fault{
+			Fault{Do: Clog, On: "leader", Until: NextLeader}.with(deposeSoon),
+			Fault{Do: Clog, On: "leader", After: sec}.
+				with(Fault{Do: Cut, On: "workers", Link: "coordinator", Until: GivenUp}),
+		},
+		Expect: expect(func(e *history.Expect) {
+			e.Changes, e.Stale, e.StepDown = 3, 1, history.Duration(1500*ms)
+		}),
 	},
 }

@@ -1,5 +1,7 @@
 package scenario
 
+import "github.com/ringfence/ringfence/lab/history"
+
 // guardScenarios has the faults of guards, and the ways past a guard.
 var guardScenarios = []Scenario{
 	{
@@ -115,5 +117,16 @@ var guardScenarios = []Scenario{
 		Only:     Local, // compose.yaml has no variable for maxclients
 		Faults:   []Fault{Fault{Do: Fill, On: "redis"}.with(pauseLeader)},
 		Expect:   whileItLasts,
+	},
+	{
+		Name: "guard-log-stuck", Rows: []int{48},
+		About: "The guard's log is a pipe that is full and that nothing reads while leadership " +
+			"changes.",
+		Topology: withLogPipes,
+		Only:     Local, // the lab reads the log
+		Faults: []Fault{
+			Fault{Do: Clog, On: "guard-1", Until: NextLeader, For: 2 * sec}.with(deposeSoon),
+		},
+		Expect: expect(func(e *history.Expect) { e.TakeOver = history.Duration(10 * sec) }),
 	},
 }

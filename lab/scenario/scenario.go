@@ -71,6 +71,8 @@ type Topology struct {
 	// Agents gives each worker a leader agent, which holds its terms. Both share the worker's links, and Pause of the
 	// worker freezes both.
 	Agents bool `json:"agents,omitempty"`
+	// LogPipes has the lab read the standard error of guards and workers through pipes, for Clog.
+	LogPipes bool `json:"log_pipes,omitempty"`
 }
 
 // Elections says which coordinator holds the elections.
@@ -254,6 +256,9 @@ const (
 	// Spoil has a session of the leader at a guard get an answer from Postgres that nobody asked for.
 	// Its next write is held between guard and Postgres until the fault ends.
 	Spoil Action = "spoil"
+	// Clog fills the pipe behind a process's standard error, and reads nothing from it until the
+	// fault ends; needs LogPipes.
+	Clog Action = "clog"
 	// Stray writes from the lab itself under the token of the previous leader, in the way By.
 	Stray Action = "stray"
 )
@@ -316,6 +321,8 @@ const (
 	// NextLeader waits until another worker than the leader at the beginning is ready and has
 	// written.
 	NextLeader Until = "next leader"
+	// GivenUp waits until the leader at the beginning says that its term is over.
+	GivenUp Until = "given up"
 	// Tried waits until another worker has written, or was refused so often that it stands again.
 	Tried Until = "tried"
 	// Written waits until somebody has written.

@@ -77,6 +77,14 @@ type CoordinatorServers interface {
 	Promote(ctx context.Context) error
 }
 
+// Logs is what can be done to the logs of processes. Not every System can do it.
+type Logs interface {
+	// Clog stops reading the standard error of a process, and fills the pipe behind it. Unclog reads
+	// on. Both need Topology.LogPipes.
+	Clog(ctx context.Context, process string) error
+	Unclog(ctx context.Context, process string) error
+}
+
 // Shape is how a link behaves.
 type Shape struct {
 	HoldUp, HoldDown bool          // data in that direction waits
