@@ -24,6 +24,8 @@ const (
 	OneServer Name = "one-server"
 	// NoRoom: the guard ends older sessions only for a successor that has logged in.
 	NoRoom Name = "no-room"
+	// LogInPath: the guard itself writes its log to standard error, and waits for the reader.
+	LogInPath Name = "log-in-the-path"
 )
 
 // Flaws of the schema in Postgres.

@@ -30,7 +30,7 @@ const real flaw.Name = ""
 // guards are all guards that the tests use.
 var guards = []flaw.Name{
 	real, flaw.Observe, flaw.Apart, flaw.Memory, flaw.RefuseSame, flaw.AdmitLast,
-	flaw.NoRoom,
+	flaw.NoRoom, flaw.LogInPath,
 }
 
 var dir string // of the programs
@@ -191,7 +191,8 @@ func (s *site) attempt(open func(*site, int) (session, error), token int) (sessi
 }
 
 // TestFlaws has the same dialogue with each guard. Each flaw shows in its place and nowhere else.
-// The real guard shows none, so the test fails if the real guard has one of them.
+// The real guard shows none, so the test fails if the real guard has one of them. LogInPath shows
+// none as long as its log is read.
 func TestFlaws(t *testing.T) {
 	for _, name := range guards {
 		for which, open := range stores {

@@ -27,7 +27,7 @@ func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store,
 		return &refuser{Store: real, raised: map[fence.Claim]bool{}}, nil
 	case CopiedMark:
 		return forgetful{real}, nil
-	case Forgetful, Numbers, OneServer:
+	case Forgetful, Numbers, OneServer, LogInPath:
 		return real, nil // the wiring has the flaw
 	case NoRoom:
 		return loggedIn{real}, nil
@@ -35,7 +35,10 @@ func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store,
 		return &lenient{forgetful: forgetful{real}, last: map[fence.Resource]fence.Token{}}, nil
 	}
 	return nil, fmt.Errorf("%q is not a flaw of the guard: there are %v", name,
-		[]Name{Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark, Forgetful, Numbers, OneServer, NoRoom})
+		[]Name{
+			Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark, Forgetful, Numbers, OneServer,
+			NoRoom, LogInPath,
+		})
 }
 
 // Authority returns the authority for a guard with this flaw. A real guard asks the coordinator at

@@ -102,6 +102,10 @@ var Controls = []Control{
 		seed: func(s *Scenario) { guardFlaw(flaw.OneServer)(s); schemaFlaw(flaw.OneServer)(s) },
 	},
 	{
+		Name: flaw.LogInPath, Scenario: "guard-log-stuck", By: []string{"expect"},
+		Bug: "the guard waits for the reader of its log", seed: guardFlaw(flaw.LogInPath),
+	},
+	{
 		Name: flaw.BelievedRegistry, Scenario: "schema-made-anew", By: []string{"I1"},
 		Bug:  "a new registry of sessions counts as complete",
 		seed: schemaFlaw(flaw.BelievedRegistry),

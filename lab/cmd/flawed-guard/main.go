@@ -41,6 +41,8 @@ type config struct {
 	DrainTimeout     time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"5s"`
 }
 
+// main writes the log straight to standard error, and not with logging.Open: that is the flaw
+// LogInPath. It shows only if nothing reads the log.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
