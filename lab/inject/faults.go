@@ -165,6 +165,8 @@ func (r *Injector) begin(ctx context.Context, f scenario.Fault, targets []string
 		return r.crowd(f)
 	case scenario.Lock:
 		return r.lockLedger(ctx, f)
+	case scenario.Fork:
+		return r.fork(ctx, f, targets[0])
 	case scenario.Stay:
 		return r.stay(ctx, f, targets[0])
 	case scenario.Fill:
@@ -260,7 +262,7 @@ func (r *Injector) endOn(ctx context.Context, f scenario.Fault, p string) error 
 		return r.sys.Start(ctx, p)
 	case scenario.Swap:
 		return r.swap(ctx)
-	case scenario.Obstruct, scenario.Crowd, scenario.Lock, scenario.Stay, scenario.Fill:
+	case scenario.Obstruct, scenario.Crowd, scenario.Lock, scenario.Stay, scenario.Fork, scenario.Fill:
 		r.release(f)
 	case scenario.Spoil:
 		return r.arrive(ctx)

@@ -37,6 +37,7 @@ type Injector struct {
 	held   map[scenario.Action]func() // each ends what hold began for an action
 	late   *lateWrite                 // of scenario.Spoil
 	stayed *stayed                    // of scenario.Stay
+	forked *forked                    // of scenario.Fork
 }
 
 // New returns an injector for a scenario's system.

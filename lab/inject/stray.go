@@ -33,6 +33,8 @@ func (r *Injector) stray(ctx context.Context, f scenario.Fault) error {
 		return r.attempt("postgres", c, func(op string) error { return r.forge(ctx, c) })
 	case scenario.ByScript:
 		return r.attempt("redis", c, func(op string) error { return r.runScript(ctx, op, c) })
+	case scenario.ByFork:
+		return r.strayInFork(ctx)
 	case scenario.ByStaying:
 		return r.strayInStayed(ctx)
 	case scenario.ByReturning:

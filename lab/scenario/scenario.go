@@ -251,6 +251,9 @@ const (
 	// Fill has idle sessions of the leader, through all guards, use up every connection that the store
 	// On takes. They stay open.
 	Fill Action = "fill"
+	// Fork has a session of the leader, through a guard, ask Redis for the debugger of scripts. Redis forks
+	// for that, and the child keeps the connection.
+	Fork Action = "fork"
 	// LoseEnds loses the end of each connection of the link, so that it stays half-open for good.
 	LoseEnds Action = "lose ends"
 	// Spoil has a session of the leader at a guard get an answer from Postgres that nobody asked for.
@@ -275,6 +278,8 @@ const (
 	ByScript By = "a script under the token"
 	// ByStaying writes in the sessions that Stay has kept open.
 	ByStaying By = "sessions that have stayed open"
+	// ByFork writes in the child that Fork has made, and copies that over the data of Redis.
+	ByFork By = "a fork of Redis"
 	// ByReturning asks a guard again, as after a lost connection.
 	ByReturning By = "its guard again"
 )

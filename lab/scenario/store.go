@@ -56,6 +56,16 @@ var storeScenarios = []Scenario{
 		Expect: demand,
 	},
 	{
+		Name: "redis-forked", Rows: []int{49},
+		About: "A session of the leader asks Redis for the debugger of scripts: Redis forks, and the child " +
+			"has the connection and a copy of the data. After a successor has written, it copies its own " +
+			"over that.",
+		Topology: small,
+		Faults: []Fault{Fault{Do: Fork, On: "guard of leader"}.with(
+			pauseLeader.then(Fault{Do: Stray, On: "redis", By: ByFork}))},
+		Expect: demand,
+	},
+	{
 		Name: "marks-restored", Rows: []int{28},
 		About: "Marks that were dumped under the leader are restored after its successor has " +
 			"written: the old mark is the leader's own.",
