@@ -22,11 +22,19 @@ func New(w io.Writer, level slog.Leveler) *slog.Logger {
 }
 
 func handler(w io.Writer, terminal bool, level slog.Leveler) slog.Handler {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withUnit}
 	if terminal {
-		return slog.NewTextHandler(w, options)
+		return distinct{Handler: slog.NewTextHandler(w, options)}
 	}
-	return slog.NewJSONHandler(w, options)
+	return distinct{Handler: slog.NewJSONHandler(w, options)}
+}
+
+// withUnit writes a duration as 1.5s, and not as a number of nanoseconds.
+func withUnit(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // IsTerminal reports whether w is a terminal.

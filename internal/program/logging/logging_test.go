@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/program/logging"
 )
@@ -20,5 +21,24 @@ func TestWithoutATerminalTheLogIsJSONAtItsLevel(t *testing.T) {
 	}
 	if line.Msg != "heard" || line.Token != "17" {
 		t.Errorf("got %+v", line)
+	}
+}
+
+func TestALineSaysEachThingOnceAndDurationsWithTheirUnit(t *testing.T) {
+	type resource string
+	var b bytes.Buffer
+	log := logging.New(&b, slog.LevelInfo).With("resource", "orders")
+	log.With("resource", "orders").Info("again", "resource", resource("orders"), "in", 49*time.Millisecond,
+		"holder", "a")
+	if n := bytes.Count(b.Bytes(), []byte(`"resource":"orders"`)); n != 1 {
+		t.Errorf("the resource %d times: %s", n, b.String())
+	}
+	if !bytes.Contains(b.Bytes(), []byte(`"in":"49ms","holder":"a"`)) {
+		t.Error(b.String())
+	}
+	b.Reset()
+	log.Info("another", "resource", "stock") // another value is not left out
+	if !bytes.Contains(b.Bytes(), []byte(`"resource":"stock"`)) {
+		t.Error(b.String())
 	}
 }
