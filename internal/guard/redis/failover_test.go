@@ -166,7 +166,8 @@ func (s *switched) paused(with setup) (g *guarded, watch *servers.Relay, standSt
 	}
 	s.t.Cleanup(store.Close)
 	var p *Protocol
-	with.change = func(of *Protocol) { p = of; p.primaries.open = store.Watch }
+	with.Watch = func(ctx context.Context) (Watch, error) { return store.Watch(ctx) }
+	with.change = func(of *Protocol) { p = of }
 	g = s.guard(with)
 	return g, watch, func() {
 		p.primaries.mu.Lock()
