@@ -129,29 +129,94 @@ func TestAnExpiredSessionKillsAtOnce(t *testing.T) {
 	leadertest.MustBeGone(t, pid)
 }
 
-func TestSignalsReachTheWholeGroup(t *testing.T) {
+func TestSignalsReachTheCommandAndNotItsProcesses(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{}, `
 		trap 'echo outer USR1' USR1; trap 'echo outer HUP' HUP
 		trap 'echo outer INT' INT; trap 'echo outer QUIT' QUIT
 		trap 'echo outer WINCH' WINCH; trap 'echo outer USR2' USR2; trap 'exit 9' TERM
-		sh -c 'trap "echo inner USR1" USR1; trap "" HUP INT QUIT USR2 WINCH
+		sh -c 'for s in USR1 HUP INT QUIT USR2 WINCH; do trap "echo inner $s" $s; done
 			echo inner ready; while :; do sleep 0.02; done' &
 		echo outer ready; while :; do wait; done`)
 	l.out.Await(t, "inner ready")
 	l.out.Await(t, "outer ready")
-	l.signals <- syscall.SIGUSR1
-	l.out.Await(t, "outer USR1")
-	l.out.Await(t, "inner USR1")
 	for sig, name := range map[os.Signal]string{
-		syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR2: "USR2",
-		syscall.SIGWINCH: "WINCH",
+		syscall.SIGUSR1: "USR1", syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT",
+		syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH",
 	} {
 		l.signals <- sig
 		l.out.Await(t, "outer "+name)
 	}
 	l.signals <- syscall.SIGTERM
 	l.exits(9)
+	if out := strings.ReplaceAll(l.out.String(), "inner ready", ""); strings.Contains(out, "inner") {
+		t.Errorf("a process of the command got a signal:\n%s", out)
+	}
+}
+
+// preforked is a server as Celery's and gunicorn's are: on TERM it lets its worker finish.
+const preforked = `
+import os, signal, sys, time
+told = lambda *_: None
+worker = os.fork()
+if worker == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    print("worker is at work", flush=True)
+    os.read(0, 1)
+    print("worker has finished", flush=True)
+    os._exit(0)
+def stop(*_):
+    print("told to stop", flush=True)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+while True:
+    signal.pause()
+`
+
+func TestAPreforkingServerLetsItsWorkersFinish(t *testing.T) {
+	t.Parallel()
+	for code, tell := range map[int]func(*leaderRun){
+		0:        func(l *leaderRun) { l.signals <- syscall.SIGTERM },
+		cli.Lost: func(l *leaderRun) { l.depose() },
+	} {
+		stdin, hold := holdStdin(t)
+		l := begin(t, setup{stdin: stdin, env: patient}, "run", "orders", "--", "python3", "-c", preforked)
+		l.out.Await(t, "worker is at work")
+		l.out.Await(t, "ready")
+		tell(l)
+		l.out.Await(t, "told to stop")
+		_, _ = hold.Write([]byte("x")) // the worker's task is done
+		l.out.Await(t, "worker has finished")
+		l.exits(code)
+	}
+}
+
+// patient gives a command more time to end than a test takes.
+var patient = []string{"LEADER_GRACE=20s", "LEADER_SESSION_TIMEOUT=2m"}
+
+// The shell ends by TERM. Its process is told as well, and has the rest of the grace.
+func TestWhatACommandLeavesBehindIsToldToEnd(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{env: patient}, `
+		sh -c 'trap "echo cleaned up; exit 0" TERM; echo inner=$$; while :; do sleep 0.02; done' &
+		echo outer=$$; wait`)
+	inner, outer := l.pid("inner"), l.pid("outer")
+	l.depose()
+	l.exits(cli.Lost)
+	l.out.Await(t, "cleaned up")
+	leadertest.MustBeGone(t, inner, outer)
+}
+
+func TestWhatIgnoresTERMIsKilledAfterTheCommandAndTheGrace(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{env: []string{"LEADER_GRACE=200ms"}},
+		`sh -c 'trap "" TERM; echo inner=$$; while :; do sleep 0.02; done' &
+		echo outer=$$; wait`)
+	inner, outer := l.pid("inner"), l.pid("outer")
+	l.signals <- syscall.SIGTERM
+	l.exits(128 + 15)
+	leadertest.MustBeGone(t, inner, outer)
 }
 
 func TestSecondTERMKills(t *testing.T) {

@@ -29,8 +29,10 @@ type Child struct {
 	ended    chan struct{} // closed when the group is gone
 
 	mu   sync.Mutex
-	pgid int  // of the group, and the process id of the command itself
-	gone bool // the group was killed; another group may get its number from now on
+	pgid int           // of the group, and the process id of the command itself
+	gone bool          // the group was killed; another group may get its number from now on
+	told bool          // the command was told to end
+	rest time.Duration // what is left of the group then has so long
 
 	remains bool // processes of the group have outlived groupPatience
 }
@@ -67,7 +69,7 @@ func (c *Child) live(started chan<- error) {
 
 	c.finish()
 	c.Reaper.finished(c.pgid)
-	c.awaitGroup()
+	c.awaitKilled()
 	c.terminal.takeBack()
 	close(c.ended)
 }
@@ -109,6 +111,38 @@ func (c *Child) signal(s syscall.Signal) {
 	}
 }
 
+// tell sends to the command itself, as a shell or a service manager would. A server that forks workers
+// ends them itself, in its own order.
+func (c *Child) tell(s syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		_ = syscall.Kill(c.pgid, s)
+	}
+}
+
+// end tells the command to end. What it leaves behind in its group gets TERM once it has ended, and
+// KILL after rest.
+func (c *Child) end(rest time.Duration) {
+	c.mu.Lock()
+	c.told, c.rest = true, rest
+	c.mu.Unlock()
+	c.tell(syscall.SIGTERM)
+}
+
+// dismiss has the rest of the group end, after the command, if that was told to end. It returns when
+// nothing is left of the group, or its time is up. A KILL from elsewhere cuts that short.
+func (c *Child) dismiss() {
+	c.mu.Lock()
+	told, rest := c.told, c.rest
+	c.mu.Unlock()
+	if told && rest > 0 {
+		c.signal(syscall.SIGTERM)
+		c.signal(syscall.SIGCONT)
+		awaitGroup(c.pgid, rest)
+	}
+}
+
 // killGroup kills the rest of the group, and disables later signals. Once is enough, since a
 // process that gets KILL cannot fork any more.
 func (c *Child) killGroup() {
@@ -118,16 +152,19 @@ func (c *Child) killGroup() {
 	c.gone = true
 }
 
-// awaitGroup waits until the killed processes are gone. Until then they may still cause effects.
-func (c *Child) awaitGroup() {
-	patience := time.NewTimer(groupPatience)
+// awaitKilled waits until the killed processes are gone. Until then they may still cause effects.
+func (c *Child) awaitKilled() { c.remains = !awaitGroup(c.pgid, groupPatience) }
+
+// awaitGroup reports whether nothing is left of a group within this time.
+func awaitGroup(pgid int, limit time.Duration) (gone bool) {
+	patience := time.NewTimer(limit)
 	defer patience.Stop()
-	for wait := time.Millisecond; groupLives(c.pgid); wait = min(2*wait, 50*time.Millisecond) {
+	for wait := time.Millisecond; groupLives(pgid); wait = min(2*wait, 50*time.Millisecond) {
 		select {
 		case <-patience.C:
-			c.remains = true
-			return
+			return false
 		case <-time.After(wait):
 		}
 	}
+	return true
 }

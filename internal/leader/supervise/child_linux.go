@@ -12,7 +12,7 @@ import (
 // started.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// finish waits for the command to end, kills the rest of its group, and reaps it, in this order.
+// finish waits for the command to end, ends the rest of its group, and reaps it, in this order.
 // Until the command is reaped, no other group can get its number.
 func (c *Child) finish() {
 	for {
@@ -21,6 +21,7 @@ func (c *Child) finish() {
 			break
 		}
 	}
+	c.dismiss()
 	c.killGroup()
 	_ = c.cmd.Wait()
 }

@@ -11,11 +11,12 @@ import (
 // killed with KILL on this system, the command keeps running, and only the fence contains it.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// finish waits for the command to end and kills the rest of its group. On this system, to wait for
+// finish waits for the command to end and ends the rest of its group. On this system, to wait for
 // the command is to reap it. Another group could get its number in the moment before the kill, if
 // process ids were reused that fast.
 func (c *Child) finish() {
 	_ = c.cmd.Wait()
+	c.dismiss()
 	c.killGroup()
 }
 

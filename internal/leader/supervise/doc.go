@@ -30,7 +30,9 @@
 //
 // # What the kernel guarantees
 //
-// The command runs in its own process group, and signals go to the whole group. On Linux the kernel
+// The command runs in its own process group. TERM and forwarded signals go to the command itself, which
+// knows in which order its own processes end. What it leaves behind in the group then gets TERM, and
+// KILL when the grace is over. STOP, CONT and KILL go to the whole group. On Linux the kernel
 // kills the command when leader itself is killed, but not the processes that the command has
 // started. Other systems kill neither. Such an orphan keeps running, and only the fence contains
 // it. The same holds for a process that leaves the group (setsid, a daemon).

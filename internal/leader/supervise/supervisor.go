@@ -142,11 +142,13 @@ func (s *Supervisor) forward(sig os.Signal) {
 		s.Child.signal(syscall.SIGKILL)
 		return
 	}
-	s.Child.signal(number(sig))
-	if sig == syscall.SIGTERM {
-		s.told, s.ordered = true, syscall.SIGTERM
-		s.resume()
+	if sig != syscall.SIGTERM {
+		s.Child.tell(number(sig))
+		return
 	}
+	s.told, s.ordered = true, syscall.SIGTERM
+	s.Child.end(s.Grace)
+	s.resume()
 }
 
 // stop is the state in which the command has to end. It returns when the process group is gone.
@@ -158,7 +160,7 @@ func (s *Supervisor) stop(why error) {
 	if time.Now().Before(killAt) {
 		// TERM comes first, so that a stopped process handles it when it continues. CONT is sent
 		// whether the policy or a person has stopped the command.
-		s.Child.signal(syscall.SIGTERM)
+		s.Child.end(s.Grace)
 		s.Child.signal(syscall.SIGCONT)
 		s.awaitEnd(killAt)
 	}
