@@ -97,6 +97,7 @@ func runAgent(p *program, ctx context.Context, inv *invocation) int {
 		Connections: agent.MaxStreams + webpage.MaxConnections, Keeps: true,
 	}
 	inv.log.Info("serving terms", "address", l.Addr().String())
+	inv.unit.manager.Ready("Serving at " + l.Addr().String())
 	err = server.Serve(ctx, l)
 	a.Close()
 	if err != nil {

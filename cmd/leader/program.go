@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/metrics"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
@@ -15,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/coordinators"
 	"github.com/ringfence/ringfence/internal/program/logging"
+	"github.com/ringfence/ringfence/internal/program/systemd"
 )
 
 // program is leader with its dependencies, which tests replace.
@@ -25,9 +27,12 @@ type program struct {
 	stores   stores.Table
 	journals tasks.Journals
 	notify   func() (signals <-chan os.Signal, stop func())
+
+	managed []string // the environment with what the service manager says in it
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
+	p.managed, p.Env = p.Env, systemd.Without(p.Env) // commands must not speak for this process
 	cmd := cli.Program[*config]{
 		Streams: p.Streams, Name: "leader", Commands: p.commands(), Load: p.settings, SetsApart: true,
 		Help: cli.Help{
@@ -46,10 +51,21 @@ type command struct {
 	summary   string
 	help      string // what -h prints after it
 	takes     operand
+	lasts     bool                          // a service manager may run it
 	output    bool                          // takes -o
 	flags     func(*request, *flag.FlagSet) // declares further flags; nil for none
 	run       func(p *program, ctx context.Context, inv *invocation) int
 }
+
+// status is what run, task and work do from the beginning, for people.
+func (c command) status(inv *invocation) string {
+	if c.name == "run" || c.name == "task" {
+		return standing(inv.resource)
+	}
+	return "Working for " + inv.jobs.group
+}
+
+func standing(r fence.Resource) string { return fmt.Sprintf("Standing for election: %s", r) }
 
 // operand is the kind of argument that a subcommand takes.
 type operand int
@@ -68,7 +84,7 @@ func commands() []command {
 	return []command{
 		{
 			name: "run", arguments: "[--again] RESOURCE -- COMMAND [ARGUMENT...]",
-			run: (*program).runCommand, flags: (*request).againFlag,
+			run: (*program).runCommand, flags: (*request).againFlag, lasts: true,
 			help:    runHelp,
 			summary: "stand for election; as the leader of RESOURCE, run COMMAND",
 		},
@@ -85,7 +101,7 @@ func commands() []command {
 			summary: "depose the leader of RESOURCE, from any machine; exit 1 when there is none",
 		},
 		{
-			name: "task", arguments: "FILE", takes: takesFile, run: (*program).runTask,
+			name: "task", arguments: "FILE", takes: takesFile, run: (*program).runTask, lasts: true,
 			help:    taskHelp,
 			summary: "stand for election; as the leader, run the task in FILE from its checkpoint",
 		},
@@ -115,7 +131,7 @@ func commands() []command {
 		},
 		{
 			name: "work", arguments: "[--capacity N] [--label L,...] [--strategy S] GROUP",
-			takes: takesGroup, flags: (*request).workFlags, run: runWork,
+			takes: takesGroup, flags: (*request).workFlags, run: runWork, lasts: true,
 			help:    workHelp,
 			summary: "run jobs of GROUP, until interrupted; one of its workers assigns them",
 		},
@@ -135,13 +151,13 @@ func commands() []command {
 		},
 		{
 			name: "serve", arguments: "[--listen ADDRESS] [GROUP...]", takes: takesAddress,
-			flags: (*request).serveFlags, run: serve,
+			flags: (*request).serveFlags, run: serve, lasts: true,
 			help:    serveHelp,
 			summary: "serve the HTTP API of jobs, and a page that shows them, until interrupted",
 		},
 		{
 			name: "agent", arguments: "[--listen ADDRESS]", takes: takesAgent,
-			flags: (*request).agentFlags, run: runAgent,
+			flags: (*request).agentFlags, run: runAgent, lasts: true,
 			help:    agentHelp,
 			summary: "hold terms for programs of this machine, which ask by HTTP, until interrupted",
 		},
@@ -176,6 +192,7 @@ type invocation struct {
 	coordinator documents.Coordinator
 	metrics     *metrics.Metrics // nil without LEADER_HTTP_LISTEN
 	signals     *supervise.Signals
+	unit        *unit // nil unless the subcommand lasts
 	log         *slog.Logger
 	dropped     func() float64 // counts the lines of the log that were dropped
 }
@@ -199,6 +216,13 @@ func (p *program) open(ctx context.Context, c command, inv *invocation) int {
 		out.Until(ctx)
 	}
 	inv.signals = signals
+	if c.lasts {
+		inv.unit = p.openUnit(ctx, inv.log)
+		defer inv.unit.close()
+		if c.takes != takesAddress && c.takes != takesAgent { // those are ready once they listen
+			inv.unit.manager.Ready(c.status(inv))
+		}
+	}
 	o := coordinators.Options{SessionTimeout: inv.config.SessionTimeout, Logger: inv.log}
 	coordinator, err := p.electors.Open(ctx, inv.config.Coordinator, o)
 	if err != nil {

@@ -67,6 +67,7 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 	}
 	inv.log.Info("serving the page and the HTTP API of jobs", "address", "http://"+l.Addr().String()+"/",
 		"token", token != "")
+	inv.unit.manager.Ready("Serving at " + l.Addr().String())
 	if err := server.Serve(ctx, l); err != nil {
 		return cli.Failed(ctx, inv.log, "serve", err)
 	}

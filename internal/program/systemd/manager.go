@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,13 +25,24 @@ type Manager struct {
 // sendTime bounds how long one message may take.
 const sendTime = time.Second
 
+// names are the variables by which the service manager speaks to one process.
+var names = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
+
+// Without returns the environment for a child, which must not speak for this process.
+func Without(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
+}
+
 // Connect returns the service manager that environ, as os.Environ returns it, names. With an error it
 // returns one to which nothing is sent. It removes the address from the process's own environment, so
-// a child does not speak for this process.
+// a child that inherits that does not speak for this process.
 func Connect(environ []string) (*Manager, error) {
 	m := &Manager{environ: environ}
 	address := settings.Lookup(environ, "NOTIFY_SOCKET")
-	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+	for _, name := range names {
 		_ = os.Unsetenv(name)
 	}
 	if address == "" {
