@@ -16,12 +16,14 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
 	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/record"
 	"github.com/ringfence/ringfence/lab/scenario"
 )
+
+// noConnections is too_many_connections of Postgres.
+const noConnections = "53300"
 
 // mostFilled is how many sessions fill tries to open: more than the stores take that it is for.
 const mostFilled = 200
@@ -139,7 +141,7 @@ func postgresIsFull(ctx context.Context, url string) (bool, error) {
 		return false, conn.Close(ctx)
 	}
 	refused, ok := errors.AsType[*pgconn.PgError](err)
-	if ok && refused.Code == pgmarks.NoConnections {
+	if ok && refused.Code == noConnections {
 		return true, nil
 	}
 	return false, err

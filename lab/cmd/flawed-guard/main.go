@@ -177,7 +177,7 @@ func (c config) protocols(
 	a, err = admission("redis", db, end)
 	options := guardredis.Options{Store: db, Admission: a}
 	if c.Flaw == flaw.OneServer {
-		options.Watch = flaw.Unwatched(db)
+		options.Watch = unwatched(db)
 	}
 	return append(all, guardredis.New(options)), err
 }
