@@ -23,6 +23,7 @@ type outcome struct {
 	ordered bool                // the operator told it to end
 	order   supervise.Signalled // how
 	remains bool                // the kernel cannot end some of its processes yet
+	starved bool                // it was killed, and there was not enough memory
 	ran     time.Duration
 }
 
@@ -74,6 +75,7 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	o.stopped = s.Supervise(ctx)
 	o.code, o.remains, o.ran = child.ExitCode(), child.Remains(), time.Since(start)
 	o.order, o.ordered = s.Ordered()
+	o.starved = child.OutOfMemory()
 	return o, nil
 }
 

@@ -184,6 +184,9 @@ func (r *commandRunner) report(o *outcome, err error) (code int, again bool) {
 		o.stopped = fmt.Errorf("the command failed with code %d after the loss: %w", o.code, err)
 		return r.reportLost(log, o)
 	}
+	if o.starved {
+		log = log.With("cause", supervise.WantOfMemory)
+	}
 	log.Info("the command has ended, and the term with it", "code", o.code)
 	return o.code, false
 }

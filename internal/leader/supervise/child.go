@@ -1,10 +1,13 @@
 package supervise
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -35,6 +38,7 @@ type Child struct {
 	rest time.Duration // what is left of the group then has so long
 
 	remains bool // processes of the group have outlived groupPatience
+	kills   int  // for want of memory, when the command was started
 }
 
 // Start starts the command. If it returns an error, the command has not run.
@@ -45,6 +49,7 @@ func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Wri
 	c.cmd.WaitDelay = streamPatience // for streams that are not files
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.ended = make(chan struct{})
+	c.kills = memoryKills()
 	dieWithParent(c.cmd.SysProcAttr)
 	c.terminal = borrowTerminal(stdin)
 	c.terminal.lend(c.cmd.SysProcAttr)
@@ -83,6 +88,33 @@ func (c *Child) Remains() bool { return c.remains }
 
 // ExitCode returns the command's exit code, once its supervisor has returned.
 func (c *Child) ExitCode() int { return ExitCode(c.cmd.ProcessState) }
+
+// WantOfMemory says to a person what OutOfMemory means.
+const WantOfMemory = "it was killed, and while it ran the kernel ended a process for want of memory " +
+	"(dmesg says which); give it more, or let it need less"
+
+// OutOfMemory reports whether KILL has ended the command, and the kernel has ended a process of this machine for
+// want of memory meanwhile. Call it once the supervisor has returned.
+func (c *Child) OutOfMemory() bool {
+	return c.ExitCode() == 128+int(syscall.SIGKILL) && memoryKills() > c.kills
+}
+
+// Failure is the error of a command that has failed, with the end of what it has written to stderr. Call it
+// once the supervisor has returned.
+func (c *Child) Failure(stderr string) error {
+	code := c.ExitCode()
+	text := fmt.Sprintf("exit code %d", code)
+	switch {
+	case c.OutOfMemory():
+		text += " (signal 9): " + WantOfMemory
+	case code > 128:
+		text += fmt.Sprintf(" (signal %d)", code-128)
+	}
+	if end := strings.TrimSpace(stderr); end != "" {
+		text += ": " + strings.ToValidUTF8(end[max(0, len(end)-1000):], "?")
+	}
+	return errors.New(text)
+}
 
 // ExitCode returns a process's exit code, or 128+n if signal n has ended it.
 func ExitCode(s *os.ProcessState) int {

@@ -1,8 +1,6 @@
 package supervise
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 )
@@ -30,17 +28,4 @@ func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.ToValidUTF8(string(t.text[max(0, len(t.text)-t.Max):]), "?")
-}
-
-// Failure is the error of a command that has ended with this code, with the end of what it has written
-// to stderr.
-func Failure(code int, stderr string) error {
-	text := fmt.Sprintf("exit code %d", code)
-	if code > 128 {
-		text += fmt.Sprintf(" (signal %d)", code-128)
-	}
-	if end := strings.TrimSpace(stderr); end != "" {
-		text += ": " + strings.ToValidUTF8(end[max(0, len(end)-1000):], "?")
-	}
-	return errors.New(text)
 }

@@ -33,7 +33,7 @@ func (s shellStep) run(
 		return nil, err
 	}
 	if e.code != 0 {
-		return nil, supervise.Failure(e.code, e.stderr)
+		return nil, e.failure
 	}
 	return e.state()
 }
@@ -53,15 +53,15 @@ func (s shellStep) ask(
 	case 1:
 		return checkpoint.RunAgain, state, nil
 	}
-	return checkpoint.Stop, state, fmt.Errorf("ask does not know: %w", supervise.Failure(e.code, e.stderr))
+	return checkpoint.Stop, state, fmt.Errorf("ask does not know: %w", e.failure)
 }
 
 // execution is how one run of the command ended.
 type execution struct {
-	code   int
-	stderr string // the end of its stderr
-	after  []byte // the state file afterwards
-	failed error  // why the file could not be read
+	code    int
+	failure error  // says how, if the code is not 0
+	after   []byte // the state file afterwards
+	failed  error  // why the file could not be read
 }
 
 func (e execution) state() (json.RawMessage, error) {
@@ -122,7 +122,7 @@ func (s shellStep) attempt(
 	if err := s.Settings.Supervisor(child, term, s.Log).Supervise(ctx); err != nil {
 		return e, err
 	}
-	return execution{code: child.ExitCode(), stderr: stderr.String()}, nil
+	return execution{code: child.ExitCode(), failure: child.Failure(stderr.String())}, nil
 }
 
 // dir is where commands run: the directory of the task file. One that was handed in is on no disk of

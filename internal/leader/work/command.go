@@ -34,14 +34,12 @@ func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Re
 	}
 	log := m.Log.With("job", string(r.ID), "token", r.Term.Token().String())
 	for {
-		result, err := m.attempt(ctx, cmd, r, log)
+		result, failed, stopped := m.attempt(ctx, cmd, r, log)
 		switch {
-		case err == nil && result.Code == 0:
-			return result, nil
-		case err == nil:
-			return result, supervise.Failure(result.Code, result.Stderr)
-		case !errors.Is(err, supervise.ErrDisconnected) && !errors.Is(err, supervise.ErrOutOfTime):
-			return result, err
+		case stopped == nil:
+			return result, failed
+		case !errors.Is(stopped, supervise.ErrDisconnected) && !errors.Is(stopped, supervise.ErrOutOfTime):
+			return result, stopped
 		}
 		// It was stopped in time because the coordinator was out of reach: the job has not failed.
 		if err := r.Term.Wait(ctx); err != nil {
@@ -50,22 +48,29 @@ func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Re
 	}
 }
 
-// attempt runs the command until its process group is gone. err is why it was stopped, or could not
-// be started.
-func (m *machine) attempt(ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger) (*Result, error) {
+// attempt runs the command until its process group is gone. failed says how it has failed. stopped is why
+// it was stopped, or could not be started.
+func (m *machine) attempt(
+	ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger,
+) (_ *Result, failed, stopped error) {
 	stdout, stderr := newTail(), newTail()
 	showing(r, stdout, stderr)
 	child := &supervise.Child{Reaper: m.reaper}
 	err := child.Start(cmd.Argv, m.environ(cmd, r), bytes.NewReader(cmd.Stdin), stdout, stderr)
 	if err != nil {
-		return &Result{}, fmt.Errorf("the command could not be started: %w", err)
+		return &Result{}, nil, fmt.Errorf("the command could not be started: %w", err)
 	}
 	log.Info("the command of a job was started", "pid", child.Pid())
 	s := m.Settings.Supervisor(child, r.Term, log)
-	if err = s.Supervise(ctx); err == nil {
-		log.Info("the command of a job has ended", "code", child.ExitCode())
+	stopped = s.Supervise(ctx)
+	result := &Result{child.ExitCode(), kept(stdout), kept(stderr)}
+	if stopped == nil && result.Code != 0 {
+		failed = child.Failure(result.Stderr)
 	}
-	return &Result{child.ExitCode(), kept(stdout), kept(stderr)}, err
+	if stopped == nil {
+		log.Info("the command of a job has ended", "code", result.Code)
+	}
+	return result, failed, stopped
 }
 
 // environ returns the command's environment.
