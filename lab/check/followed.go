@@ -58,12 +58,19 @@ func (r *run) stoodWithJob(worker, job, register string, answered int64) (at int
 	_, resource, _ := strings.Cut(register, " ")
 	for _, o := range r.jobOps {
 		made := o.State == history.JobAssigned && (o.ok() || o.Outcome == history.Unknown)
-		if made && o.worker == worker && o.Key == job && string(o.Resource) == resource &&
-			o.invoked <= answered {
+		if made && o.worker == worker && o.Key == job && o.invoked <= answered && r.runsUnder(job, resource) {
 			return o.invoked, true
 		}
 	}
 	return 0, false
+}
+
+// runsUnder reports whether a job has this resource: some worker has run it. Its assignments are made under
+// the resource of those who assign.
+func (r *run) runsUnder(job, resource string) bool {
+	return slices.ContainsFunc(r.jobOps, func(o *jobOp) bool {
+		return o.Key == job && string(o.Resource) == resource
+	})
 }
 
 // stood returns when a worker stood for election before it won a term, or before an answer that it

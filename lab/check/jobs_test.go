@@ -76,9 +76,13 @@ func (b *jobRuns) retry(job string, attempt int) {
 func (b *jobRuns) change(
 	worker, job string, attempt int, s history.State, version int64, o history.Outcome,
 ) {
+	under := fence.Resource("job_" + job)
+	if s == history.JobAssigned {
+		under = history.Assigner
+	}
 	b.operation(history.Event{
 		Process: worker + "/jobs", Do: history.Change, Key: job, Attempt: attempt, State: s,
-		Version: version, Text: worker, Resource: fence.Resource("job_" + job),
+		Version: version, Text: worker, Resource: under,
 	}, o)
 }
 
