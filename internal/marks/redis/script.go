@@ -98,6 +98,7 @@ type reply struct {
 	mark      marks.Mark
 	installed bool
 	lost      bool   // the registry is lost
+	kept      bool   // there are records of sessions that may still live at other servers
 	basis     string // everything that a raise depends on; the raise compares it
 	run       string // of the server that has answered
 	left      string // older sessions that may still live at another server
@@ -134,6 +135,7 @@ func parseReply(list []any) (r reply, err error) {
 	r.claim, r.mark, err = parseMark(list)
 	r.installed, r.lost = text(list[7]) == "1", text(list[11]) == "1"
 	r.basis, r.run = text(list[12]), text(list[13])
+	r.kept = len(list) > answerFields && text(list[answerFields]) == "1"
 	return r, err
 }
 

@@ -149,9 +149,11 @@ func (s *Store) raise(
 			return looked, notEnded(c.Resource, err)
 		}
 	}
-	left, err := s.endElsewhere(ctx, c.Resource)
-	if err != nil {
-		return looked, err
+	var left string
+	if looked.kept || !looked.mark.Confirmed && looked.mark.Token != 0 {
+		if left, err = s.endElsewhere(ctx, c.Resource); err != nil {
+			return looked, err
+		}
 	}
 	r, err := s.run(ctx, raiseScript, []string{key(c.Resource)},
 		string(c.Resource), confirmed.Token.String(), string(confirmed.Issuer), confirmed.Holder,

@@ -168,6 +168,14 @@ local function answer(verdict, i, s)
     flag(s.continued), s.adoption, flag(s.lost), s.basis, s.now.run, s.candidate, flag(s.rolled_back)}
 end
 
+-- answer_for_raise also says whether there are records of sessions that may still live at other servers
+-- (leave.lua).
+local function answer_for_raise(verdict, i, s)
+  local list = answer(verdict, i, s)
+  list[#list + 1] = flag(redis.call('HGET', 'ringfence:.left', 'tried'))
+  return list
+end
+
 -- forget_sessions drops every record of a session. The caller knows that all these sessions have
 -- ended.
 local function forget_sessions(key)

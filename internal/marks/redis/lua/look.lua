@@ -4,4 +4,5 @@ local s = look(ARGV[1], KEYS[2], here())
 if ARGV[2] ~= '' and not s.foreign_schema and authorizing() and not allowed(ARGV[2], s.resource, s.marker_epoch) then
   return answer('forbidden', 1, s)
 end
-return answer(s.foreign_schema and 'schema' or 'seen', 1, s)
+if s.foreign_schema then return answer('schema', 1, s) end
+return answer_for_raise('seen', 1, s)

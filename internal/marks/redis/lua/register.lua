@@ -19,7 +19,9 @@ for i, s in ipairs(claims) do
   if refused then return answer(refused, i, s) end
 end
 for i, s in ipairs(claims) do
-  if not s.confirmed or higher(s.want, s.token) or s.by ~= '' and s.by ~= s.candidate then return answer('raise', i, s) end
+  if not s.confirmed or higher(s.want, s.token) or s.by ~= '' and s.by ~= s.candidate then
+    return answer_for_raise('raise', i, s)
+  end
 end
 for i, s in ipairs(claims) do
   if s.sessions > 0 and s.under ~= s.want then return answer('revoke', i, s) end
