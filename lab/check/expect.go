@@ -11,7 +11,7 @@ import (
 func (r *run) expected(f *findings, figures *Figures) {
 	r.fewChanges(f)
 	r.stepDown(f)
-	r.fastTakeOvers(f, figures)
+	r.takeOver(f)
 	r.refusals(f)
 	r.spread(f)
 	r.fewTakenBack(f, figures)
@@ -30,17 +30,6 @@ func (r *run) fewChanges(f *findings) {
 	if n := r.changes(r.finalPhase()); n > max(0, most) {
 		f.atRun("expect", 0, "", "leadership changed %d times before the final phase; "+
 			"the scenario allows %d", n, max(0, most))
-	}
-}
-
-// fastTakeOvers: the next leader writes within the bound, whether or not a fault still lasts.
-func (r *run) fastTakeOvers(f *findings, figures *Figures) {
-	bound := r.expect.TakeOver
-	for _, took := range figures.TakeOvers {
-		if bound > 0 && took > bound {
-			f.atRun("expect", 0, "", "a take-over lasted %s; the bound is %s",
-				time.Duration(took), time.Duration(bound))
-		}
 	}
 }
 

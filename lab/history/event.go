@@ -226,8 +226,8 @@ type Expect struct {
 	Recover Duration `json:"recover,omitempty"`
 	// StepDown bounds the time from the beginning of a fault until its leader has lost its term.
 	StepDown Duration `json:"step_down,omitempty"`
-	// TakeOver bounds each time from the last acknowledged write of a leader to the first one of
-	// the next, also while a fault lasts.
+	// TakeOver bounds the time from the beginning of a fault that hits a leader until another leader has
+	// written to each store, also if the fault lasts longer.
 	TakeOver Duration `json:"take_over,omitempty"`
 	// MayLose is how long before a fault on a store its acknowledged writes may be missing.
 	MayLose  Duration `json:"may_lose,omitempty"`
