@@ -16,9 +16,9 @@ type unit struct {
 	beats   sync.WaitGroup
 }
 
-// openUnit says that the process is ready: it has valid settings, and stands for election or serves
-// from now on. Whether it leads is in the status; a standby is as ready as a leader. Whether the
-// coordinator answers does not count either: a restart would not mend it.
+// openUnit connects to the service manager, and proves to it that the process runs. The caller says
+// Ready as soon as the process stands for election or serves. It does not matter who leads or whether
+// the coordinator answers: a restart would not change that.
 func (p *program) openUnit(ctx context.Context, log *slog.Logger) *unit {
 	m, err := systemd.Connect(p.managed)
 	if err != nil {

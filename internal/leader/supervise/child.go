@@ -35,7 +35,7 @@ type Child struct {
 	pgid int           // of the group, and the process id of the command itself
 	gone bool          // the group was killed; another group may get its number from now on
 	told bool          // the command was told to end
-	rest time.Duration // what is left of the group then has so long
+	rest time.Duration // how long the rest of the group then has
 
 	remains bool // processes of the group have outlived groupPatience
 	kills   int  // for want of memory, when the command was started
