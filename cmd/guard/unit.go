@@ -85,37 +85,13 @@ func (u *unit) status() string {
 	return strings.Join(all, "; ")
 }
 
-// watchdogs is how many times the guard proves itself in the time in which it has to once.
-const watchdogs = 3
-
 // beat proves to the service manager that this process works, as often as it wants to, until ctx ends:
 // goroutines run, and every relay loop handles events. Databases and coordinators do not count,
 // because a restart would not mend them and would end the sessions.
 func (u *unit) beat(ctx context.Context, loops *relay.Loops) {
-	within := u.manager.Watchdog()
-	if within == 0 {
-		return
-	}
-	tick := time.NewTicker(within / watchdogs)
-	defer tick.Stop()
-	for {
-		bounded, cancel := context.WithTimeout(ctx, within)
-		err := loops.Respond(bounded)
-		cancel()
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil {
-			u.manager.Alive()
-		} else {
-			u.log.Error("the service manager is not told that the guard works", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	u.manager.Beat(ctx, loops.Respond, func(err error) {
+		u.log.Error("the service manager is not told that the guard works", "err", err)
+	})
 }
 
 func (u *unit) close() { u.manager.Close() }

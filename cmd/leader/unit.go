@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/ringfence/ringfence/internal/program/systemd"
 )
@@ -26,27 +25,9 @@ func (p *program) openUnit(ctx context.Context, log *slog.Logger) *unit {
 	}
 	beating, stop := context.WithCancel(ctx)
 	u := &unit{manager: m, stop: stop}
-	if within := m.Watchdog(); within > 0 {
-		u.beats.Go(func() { u.beat(beating, within/watchdogs) })
-	}
+	runs := func(context.Context) error { return nil }
+	u.beats.Go(func() { m.Beat(beating, runs, nil) })
 	return u
-}
-
-// watchdogs is how many times the process proves itself in the time in which it has to once.
-const watchdogs = 3
-
-// beat proves that the process runs.
-func (u *unit) beat(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		u.manager.Alive()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }
 
 func (u *unit) close() {

@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -91,6 +92,38 @@ func (m *Manager) Watchdog() time.Duration {
 		return 0
 	}
 	return time.Duration(n) * time.Microsecond
+}
+
+// beats is how many times a process proves itself in the time in which it has to once.
+const beats = 3
+
+// Beat says Alive each time that prove returns nil, as often as the service manager wants to hear it,
+// until ctx ends. prove gets that time. failed gets its errors, and may be nil if it has none.
+func (m *Manager) Beat(ctx context.Context, prove func(context.Context) error, failed func(error)) {
+	within := m.Watchdog()
+	if within == 0 {
+		return
+	}
+	tick := time.NewTicker(within / beats)
+	defer tick.Stop()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, within)
+		err := prove(bounded)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			m.Alive()
+		} else {
+			failed(err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Close ends the connection. Later messages go nowhere.
