@@ -154,24 +154,26 @@ func TestSignalsReachTheCommandAndNotItsProcesses(t *testing.T) {
 	}
 }
 
-// preforked is a server as Celery's and gunicorn's are: on TERM it lets its worker finish.
+// preforked is a server as Celery's and gunicorn's are: on TERM it lets its worker finish. It writes
+// with os.write, as a signal handler may not use a buffer that the program is writing to.
 const preforked = `
 import os, signal, sys, time
-told = lambda *_: None
+def say(what):
+    os.write(1, what + b"\n")
 worker = os.fork()
 if worker == 0:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    print("worker is at work", flush=True)
+    say(b"worker is at work")
     os.read(0, 1)
-    print("worker has finished", flush=True)
+    say(b"worker has finished")
     os._exit(0)
 def stop(*_):
-    print("told to stop", flush=True)
+    say(b"told to stop")
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
 signal.signal(signal.SIGTERM, stop)
-print("ready", flush=True)
+say(b"ready")
 while True:
-    signal.pause()
+    time.sleep(0.02)
 `
 
 func TestAPreforkingServerLetsItsWorkersFinish(t *testing.T) {
