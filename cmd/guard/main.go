@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/ringfence/ringfence/internal/process"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/logging"
 )
@@ -14,7 +15,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(logged(ctx))
+	os.Exit(adopting(ctx))
+}
+
+// adopting runs guard as the parent of what its password commands leave behind.
+func adopting(ctx context.Context) int {
+	defer process.AdoptOrphans()()
+	return logged(ctx)
 }
 
 // logged runs guard with a log that it never waits for.

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/process"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -45,7 +46,7 @@ const printsRun = `echo run=$$; `
 // groupIsGone fails the test if a process of the group exists.
 func groupIsGone(t *testing.T, group int) {
 	t.Helper()
-	for _, p := range supervise.Processes() {
+	for _, p := range process.List() {
 		if p.Group == group && !p.Dead() {
 			t.Errorf("process %d of the command still exists, in state %s", p.Pid, p.State)
 		}
@@ -174,8 +175,8 @@ func TestAgainTakesAFailureAfterTheLossForTheLoss(t *testing.T) {
 		{outcome{code: 0}, fence.ErrDeposed, false, 0},
 		{outcome{code: 1, ordered: true}, fence.ErrDeposed, false, 1},
 		{outcome{stopped: fence.ErrDeposed}, fence.ErrDeposed, true, 0},
-		// what the kernel could not kill could still write, next to its successor
-		{outcome{stopped: fence.ErrDeposed, remains: true}, fence.ErrDeposed, false, cli.Lost},
+		// what could not be killed could still write, next to its successor
+		{outcome{stopped: fence.ErrDeposed, left: "7 (sh, user 0)"}, fence.ErrDeposed, false, cli.Lost},
 		{outcome{stopped: fence.ErrDeposed, ordered: true, order: supervise.Signalled{Signal: syscall.SIGINT}},
 			fence.ErrDeposed, false, 128 + 2},
 	} {

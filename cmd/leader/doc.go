@@ -10,7 +10,7 @@
 //	                                └─ permanent: explain, exit                  │
 //	                                                   it ended by itself, or must stop
 //	                                                                             ▼
-//	exit ◀── resign ◀── its process group is gone ◀── KILL ◀── at most the grace ◀── TERM
+//	exit ◀── resign ◀── nothing of it is left ◀── KILL ◀── at most the grace ◀── TERM
 //
 // fence.Lead does the outer part, so leader gives the term up only after the command is gone.
 // Package supervise starts the command, decides when it must stop, and ends it.

@@ -23,6 +23,7 @@ import (
 type site struct {
 	t       *testing.T
 	program string
+	as      []string // what the program is started with, such as setpriv
 	env     []string
 }
 
@@ -54,8 +55,9 @@ func (s *site) prepare(args ...string) *leader {
 		leaderRun: &leaderRun{
 			t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1),
 		},
-		cmd: exec.Command(s.program, args...),
 	}
+	argv := slices.Concat(s.as, []string{s.program}, args)
+	l.cmd = exec.Command(argv[0], argv[1:]...)
 	l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = s.env, l.out, l.log
 	l.cmd.WaitDelay = 5 * time.Second // an orphan may keep the streams open
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -147,27 +149,32 @@ func TestLeaderProcesses(t *testing.T) {
 			longerThanPatience, testResigned),
 		"TheEndOfACommandLetsTheNextOneLeadAtOnce": onEveryCoordinator(
 			longerThanPatience, testEnded),
-		"CoordinatorPausedAndResumed":          testCoordinatorPaused,
-		"CoordinatorGoneForGood":               testCoordinatorGone,
-		"CoordinatorThatIsNotThere":            testNoCoordinator,
-		"AgainInEveryCoordinator":              onEveryCoordinator(shortSession, leadsBackAndForth),
-		"AgainAfterTheCoordinatorWasAway":      testAgainWithoutCoordinator,
-		"CommandOnATerminal":                   testTerminal,
-		"StoresAreRaisedBeforeTheCommand":      testStores,
-		"ALoginThatAStoreRefusesEndsTheRun":    testRefusedLogin,
-		"FirstProcessOfAContainerReapsOrphans": testFirstProcess,
-		"ExampleSettlement":                    testSettlement,
-		"ExampleETL":                           testETL,
-		"TaskInZooKeeper":                      testTaskInZooKeeper,
-		"TaskInEtcd":                           testTaskInEtcd,
-		"TaskInThePostgresOfItsElection":       testTaskInPostgres,
-		"TaskInRedis":                          testTaskInRedis,
-		"TaskThroughTheGuard":                  testTaskThroughGuard,
-		"TaskOnATerminal":                      testTaskOnATerminal,
-		"TaskJobInZooKeeper":                   testTaskJobInZooKeeper,
-		"TaskJobInEtcd":                        testTaskJobInEtcd,
-		"TaskJobInThePostgresOfItsElection":    testTaskJobInPostgres,
-		"PausedTaskJobWritesNothing":           testPausedTaskJob,
+		"CoordinatorPausedAndResumed":           testCoordinatorPaused,
+		"CoordinatorGoneForGood":                testCoordinatorGone,
+		"CoordinatorThatIsNotThere":             testNoCoordinator,
+		"AgainInEveryCoordinator":               onEveryCoordinator(shortSession, leadsBackAndForth),
+		"AgainAfterTheCoordinatorWasAway":       testAgainWithoutCoordinator,
+		"CommandOnATerminal":                    testTerminal,
+		"StoresAreRaisedBeforeTheCommand":       testStores,
+		"ALoginThatAStoreRefusesEndsTheRun":     testRefusedLogin,
+		"FirstProcessOfAContainerReapsOrphans":  testFirstProcess,
+		"WhatIsLeftOfACommandIsWaitedFor":       testLeft,
+		"WhatIsLeftAtAStopIsNamed":              testLeftAtAStop,
+		"AJobWhoseProcessesAreThereHasNotEnded": testJobLeft,
+		"AControlGroupEndsOtherUsersProcesses":  testControlGroup,
+		"EachCommandEndsItsOwnOrphans":          testOrphans,
+		"ExampleSettlement":                     testSettlement,
+		"ExampleETL":                            testETL,
+		"TaskInZooKeeper":                       testTaskInZooKeeper,
+		"TaskInEtcd":                            testTaskInEtcd,
+		"TaskInThePostgresOfItsElection":        testTaskInPostgres,
+		"TaskInRedis":                           testTaskInRedis,
+		"TaskThroughTheGuard":                   testTaskThroughGuard,
+		"TaskOnATerminal":                       testTaskOnATerminal,
+		"TaskJobInZooKeeper":                    testTaskJobInZooKeeper,
+		"TaskJobInEtcd":                         testTaskJobInEtcd,
+		"TaskJobInThePostgresOfItsElection":     testTaskJobInPostgres,
+		"PausedTaskJobWritesNothing":            testPausedTaskJob,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -214,7 +214,7 @@ func runWork(p *program, ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
 	inv.jobs.work.Hurry = inv.signals.Again()
 	working := p.invoke(inv)
-	working.Watch = inv.watchWorker
+	working.Watch, working.Leaving = inv.watchWorker, ctx.Done()
 	return working.Work(ctx, inv.jobs.work)
 }
 

@@ -9,12 +9,19 @@ import (
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/internal/process"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/coordinators"
 	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
-func main() { os.Exit(logged()) }
+func main() { os.Exit(adopting()) }
+
+// adopting runs leader as the parent of what its commands leave behind.
+func adopting() int {
+	defer process.AdoptOrphans()()
+	return logged()
+}
 
 // logged runs leader with a log that it never waits for.
 func logged() int {

@@ -22,7 +22,7 @@ type outcome struct {
 
 	ordered bool                // the operator told it to end
 	order   supervise.Signalled // how
-	remains bool                // the kernel cannot end some of its processes yet
+	left    string              // its processes that could not be ended
 	starved bool                // it was killed, and there was not enough memory
 	ran     time.Duration
 }
@@ -44,7 +44,7 @@ func (o *outcome) known() string {
 	return "writes that were acknowledged to the command are kept"
 }
 
-// runForTerm runs the command for one term. It returns when its process group is gone.
+// runForTerm runs the command for one term. It returns when nothing is left of it, or what is left cannot be ended.
 func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome, error) {
 	o, start := &outcome{token: t.Token()}, time.Now()
 	carried, err := r.carry(ctx, t.Claim())
@@ -57,7 +57,7 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	if ctx.Err() != nil { // a signal that came before
 		return nil, context.Cause(ctx)
 	}
-	child, p := &supervise.Child{Reaper: r.reaper}, r.program
+	child, p := &supervise.Child{}, r.program
 	environ := supervise.With(supervise.Claimed(p.Env, t.Claim()), carried.Environ())
 	err = child.Start(r.command, environ, p.Stdin, logging.Direct(p.Stdout), logging.Direct(p.Stderr))
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 		Policy: r.config.OnDisconnect, Grace: r.config.Grace, Margin: r.config.margin(),
 	}
 	o.stopped = s.Supervise(ctx)
-	o.code, o.remains, o.ran = child.ExitCode(), child.Remains(), time.Since(start)
+	o.code, o.left, o.ran = child.ExitCode(), child.Left(), time.Since(start)
 	o.order, o.ordered = s.Ordered()
 	o.starved = child.OutOfMemory()
 	return o, nil

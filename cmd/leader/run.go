@@ -28,7 +28,6 @@ const (
 type commandRunner struct {
 	*invocation
 	program *program
-	reaper  *supervise.Reaper
 }
 
 // runCommand implements the subcommand run.
@@ -38,9 +37,7 @@ func (p *program) runCommand(ctx context.Context, inv *invocation) int {
 	if _, err := exec.LookPath(inv.command[0]); err != nil {
 		return cli.Failed(ctx, inv.log, "find the command; did not stand for election", err)
 	}
-	reaper, stop := supervise.StartReaper()
-	defer stop()
-	r := &commandRunner{invocation: inv, program: p, reaper: reaper}
+	r := &commandRunner{invocation: inv, program: p}
 	raisers := p.stores.Raisers(inv.config.Stores, inv.coordinator, inv.config.RaiseTimeout)
 	defer stores.Close(raisers)
 	return r.campaign(ctx, raisers)
@@ -161,7 +158,10 @@ func (r *commandRunner) reportFailure(ctx context.Context, f failure, err error)
 	return f.code, false
 }
 
-const runAgain = "; run leader again to stand for election again"
+const (
+	runAgain = "; run leader again to stand for election again"
+	endLeft  = "end these processes as root or as their user: fenced stores refuse them, other systems do not"
+)
 
 // report logs the end of a run whose command was started, and returns the exit code, or true to
 // stand for election again. err is fence.Lead's: the loss of the term, or a failed resignation.
@@ -187,25 +187,30 @@ func (r *commandRunner) report(o *outcome, err error) (code int, again bool) {
 	if o.starved {
 		log = log.With("cause", supervise.WantOfMemory)
 	}
+	if o.left != "" {
+		log.Error("the command has ended, but processes of it are still there; the term has ended with it",
+			"code", o.code, "left", o.left, "next", endLeft)
+		return o.code, false
+	}
 	log.Info("the command has ended, and the term with it", "code", o.code)
 	return o.code, false
 }
 
 // reportLost logs the end of a term that was lost.
 func (r *commandRunner) reportLost(log *slog.Logger, o *outcome) (code int, again bool) {
-	const gone = "lost leadership; the command was stopped, and its process group is gone"
+	const gone = "lost leadership; the command was stopped, and nothing is left of it"
 	log = log.With("cause", o.stopped.Error())
 	switch {
+	case o.left != "":
+		log.Error("lost leadership; the command was killed, but processes of it are still there",
+			"left", o.left, "next", o.known()+"; "+endLeft+runAgain)
+		return cli.Lost, false
 	case !r.again:
 		log.Error(gone, "next", o.known()+runAgain)
 		return cli.Lost, false
 	case o.ordered:
 		log.Info(gone, "next", "nothing: a signal ended leader", "signal", o.order.Error())
 		return o.order.Code(), false
-	case o.remains:
-		log.Error("lost leadership; the command was killed, but the kernel cannot end all of its "+
-			"processes; did not stand again", "next", o.known()+runAgain+" once they are gone")
-		return cli.Lost, false
 	}
 	log.Warn(gone+"; standing again", "known", o.known())
 	return 0, true

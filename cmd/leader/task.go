@@ -45,6 +45,7 @@ func (c command) parseTask(names []string, dashed bool) (t taskRef, err error) {
 // runTask is the subcommand task.
 func (p *program) runTask(ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
+	inv.tasks.Leaving = ctx.Done()
 	return task((*tasks.Invocation).Run)(p, ctx, inv)
 }
 

@@ -7,84 +7,126 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/process"
 )
 
-// groupPatience is how long a killed process group may take to disappear before leader continues. A
-// process that the kernel cannot end by then is blocked in a device driver.
-const groupPatience = 5 * time.Second
+// killPatience is how long killed processes may take to disappear before leader continues. What is
+// there later is another user's, or blocked in a device driver.
+const killPatience = 5 * time.Second
 
 // streamPatience is how long the command's streams may stay open after its end, since a process
 // that has left the group may hold them for ever. Later output is lost, so this is longer than a
 // busy machine stalls.
 const streamPatience = 5 * time.Second
 
+// Each command finds a sign of its own in its environment, which what it starts inherits.
+var (
+	signs   = fmt.Sprintf("RINGFENCE_PROCESS=%d.", os.Getpid())
+	started atomic.Int64
+)
+
 // Child is a command that runs in its own process group.
 type Child struct {
-	Reaper *Reaper // nil if init reaps orphans
-	Dir    string  // its working directory; "" for leader's
+	Dir string // its working directory; "" for leader's
 
 	cmd      *exec.Cmd
 	terminal *terminal
-	ended    chan struct{} // closed when the group is gone
+	cgroup   *cgroup
+	sign     string        // in the command's environment
+	began    uint64        // when the command was started, in process.Process's time
+	ended    chan struct{} // closed when nothing is left, or what is left has outlived killPatience
+	hurried  chan struct{} // closed by the first KILL
 
 	mu   sync.Mutex
 	pgid int           // of the group, and the process id of the command itself
 	gone bool          // the group was killed; another group may get its number from now on
 	told bool          // the command was told to end
-	rest time.Duration // how long the rest of the group then has
+	rest time.Duration // how long what it leaves behind then has
 
-	remains bool // processes of the group have outlived groupPatience
-	kills   int  // for want of memory, when the command was started
+	hurry sync.Once
+
+	left    []process.Process // what has outlived killPatience
+	emptied bool              // nothing was left of the group once; another one may get its number
+	kills   int               // for want of memory, when the command was started
 }
 
 // Start starts the command. If it returns an error, the command has not run.
 func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	c.cmd = exec.Command(argv[0], argv[1:]...)
-	c.cmd.Env, c.cmd.Dir = env, c.Dir
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
-	c.cmd.WaitDelay = streamPatience // for streams that are not files
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.ended = make(chan struct{})
+	c.ended, c.hurried = make(chan struct{}), make(chan struct{})
 	c.kills = memoryKills()
-	dieWithParent(c.cmd.SysProcAttr)
 	c.terminal = borrowTerminal(stdin)
-	c.terminal.lend(c.cmd.SysProcAttr)
-	started := make(chan error)
-	go c.live(started)
-	return <-started
+	c.sign = fmt.Sprintf("%s%d", signs, started.Add(1))
+	prepare := func() {
+		c.cmd = exec.Command(argv[0], argv[1:]...)
+		c.cmd.Env, c.cmd.Dir = append(slices.Clip(env), c.sign), c.Dir
+		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
+		c.cmd.WaitDelay = streamPatience // for streams that are not files
+		c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		dieWithParent(c.cmd.SysProcAttr)
+		c.terminal.lend(c.cmd.SysProcAttr)
+		c.cgroup.lend(c.cmd.SysProcAttr)
+	}
+	begun := make(chan error)
+	go c.live(prepare, begun)
+	return <-begun
 }
 
 // live runs from the start of the command to the end of its group, on one thread, because the
 // kernel kills the command when the thread that started it ends. live does not unlock the thread,
 // so the thread ends with it.
-func (c *Child) live(started chan<- error) {
+func (c *Child) live(prepare func(), begun chan<- error) {
 	runtime.LockOSThread()
-	if err := c.Reaper.start(c.cmd); err != nil {
-		c.terminal.takeBack()
-		started <- err
+	defer c.terminal.takeBack()
+	if err := c.start(prepare); err != nil {
+		begun <- err
 		return
 	}
-	c.pgid = c.cmd.Process.Pid
 	c.terminal.shield()
-	started <- nil
+	begun <- nil
 
 	c.finish()
-	c.Reaper.finished(c.pgid)
-	c.awaitKilled()
-	c.terminal.takeBack()
+	c.left = c.awaitKilled()
 	close(c.ended)
+}
+
+// start starts the command, if possible in a control group of its own.
+func (c *Child) start(prepare func()) error {
+	c.cgroup = newCgroup()
+	prepare()
+	err := process.Start(c.cmd)
+	if err != nil && c.cgroup != nil { // perhaps because of the group
+		c.cgroup.close()
+		c.cgroup = nil
+		prepare()
+		err = process.Start(c.cmd)
+	}
+	if err == nil {
+		c.pgid = c.cmd.Process.Pid
+		c.began = startOf(c.pgid)
+	}
+	return err
 }
 
 // Pid returns the process id of the command, which is also that of its group, once it is started.
 func (c *Child) Pid() int { return c.pgid }
 
-// Remains reports whether processes of the killed group still exist, because the kernel cannot end
-// them yet. Call it once the supervisor has returned.
-func (c *Child) Remains() bool { return c.remains }
+// Left says which processes of the command are there although they were killed: those of another user, whom
+// leader may not signal, and those that the kernel cannot end yet. It is empty if there are none. Call it once
+// the supervisor has returned.
+func (c *Child) Left() string {
+	var names []string
+	for _, p := range c.left {
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ", ")
+}
 
 // ExitCode returns the command's exit code, once its supervisor has returned.
 func (c *Child) ExitCode() int { return ExitCode(c.cmd.ProcessState) }
@@ -143,6 +185,12 @@ func (c *Child) signal(s syscall.Signal) {
 	}
 }
 
+// kill ends the group, and with it the time that the rest of the command had.
+func (c *Child) kill() {
+	c.hurry.Do(func() { close(c.hurried) })
+	c.signal(syscall.SIGKILL)
+}
+
 // tell sends to the command itself, as a shell or a service manager would. A server that forks workers
 // ends them itself, in its own order.
 func (c *Child) tell(s syscall.Signal) {
@@ -153,8 +201,7 @@ func (c *Child) tell(s syscall.Signal) {
 	}
 }
 
-// end tells the command to end. What it leaves behind in its group gets TERM once it has ended, and
-// KILL after rest.
+// end tells the command to end. What it leaves behind gets TERM once it has ended, and KILL after rest.
 func (c *Child) end(rest time.Duration) {
 	c.mu.Lock()
 	c.told, c.rest = true, rest
@@ -162,16 +209,16 @@ func (c *Child) end(rest time.Duration) {
 	c.tell(syscall.SIGTERM)
 }
 
-// dismiss has the rest of the group end, after the command, if that was told to end. It returns when
-// nothing is left of the group, or its time is up. A KILL from elsewhere cuts that short.
+// dismiss has what is left of the command end, after the command, if that was told to end. It returns when
+// nothing is left, its time is up, or the supervisor kills it.
 func (c *Child) dismiss() {
 	c.mu.Lock()
 	told, rest := c.told, c.rest
 	c.mu.Unlock()
 	if told && rest > 0 {
-		c.signal(syscall.SIGTERM)
-		c.signal(syscall.SIGCONT)
-		awaitGroup(c.pgid, rest)
+		c.signalRest(syscall.SIGTERM)
+		c.signalRest(syscall.SIGCONT)
+		c.await(rest, c.hurried, func() []process.Process { return c.signalRest(0) })
 	}
 }
 
@@ -184,19 +231,39 @@ func (c *Child) killGroup() {
 	c.gone = true
 }
 
-// awaitKilled waits until the killed processes are gone. Until then they may still cause effects.
-func (c *Child) awaitKilled() { c.remains = !awaitGroup(c.pgid, groupPatience) }
+// awaitKilled kills what is left of the command, which was reaped, and returns what does not go. Until it has
+// gone it may still cause effects.
+func (c *Child) awaitKilled() (left []process.Process) {
+	return c.await(killPatience, nil, c.killRest)
+}
 
-// awaitGroup reports whether nothing is left of a group within this time.
-func awaitGroup(pgid int, limit time.Duration) (gone bool) {
+// killRest kills what is left of the command, and returns what that was.
+func (c *Child) killRest() (left []process.Process) {
+	c.cgroup.kill()
+	left = c.signalRest(syscall.SIGKILL)
+	c.emptied = c.emptied || c.isEmpty(left)
+	if len(left) == 0 {
+		c.cgroup.close()
+	}
+	return left
+}
+
+// await returns when nothing is left, the time is up, or cut is closed.
+func (c *Child) await(
+	limit time.Duration, cut <-chan struct{}, rest func() []process.Process,
+) (left []process.Process) {
 	patience := time.NewTimer(limit)
 	defer patience.Stop()
-	for wait := time.Millisecond; groupLives(pgid); wait = min(2*wait, 50*time.Millisecond) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		if left = rest(); len(left) == 0 {
+			return nil
+		}
 		select {
 		case <-patience.C:
-			return false
+			return left
+		case <-cut:
+			return left
 		case <-time.After(wait):
 		}
 	}
-	return true
 }

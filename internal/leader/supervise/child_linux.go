@@ -5,11 +5,13 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/process"
 )
 
 // dieWithParent makes the kernel kill the command when the thread that has started it ends, so a
 // killed leader leaves no command behind. It does not affect processes that the command has
-// started.
+// started, and the kernel forgets it when the command changes its user (prctl(2)).
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
 // finish waits for the command to end, ends the rest of its group, and reaps it, in this order.
@@ -23,19 +25,6 @@ func (c *Child) finish() {
 	}
 	c.dismiss()
 	c.killGroup()
-	_ = c.cmd.Wait()
-}
-
-// groupLives reports whether the group has a member that is not a zombie. Zombies do nothing, and
-// their parent may be slow to reap them, or never do it.
-func groupLives(pgid int) bool {
-	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
-		return false
-	}
-	for _, p := range Processes() {
-		if p.Group == pgid && !p.Dead() {
-			return true
-		}
-	}
-	return false
+	c.killRest() // so that nothing keeps the streams open
+	_ = process.Wait(c.cmd)
 }

@@ -3,8 +3,9 @@
 package supervise
 
 import (
-	"errors"
 	"syscall"
+
+	"github.com/ringfence/ringfence/internal/process"
 )
 
 // dieWithParent does nothing, since only Linux can tie a process to its parent. When leader is
@@ -15,9 +16,7 @@ func dieWithParent(*syscall.SysProcAttr) {}
 // the command is to reap it. Another group could get its number in the moment before the kill, if
 // process ids were reused that fast.
 func (c *Child) finish() {
-	_ = c.cmd.Wait()
+	_ = process.Wait(c.cmd)
 	c.dismiss()
 	c.killGroup()
 }
-
-func groupLives(pgid int) bool { return !errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"syscall"
@@ -22,6 +23,9 @@ type Supervisor struct {
 	Margin  time.Duration // between KILL and the deadline
 	Log     *slog.Logger
 
+	Leaving <-chan struct{} // closed when leader itself has to stop; nil for never
+	Notes   io.Writer       // gets a line about processes that cannot be ended; nil for none
+
 	disconnected bool // the coordinator was out of reach at the last check
 	paused       bool // by the policy
 	told         bool // the command was told to end, by leader or by the operator's TERM
@@ -33,10 +37,12 @@ type Supervisor struct {
 // command had been told to stop. It reports false if there was none. Call it after Supervise.
 func (s *Supervisor) Ordered() (Signalled, bool) { return Signalled{s.ordered}, s.ordered != 0 }
 
-// Supervise returns when the command's process group is gone: nil if the command has ended by
-// itself, else the reason why it was stopped.
+// Supervise returns when nothing is left of the command: nil if the command has ended by itself, else the
+// reason why it was stopped. What cannot be ended is waited for as long as the term lasts, so that nobody
+// begins beside it, unless leader has to stop; Child.Left names it then.
 func (s *Supervisor) Supervise(ctx context.Context) error {
 	s.fitGrace()
+	defer s.awaitRest()
 	why := s.attend(ctx)
 	if why == nil {
 		return nil
@@ -139,7 +145,7 @@ func (s *Supervisor) forward(sig os.Signal) {
 	if s.told && (sig == syscall.SIGTERM || sig == syscall.SIGINT) {
 		s.ordered = number(sig)
 		s.Log.Warn("told to stop for the second time; the command is killed")
-		s.Child.signal(syscall.SIGKILL)
+		s.Child.kill()
 		return
 	}
 	if sig != syscall.SIGTERM {
@@ -164,7 +170,7 @@ func (s *Supervisor) stop(why error) {
 		s.Child.signal(syscall.SIGCONT)
 		s.awaitEnd(killAt)
 	}
-	s.Child.signal(syscall.SIGKILL)
+	s.Child.kill()
 	<-s.Child.ended
 }
 
@@ -199,5 +205,43 @@ func (s *Supervisor) awaitEnd(killAt time.Time) {
 		case <-kill.C:
 			return
 		}
+	}
+}
+
+// restPause is the time between two attempts to end what is left of a command.
+const restPause = time.Second
+
+// awaitRest waits until nothing is left of a command whose processes could not be ended.
+func (s *Supervisor) awaitRest() {
+	left := s.Child.Left()
+	if left == "" {
+		return
+	}
+	s.note("these processes of the command were killed and are still there: " + left)
+	s.Log.Error("processes of the command were killed and are still there; the term goes on meanwhile",
+		"left", left, "next", "end them as root or as their user; a signal ends the wait")
+	again := time.NewTicker(restPause)
+	defer again.Stop()
+	for s.Child.Left() != "" && s.ordered == 0 {
+		select {
+		case <-s.Term.Context().Done():
+			return
+		case <-s.Leaving:
+			return
+		case sig := <-s.Signals:
+			s.forward(sig)
+		case <-again.C:
+			s.Child.left = s.Child.killRest()
+		}
+	}
+	if s.Child.Left() == "" {
+		s.note("they are gone")
+		s.Log.Info("nothing is left of the command")
+	}
+}
+
+func (s *Supervisor) note(text string) {
+	if s.Notes != nil {
+		_, _ = fmt.Fprintf(s.Notes, "leader: %s\n", text)
 	}
 }

@@ -51,13 +51,6 @@ func (c *Settings) first(schemes ...string) settings.URL {
 	return ""
 }
 
-// Supervisor returns the supervisor of a command that was started under a term.
-func (c *Settings) Supervisor(child *supervise.Child, t *fence.Term, log *slog.Logger) *supervise.Supervisor {
-	return &supervise.Supervisor{
-		Child: child, Term: t, Log: log, Policy: c.OnDisconnect, Grace: c.Grace, Margin: c.Margin,
-	}
-}
-
 // Setup is what every call of a subcommand has.
 type Setup struct {
 	Settings    Settings
@@ -68,7 +61,20 @@ type Setup struct {
 	Stores      stores.Table
 	Journals    Journals
 	Coordinator documents.Coordinator
+	Leaving     <-chan struct{} // closed when leader has to stop
 	Log         *slog.Logger
+}
+
+// Supervisor returns the supervisor of a command that was started under a term. Notes for people, beside the
+// log, go to the command's stderr.
+func (s *Setup) Supervisor(
+	child *supervise.Child, t *fence.Term, log *slog.Logger, stderr io.Writer,
+) *supervise.Supervisor {
+	c := s.Settings
+	return &supervise.Supervisor{
+		Child: child, Term: t, Log: log, Policy: c.OnDisconnect, Grace: c.Grace, Margin: c.Margin,
+		Leaving: s.Leaving, Notes: stderr,
+	}
 }
 
 // Raisers returns the stores of the settings. Close them at the end.

@@ -7,14 +7,13 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
 )
 
 // RunIn runs the task of a job in the job's term, from its checkpoint. If it was done before the term of
 // the token began, it begins a new run first; token 0 never does. Commands write to stdout and stderr. It
 // returns what checkpoint.Runner.RunIn returns, or an error of the journal. Call Load first.
 func (inv *Invocation) RunIn(
-	ctx context.Context, term *fence.Term, began fence.Token, reaper *supervise.Reaper, stdout, stderr io.Writer,
+	ctx context.Context, term *fence.Term, began fence.Token, stdout, stderr io.Writer,
 ) (checkpoint.Checkpoint, error) {
 	journal, closeJournal, err := inv.journal(ctx)
 	if err != nil {
@@ -22,7 +21,7 @@ func (inv *Invocation) RunIn(
 	}
 	defer closeJournal()
 	r := &taskRun{
-		Invocation: inv, ctx: ctx, reaper: reaper, stdout: stdout, stderr: stderr,
+		Invocation: inv, ctx: ctx, stdout: stdout, stderr: stderr,
 		elector: new(recordingElector),
 	}
 	r.elector.won.Store(term)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/coordinators"
 )
@@ -24,7 +23,6 @@ type taskRun struct {
 	// if the pause ended with ctx, the next step could begin before the task's context ends.
 	over chan struct{}
 
-	reaper      *supervise.Reaper
 	elector     *recordingElector
 	redis       *redisClient // nil without Redis steps
 	redisRaiser raiser
@@ -43,10 +41,8 @@ func (inv *Invocation) Run(ctx context.Context) int {
 		return cli.Failed(ctx, inv.Log, "open the journal", inv.scrubbed(err))
 	}
 	defer closeJournal()
-	reaper, stop := supervise.StartReaper()
-	defer stop()
 	r := &taskRun{
-		Invocation: inv, ctx: ctx, reaper: reaper,
+		Invocation: inv, ctx: ctx,
 		elector: &recordingElector{
 			Elector: &coordinators.Announcer{Coordinator: inv.Coordinator, Log: inv.Log},
 		},

@@ -112,14 +112,14 @@ func (s shellStep) attempt(
 ) (e execution, err error) {
 	term := s.elector.term()
 	stderr := &supervise.Tail{Max: 1 << 10}
-	child := &supervise.Child{Reaper: s.reaper, Dir: s.dir()}
+	child := &supervise.Child{Dir: s.dir()}
 	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key),
 		bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, stderr))
 	if err != nil {
 		return e, fmt.Errorf("the command could not be started: %w", err)
 	}
 	s.Log.Debug("the command was started", "step", key.Step, "pid", child.Pid())
-	if err := s.Settings.Supervisor(child, term, s.Log).Supervise(ctx); err != nil {
+	if err := s.Supervisor(child, term, s.Log, stderr).Supervise(ctx); err != nil {
 		return e, err
 	}
 	return execution{code: child.ExitCode(), failure: child.Failure(stderr.String())}, nil

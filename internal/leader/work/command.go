@@ -48,20 +48,20 @@ func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Re
 	}
 }
 
-// attempt runs the command until its process group is gone. failed says how it has failed. stopped is why
+// attempt runs the command until nothing of it is left. failed says how it has failed. stopped is why
 // it was stopped, or could not be started.
 func (m *machine) attempt(
 	ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger,
 ) (_ *Result, failed, stopped error) {
 	stdout, stderr := newTail(), newTail()
 	showing(r, stdout, stderr)
-	child := &supervise.Child{Reaper: m.reaper}
+	child := &supervise.Child{}
 	err := child.Start(cmd.Argv, m.environ(cmd, r), bytes.NewReader(cmd.Stdin), stdout, stderr)
 	if err != nil {
 		return &Result{}, nil, fmt.Errorf("the command could not be started: %w", err)
 	}
 	log.Info("the command of a job was started", "pid", child.Pid())
-	s := m.Settings.Supervisor(child, r.Term, log)
+	s := m.Supervisor(child, r.Term, log, stderr)
 	stopped = s.Supervise(ctx)
 	result := &Result{child.ExitCode(), kept(stdout), kept(stderr)}
 	if stopped == nil && result.Code != 0 {

@@ -3,7 +3,6 @@ package work
 import (
 	"encoding/json"
 
-	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/tasks"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -28,10 +27,7 @@ var kinds = map[string]kind{
 }
 
 // machine is what the handlers of a worker have.
-type machine struct {
-	tasks.Setup
-	reaper *supervise.Reaper
-}
+type machine struct{ tasks.Setup }
 
 // Result is what such a job publishes. The texts are the last bytes of each stream, at most MaxOutput,
 // and fewer if JSON needs more than maxEncoded for them.

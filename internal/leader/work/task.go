@@ -48,7 +48,7 @@ func (m *machine) runTask(ctx context.Context, r *jobs.Run, b taskfile.Bundle) (
 	task.Log = task.Log.With("job", string(r.ID), "task", string(task.Name))
 	stdout, stderr := newTail(), newTail()
 	showing(r, stdout, stderr)
-	_, err = task.RunIn(ctx, r.Term, r.RoundToken, m.reaper, stdout, stderr)
+	_, err = task.RunIn(ctx, r.Term, r.RoundToken, stdout, stderr)
 	result := &Result{Stdout: kept(stdout), Stderr: kept(stderr)}
 	for _, final := range []error{
 		checkpoint.ErrStopped, checkpoint.ErrBadTask, checkpoint.ErrStepsChanged, checkpoint.ErrCorrupt,

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/ringfence/ringfence/internal/leader/stores"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -28,8 +27,6 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "work", err)
 	}
-	reaper, stop := supervise.StartReaper()
-	defer stop()
 	raisers := v.Raisers()
 	defer stores.Close(raisers)
 	worker := jobs.Worker{
@@ -37,7 +34,7 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 		Strategy: strategy, Grace: v.Settings.DrainTimeout, Hurry: w.Hurry, Log: v.Log,
 	}
 	for _, k := range kinds {
-		k.handle(&worker, &machine{v.Setup, reaper})
+		k.handle(&worker, &machine{v.Setup})
 	}
 	if v.Watch != nil {
 		v.Watch(&worker)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/process"
 )
 
 const (
@@ -81,7 +83,10 @@ func output(ctx context.Context, limit time.Duration, argv []string) (string, er
 	cmd.Stdout, cmd.Stderr = &out, &message
 	cmd.WaitDelay = time.Second // for a child of the command that keeps its output open
 	ownGroup(cmd)
-	err := cmd.Run()
+	err := process.Start(cmd)
+	if err == nil {
+		err = process.Wait(cmd)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)

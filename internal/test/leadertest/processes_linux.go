@@ -5,12 +5,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/process"
 )
 
 // State returns a process's state letter of proc(5), or "" if there is no such process.
 func State(pid int) string {
-	p, _ := supervise.Find(pid)
+	p, _ := process.Find(pid)
 	return p.State
 }
 
@@ -24,7 +24,7 @@ func Halted(pid int) bool {
 	case "T":
 		return true
 	case "D":
-		return slices.ContainsFunc(supervise.Processes(), func(p supervise.Process) bool {
+		return slices.ContainsFunc(process.List(), func(p process.Process) bool {
 			return p.Parent == pid && p.State == "T"
 		})
 	}
