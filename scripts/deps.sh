@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that the tests and the demo start: ZooKeeper (with Java), etcd,
-# Postgres, Redis and PgBouncer, and the browser that looks at the lab's reports.
+# Postgres, Redis and PgBouncer, a second order of texts for Postgres, and the browser
+# that looks at the lab's reports.
 # `deps.sh bench` installs what the benchmarks compare the guard with, too: HAProxy
 # and twemproxy. `deps.sh drivers` installs the drivers with which users reach a guard,
 # and promtool, which checks the alerts. `deps.sh model` installs Spin, which checks the
@@ -64,6 +65,7 @@ debian() {
   need zookeeper zookeeper "${ZOOKEEPER_HOME:-/nowhere}/lib" /usr/share/java/zookeeper.jar /opt/zookeeper/lib /usr/local/zookeeper/lib
   need java default-jre-headless "${JAVA_HOME:-/nowhere}/bin/java" java
   need postgres postgresql /usr/lib/postgresql/*/bin/postgres /usr/local/pgsql/bin/postgres postgres
+  need "Danish locale" locales /usr/share/i18n/locales/da_DK
   need redis-server redis-server redis-server /usr/bin/redis-server
   need pgbouncer pgbouncer pgbouncer /usr/sbin/pgbouncer
   need etcd etcd-server etcd

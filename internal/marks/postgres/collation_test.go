@@ -3,9 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,60 +12,22 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// sorted is a server whose texts have the order of a locale that a test can replace, as an upgrade of
-// the C library does.
-type sorted struct {
-	database
-	locales string
+// sortedDatabase returns a database in which "aa" comes before "z", until its server has SortAnew.
+func sortedDatabase(t *testing.T) database {
+	t.Helper()
+	pg := serverstest.Postgres(t, servers.PostgresOptions{OwnLocale: true})
+	d := database{pg, "postgres"}
+	d.sql(t, fmt.Sprintf("create database sorted template template0 lc_collate '%s' lc_ctype '%[1]s'", servers.OwnLocale))
+	d.name = "sorted"
+	d.roles(t)
+	return d
 }
 
-// sortedServer returns a database in which "aa" comes before "z". In Danish it comes after "z".
-func sortedServer(t *testing.T) sorted {
+func (d database) sortAnew(t *testing.T) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "rf-locale-") // the server's account can enter it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	for _, locale := range []string{"en_US", "da_DK"} {
-		compile := exec.Command("localedef", "-i", locale, "-f", "UTF-8", filepath.Join(dir, locale))
-		if out, err := compile.CombinedOutput(); err != nil {
-			t.Skipf("the locale cannot be compiled (apt-get install locales): %v\n%s", err, out)
-		}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s := sorted{locales: dir}
-	s.order(t, "en_US")
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Locales: dir})
-	s.database = database{pg, "postgres"}
-	s.sql(t, "create database sorted template template0 lc_collate 'own.UTF-8' lc_ctype 'own.UTF-8'")
-	s.name = "sorted"
-	s.roles(t)
-	return s
-}
-
-// order makes this locale the server's. The server must not be running.
-func (s sorted) order(t *testing.T, locale string) {
-	t.Helper()
-	own := filepath.Join(s.locales, "own.UTF-8")
-	_ = os.Remove(own)
-	if err := os.Symlink(locale, own); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// upgradeSystem changes the order of texts, and no index.
-func (s sorted) upgradeSystem(t *testing.T) {
-	t.Helper()
-	if err := s.pg.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	s.order(t, "da_DK")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := s.pg.Start(ctx); err != nil {
+	if err := d.pg.SortAnew(ctx); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +41,7 @@ func moved() (all []fence.Resource) {
 }
 
 func TestAMarkIsFoundAfterTheOrderOfTextsHasChanged(t *testing.T) {
-	d := sortedServer(t)
+	d := sortedDatabase(t)
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +52,7 @@ func TestAMarkIsFoundAfterTheOrderOfTextsHasChanged(t *testing.T) {
 		}
 	}
 	s.Close()
-	d.upgradeSystem(t)
+	d.sortAnew(t)
 
 	s = d.open(t, Options{})
 	for _, r := range moved() {
@@ -109,14 +68,14 @@ func TestAMarkIsFoundAfterTheOrderOfTextsHasChanged(t *testing.T) {
 
 // An installation finds what happened before it in the order of a database.
 func TestAnInstallationRefusesAKeyWithTwoRowsAndRepairsTheOrder(t *testing.T) {
-	d := sortedServer(t)
+	d := sortedDatabase(t)
 	d.sql(t, version8)
 	raised := ""
 	for _, r := range moved() {
 		raised += fmt.Sprintf("select ringfence.raise('%s', 100, 'zk:a', 'a', '', (ringfence.look('%[1]s')).basis);", r)
 	}
 	d.sql(t, raised)
-	d.upgradeSystem(t)
+	d.sortAnew(t)
 	const again = "insert into ringfence.mark (resource, token, issuer, holder, server) values ('aa1', 50, 'zk:a', 'b', '')"
 	d.sql(t, again)
 	err := Install(t.Context(), d.url("postgres"), guardRole)

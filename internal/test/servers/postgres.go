@@ -31,7 +31,8 @@ type PostgresOptions struct {
 	Settings map[string]string // appended to postgresql.conf, values unquoted
 	HBA      string            // the whole pg_hba.conf; default: trust everybody on this machine
 	Files    map[string][]byte // more files of the data directory, such as server.key
-	Locales  string            // a directory of locales (LOCPATH); default: the system's
+	// OwnLocale gives the server the locale [OwnLocale], which a database may have, and no other but C.
+	OwnLocale bool
 }
 
 // Postgres is a Postgres server with its own cluster. The superuser is "postgres". fsync is on, so
@@ -59,10 +60,13 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 		return nil, err
 	}
 	p := newPostgres("postgres", filepath.Join(bin, "postgres"), dir, acc, o.Settings)
-	if o.Locales != "" {
-		p.spec.env = func() []string { return []string{"LOCPATH=" + o.Locales} }
+	if o.OwnLocale {
+		err = p.createLocale(ctx)
 	}
-	if err := p.create(ctx, bin, o); err != nil {
+	if err == nil {
+		err = p.create(ctx, bin, o)
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
