@@ -57,6 +57,8 @@ func seedSchema(s scenario.Scenario) (sql []string) {
 		sql = append(sql, flaw.Trust)
 	case flaw.BelievedCount:
 		sql = append(sql, flaw.Count, flaw.Abandon)
+	case flaw.DatabaseOrder:
+		sql = append(sql, flaw.Unorder)
 	case flaw.Abandoned:
 		sql = append(sql, flaw.Abandon)
 	}

@@ -40,6 +40,8 @@ const (
 	// BelievedCount: a session is let go because the guard has counted its answers, and its backend is
 	// left to itself.
 	BelievedCount Name = "believed-count"
+	// DatabaseOrder: the keys of marks have the order of the database, and not of their bytes.
+	DatabaseOrder Name = "database-order"
 	// Abandoned: nobody ends the backend of a session that was let go.
 	Abandoned Name = "abandoned-backend"
 )

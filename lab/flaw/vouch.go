@@ -32,6 +32,9 @@ ringfence.rests(p_state text, p_query text, p_proof text)
 returns boolean language sql immutable set search_path = pg_catalog, pg_temp
 as $$ select coalesce(p_proof <> '', false) $$`
 
+// Unorder puts the keys of marks in the order of the database: DatabaseOrder.
+const Unorder = `alter table ringfence.mark alter column resource type text collate "default"`
+
 // Abandon closes the records of sessions that are let go, without a list of their backends:
 // Abandoned.
 const Abandon = `create or replace function ringfence.release(

@@ -151,6 +151,8 @@ func (r *Injector) begin(ctx context.Context, f scenario.Fault, targets []string
 		return r.restore(ctx, f.On)
 	case scenario.Reinstall:
 		return r.reinstall(ctx)
+	case scenario.SortAnew:
+		return r.sortAnew(ctx)
 	case scenario.SwitchOver:
 		return r.switchOver(ctx)
 	case scenario.Forget:

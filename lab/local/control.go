@@ -139,6 +139,9 @@ func (s *System) Shape(_ context.Context, name, peer string, shape system.Shape)
 	return nil
 }
 
+// SortAnew implements system.Locale.
+func (s *System) SortAnew(ctx context.Context) error { return s.pg.SortAnew(ctx) }
+
 // Wipe implements system.System.
 func (s *System) Wipe(ctx context.Context) error { return s.elects.wipe(ctx) }
 

@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"strings"
 
@@ -31,7 +32,9 @@ func (s *System) startServers(ctx context.Context) error {
 			return err
 		},
 		func() (err error) {
-			s.pg, err = servers.StartPostgres(ctx, s.tls.ofPostgres(pgSettings(t)))
+			o := s.tls.ofPostgres(pgSettings(t))
+			o.OwnLocale = t.OwnLocale
+			s.pg, err = servers.StartPostgres(ctx, o)
 			return err
 		},
 		func() error { return s.startRedis(ctx) },
@@ -137,10 +140,22 @@ func pgSettings(t scenario.Topology) map[string]string {
 // prepareDatabase creates the roles and the tables for evidence, each statement in a transaction: a
 // replication slot cannot be created in a transaction that has written.
 func (s *System) prepareDatabase(ctx context.Context) error {
+	if s.build.Topology.OwnLocale {
+		if err := s.localizeDatabase(ctx); err != nil {
+			return err
+		}
+	}
 	statements := []string{"create role guard login", "create role app login"}
 	if s.build.Topology.Neighbour {
 		statements = append(statements, "create database "+scenario.NeighbourDatabase)
 	}
 	return system.Exec(ctx, s.Addresses().Postgres,
 		append(statements, strings.Split(system.Tables, ";\n")...)...)
+}
+
+// localizeDatabase creates the database again, with the locale that SortAnew changes.
+func (s *System) localizeDatabase(ctx context.Context) error {
+	create := fmt.Sprintf("create database %s template template0 lc_collate '%s' lc_ctype '%[2]s'",
+		database, servers.OwnLocale)
+	return system.Exec(ctx, s.pg.URL("postgres", "template1"), "drop database "+database+" with (force)", create)
 }

@@ -42,6 +42,7 @@ type System struct {
 var (
 	_ system.System = (*System)(nil)
 	_ system.Logs   = (*System)(nil)
+	_ system.Locale = (*System)(nil)
 )
 
 // process is one of the system's processes, as package servers makes them.

@@ -199,6 +199,29 @@ func TestThePathSQLLeadsThroughAPooler(t *testing.T) {
 	status(t, ctx, s)
 }
 
+func TestTextsAreSortedAnew(t *testing.T) {
+	s, _ := built(t, func(b *system.Build) { b.Topology.OwnLocale = true })
+	ctx := limited(t)
+	first := func() (name string) {
+		conn, err := pgx.Connect(ctx, s.Addresses().Postgres)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		if err := conn.QueryRow(ctx, "select min(name) from unnest(array['aa', 'z']) as u(name)").Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	before := first()
+	if err := s.SortAnew(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if after := first(); before != "aa" || after != "z" {
+		t.Errorf("%q came first, and then %q", before, after)
+	}
+}
+
 // The database vouches for the flawed guard, as lab.Run makes it do: otherwise no leader would
 // begin to write, and no flaw could show.
 func TestALeaderAcceptsAFlawedGuard(t *testing.T) {

@@ -25,13 +25,16 @@ func TestTheCatalogueIsComplete(t *testing.T) {
 		if clogs := func(f Fault) bool { return f.Do == Clog }; s.has(clogs) != s.Topology.LogPipes {
 			t.Errorf("%s clogs a log without a pipe, or has pipes for nothing", s.Name)
 		}
+		if sorts := func(f Fault) bool { return f.Do == SortAnew }; s.has(sorts) != s.Topology.OwnLocale {
+			t.Errorf("%s sorts texts anew without a locale of its own, or has one for nothing", s.Name)
+		}
 		for _, f := range s.Faults {
 			if s.RunsOn(InPostgres) && (f.Do == Lose || f.On == "coordinator follower") {
 				t.Errorf("%s: %s with one server", s.Name, f)
 			}
 		}
 	}
-	for row := 1; row <= 47; row++ {
+	for row := 1; row <= 50; row++ {
 		if !rows[row] {
 			t.Errorf("no scenario for row %d", row)
 		}

@@ -97,6 +97,11 @@ var Controls = []Control{
 		seed: guardFlaw(flaw.Numbers),
 	},
 	{
+		Name: flaw.DatabaseOrder, Scenario: "texts-sorted-anew", By: []string{"I1"},
+		Bug:  "the keys of marks are sorted in the order of the database",
+		seed: schemaFlaw(flaw.DatabaseOrder),
+	},
+	{
 		Name: flaw.OneServer, Scenario: "redis-changes-places-twice", By: []string{"I1"},
 		Bug:  "sessions end at the server that answers, and not at a former primary",
 		seed: func(s *Scenario) { guardFlaw(flaw.OneServer)(s); schemaFlaw(flaw.OneServer)(s) },

@@ -71,6 +71,8 @@ type Topology struct {
 	// Agents gives each worker a leader agent, which holds its terms. Both share the worker's links, and Pause of the
 	// worker freezes both.
 	Agents bool `json:"agents,omitempty"`
+	// OwnLocale gives the database in Postgres a locale of its own, for SortAnew. Only package local can.
+	OwnLocale bool `json:"own_locale,omitempty"`
 	// LogPipes has the lab read the standard error of guards and workers through pipes, for Clog.
 	LogPipes bool `json:"log_pipes,omitempty"`
 }
@@ -262,6 +264,8 @@ const (
 	// Clog fills the pipe behind a process's standard error, and reads nothing from it until the
 	// fault ends; needs LogPipes.
 	Clog Action = "clog"
+	// SortAnew restarts Postgres with another order of texts in its C library; needs OwnLocale.
+	SortAnew Action = "sort anew"
 	// Stray writes from the lab itself under the token of the previous leader, in the way By.
 	Stray Action = "stray"
 )

@@ -112,6 +112,22 @@ var storeScenarios = []Scenario{
 		Expect: expect(func(e *history.Expect) { e.MayLose = history.Duration(time.Minute) }),
 	},
 	{
+		Name: "texts-sorted-anew", Rows: []int{50},
+		About: "While both leaders are frozen, an upgrade of the operating system restarts the guard and " +
+			"Postgres, and the new C library sorts texts in another order. An index in that order would " +
+			"no longer find all its rows. The deposed leader comes first.",
+		Topology: small.with(func(t *Topology) {
+			t.OwnLocale, t.Coordinator = true, NoCoordinator // the mark alone decides
+		}),
+		Only: Local, // a locale is replaced
+		Faults: []Fault{
+			pauseLeader.then(Fault{Do: Pause, On: "leader"}.then(
+				Fault{Do: Kill, On: "guard-1"}.with(Fault{Do: SortAnew, On: "postgres"}),
+				Fault{Do: Stray, On: "guard-1", By: ByReturning})),
+		},
+		Expect: demand,
+	},
+	{
 		Name: "schema-made-anew", Rows: []int{30},
 		About: "While the leader is frozen with its sessions open, the schema is dropped and " +
 			"installed again: the registry of sessions is empty. The leader's guard cannot reach the " +

@@ -85,6 +85,13 @@ type Logs interface {
 	Unclog(ctx context.Context, process string) error
 }
 
+// Locale is what can be done to the C library under Postgres. Not every System can do it.
+type Locale interface {
+	// SortAnew stops Postgres, changes the order of texts in its database's locale, and starts it again.
+	// "aa" came before "z", and comes after it now. It needs Topology.OwnLocale.
+	SortAnew(ctx context.Context) error
+}
+
 // Shape is how a link behaves.
 type Shape struct {
 	HoldUp, HoldDown bool          // data in that direction waits
