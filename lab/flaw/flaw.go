@@ -22,6 +22,9 @@ const (
 	Numbers Name = "numbers-only"
 	// OneServer: sessions end at the server that answers, and not at a former primary of Redis.
 	OneServer Name = "one-server"
+	// Renamed: Redis has SCRIPT under another name. The guard trusts that name, and does not ask Redis
+	// which command it is.
+	Renamed Name = "renamed-command"
 	// NoRoom: the guard ends older sessions only for a successor that has logged in.
 	NoRoom Name = "no-room"
 	// LogInPath: the guard itself writes its log to standard error, and waits for the reader.

@@ -30,7 +30,7 @@ const real flaw.Name = ""
 // guards are all guards that the tests use.
 var guards = []flaw.Name{
 	real, flaw.Observe, flaw.Apart, flaw.Memory, flaw.RefuseSame, flaw.AdmitLast,
-	flaw.NoRoom, flaw.LogInPath,
+	flaw.NoRoom, flaw.LogInPath, flaw.Renamed,
 }
 
 var dir string // of the programs
@@ -192,7 +192,7 @@ func (s *site) attempt(open func(*site, int) (session, error), token int) (sessi
 
 // TestFlaws has the same dialogue with each guard. Each flaw shows in its place and nowhere else.
 // The real guard shows none, so the test fails if the real guard has one of them. LogInPath shows
-// none as long as its log is read.
+// none as long as its log is read, and Renamed none where no command is renamed.
 func TestFlaws(t *testing.T) {
 	for _, name := range guards {
 		for which, open := range stores {

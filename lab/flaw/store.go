@@ -27,7 +27,7 @@ func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store,
 		return &refuser{Store: real, raised: map[fence.Claim]bool{}}, nil
 	case CopiedMark:
 		return forgetful{real}, nil
-	case Forgetful, Numbers, OneServer, LogInPath:
+	case Forgetful, Numbers, OneServer, LogInPath, Renamed:
 		return real, nil // the wiring has the flaw
 	case NoRoom:
 		return loggedIn{real}, nil
@@ -37,7 +37,7 @@ func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store,
 	return nil, fmt.Errorf("%q is not a flaw of the guard: there are %v", name,
 		[]Name{
 			Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark, Forgetful, Numbers, OneServer,
-			NoRoom, LogInPath,
+			NoRoom, LogInPath, Renamed,
 		})
 }
 

@@ -3,6 +3,7 @@ package inject
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/record"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -40,7 +42,11 @@ func (r *Injector) fork(ctx context.Context, f scenario.Fault, guard string) (er
 	r.forked = s
 	r.held[f.Do] = func() { _ = errors.Join(s.conn.Close(), s.client.Close()) }
 	r.mu.Unlock()
-	err = s.conn.Do(ctx, "SCRIPT", "DEBUG", "YES").Err()
+	script := "SCRIPT"
+	if r.Topology.GuardFlaw == string(flaw.Renamed) {
+		script = flaw.Script
+	}
+	err = s.conn.Do(ctx, script, "DEBUG", "YES").Err()
 	if s.refused = outcome(err) == history.Refused; s.refused {
 		return nil
 	}
@@ -70,20 +76,22 @@ func (r *Injector) strayInFork(ctx context.Context) error {
 	return err
 }
 
-// writeInChild uses the debugger's command redis, which runs a command in the child.
+// writeInChild uses the debugger's command eval, which runs Lua in the child.
 func (s *forked) writeInChild(ctx context.Context, redis, entry string) error {
 	to, err := url.Parse(redis)
 	if err != nil {
 		return err
 	}
-	all := [][]any{{"RPUSH", ledgerKeys[0], entry}, {"INCR", ledgerKeys[1]}}
-	for _, key := range ledgerKeys {
-		all = append(all, []any{
-			"MIGRATE", to.Hostname(), to.Port(), key, 0, copyTime.Milliseconds(), "COPY", "REPLACE",
-		})
+	all := []string{
+		fmt.Sprintf("redis.call('RPUSH', '%s', '%s')", ledgerKeys[0], entry),
+		fmt.Sprintf("redis.call('INCR', '%s')", ledgerKeys[1]),
 	}
-	for _, command := range all {
-		said, err := s.conn.Do(ctx, append([]any{"redis"}, command...)...).StringSlice()
+	for _, key := range ledgerKeys {
+		all = append(all, fmt.Sprintf("redis.call('MIGRATE', '%s', '%s', '%s', 0, %d, 'COPY', 'REPLACE')",
+			to.Hostname(), to.Port(), key, copyTime.Milliseconds()))
+	}
+	for _, lua := range all {
+		said, err := s.conn.Do(ctx, "EVAL", lua).StringSlice()
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (s *System) startRedis(ctx context.Context) (err error) {
 	}
 	for _, setting := range t.RedisSettings {
 		name, value, _ := strings.Cut(setting, "=")
-		args = append(args, "--"+name, value)
+		args = append(append(args, "--"+name), strings.Fields(value)...)
 	}
 	s.redis, err = s.startOneRedis(ctx, args)
 	if err != nil || !t.Replica {

@@ -107,6 +107,14 @@ var Controls = []Control{
 		seed: func(s *Scenario) { guardFlaw(flaw.OneServer)(s); schemaFlaw(flaw.OneServer)(s) },
 	},
 	{
+		Name: flaw.Renamed, Scenario: "redis-forked", By: []string{"I2"},
+		Bug: "Redis has SCRIPT under another name, which the guard trusts without asking which command it is",
+		seed: func(s *Scenario) {
+			guardFlaw(flaw.Renamed)(s)
+			s.Topology.RedisSettings = []string{"rename-command=SCRIPT " + flaw.Script}
+		},
+	},
+	{
 		Name: flaw.LogInPath, Scenario: "guard-log-stuck", By: []string{"expect"},
 		Bug: "the guard waits for the reader of its log", seed: guardFlaw(flaw.LogInPath),
 	},

@@ -179,5 +179,8 @@ func (c config) protocols(
 	if c.Flaw == flaw.OneServer {
 		options.Watch = unwatched(db)
 	}
+	if c.Flaw == flaw.Renamed {
+		return append(all, trusting(db, a)), err
+	}
 	return append(all, guardredis.New(options)), err
 }
