@@ -103,7 +103,7 @@ func TestAgainEndsAtPermanentErrorsOnly(t *testing.T) {
 		fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrMalformed,
 	} {
 		l := shellAgain(t, (&fakeStore{answer: func(int) error { return refusal(reason) }}).with(), "echo never")
-		l.exits(cli.Error)
+		l.exits(runError)
 	}
 	l := shellAgain(t, (&fakeStore{answer: func(n int) error {
 		if n == 1 {
@@ -114,7 +114,7 @@ func TestAgainEndsAtPermanentErrorsOnly(t *testing.T) {
 	l.exits(5)
 	l.log.Await(t, "two elections (LEADER_COORDINATOR) share this store")
 	l = begin(t, setup{}, "run", "--again", "orders", "--", "no-such-command-anywhere")
-	l.exits(cli.Error)
+	l.exits(notFound)
 }
 
 func TestTERMEndsAgainForGood(t *testing.T) {

@@ -70,7 +70,7 @@ func testNoCoordinator(t *testing.T, program string) {
 				{"run", "orders", "--", "true"},
 			} {
 				l := s.start(args...)
-				l.exits(cli.Error)
+				l.exits(own(args[0], cli.Error))
 				if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") ||
 					strings.Contains(l.log.String(), "s3cr3t") {
 					t.Errorf("%v: stdout %q, stderr %q", args, l.out, l.log)

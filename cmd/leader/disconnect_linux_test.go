@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
 
@@ -67,7 +66,7 @@ func TestStopEndsTheCommandAtOnce(t *testing.T) {
 	l := shell(t, setup{env: []string{"LEADER_ON_DISCONNECT=stop", "LEADER_GRACE=100ms"}}, stubborn)
 	pid, inner := l.pid("pid"), l.pid("inner")
 	l.client.Cut()
-	l.exits(cli.Lost) // long before the session could expire
+	l.exits(runLost) // long before the session could expire
 	leadertest.MustBeGone(t, pid, inner)
 }
 
@@ -115,7 +114,7 @@ func survivors(t *testing.T, policy string) (there []int) {
 		})
 	})
 	l.client.Cut()
-	l.exits(cli.Lost)
+	l.exits(runLost)
 	leadertest.Await(t, "the successor is elected", elected)
 	return there
 }
@@ -132,6 +131,6 @@ func TestCommandGetsTERMInTimeForItsGrace(t *testing.T) {
 	pid := l.pid("pid")
 	l.client.Cut()
 	leadertest.Eventually(t, "it is stopped", func() bool { return leadertest.Halted(pid) })
-	l.exits(cli.Lost)
+	l.exits(runLost)
 	l.out.Await(t, "bye") // it was resumed to handle TERM
 }

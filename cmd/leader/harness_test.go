@@ -108,6 +108,21 @@ func shell(t *testing.T, s setup, script string) *leaderRun {
 	return begin(t, s, "run", "orders", "--", "/bin/sh", "-c", script)
 }
 
+// The codes of a leader run or submit for its own failures.
+const (
+	runError = cli.Apart + cli.Error
+	runUsage = cli.Apart + cli.Usage
+	runLost  = cli.Apart + cli.Lost
+)
+
+// own returns a subcommand's code for a failure of its own.
+func own(subcommand string, code int) int {
+	if subcommand == "run" || subcommand == "submit" {
+		return cli.Apart + code
+	}
+	return code
+}
+
 // exits waits for the end and checks the exit code.
 func (l *leaderRun) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code, want) }
 

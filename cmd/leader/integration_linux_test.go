@@ -215,7 +215,7 @@ func testPaused(t *testing.T, s *site) {
 		t.Error("the command is already gone")
 	}
 	first.signal(syscall.SIGCONT)
-	first.exits(cli.Lost)
+	first.exits(runLost)
 	leadertest.MustBeGone(t, pid)
 	if !strings.Contains(first.log.String(), "expired") || !leadertest.Alive(next) {
 		t.Errorf("log %s, the second command is alive: %t", first.log, leadertest.Alive(next))
@@ -242,7 +242,7 @@ func testResigned(t *testing.T, s *site) {
 	resign := s.start("resign", "orders")
 	resign.exits(cli.Done)
 	resign.out.Await(t, "with token "+token+" was deposed")
-	first.exits(cli.Lost)
+	first.exits(runLost)
 	leadertest.MustBeGone(t, pid)
 	second.pid("pid")
 	leadertest.Eventually(t, "watch has printed both", func() bool {
@@ -283,7 +283,7 @@ func testCoordinatorGone(t *testing.T, program string) {
 	if took := time.Since(start); took > timeout {
 		t.Errorf("it was gone after %s, too late for a session timeout of %s", took, timeout)
 	}
-	l.exits(cli.Lost)
+	l.exits(runLost)
 	if !strings.Contains(l.log.String(), "the session could have expired soon") {
 		t.Error("the log does not say why")
 	}

@@ -219,7 +219,10 @@ func runWork(p *program, ctx context.Context, inv *invocation) int {
 }
 
 func submit(p *program, ctx context.Context, inv *invocation) int {
-	return p.invoke(inv).Submit(ctx, inv.jobs.spec, inv.jobs.wait)
+	v := p.invoke(inv)
+	code := v.Submit(ctx, inv.jobs.spec, inv.jobs.wait)
+	inv.passed = v.Passed
+	return code
 }
 
 func showJobs(p *program, ctx context.Context, inv *invocation) int {

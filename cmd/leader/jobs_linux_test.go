@@ -101,7 +101,7 @@ func TestAStoppedTaskFailsItsJobForGood(t *testing.T) {
 		"retry: {attempts: 1}}\n")
 	begin(t, j.setup, "work", "group")
 	submitted := begin(t, j.setup, "submit", "--wait", "--retries", "5", "group", "--task", j.file)
-	submitted.exits(cli.Error)
+	submitted.exits(runError)
 	submitted.log.Await(t, "failed: ")
 	submitted.out.Await(t, "said")
 	if strings.Contains(submitted.log.String(), "attempt 2") {
@@ -123,7 +123,7 @@ func TestATaskIsCheckedWhenItIsSubmitted(t *testing.T) {
 	} {
 		j.write("t.yaml", c.text)
 		l := begin(t, j.setup, "submit", "group", "--task", j.file)
-		l.exits(cli.Usage)
+		l.exits(runUsage)
 		l.log.Await(t, c.says)
 	}
 	j.write("t.yaml", "task: t\nresource: r\nsteps: [{name: one, run: x}]\n")
@@ -137,7 +137,7 @@ func TestATaskIsCheckedWhenItIsSubmitted(t *testing.T) {
 		"--task takes no command, --std": {"submit", "--task", j.file, "--stdin", "{}", "group"},
 	} {
 		l := begin(t, j.setup, args...)
-		l.exits(cli.Usage)
+		l.exits(runUsage)
 		l.log.Await(t, says)
 	}
 }
@@ -200,7 +200,7 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	zeros := "head -c 20000 /dev/zero; head -c 20000 /dev/zero >&2; echo the end"
 	begin(t, s, "submit", "nightly", "--wait", "--", "sh", "-c", zeros).exits(cli.Done)
 	missing := begin(t, s, "submit", "nightly", "--wait", "--", "/no/such/program")
-	missing.exits(cli.Error)
+	missing.exits(runError)
 	missing.log.Await(t, "failed: find the command: ")
 }
 

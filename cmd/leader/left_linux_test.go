@@ -164,7 +164,7 @@ func testControlGroup(t *testing.T, program string) {
 	l := s.start("run", "orders", "--", "/bin/sh", "-c", "setsid "+changes+" sleep 1000 & echo left=$!; wait")
 	pid := l.leftOf()
 	s.start("resign", "orders").exits(cli.Done)
-	l.exits(cli.Lost)
+	l.exits(runLost)
 	leadertest.MustBeGone(t, pid)
 	if strings.Contains(l.log.String(), "still there") {
 		t.Error("leader says that something is left")

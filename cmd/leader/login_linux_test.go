@@ -39,7 +39,7 @@ func testRefusedLogin(t *testing.T, program string) {
 			own.t = t
 			own.set("LEADER_STORES", url)
 			l := own.start("run", "orders", "--", "true")
-			l.exits(cli.Error)
+			l.exits(runError)
 			l.log.Await(t, "check user and password in LEADER_STORES")
 			if log := l.log.String(); strings.Count(log, `"elected`) > 1 || strings.Count(log, "password authentication failed") > 1 {
 				t.Errorf("more than one term, or the cause more than once: %s", log)

@@ -167,7 +167,7 @@ func TestAnAddressThatIsTakenIsSaidBeforeTheElection(t *testing.T) {
 	first := shell(t, s, "echo runs=$$; exec sleep 600")
 	first.pid("runs")
 	second := shell(t, s, "true")
-	second.exits(cli.Error)
+	second.exits(runError)
 	if log := second.log.String(); !strings.Contains(log, "LEADER_HTTP_LISTEN") || len(second.queue()) != 1 {
 		t.Errorf("%s", log)
 	}

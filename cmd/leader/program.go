@@ -52,6 +52,7 @@ type command struct {
 	help      string // what -h prints after it
 	takes     operand
 	lasts     bool                          // a service manager may run it
+	passes    bool                          // passes on the exit code of a command
 	output    bool                          // takes -o
 	flags     func(*request, *flag.FlagSet) // declares further flags; nil for none
 	run       func(p *program, ctx context.Context, inv *invocation) int
@@ -84,7 +85,7 @@ func commands() []command {
 	return []command{
 		{
 			name: "run", arguments: "[--again] RESOURCE -- COMMAND [ARGUMENT...]",
-			run: (*program).runCommand, flags: (*request).againFlag, lasts: true,
+			run: (*program).runCommand, flags: (*request).againFlag, lasts: true, passes: true,
 			help:    runHelp,
 			summary: "stand for election; as the leader of RESOURCE, run COMMAND",
 		},
@@ -138,7 +139,7 @@ func commands() []command {
 		{
 			name: "submit", arguments: "[--wait] [--resource R] [--unique KEY] [--at TIME] " +
 				"[--every SPEC] [...] GROUP -- COMMAND [ARGUMENT...] | --task FILE",
-			takes: takesGroup, output: true, flags: (*request).submitFlags, run: submit,
+			takes: takesGroup, output: true, flags: (*request).submitFlags, run: submit, passes: true,
 			help:    submitHelp,
 			summary: "hand in a job that runs COMMAND, or the task in FILE; print its ID",
 		},
@@ -169,7 +170,7 @@ func (p *program) commands() (all []cli.Command[*config]) {
 	for _, c := range commands() {
 		var r request // filled by the flags and Check, used by Run
 		all = append(all, cli.Command[*config]{
-			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.help, Output: c.output,
+			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.help, Output: c.output, Passes: c.passes,
 			Flags: func(f *flag.FlagSet) {
 				if c.flags != nil {
 					c.flags(&r, f)
@@ -177,7 +178,12 @@ func (p *program) commands() (all []cli.Command[*config]) {
 			},
 			Check: func(a cli.Arguments) error { return c.parse(a, &r) },
 			Run: func(ctx context.Context, cfg *config, _ cli.Arguments) error {
-				return cli.Exit(p.begin(ctx, c, &invocation{request: r, config: cfg}))
+				inv := &invocation{request: r, config: cfg}
+				code := p.begin(ctx, c, inv)
+				if inv.passed {
+					return cli.Passed(code)
+				}
+				return cli.Exit(code)
 			},
 		})
 	}
@@ -193,6 +199,7 @@ type invocation struct {
 	metrics     *metrics.Metrics // nil without LEADER_HTTP_LISTEN
 	signals     *supervise.Signals
 	unit        *unit // nil unless the subcommand lasts
+	passed      bool  // the exit code is that of a command
 	log         *slog.Logger
 	dropped     func() float64 // counts the lines of the log that were dropped
 }

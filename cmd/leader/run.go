@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os/exec"
@@ -23,6 +24,12 @@ const (
 	maxBackoff   = 10 * time.Second
 )
 
+// Exit codes of shells (POSIX, Shell Command Language, 2.8.2).
+const (
+	notRun   = 126
+	notFound = 127
+)
+
 // commandRunner is one `leader run`: it campaigns until it has run the command once, or with --again
 // until the command has ended by itself.
 type commandRunner struct {
@@ -35,7 +42,14 @@ func (p *program) runCommand(ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
 	// Before the election: a leader that cannot start its command would only block the others.
 	if _, err := exec.LookPath(inv.command[0]); err != nil {
-		return cli.Failed(ctx, inv.log, "find the command; did not stand for election", err)
+		if code := cli.Failed(ctx, inv.log, "find the command; did not stand for election", err); code != cli.Error {
+			return code
+		}
+		inv.passed = true
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			return notFound
+		}
+		return notRun
 	}
 	r := &commandRunner{invocation: inv, program: p}
 	raisers := p.stores.Raisers(inv.config.Stores, inv.coordinator, inv.config.RaiseTimeout)
@@ -178,7 +192,8 @@ func (r *commandRunner) report(o *outcome, err error) (code int, again bool) {
 	case o.failed != nil:
 		log.Error("the command could not be started", "cause", o.failed.Error(),
 			"next", "nothing was run; resigned")
-		return cli.Error, false
+		r.passed = true
+		return notRun, false
 	case lost && o.code != 0 && !o.ordered:
 		// The next leader's stores have ended the command's sessions before leader knew of the loss.
 		o.stopped = fmt.Errorf("the command failed with code %d after the loss: %w", o.code, err)
@@ -187,6 +202,7 @@ func (r *commandRunner) report(o *outcome, err error) (code int, again bool) {
 	if o.starved {
 		log = log.With("cause", supervise.WantOfMemory)
 	}
+	r.passed = true
 	if o.left != "" {
 		log.Error("the command has ended, but processes of it are still there; the term has ended with it",
 			"code", o.code, "left", o.left, "next", endLeft)

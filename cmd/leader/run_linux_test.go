@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/leader/stores"
-	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
 
@@ -94,7 +94,7 @@ func TestDeposedCommandGetsTERMAndTheExitCodeIs3(t *testing.T) {
 	l := shell(t, setup{}, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
 	l.out.Await(t, "ready")
 	l.depose()
-	l.exits(cli.Lost)
+	l.exits(runLost)
 	l.out.Await(t, "bye")
 	for _, want := range []string{
 		`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`,
@@ -112,7 +112,7 @@ func TestCommandThatIgnoresTERMIsKilledAfterTheGrace(t *testing.T) {
 	inner, outer := l.pid("inner"), l.pid("outer")
 	start := time.Now()
 	l.depose()
-	l.exits(cli.Lost)
+	l.exits(runLost)
 	leadertest.MustBeGone(t, inner, outer)
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("killed after %s, before the grace was over", took)
@@ -125,7 +125,7 @@ func TestAnExpiredSessionKillsAtOnce(t *testing.T) {
 		`trap "" TERM; echo pid=$$; while :; do sleep 0.02; done`)
 	pid := l.pid("pid")
 	l.client.Expire()
-	l.exits(cli.Lost) // long before the grace is over
+	l.exits(runLost) // long before the grace is over
 	leadertest.MustBeGone(t, pid)
 }
 
@@ -179,8 +179,8 @@ while True:
 func TestAPreforkingServerLetsItsWorkersFinish(t *testing.T) {
 	t.Parallel()
 	for code, tell := range map[int]func(*leaderRun){
-		0:        func(l *leaderRun) { l.signals <- syscall.SIGTERM },
-		cli.Lost: func(l *leaderRun) { l.depose() },
+		0:       func(l *leaderRun) { l.signals <- syscall.SIGTERM },
+		runLost: func(l *leaderRun) { l.depose() },
 	} {
 		stdin, hold := holdStdin(t)
 		l := begin(t, setup{stdin: stdin, env: patient}, "run", "orders", "--", "python3", "-c", preforked)
@@ -205,7 +205,7 @@ func TestWhatACommandLeavesBehindIsToldToEnd(t *testing.T) {
 		echo outer=$$; wait`)
 	inner, outer := l.pid("inner"), l.pid("outer")
 	l.depose()
-	l.exits(cli.Lost)
+	l.exits(runLost)
 	l.out.Await(t, "cleaned up")
 	leadertest.MustBeGone(t, inner, outer)
 }
@@ -254,7 +254,7 @@ func TestSignalDuringTheCampaignWithdrawsTheCandidacy(t *testing.T) {
 func TestWithAnUnknownCommandLeaderDoesNotStandForElection(t *testing.T) {
 	t.Parallel()
 	l := begin(t, setup{}, "run", "orders", "--", "no-such-command-anywhere")
-	l.exits(cli.Error)
+	l.exits(notFound)
 	if strings.Contains(l.log.String(), "standing for election") {
 		t.Error("it stood for election nevertheless")
 	}
@@ -267,7 +267,7 @@ func TestLeaderResignsIfTheCommandCannotBeStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := begin(t, setup{}, "run", "orders", "--", path)
-	l.exits(cli.Error)
+	l.exits(notRun)
 	if len(l.queue()) != 0 {
 		t.Error("did not resign")
 	}
@@ -345,9 +345,9 @@ func TestTransientRefusalIsRetriedWithANewTerm(t *testing.T) {
 func TestPermanentRefusalEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[fence.Reason]int{
-		fence.ErrStale: cli.Lost, fence.ErrOtherIssuer: cli.Error,
-		fence.ErrNotInstalled: cli.Error, fence.ErrMalformed: cli.Error,
-		fence.ErrNotAuthorized: cli.Error,
+		fence.ErrStale: runLost, fence.ErrOtherIssuer: runError,
+		fence.ErrNotInstalled: runError, fence.ErrMalformed: runError,
+		fence.ErrNotAuthorized: runError,
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			t.Parallel()
@@ -393,4 +393,14 @@ type silentStore struct{}
 func (silentStore) Raise(ctx context.Context, _ fence.Claim) error {
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// A service manager has to tell what a command says from what leader says.
+func TestTheCodesOfACommandAreNotLeaders(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{1, 2, 3, runUsage, notFound} {
+		shell(t, setup{}, fmt.Sprintf("exit %d", code)).exits(code)
+	}
+	begin(t, setup{}, "run", "orders").exits(runUsage)
+	begin(t, setup{env: []string{"LEADER_GRACE=never"}}, "run", "orders", "--", "true").exits(runUsage)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -25,7 +24,7 @@ func testStores(t *testing.T, program string) {
 			"resource = 'orders'"}
 
 	l := s.start(psql...)
-	l.exits(cli.Error)
+	l.exits(runError)
 	l.log.Await(t, "guard install")
 
 	if err := postgres.Install(t.Context(), database, "postgres"); err != nil {
@@ -49,7 +48,7 @@ func testStores(t *testing.T, program string) {
 			}
 		}
 		l := other.start(psql...)
-		l.exits(cli.Error)
+		l.exits(runError)
 		l.log.Await(t, "guard adopt")
 	})
 	t.Run("a coordinator that was rolled back", func(t *testing.T) {
@@ -66,7 +65,7 @@ func testStores(t *testing.T, program string) {
 			t.Fatal(err)
 		}
 		l := s.start(psql...)
-		l.exits(cli.Error)
+		l.exits(runError)
 		l.log.Await(t, "guard adopt --new-issuer")
 	})
 }

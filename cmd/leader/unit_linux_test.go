@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // notified is the socket of a service manager, and what it has heard.
@@ -46,7 +44,7 @@ func TestTheServiceManagerHearsOfStandbyAndLeader(t *testing.T) {
 	await("WATCHDOG=1")
 	await("WATCHDOG=1")
 	first.depose()
-	first.exits(cli.Lost)
+	first.exits(runLost)
 	await("STATUS=Leading orders under token 2")
 	await("WATCHDOG=1")
 	second.out.Await(t, "leads")
@@ -56,7 +54,7 @@ func TestTheServiceManagerHearsOfStandbyAndLeader(t *testing.T) {
 		}
 	}
 	second.depose()
-	second.exits(cli.Lost)
+	second.exits(runLost)
 	await("STATUS=Standing for election: orders")
 }
 

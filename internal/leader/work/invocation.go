@@ -10,6 +10,8 @@ type Invocation struct {
 	tasks.Setup
 	Group string
 	Watch func(*jobs.Worker) // called with the worker before it runs, to count what it does; may be nil
+
+	Passed bool // set by Submit: what it returns is the exit code of the job's command
 }
 
 // queue returns the group's jobs.

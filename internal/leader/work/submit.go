@@ -134,6 +134,7 @@ func (v *Invocation) ended(ctx context.Context, s jobs.Status) int {
 	case s.State == jobs.Done:
 		return cli.Done
 	case s.State == jobs.Failed && r.Code != 0:
+		v.Passed = true
 		return r.Code
 	}
 	return cli.Error

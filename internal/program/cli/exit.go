@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// Exit codes of the programs themselves. `leader run` otherwise exits with its command's code.
+// Exit codes of the programs themselves.
 const (
 	Done  = 0
 	Error = 1
@@ -14,6 +14,11 @@ const (
 	Lost  = 3 // leadership was lost, and the work that needed it was stopped
 
 	Uncovered = 4 // guard check has found what neither guard nor seals cover
+
+	// Apart is added to the first three by a subcommand that passes on the code of a command. So 115, 116
+	// and 117 are its own: few commands use them, and neither shells, env(1), timeout(1), xargs(1) nor
+	// sysexits(3) give them a meaning.
+	Apart = 114
 )
 
 // exiter is a context's cause that has an exit code, such as a signal.

@@ -45,6 +45,7 @@ type Command[C any] struct {
 	More      string                // the page of -h has it after the summary
 	Output    bool                  // takes -o table|json
 	Wide      bool                  // takes -o wide as well
+	Passes    bool                  // passes on the exit code of a command, by Passed
 	Flags     func(*flag.FlagSet)   // declares further flags, each with its usage; nil for none
 	Check     func(Arguments) error // checks the arguments first; its error is a usage error
 	Run       func(ctx context.Context, c C, a Arguments) error
@@ -69,6 +70,20 @@ type Exit int
 
 // Error implements error.
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Passed is the error of a subcommand that ends with the exit code of a command.
+type Passed int
+
+// Error implements error.
+func (e Passed) Error() string { return fmt.Sprintf("exit code %d of the command", int(e)) }
+
+// own returns the exit code for a failure of the subcommand itself.
+func (c Command[C]) own(code int) int {
+	if c.Passes && code >= Error && code <= Lost {
+		return Apart + code
+	}
+	return code
+}
 
 // Main runs the subcommand that the arguments name, and returns the exit code. It checks the
 // arguments, then the settings, so a typing error is reported before any connection is opened.
@@ -99,31 +114,34 @@ func (p *Program[C]) Main(ctx context.Context, args []string) int {
 		return p.helpOn(c)
 	}
 	if err != nil {
-		return p.mistake(c.Name, err)
+		return c.own(p.mistake(c.Name, err))
 	}
 	settings, err := p.Load()
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "%s: %v\n`%s -h` lists every setting with its default and meaning.\n",
 			p.Name, err, p.Name)
-		return Usage
+		return c.own(Usage)
 	}
 	return p.code(c, c.Run(ctx, settings, a))
 }
 
 // code reports a subcommand's error and returns the exit code.
 func (p *Program[C]) code(c Command[C], err error) int {
-	if err == nil || err == error(Exit(Done)) {
+	if err == nil || err == error(Exit(Done)) || err == error(Passed(Done)) {
 		err = p.unprinted()
 	}
+	if passed, ok := errors.AsType[Passed](err); ok {
+		return int(passed)
+	}
 	if exit, ok := errors.AsType[Exit](err); ok {
-		return int(exit)
+		return c.own(int(exit))
 	}
 	if wrong, ok := errors.AsType[Mistake](err); ok {
-		return p.mistake(c.Name, wrong)
+		return c.own(p.mistake(c.Name, wrong))
 	}
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "%s: %v\n", p.Name, err)
-		return Error
+		return c.own(Error)
 	}
 	return Done
 }

@@ -70,7 +70,7 @@ func TestAConnectionThroughTheCarrierEndsWithTheTerm(t *testing.T) {
 		time.Sleep(pollEvery)
 	}
 	s.depose()
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 117 {
 		t.Errorf("%v: %s", err, said.String())
 	}
 	if out, err := s.carries(g, "true").CombinedOutput(); err != nil { // the next leader
@@ -89,7 +89,7 @@ func TestTheCarrierWantsAGuard(t *testing.T) {
 	cmd := s.carries(&guard{pg: s.pg.Addr(), redis: s.redis.Addr()}, "echo started")
 	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres", "LEADER_STORES="+s.pg.URL("postgres", "postgres"))
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "there is no guard") ||
+	if cmd.ProcessState.ExitCode() != 115 || !strings.Contains(string(out), "there is no guard") ||
 		strings.Contains(string(out), "started\n") {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -100,7 +100,7 @@ func TestTheCarrierWantsAnAddressToListenOn(t *testing.T) {
 	cmd := s.carries(s.guard(), "echo started")
 	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres=unix:/no/such/dir/.s.PGSQL.5432")
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "LEADER_CARRY: cannot listen there") ||
+	if cmd.ProcessState.ExitCode() != 115 || !strings.Contains(string(out), "LEADER_CARRY: cannot listen there") ||
 		strings.Contains(string(out), "started\n") {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -156,7 +156,7 @@ func leaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing.T, r
 			r.countTo(s.ctx, mark+1)
 		}
 		code, said := lead("restored")
-		if code != cli.Error || !strings.Contains(said, "the coordinator went back") ||
+		if code != cli.Apart+cli.Error || !strings.Contains(said, "the coordinator went back") ||
 			!strings.Contains(said, "guard adopt --new-issuer orders") {
 			t.Errorf("start %d: exit code %d: %s", start+1, code, said)
 		}

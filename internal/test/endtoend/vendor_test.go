@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -36,7 +37,7 @@ func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
 		time.Sleep(pollEvery)
 	}
 	s.depose()
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.Apart+cli.Lost {
 		t.Error(err)
 	}
 	next := s.carries(g, `psql -Xq -c "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'next')"`)
