@@ -71,7 +71,7 @@ func aPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T, 
 	}
 	s.depose()
 	err := first.Wait()
-	if code := first.ProcessState.ExitCode(); code != 3 ||
+	if code := first.ProcessState.ExitCode(); code != cli.Apart+cli.Lost ||
 		!strings.Contains(said.String(), "deposed") {
 		t.Errorf("exit code %d (%v): %s", code, err, said.String())
 	}
