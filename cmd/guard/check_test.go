@@ -35,6 +35,9 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 	run(cli.Usage, "protect", "--resource", "orders")
 	run(cli.Usage, "check", "-o", "yaml")
 
+	if out, _ := run(cli.Done, "unprotect", "entry"); out != "\"public\".\"entry\": was not sealed\n" {
+		t.Errorf("unprotect: %s", out)
+	}
 	script, _ := run(cli.Done, "protect", "--print", "--resource", "orders", "entry")
 	execute(t, url, "insert into entry values (1)") // nothing is sealed yet
 	psql := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "-q", url)
@@ -79,7 +82,9 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 	if !strings.Contains(out, "seal-changed  public.entry") || !strings.Contains(errs, "none fits no finding") {
 		t.Errorf("a disabled seal: %s%s", out, errs)
 	}
-	run(cli.Done, "unprotect", "entry")
+	if out, _ := run(cli.Done, "unprotect", "entry"); out != "\"public\".\"entry\": no longer sealed\n" {
+		t.Errorf("unprotect: %s", out)
+	}
 	if _, err := stranger.Exec(t.Context(), "insert into entry values (1)"); err != nil {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -65,7 +66,11 @@ func (p *program) carryOut(
 		return err
 	}
 	for _, t := range todo.Tables {
-		fmt.Fprintf(p.Stdout, "%s: %s\n", cli.PrintableText(t), done)
+		said := done
+		if slices.Contains(todo.Bare, t) {
+			said = "was not sealed"
+		}
+		fmt.Fprintf(p.Stdout, "%s: %s\n", cli.PrintableText(t), said)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ var texts = settings.Texts{
 	"GUARD_RESOURCES": {Meaning: "comma-separated resources that clients may name. Unset: any"},
 	"GUARD_HTTP_LISTEN": {Meaning: `
 		address of the status page, /livez, /readyz and /metrics, such as 0.0.0.0:9090 or
-		systemd:name. :9090 is 127.0.0.1:9090.
+		systemd:name. :9090 is 127.0.0.1:9090, or [::1]:9090 where there is only IPv6.
 		Without a token, whoever reaches it can read resources, tokens, holders and client
 		addresses. Unset: none`},
 	"GUARD_HTTP_TOKEN": {Meaning: `

@@ -24,6 +24,7 @@ type Request struct {
 // Plan is what Protect or Unprotect would do.
 type Plan struct {
 	Tables []string // in the order in which they are changed
+	Bare   []string // those among them that have no seal, when seals are taken off
 
 	statements []string
 }

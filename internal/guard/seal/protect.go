@@ -113,6 +113,9 @@ func Unprotect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
 
 func (p *Plan) unseal(t table) {
 	p.Tables = append(p.Tables, t.String())
+	if t.Resource == "" && !t.Lost {
+		p.Bare = append(p.Bare, t.String())
+	}
 	if !t.Lost {
 		p.add("drop trigger if exists ringfence_seal on %s", t)
 	}

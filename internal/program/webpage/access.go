@@ -60,10 +60,28 @@ func Loopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Here returns an address to listen on. One without a host, such as :9090, is on the loopback interface.
+// Here returns an address to listen on. One without a host, such as :9090, is on the loopback interface: at
+// 127.0.0.1, or at ::1 on a machine that has only IPv6.
 func Here(address string) string {
-	if strings.HasPrefix(address, ":") {
-		return "127.0.0.1" + address
+	if !strings.HasPrefix(address, ":") {
+		return address
 	}
-	return address
+	all, _ := net.InterfaceAddrs()
+	return loopbackOf(all) + address
+}
+
+func loopbackOf(addresses []net.Addr) string {
+	onlyIPv6 := false
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsLoopback() {
+			if n.IP.To4() != nil {
+				return "127.0.0.1"
+			}
+			onlyIPv6 = true
+		}
+	}
+	if onlyIPv6 {
+		return "[::1]"
+	}
+	return "127.0.0.1"
 }

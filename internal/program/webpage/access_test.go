@@ -1,6 +1,7 @@
 package webpage
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -57,6 +58,27 @@ func TestWithoutATokenOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
 		if code, _ := (Access{Local: true}).Refuse(http.Header{}, r); (code == 0) != want {
 			t.Errorf("%q: %d", host, code)
 		}
+	}
+}
+
+func TestTheLoopbackInterfaceMayHaveIPv6Only(t *testing.T) {
+	address := func(text string) net.Addr {
+		ip, network, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &net.IPNet{IP: ip, Mask: network.Mask}
+	}
+	for want, has := range map[string][]net.Addr{
+		"127.0.0.1": {address("fe80::1/64"), address("::1/128"), address("127.0.0.1/8")},
+		"[::1]":     {address("::1/128"), address("2001:db8::1/64"), address("10.0.0.1/8")},
+	} {
+		if got := loopbackOf(has); got != want {
+			t.Errorf("%v: %s", has, got)
+		}
+	}
+	if got := loopbackOf(nil); got != "127.0.0.1" { // not to be found out
+		t.Error(got)
 	}
 }
 
