@@ -13,8 +13,10 @@ command; so does task, and the next copy continues.
 `
 
 const runHelp = `The command gets RINGFENCE_RESOURCE, RINGFENCE_TOKEN and RINGFENCE_HOLDER, and
-PGOPTIONS with the token added, so that every libpq program in it is fenced without changes. It
-starts once the mark is raised on every store. It runs in its own process group; leader forwards
+PGOPTIONS with the token added, so that every libpq program in it is fenced without changes;
+LEADER_EXPORT changes that. With LEADER_CARRY it gets addresses in place of the token.
+
+It starts once the mark is raised on every store. It runs in its own process group; leader forwards
 TERM, INT, HUP, QUIT, USR1, USR2 and WINCH to the command itself, which ends its own processes. A
 second TERM or INT, after the command was told to stop, kills the group. On a terminal it is in the
 foreground; Ctrl-Z is off, since a stopped leader would hold the resource and do nothing. When the

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
@@ -40,7 +41,7 @@ func siteAt(t *testing.T, program, coordinator string, timeout time.Duration) *s
 }
 
 func (s *site) set(name, value string) {
-	s.env = supervise.With(s.env, [][2]string{{name, value}})
+	s.env = environ.With(s.env, [][2]string{{name, value}})
 }
 
 // leader is one leader process.

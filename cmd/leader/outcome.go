@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/program/logging"
 )
@@ -52,14 +53,17 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 		return nil, err
 	}
 	defer carried.Close()
+	env, err := r.environ(ctx, t.Claim(), carried)
+	if err != nil {
+		return nil, err
+	}
 	incoming, restore := r.signals.Divert()
 	defer restore()
 	if ctx.Err() != nil { // a signal that came before
 		return nil, context.Cause(ctx)
 	}
 	child, p := &supervise.Child{}, r.program
-	environ := supervise.With(supervise.Claimed(p.Env, t.Claim()), carried.Environ())
-	err = child.Start(r.command, environ, p.Stdin, logging.Direct(p.Stdout), logging.Direct(p.Stderr))
+	err = child.Start(r.command, env, p.Stdin, logging.Direct(p.Stdout), logging.Direct(p.Stderr))
 	if err != nil {
 		o.failed = err
 		return o, nil
@@ -77,6 +81,18 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	o.order, o.ordered = s.Ordered()
 	o.starved = child.OutOfMemory()
 	return o, nil
+}
+
+// environ returns the command's environment.
+func (r *commandRunner) environ(ctx context.Context, c fence.Claim, carried *carrier.Carrier) ([]string, error) {
+	claims, err := r.config.claims(r.config.Carry)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.config.RaiseTimeout)
+	defer cancel()
+	env, err := claims.Environ(ctx, r.program.Env, c)
+	return environ.With(env, carried.Environ()), err
 }
 
 // carry opens what LEADER_CARRY asks for.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/taskfile"
@@ -31,6 +32,7 @@ type config struct {
 	Redis          settings.URL     `env:"LEADER_REDIS"`
 	Holder         string           `env:"LEADER_HOLDER"`
 	Carry          carrier.Setting  `env:"LEADER_CARRY"`
+	Export         environ.Setting  `env:"LEADER_EXPORT"`
 	HTTPListen     string           `env:"LEADER_HTTP_LISTEN"`
 	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN"`
 	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
@@ -72,6 +74,9 @@ func (c *config) Validate() error {
 	if _, err := carrier.Routes(c.Carry, c.Stores); err != nil {
 		problems = append(problems, err)
 	}
+	if _, err := c.claims(c.Carry); err != nil {
+		problems = append(problems, err)
+	}
 	report(c.Coordinator != "" && !slices.Contains(c.electors, scheme),
 		"LEADER_COORDINATOR: there is no coordinator %s://; there is %s", scheme, list(c.electors))
 	problems = append(problems, c.stores.Check("LEADER_STORES", c.Stores)...)
@@ -96,6 +101,11 @@ func (c *config) Validate() error {
 	return errors.Join(problems...)
 }
 
+// claims returns what a command gets of the claim beside a carrier.
+func (c *config) claims(carry carrier.Setting) (environ.Claims, error) {
+	return c.Export.Claims(c.Stores, carry.Carries)
+}
+
 // margin is the time between the KILL and the deadline.
 func (c *config) margin() time.Duration {
 	return supervise.Margin(c.SessionTimeout)
@@ -109,11 +119,12 @@ func (c *config) maxGrace() time.Duration {
 
 // tasks returns the settings that package tasks needs.
 func (c *config) tasks() tasks.Settings {
+	claims, _ := c.claims(nil) // checked
 	return tasks.Settings{
 		Coordinator: c.Coordinator, Stores: c.Stores, Journal: c.Journal, Redis: c.Redis,
 		SessionTimeout: c.SessionTimeout, RaiseTimeout: c.RaiseTimeout,
 		OnDisconnect: c.OnDisconnect, Grace: c.Grace, Margin: c.margin(), Holder: c.Holder,
-		DrainTimeout: c.DrainTimeout,
+		DrainTimeout: c.DrainTimeout, Claims: claims,
 	}
 }
 

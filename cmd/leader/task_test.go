@@ -14,6 +14,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/taskfile"
@@ -236,7 +238,7 @@ func TestEverySettingReachesTheTasks(t *testing.T) {
 		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,rediss://b", "LEADER_JOURNAL=redis://c",
 		"LEADER_REDIS=rediss://d",
 		"LEADER_SESSION_TIMEOUT=12s", "LEADER_RAISE_TIMEOUT=7s", "LEADER_ON_DISCONNECT=stop",
-		"LEADER_GRACE=3s", "LEADER_DRAIN_TIMEOUT=9s", "LEADER_HOLDER=me",
+		"LEADER_GRACE=3s", "LEADER_DRAIN_TIMEOUT=9s", "LEADER_HOLDER=me", "LEADER_EXPORT=DATABASE_URL",
 	}
 	p := &program{
 		Streams: cli.Streams{Env: env}, electors: coordinators.All, stores: stores.All,
@@ -246,11 +248,15 @@ func TestEverySettingReachesTheTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	claims, err := environ.Setting{"DATABASE_URL"}.Claims(c.Stores, carrier.Setting{}.Carries)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := tasks.Settings{
 		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "rediss://b"}, Journal: taskfile.Journal{URL: "redis://c"},
 		Redis:          "rediss://d",
 		SessionTimeout: 12 * time.Second, RaiseTimeout: 7 * time.Second, OnDisconnect: supervise.StopNow,
-		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, DrainTimeout: 9 * time.Second, Holder: "me",
+		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, DrainTimeout: 9 * time.Second, Holder: "me", Claims: claims,
 	}
 	if got := c.tasks(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

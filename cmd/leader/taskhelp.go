@@ -40,7 +40,7 @@ rewrite the file. SQL reads it as current_setting('ringfence_task.state')::jsonb
 ringfence_task.name and .key; when the last statement returns one column called state, its one row
 is the new state. Commands also get RINGFENCE_KEY (the same for every repetition of a step, and
 different for every other step), _TASK, _RUN, _ROUND, _STEP, _RESOURCE, _TOKEN and _HOLDER, and
-PGOPTIONS with the token. A command that has to stop gets TERM, and KILL after LEADER_GRACE;
+PGOPTIONS with the token (LEADER_EXPORT changes that). A command that has to stop gets TERM, and KILL after LEADER_GRACE;
 LEADER_ON_DISCONNECT applies to it, too.
 
 When a step has used up its attempts, the task is stopped and every copy exits: fix the cause, then

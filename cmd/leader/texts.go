@@ -76,6 +76,16 @@ var texts = settings.Texts{
 			in LEADER_STORES. PGHOST, PGPORT, DATABASE_URL and REDIS_URL tell the command where. For a
 			program with a fixed address: postgres=127.0.0.1:5432, or redis=unix:/run/app/redis.sock`,
 	},
+	"LEADER_EXPORT": {
+		Default: `
+			RINGFENCE_TOKEN,PGOPTIONS, without what LEADER_CARRY makes unnecessary, and without PGOPTIONS if
+			LEADER_STORES has no Postgres`,
+		Meaning: `
+			which variables hand the token to a command of leader run, task and work: RINGFENCE_TOKEN (with
+			_RESOURCE and _HOLDER), PGOPTIONS, DATABASE_URL, or none. PGOPTIONS reaches every database
+			of the command. DATABASE_URL has the postgres:// of LEADER_STORES with the token: use it if
+			the command has other databases, too, behind a pooler that refuses PGOPTIONS`,
+	},
 	"LEADER_HTTP_LISTEN": {
 		Default: "none",
 		Meaning: `

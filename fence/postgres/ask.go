@@ -203,7 +203,12 @@ func explain(err error) error {
 			"an operator runs guard install in that database, or Install of fence/postgres, "+
 				"with this role among those that hold elections")
 	case "08P01":
-		if strings.Contains(pg.Message, "unsupported startup parameter") {
+		switch _, refused, _ := strings.Cut(pg.Message, "unsupported startup parameter"); {
+		case strings.HasPrefix(refused, ": options"), strings.HasPrefix(refused, " in options"):
+			return setup("there is a pooler between us and Postgres: "+pg.Message,
+				"remove what the URL has as options, or PGOPTIONS has in the environment, "+
+					"or name it in the pooler's ignore_startup_parameters")
+		case refused != "":
 			return setup("there is a pooler between us and Postgres: "+pg.Message,
 				"add listen=off to the options of the URL, "+
 					"as in postgres://app@pooler/shop?listen=off")

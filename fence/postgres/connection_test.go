@@ -56,6 +56,20 @@ func TestWatchingAndWaitingShareOneConnectionThatListens(t *testing.T) {
 	}
 }
 
+// What the hint says has to help: this pooler refuses options, whether we listen or not.
+func TestAPoolerThatRefusesOptions(t *testing.T) {
+	d := fresh(t)
+	b := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{Mode: "transaction", RefuseOptions: true})
+	url := b.URL("postgres", d.name) + "&listen=off"
+	_, err := Open(t.Context(), url+"&options=-c%20work_mem%3D5MB", Options{})
+	wantSetupError(t, err, "ignore_startup_parameters")
+	t.Setenv("PGOPTIONS", "-c work_mem=5MB")
+	_, err = Open(t.Context(), url, Options{})
+	wantSetupError(t, err, "PGOPTIONS")
+	t.Setenv("PGOPTIONS", "-c fence.orders=5 --fence.stock=6")
+	openWith(t, url, 6*time.Second, nil) // the claims of a command that this process is part of
+}
+
 func TestAPoolerInTransactionModeIsUsedWithoutListening(t *testing.T) {
 	t.Parallel()
 	d := fresh(t)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/postgres/pgoptions"
 )
 
 // Prefix begins the name of every setting and every client name that carries a claim.
@@ -42,6 +43,36 @@ func StartupOption(options string, c fence.Claim) string {
 		return own
 	}
 	return options + " " + own
+}
+
+// Unclaimed removes from the value of "options" each claim whose resource fits. It knows the ways to write a
+// setting that documentation has: -c name=value, -cname=value and --name=value.
+func Unclaimed(options string, fits func(resource string) bool) string {
+	claims := func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		resource, ok := OfSetting(name)
+		return ok && fits(resource)
+	}
+	words := pgoptions.Split(options)
+	var kept []string
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		setting, long := strings.CutPrefix(word, "--")
+		setting, short := strings.CutPrefix(setting, "-c")
+		switch {
+		case word == "-c" && i+1 < len(words):
+			i++
+			if !claims(words[i]) {
+				kept = append(kept, word, words[i])
+			}
+		case long == short || !claims(setting):
+			kept = append(kept, word)
+		}
+	}
+	if len(kept) == len(words) {
+		return options
+	}
+	return pgoptions.Join(kept)
 }
 
 // OfSetting returns the resource that a setting of a Postgres session claims, and false when it

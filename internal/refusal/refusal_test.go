@@ -95,3 +95,21 @@ func TestFieldsCarryClaimAndMark(t *testing.T) {
 		t.Errorf("fields of a refusal without a claim: %+v", f)
 	}
 }
+
+func TestUnclaimedRemovesClaimsOnly(t *testing.T) {
+	for options, want := range map[string]string{
+		"-c fence.orders=5":                          "",
+		"-cfence.orders=5 --FENCE.Orders=5":          "",
+		"-c fence.orders=5 -c work_mem=5MB":          "-c work_mem=5MB",
+		`-c a.b=x\ -c\ fence.orders=5 -c fence.a=1`:  `-c a.b=x\ -c\ fence.orders=5`,
+		"--search_path=fence.orders  -c x.fence.a=1": "--search_path=fence.orders  -c x.fence.a=1",
+		"-c fence.other=5 -c fence.orders=6":         "-c fence.other=5",
+		"-c -c fence.orders=5":                       "-c -c fence.orders=5", // no server takes this
+		"-c":                                         "-c",
+	} {
+		got := Unclaimed(options, func(resource string) bool { return resource != "other" })
+		if got != want {
+			t.Errorf("%q: %q, want %q", options, got, want)
+		}
+	}
+}

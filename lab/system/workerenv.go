@@ -39,7 +39,7 @@ func (b Build) WorkerEnv(name string, to Routes, failpointUsed bool) map[string]
 		env["LEADER_SESSION_TIMEOUT"] = duration(t.Session)
 		env["LEADER_STORES"] = b.stores(to)
 		if t.Route == scenario.Carried {
-			env["LEADER_CARRY"] = "postgres,redis"
+			env["LEADER_CARRY"], env["LEADER_EXPORT"] = "postgres,redis", "RINGFENCE_TOKEN" // the worker reports it
 		}
 	}
 	return withValues(env)

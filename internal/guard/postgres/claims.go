@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard/postgres/wire"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/postgres/pgoptions"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -57,7 +58,7 @@ func (s *startup) claims(holder string) ([]marks.Presented, error) {
 // src/backend/tcop/postgres.c). It fails on anything else, because an overlooked setting could be a
 // claim, and the session would not be fenced for that resource.
 func parseOptions(options string) ([]wire.Param, error) {
-	words := splitOptions(options)
+	words := pgoptions.Split(options)
 	var found []wire.Param
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -102,44 +103,3 @@ const (
 	switchesAlone     = "bEeFijlnOPsT"
 	switchesWithValue = "BcCDdfhkNprStvW-"
 )
-
-// splitOptions splits as pg_split_opts does (src/backend/utils/init/postinit.c).
-func splitOptions(s string) (words []string) {
-	for at := 0; ; {
-		for at < len(s) && isSpace(s[at]) {
-			at++
-		}
-		if at == len(s) {
-			return words
-		}
-		begin, quoted := at, false
-		for ; at < len(s) && !isSpace(s[at]); at++ {
-			if s[at] == '\\' {
-				quoted = true
-				at++
-			}
-		}
-		at = min(at, len(s))
-		word := s[begin:at]
-		if quoted {
-			word = unquote(word)
-		}
-		words = append(words, word)
-	}
-}
-
-func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
-
-// unquote removes each backslash that quotes the next character, and one at the end.
-func unquote(s string) string {
-	plain := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' {
-			if i++; i == len(s) {
-				break
-			}
-		}
-		plain = append(plain, s[i])
-	}
-	return string(plain)
-}

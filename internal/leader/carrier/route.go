@@ -49,6 +49,11 @@ func (s *Setting) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Carries reports whether a store is carried: a program that reaches it through the carrier needs no claim.
+func (s Setting) Carries(store settings.URL) bool {
+	return slices.ContainsFunc(s, func(a Address) bool { return slices.Contains(kinds[a.Kind].schemes, store.Scheme()) })
+}
+
 // Fixed reports whether the address was chosen.
 func (a Address) Fixed() bool { return a.Listen != anyPort }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/taskfile"
@@ -31,6 +32,7 @@ type Settings struct {
 	Margin         time.Duration // between KILL of a command and the deadline of the term
 	DrainTimeout   time.Duration // how long commands of jobs may go on when a worker is told to stop
 	Holder         string
+	Claims         environ.Claims // what commands get of the claim
 }
 
 // scrub removes the secrets of all URLs from a text.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 )
 
@@ -113,8 +114,12 @@ func (s shellStep) attempt(
 	term := s.elector.term()
 	stderr := &supervise.Tail{Max: 1 << 10}
 	child := &supervise.Child{Dir: s.dir()}
-	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key),
-		bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, stderr))
+	env, err := s.environ(ctx, file, key)
+	if err != nil {
+		return e, err
+	}
+	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, env, bytes.NewReader(state),
+		s.stdout, io.MultiWriter(s.stderr, stderr))
 	if err != nil {
 		return e, fmt.Errorf("the command could not be started: %w", err)
 	}
@@ -135,15 +140,16 @@ func (inv *Invocation) dir() string {
 }
 
 // environ returns the command's environment.
-func (s shellStep) environ(file string, key checkpoint.Key) []string {
-	return supervise.With(supervise.Claimed(s.Env, s.elector.term().Claim()), [][2]string{
+func (s shellStep) environ(ctx context.Context, file string, key checkpoint.Key) ([]string, error) {
+	env, err := s.Settings.Claims.Environ(ctx, s.Env, s.elector.term().Claim())
+	return environ.With(env, [][2]string{
 		{"RINGFENCE_TASK", string(key.Task)},
 		{"RINGFENCE_RUN", strconv.FormatInt(key.Run, 10)},
 		{"RINGFENCE_ROUND", strconv.FormatInt(key.Round, 10)},
 		{"RINGFENCE_STEP", key.Step},
 		{"RINGFENCE_KEY", key.String()},
 		{"RINGFENCE_STATE", file},
-	})
+	}), err
 }
 
 // readState reads the state file, which must be a regular file within the limit.

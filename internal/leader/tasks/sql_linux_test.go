@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/stores"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
@@ -180,7 +180,7 @@ func TestTheJournalsRoleRaisesTheMarkIfNoStoreDoes(t *testing.T) {
 	leadertest.Install(t, d, "warden", "warden", "keeper")
 	d.SQL("grant all on all tables in schema public to warden; grant all on all sequences in " +
 		"schema public to warden")
-	b.env = supervise.With(b.env, [][2]string{
+	b.env = environ.With(b.env, [][2]string{
 		{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.URL("warden")},
 	})
 	b.run().exits(cli.Done)

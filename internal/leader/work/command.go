@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -53,10 +54,14 @@ func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Re
 func (m *machine) attempt(
 	ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger,
 ) (_ *Result, failed, stopped error) {
+	env, err := m.environ(ctx, cmd, r)
+	if err != nil {
+		return nil, err, nil
+	}
 	stdout, stderr := newTail(), newTail()
 	showing(r, stdout, stderr)
 	child := &supervise.Child{}
-	err := child.Start(cmd.Argv, m.environ(cmd, r), bytes.NewReader(cmd.Stdin), stdout, stderr)
+	err = child.Start(cmd.Argv, env, bytes.NewReader(cmd.Stdin), stdout, stderr)
 	if err != nil {
 		return &Result{}, nil, fmt.Errorf("the command could not be started: %w", err)
 	}
@@ -74,13 +79,14 @@ func (m *machine) attempt(
 }
 
 // environ returns the command's environment.
-func (m *machine) environ(cmd Command, r *jobs.Run) []string {
+func (m *machine) environ(ctx context.Context, cmd Command, r *jobs.Run) ([]string, error) {
 	env := m.Env
 	for _, entry := range cmd.Env {
 		name, value, _ := strings.Cut(entry, "=")
-		env = supervise.With(env, [][2]string{{name, value}})
+		env = environ.With(env, [][2]string{{name, value}})
 	}
-	return supervise.With(supervise.Claimed(env, r.Term.Claim()), ofJob(r))
+	env, err := m.Settings.Claims.Environ(ctx, env, r.Term.Claim())
+	return environ.With(env, ofJob(r)), err
 }
 
 // titleOfCommand is the command.

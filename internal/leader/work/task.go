@@ -9,7 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/taskfile"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -37,7 +37,7 @@ func TaskSpec(spec jobs.Spec, b taskfile.Bundle, f *taskfile.File) (jobs.Spec, e
 // one goes on. Each round of a job that repeats begins a new run of the task, if the last one is done; one
 // that is not done goes on, or stays stopped.
 func (m *machine) runTask(ctx context.Context, r *jobs.Run, b taskfile.Bundle) (*Result, error) {
-	task, err := m.OfJob(b, supervise.With(m.Env, ofJob(r)))
+	task, err := m.OfJob(b, environ.With(m.Env, ofJob(r)))
 	if err != nil {
 		return nil, err // another worker may have the settings
 	}

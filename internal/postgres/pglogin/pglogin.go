@@ -12,19 +12,24 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/network/password"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Prepare readies the configuration of a connection of ours. It states the encoding of all texts, which
-// otherwise is a default of the database or the role: strings are UTF-8. And it removes the options of
-// package password, which pgx would send to the server. It returns nil if there are none.
+// otherwise is a default of the database or the role: strings are UTF-8. It removes claims that PGOPTIONS has
+// because a command of leader run connects: they are the command's, and poolers and guards of other resources
+// refuse them. And it removes the options of package password, which pgx would send to the server. It returns nil
+// if there are none of these.
 func Prepare(cfg *pgx.ConnConfig) (*password.Source, error) {
 	cfg.RuntimeParams["client_encoding"] = "UTF8" // poolers accept it
+	unclaim(cfg.RuntimeParams)
 	options := url.Values{}
 	for _, name := range []string{password.FileOption, password.CommandOption} {
 		if value, set := cfg.RuntimeParams[name]; set {
@@ -42,6 +47,18 @@ func Prepare(cfg *pgx.ConnConfig) (*password.Source, error) {
 		}
 	}
 	return source, nil
+}
+
+// unclaim removes the claims of options that come from PGOPTIONS.
+func unclaim(params map[string]string) {
+	inherited := params["options"]
+	if inherited == "" || inherited != os.Getenv("PGOPTIONS") {
+		return
+	}
+	params["options"] = refusal.Unclaimed(inherited, func(string) bool { return true })
+	if params["options"] == "" {
+		delete(params, "options")
+	}
 }
 
 // Fill sets the present password.

@@ -20,9 +20,9 @@ import (
 	"github.com/ringfence/ringfence/internal/program/settings"
 )
 
-// carries runs `leader run orders` with a carrier to both stores. The command is a shell's, without PGOPTIONS.
+// carries runs `leader run orders` with a carrier to both stores. The command is a shell's, without the token.
 func (s *stack) carries(g *guard, command string) *exec.Cmd {
-	cmd := s.program("leader", "run", "orders", "--", "sh", "-euc", "unset PGOPTIONS; "+command)
+	cmd := s.program("leader", "run", "orders", "--", "sh", "-euc", "! env | grep -e fence -e RINGFENCE; "+command)
 	cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "LEADER_CARRY=postgres,redis",
 		fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis))
 	return cmd

@@ -16,6 +16,8 @@ type PgBouncerOptions struct {
 	User string // of every server session; default: the superuser "postgres"
 	TLS  *Pair  // what clients see; the server is reached with TLS, too. nil: no TLS
 	Mode string // pool_mode; default: session
+
+	RefuseOptions bool // as PgBouncer does unless ignore_startup_parameters has options
 }
 
 // PgBouncer is a pooler in front of a Postgres. A client gets a server session of
@@ -56,7 +58,8 @@ func StartPgBouncer(
 	}
 	err = startOnFreePorts(ctx, 1, func(ports []int) error {
 		b.port = ports[0]
-		if err := acc.writeFile(b.configFile(), b.config(upstream)+b.encryption(o.TLS)); err != nil {
+		config := b.config(upstream, !o.RefuseOptions) + b.encryption(o.TLS)
+		if err := acc.writeFile(b.configFile(), config); err != nil {
 			return err
 		}
 		if o.TLS != nil {
@@ -73,9 +76,13 @@ func StartPgBouncer(
 	return b, nil
 }
 
-// config tries again a second after Postgres could not be reached, and lets clients send options. The pooler drops those that it cannot forward, so code that
-// must detect a pooler has to detect it in another way.
-func (b *PgBouncer) config(upstream *Postgres) string {
+// config tries again a second after Postgres could not be reached. With options it lets clients send these. The pooler drops
+// those that it cannot forward, so code that must detect a pooler has to detect it in another way.
+func (b *PgBouncer) config(upstream *Postgres, options bool) string {
+	ignored := "extra_float_digits"
+	if options {
+		ignored += ",options"
+	}
 	_, port, _ := net.SplitHostPort(upstream.Addr())
 	return fmt.Sprintf(`[databases]
 * = host=%s port=%s user=%s
@@ -88,8 +95,8 @@ pool_mode = %s
 max_client_conn = 1000
 default_pool_size = 250
 server_login_retry = 1
-ignore_startup_parameters = extra_float_digits,options
-`, host, port, b.user, host, b.port, b.mode)
+ignore_startup_parameters = %s
+`, host, port, b.user, host, b.port, b.mode, ignored)
 }
 
 // encryption lets clients do without TLS, too: the pooler is asked in plain text whether it is up.
