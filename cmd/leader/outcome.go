@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
 	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
+	"github.com/ringfence/ringfence/internal/process"
 	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
@@ -48,12 +48,14 @@ func (o *outcome) known() string {
 // runForTerm runs the command for one term. It returns when nothing is left of it, or what is left cannot be ended.
 func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome, error) {
 	o, start := &outcome{token: t.Token()}, time.Now()
-	carried, err := r.carry(ctx, t.Claim())
+	child, p := &supervise.Child{Mark: process.NewMark()}, r.program
+	only := carrier.NewCommand(child.Mark)
+	carried, err := r.carry(ctx, t.Claim(), only)
 	if err != nil {
 		return nil, err
 	}
 	defer carried.Close()
-	env, err := r.environ(ctx, t.Claim(), carried)
+	env, err := r.environ(ctx, t.Claim())
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +64,15 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	if ctx.Err() != nil { // a signal that came before
 		return nil, context.Cause(ctx)
 	}
-	child, p := &supervise.Child{}, r.program
+	if len(r.config.Carry) > 0 {
+		env = environ.With(env, carried.Environ())
+	}
 	err = child.Start(r.command, env, p.Stdin, logging.Direct(p.Stdout), logging.Direct(p.Stderr))
 	if err != nil {
 		o.failed = err
 		return o, nil
 	}
+	only.Started(child.Pid())
 	log := r.log.With("token", t.Token().String())
 	log.Info("leader; the command was started", "pid", child.Pid())
 	r.unit.manager.Status(fmt.Sprintf("Leading %s under token %s", r.resource, t.Token()))
@@ -83,25 +88,24 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	return o, nil
 }
 
-// environ returns the command's environment.
-func (r *commandRunner) environ(ctx context.Context, c fence.Claim, carried *carrier.Carrier) ([]string, error) {
+// environ returns the command's environment beside a carrier.
+func (r *commandRunner) environ(ctx context.Context, c fence.Claim) ([]string, error) {
 	claims, err := r.config.claims(r.config.Carry)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.RaiseTimeout)
 	defer cancel()
-	env, err := claims.Environ(ctx, r.program.Env, c)
-	return environ.With(env, carried.Environ()), err
+	return claims.Environ(ctx, r.program.Env, c)
 }
 
 // carry opens what LEADER_CARRY asks for.
-func (r *commandRunner) carry(ctx context.Context, claim fence.Claim) (*carrier.Carrier, error) {
+func (r *commandRunner) carry(ctx context.Context, claim fence.Claim, only *carrier.Command) (*carrier.Carrier, error) {
 	routes, err := carrier.Routes(r.config.Carry, r.config.Stores)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.RaiseTimeout)
 	defer cancel()
-	return carrier.Open(ctx, routes, claim, os.Getuid(), r.log)
+	return carrier.Open(ctx, routes, claim, only.Admit, r.log)
 }

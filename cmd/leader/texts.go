@@ -73,7 +73,8 @@ var texts = settings.Texts{
 		Meaning: `
 			for programs that cannot present a token: postgres, redis or both, with a comma. leader run and
 			leader agent listen on this machine, and put the token into what they pass on to the guard
-			in LEADER_STORES. PGHOST, PGPORT, DATABASE_URL and REDIS_URL tell the command where. For a
+			in LEADER_STORES. PGHOST, PGPORT, DATABASE_URL and REDIS_URL tell the command where: at an
+			address that no other term has. On Linux leader run admits only processes of its command. For a
 			program with a fixed address: postgres=127.0.0.1:5432, or redis=unix:/run/app/redis.sock`,
 	},
 	"LEADER_EXPORT": {

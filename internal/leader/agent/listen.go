@@ -70,7 +70,7 @@ func Listen(ctx context.Context, address string, sockets *systemd.Sockets, log *
 }
 
 func trusted(l net.Listener, user int, log *slog.Logger) *Listener {
-	return &Listener{peeruser.Listener{Listener: l, User: user, Log: tally.NewLog(log)}, true, user}
+	return &Listener{peeruser.Listener{Listener: l, Admit: peeruser.OnlyUser(user), Log: tally.NewLog(log)}, true, user}
 }
 
 // owner returns the owner of a socket's file: SocketUser= of a .socket unit.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/network/peeruser"
 )
 
 // term is one candidacy, and the term that comes of it.
@@ -104,7 +105,7 @@ func (t *term) pace(won *fence.Term) time.Duration {
 func (t *term) carry(ctx context.Context, c fence.Claim) (*carrier.Carrier, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.agent.Raise)
 	defer cancel()
-	return carrier.Open(ctx, t.routes, c, t.agent.User, t.agent.Log)
+	return carrier.Open(ctx, t.routes, c, peeruser.OnlyUser(t.agent.User), t.agent.Log)
 }
 
 // send sends an event. If the client does not take it, the term ends.

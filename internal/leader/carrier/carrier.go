@@ -71,8 +71,11 @@ type protocol interface {
 	needsLogin() bool
 }
 
-// Open listens on each route, for the processes of a user. The error is ErrNoGuard if a store is reached without a guard.
-func Open(ctx context.Context, routes []Route, claim fence.Claim, user int, log *slog.Logger) (_ *Carrier, err error) {
+// Open listens on each route, for the processes that admit returns no error for. The error is ErrNoGuard if a store
+// is reached without a guard.
+func Open(
+	ctx context.Context, routes []Route, claim fence.Claim, admit func(peeruser.Peer) error, log *slog.Logger,
+) (_ *Carrier, err error) {
 	serving, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &Carrier{end: end}
 	defer func() {
@@ -81,7 +84,7 @@ func Open(ctx context.Context, routes []Route, claim fence.Claim, user int, log 
 		}
 	}()
 	for _, r := range routes {
-		if err := c.route(ctx, serving, r, claim, user, log.With("carries", r.Kind)); err != nil {
+		if err := c.route(ctx, serving, r, claim, admit, log.With("carries", r.Kind)); err != nil {
 			return nil, fmt.Errorf("carry %s to %s: %w", r.Kind, r.Guard, scrubbed{r, err})
 		}
 	}
@@ -97,7 +100,9 @@ type scrubbed struct {
 func (s scrubbed) Error() string { return s.route.Guard.Scrub(s.error.Error()) }
 func (s scrubbed) Unwrap() error { return s.error }
 
-func (c *Carrier) route(ctx, serving context.Context, r Route, claim fence.Claim, user int, log *slog.Logger) error {
+func (c *Carrier) route(
+	ctx, serving context.Context, r Route, claim fence.Claim, admit func(peeruser.Peer) error, log *slog.Logger,
+) error {
 	p, err := kinds[r.Kind].open(r, claim)
 	if err != nil {
 		return err
@@ -107,7 +112,7 @@ func (c *Carrier) route(ctx, serving context.Context, r Route, claim fence.Claim
 	} else if !there {
 		return ErrNoGuard
 	}
-	l, err := listen(ctx, r.Listen, p.needsLogin(), user, log)
+	l, err := listen(ctx, r.Address, p.needsLogin(), peeruser.Listener{Admit: admit, Untold: true, Log: tally.NewLog(log)})
 	if err != nil && ctx.Err() == nil && !passes(err) {
 		err = fmt.Errorf("%w: %w", ErrListen, err)
 	}
@@ -132,21 +137,43 @@ func passes(err error) bool {
 	return ok && (n == syscall.EADDRINUSE || n.Temporary())
 }
 
-// listen listens for connections of a user.
-func listen(ctx context.Context, address string, login bool, user int, log *slog.Logger) (net.Listener, error) {
-	all := peeruser.Listener{User: user, Untold: true, Log: tally.NewLog(log)}
-	path, isPath := strings.CutPrefix(address, unixPrefix)
-	if !isPath {
-		if login && !peeruser.TellsTCP {
-			return nil, fmt.Errorf("%w, and the URL has a password: use unix:PATH", peeruser.ErrUntold)
+// listen listens for what all accepts.
+func listen(ctx context.Context, a Address, login bool, all peeruser.Listener) (_ net.Listener, err error) {
+	address, remove := a.Listen, func() {}
+	if !a.Fixed() {
+		if address, remove, err = ownAddress(a.Kind); err != nil {
+			return nil, err
 		}
-		l, err := keepalive.Timeouts{}.ListenConfig().Listen(ctx, "tcp", address)
-		all.Listener = l
-		return all, err
 	}
-	l, err := unixsocket.Listen(ctx, path, 0o600)
-	all.Listener = l
-	return all, err
+	path, isPath := strings.CutPrefix(address, unixPrefix)
+	switch {
+	case isPath:
+		all.Listener, err = unixsocket.Listen(ctx, path, 0o600)
+	case login && !peeruser.TellsTCP:
+		err = fmt.Errorf("%w, and the URL has a password: use unix:PATH", peeruser.ErrUntold)
+	default:
+		all.Listener, err = keepalive.Timeouts{}.ListenConfig().Listen(ctx, "tcp", address)
+	}
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && !a.Fixed() {
+		err = fmt.Errorf("%w; this machine may have only a part of 127.0.0.0/8: name an address", err)
+	}
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	return own{all, remove}, nil
+}
+
+// own is a listener with something to remove behind it.
+type own struct {
+	net.Listener
+	remove func()
+}
+
+// Close implements net.Listener.
+func (l own) Close() error {
+	defer l.remove()
+	return l.Listener.Close()
 }
 
 // Environ returns the variables by which a program finds the carrier: PGHOST, PGHOSTADDR, PGPORT, PGSSLMODE and

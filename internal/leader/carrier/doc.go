@@ -3,9 +3,12 @@
 // guards. It is LEADER_CARRY.
 //
 //	routes, err := carrier.Routes(setting, stores)
-//	c, err := carrier.Open(ctx, routes, term.Claim(), os.Getuid(), log)
+//	only := carrier.NewCommand(child.Mark)
+//	c, err := carrier.Open(ctx, routes, term.Claim(), only.Admit, log)
 //	defer c.Close() // ends the connections; call it when the term is over
-//	child.Env = append(os.Environ(), c.Environ()...)
+//	env = environ.With(env, c.Environ())
+//	err = child.Start(argv, env, …)
+//	only.Started(child.Pid())
 //
 // To Postgres the token travels in the startup packet. The program logs in by itself, through the carrier and the
 // guard. At Redis a session without a login cannot claim, so the carrier logs in with the URL of the store, and sends
@@ -14,10 +17,14 @@
 //
 // # Who may connect
 //
-// The processes of one user, and of root. Whose connection it is, the kernel says: on a Unix socket everywhere,
-// on a loopback address on Linux. Where it does not say so, a carrier to Redis does not listen on an address if
-// the URL has a password, since it logs in with that.
+// The caller says it of what the kernel tells about the peer. On a Unix socket that is the process (Linux) or its user. On
+// a loopback address it is the socket's inode and the user on Linux, and nothing elsewhere: a carrier to Redis does not
+// listen on an address there if the URL has a password, since it logs in with that.
 //
-// A connection is under the claim of the term in which it was opened, and ends with it. On a port that is chosen
-// for each term, nothing of an earlier term finds the next one.
+// A [Command] admits the processes of one command and no others, on Linux. An agent does not know which processes a
+// client has, and admits those of its user.
+//
+// A connection is under the claim of the term in which it was opened, and ends with it. A process that is left over
+// from a term keeps its address and tries again. So no later term may have it: without an address in LEADER_CARRY, each
+// has its own. A port alone comes again: of 28,000, the 57th later term had one.
 package carrier

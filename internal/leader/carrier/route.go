@@ -23,22 +23,16 @@ type Setting []Address
 // Address is one entry of a Setting.
 type Address struct {
 	Kind   string // postgres or redis
-	Listen string // a loopback address, or unix:PATH
+	Listen string // a loopback address, or unix:PATH; "" for one that no other term has
 }
-
-// anyPort is where the program finds it if nothing is said.
-const anyPort = "127.0.0.1:0"
 
 // UnmarshalText parses the value.
 func (s *Setting) UnmarshalText(text []byte) error {
 	*s = nil
 	for entry := range strings.SplitSeq(string(text), ",") {
 		kind, at, said := strings.Cut(strings.TrimSpace(entry), "=")
-		if !said {
-			at = anyPort
-		}
 		a := Address{kind, at}
-		if err := a.check(); err != nil {
+		if err := a.check(said); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(*s, func(b Address) bool { return b.Kind == kind }) {
@@ -55,11 +49,14 @@ func (s Setting) Carries(store settings.URL) bool {
 }
 
 // Fixed reports whether the address was chosen.
-func (a Address) Fixed() bool { return a.Listen != anyPort }
+func (a Address) Fixed() bool { return a.Listen != "" }
 
-func (a Address) check() error {
+func (a Address) check(said bool) error {
 	if kinds[a.Kind] == nil {
 		return fmt.Errorf("unsupported kind %q; there is %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), " and "))
+	}
+	if !said {
+		return nil
 	}
 	if path, ok := strings.CutPrefix(a.Listen, unixPrefix); ok {
 		if !filepath.IsAbs(path) {
@@ -74,6 +71,9 @@ func (a Address) check() error {
 	at, err := netip.ParseAddrPort(a.Listen)
 	if err != nil {
 		return fmt.Errorf("%s: %q is neither an address such as %s nor unix:PATH", a.Kind, a.Listen, "127.0.0.1:5432")
+	}
+	if at.Port() == 0 {
+		return fmt.Errorf("%s: %s has no port; without an address, each term has its own", a.Kind, a.Listen)
 	}
 	if !at.Addr().IsLoopback() {
 		return fmt.Errorf("%s: %s is no loopback address: whoever reaches it writes as the leader", a.Kind, a.Listen)

@@ -18,6 +18,7 @@ func TestASettingIsReadAndCheckedAgainstTheStores(t *testing.T) {
 		"postgres=[::1]:5432,redis=":       "neither an address",
 		"mysql":                            "there is postgres and redis",
 		"postgres,postgres":                "is listed twice",
+		"postgres=127.0.0.1:0":             "has no port",
 		"postgres=0.0.0.0:5432":            "no loopback address",
 		"postgres=unix:/run/app.sock":      "clients look for a socket named .s.PGSQL.5432",
 		"redis=unix:app.sock":              "no absolute path",
@@ -35,7 +36,7 @@ func TestASettingIsReadAndCheckedAgainstTheStores(t *testing.T) {
 		}
 	}
 	two := append(stores, "postgresql://app@other/shop")
-	if _, err := Routes(Setting{{"postgres", anyPort}}, two); err == nil || !strings.Contains(err.Error(), "must have one postgres://") {
+	if _, err := Routes(Setting{{"postgres", ""}}, two); err == nil || !strings.Contains(err.Error(), "must have one postgres://") {
 		t.Errorf("two stores: %v", err)
 	}
 }

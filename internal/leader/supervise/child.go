@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,20 +25,14 @@ const killPatience = 5 * time.Second
 // busy machine stalls.
 const streamPatience = 5 * time.Second
 
-// Each command finds a sign of its own in its environment, which what it starts inherits.
-var (
-	signs   = fmt.Sprintf("RINGFENCE_PROCESS=%d.", os.Getpid())
-	started atomic.Int64
-)
-
 // Child is a command that runs in its own process group.
 type Child struct {
-	Dir string // its working directory; "" for leader's
+	Dir  string // its working directory; "" for leader's
+	Mark string // of process.NewMark; Start makes one if it is empty
 
 	cmd      *exec.Cmd
 	terminal *terminal
 	cgroup   *cgroup
-	sign     string        // in the command's environment
 	began    uint64        // when the command was started, in process.Process's time
 	ended    chan struct{} // closed when nothing is left, or what is left has outlived killPatience
 	hurried  chan struct{} // closed by the first KILL
@@ -62,10 +55,12 @@ func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Wri
 	c.ended, c.hurried = make(chan struct{}), make(chan struct{})
 	c.kills = memoryKills()
 	c.terminal = borrowTerminal(stdin)
-	c.sign = fmt.Sprintf("%s%d", signs, started.Add(1))
+	if c.Mark == "" {
+		c.Mark = process.NewMark()
+	}
 	prepare := func() {
 		c.cmd = exec.Command(argv[0], argv[1:]...)
-		c.cmd.Env, c.cmd.Dir = append(slices.Clip(env), c.sign), c.Dir
+		c.cmd.Env, c.cmd.Dir = append(slices.Clip(env), process.Mark+"="+c.Mark), c.Dir
 		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
 		c.cmd.WaitDelay = streamPatience // for streams that are not files
 		c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -2,10 +2,7 @@ package supervise
 
 import (
 	"errors"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/ringfence/ringfence/internal/process"
@@ -30,11 +27,11 @@ func (c *Child) signalRest(s syscall.Signal) (left []process.Process) {
 			if !p.Orphan || c.cgroup.inAnother(p) {
 				continue
 			}
-			sign := signOf(p)
-			if sign != "" && sign != c.sign {
+			mark := process.MarkOf(p.Pid)
+			if process.IsOwnMark(mark) && mark != c.Mark {
 				continue
 			}
-			sure = sign != "" || !slices.ContainsFunc(all, func(o process.Process) bool { return c.mayShare(o, p) })
+			sure = mark == c.Mark || !slices.ContainsFunc(all, func(o process.Process) bool { return c.mayShare(o, p) })
 		}
 		if sure {
 			_ = p.Signal(s)
@@ -42,18 +39,6 @@ func (c *Child) signalRest(s syscall.Signal) (left []process.Process) {
 		left = append(left, p)
 	}
 	return left
-}
-
-// signOf returns the sign of the command of this program that has started the process. It is empty if that is not
-// to be seen, as for a process of another user.
-func signOf(p process.Process) string {
-	environ, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/environ")
-	for entry := range strings.SplitSeq(string(environ), "\x00") {
-		if strings.HasPrefix(entry, signs) {
-			return entry
-		}
-	}
-	return ""
 }
 
 // mayShare reports whether an orphan may be of another command.

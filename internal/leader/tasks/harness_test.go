@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/leader/environ"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/leader/taskfile"
@@ -73,12 +74,16 @@ func (s setup) invocation(
 		error) {
 		return s.journal, func() {}, nil
 	}
+	claims, err := environ.Setting(nil).Claims(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	made := &Invocation{Setup: Setup{
 		Settings: Settings{
 			Coordinator: "mem://here", Stores: v.Stores, Journal: v.Journal, Redis: v.Redis,
 			SessionTimeout: v.SessionTimeout, RaiseTimeout: leadertest.Patience,
 			OnDisconnect: v.OnDisconnect, Grace: v.Grace, Margin: supervise.Margin(v.SessionTimeout),
-			Holder: v.Holder,
+			Holder: v.Holder, Claims: claims,
 		},
 		Output: "table", Env: append([]string{"PATH=" + os.Getenv("PATH")}, s.env...), Stores: s.stores,
 		Journals: journals,

@@ -46,8 +46,8 @@ func TestTheKernelNamesTheUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if user, err := Of(c); user != otheruser.Nobody || err != nil {
-			t.Errorf("%s: got %d, %v", at, user, err)
+		if p, err := Of(c); p.User != otheruser.Nobody || err != nil {
+			t.Errorf("%s: got %v, %v", at, p, err)
 		}
 	}
 }
@@ -73,8 +73,8 @@ func TestASocketForBothKindsOfAddressesIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if user, err := Of(c); user != os.Getuid() || err != nil {
-		t.Errorf("got %d, %v", user, err)
+	if p, err := Of(c); p.User != os.Getuid() || err != nil {
+		t.Errorf("got %v, %v", p, err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestOtherUsersAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	accepted, err := Listener{Listener: l, User: os.Getuid(), Log: tally.NewLog(slog.New(slog.NewTextHandler(&log, nil)))}.Accept()
+	accepted, err := Listener{Listener: l, Admit: OnlyUser(os.Getuid()), Log: tally.NewLog(slog.New(slog.NewTextHandler(&log, nil)))}.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestAClosedSocketIsNobodys(t *testing.T) {
 	}
 	defer accepted.Close()
 	_ = c.Close()
-	if user, err := Of(accepted); err == nil {
-		t.Errorf("user %d", user)
+	if p, err := Of(accepted); err == nil {
+		t.Errorf("%v", p)
 	}
 }

@@ -19,30 +19,31 @@ const TellsTCP = true
 var tables = map[bool]string{true: "/proc/self/net/tcp", false: "/proc/self/net/tcp6"}
 
 // overTCP finds the socket of the peer, which is the one from its address to ours.
-func overTCP(from, to netip.AddrPort) (user int, err error) {
+func overTCP(from, to netip.AddrPort) (p Peer, err error) {
 	from, to = unmap(from), unmap(to)
 	v4 := from.Addr().Is4()
-	user, err = find(v4, from, to)
+	p, err = find(v4, from, to)
 	if v4 && errors.Is(err, errNoSocket) { // a socket for both kinds of addresses, as Java's
 		return find(false, mapped(from), mapped(to))
 	}
-	return user, err
+	return p, err
 }
 
 var errNoSocket = errors.New("its socket is not in the kernel's list: it is gone, or in another network namespace")
 
-func find(v4 bool, from, to netip.AddrPort) (user int, err error) {
+func find(v4 bool, from, to netip.AddrPort) (Peer, error) {
 	f, err := os.Open(tables[v4])
 	if err != nil {
-		return -1, err
+		return Peer{User: -1}, err
 	}
 	defer f.Close()
 	return search(f, hex(from)+" "+hex(to))
 }
 
-// search returns the user of the socket between these addresses. A socket that its process has
+// search returns the user and the inode of the socket between these addresses. A socket that its process has
 // closed has no inode, and no user: it looks like one of root.
-func search(table io.Reader, pair string) (user int, err error) {
+func search(table io.Reader, pair string) (p Peer, err error) {
+	p.User = -1
 	lines := bufio.NewScanner(table)
 	for lines.Scan() {
 		if !strings.Contains(lines.Text(), pair) {
@@ -54,14 +55,16 @@ func search(table io.Reader, pair string) (user int, err error) {
 			continue
 		}
 		if fields[9] == "0" {
-			return -1, errNoSocket
+			return p, errNoSocket
 		}
-		return strconv.Atoi(fields[7])
+		p.Inode = fields[9]
+		p.User, err = strconv.Atoi(fields[7])
+		return p, err
 	}
 	if err := lines.Err(); err != nil {
-		return -1, err
+		return p, err
 	}
-	return -1, errNoSocket
+	return p, errNoSocket
 }
 
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

@@ -7,4 +7,4 @@ import "net/netip"
 // TellsTCP: this system tells whose a connection to a loopback address is.
 const TellsTCP = false
 
-func overTCP(_, _ netip.AddrPort) (int, error) { return -1, ErrUntold }
+func overTCP(_, _ netip.AddrPort) (Peer, error) { return Peer{User: -1}, ErrUntold }

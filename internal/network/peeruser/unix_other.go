@@ -4,6 +4,6 @@ package peeruser
 
 import "errors"
 
-func peer(int) (int, error) {
-	return -1, errors.New("this system does not say who has opened a connection: listen on a loopback address")
+func peer(int) (Peer, error) {
+	return Peer{User: -1}, errors.New("this system does not say who has opened a connection: listen on a loopback address")
 }

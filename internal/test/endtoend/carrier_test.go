@@ -17,12 +17,14 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/network/peeruser"
 	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // carries runs `leader run orders` with a carrier to both stores. The command is a shell's, without the token.
 func (s *stack) carries(g *guard, command string) *exec.Cmd {
-	cmd := s.program("leader", "run", "orders", "--", "sh", "-euc", "! env | grep -e fence -e RINGFENCE; "+command)
+	cmd := s.program("leader", "run", "orders", "--", "sh", "-euc", "if env | grep ^PGOPTIONS; then exit 99; fi; "+command)
 	cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "LEADER_CARRY=postgres,redis",
 		fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis))
 	return cmd
@@ -84,6 +86,74 @@ func TestAConnectionThroughTheCarrierEndsWithTheTerm(t *testing.T) {
 	}
 }
 
+// leftOver writes until the file stop is there, under whatever token its address gives it. It has left the process group
+// of the command that has started it, and the kernel's list of that command's children.
+const leftOver = `(setsid sh -c 'while [ ! -e stop ]; do echo >> tries
+	psql -Xq -c "insert into ledger (token, note) values (current_setting(\$\$fence.orders\$\$)::bigint, \$\$left\$\$)" 2>> said
+	done; echo > stopped' > /dev/null 2>&1 < /dev/null &)`
+
+// A process that is left over from the first term tries an address that all terms have, and another one tries the address
+// that it was given.
+func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
+	for name, at := range map[string]func(dir string) string{
+		"an address": func(string) string { return serverstest.FreeAddresses(t, 1)[0] },
+		"a socket":   func(dir string) string { return "unix:" + dir + "/.s.PGSQL.5432" },
+		"its own":    nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStackWith(t, "")
+			g := s.guard()
+			dir := t.TempDir()
+			carry := "LEADER_CARRY=postgres"
+			if at != nil {
+				carry += "=" + at(dir)
+			}
+			command := "[ -e tries ] || " + leftOver + "\n" +
+				`psql -Xq -c "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'led')"; exec sleep 600`
+			cmd := s.program("leader", "run", "--again", "orders", "--", "sh", "-euc", `cd "$DIR"; `+command)
+			cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "DIR="+dir, carry,
+				"LEADER_STORES=postgres://app@"+g.pg+"/postgres")
+			s.run(cmd)
+			written := func(note string) int {
+				return len(s.column("select distinct token::text from ledger where note = '" + note + "'"))
+			}
+			tries := func() int {
+				b, _ := os.ReadFile(filepath.Join(dir, "tries"))
+				return len(b)
+			}
+			await := func(what string, done func() bool) {
+				t.Helper()
+				for !done() {
+					if s.ctx.Err() != nil {
+						t.Fatalf("%s: did not happen", what)
+					}
+					time.Sleep(pollEvery)
+				}
+			}
+			t.Cleanup(func() {
+				if tries() > 0 && os.WriteFile(filepath.Join(dir, "stop"), nil, 0o600) == nil {
+					await("it stops", func() bool { _, err := os.Stat(filepath.Join(dir, "stopped")); return err == nil })
+				}
+			})
+			const terms = 4
+			for term := 1; term <= terms; term++ {
+				await("the command writes", func() bool { return written("led") == term })
+				if term == 1 { // it is a process of this term
+					await("it writes", func() bool { return written("left") == 1 })
+				}
+				before := tries()
+				await("the one that is left over tries", func() bool { return tries() >= before+5 })
+				if got := written("left"); got != 1 {
+					t.Errorf("it has written under %d tokens", got)
+				}
+				if term < terms {
+					s.depose()
+				}
+			}
+		})
+	}
+}
+
 func TestTheCarrierWantsAGuard(t *testing.T) {
 	s := newStackWith(t, "")
 	cmd := s.carries(&guard{pg: s.pg.Addr(), redis: s.redis.Addr()}, "echo started")
@@ -110,7 +180,7 @@ func TestTheCarrierWantsAnAddressToListenOn(t *testing.T) {
 func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	e := newEncrypted(t)
 	tls := "?sslmode=verify-full&sslrootcert=" + e.authority.File
-	routes, err := carrier.Routes(carrier.Setting{{Kind: "postgres", Listen: "127.0.0.1:0"}, {Kind: "redis", Listen: "127.0.0.1:0"}},
+	routes, err := carrier.Routes(carrier.Setting{{Kind: "postgres"}, {Kind: "redis"}},
 		settings.URLs{
 			settings.URL("postgres://app:secret@localhost:" + e.postgres + "/postgres" + tls),
 			settings.URL("rediss://app:secret@localhost:" + e.redis + "/0" + tls),
@@ -118,7 +188,7 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := carrier.Open(e.ctx, routes, fence.Claim{Resource: "carried", Token: 5}, os.Getuid(), slog.New(slog.DiscardHandler))
+	c, err := carrier.Open(e.ctx, routes, fence.Claim{Resource: "carried", Token: 5}, peeruser.OnlyUser(os.Getuid()), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

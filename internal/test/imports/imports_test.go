@@ -65,7 +65,7 @@ var allowed = map[string][]string{
 	"internal/leader/carrier": {"fence", "internal/guard/postgres/wire", "internal/guard/relay", "internal/marks/postgres",
 		"internal/marks/redis", "internal/network/backoff", "internal/network/keepalive", "internal/network/peeruser",
 		"internal/network/tally", "internal/network/unixsocket", "internal/postgres/pglogin", "internal/program/settings",
-		"internal/refusal"},
+		"internal/refusal", "internal/process"},
 	"internal/network/peeruser":   {"internal/network/tally", "golang.org/x/sys"},
 	"internal/network/tally":      {},
 	"internal/network/unixsocket": {},
