@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // odd are names that the server allows.
@@ -75,6 +76,19 @@ func TestNamesHaveEveryCharacterThatTheServerAllows(t *testing.T) {
 			if code, out, errs := invoke(t, env, args...); code != cli.Done && code != cli.Uncovered {
 				t.Errorf("%q: exit %d: %s%s", args, code, out, errs)
 			}
+		}
+	}
+}
+
+// A refusal says what an operator runs: a shell and the flag have to read the name as it is.
+func TestTheHintInstallsInTheRightDatabase(t *testing.T) {
+	for _, name := range append([]string{"shop", "a,b", "it's", "a'b,c"}, odd...) {
+		hint := refusal.NotInstalledIn(name, refusal.NotInstalled("", nil)).Hint
+		command, ok := strings.CutPrefix(hint, "an operator runs: guard ")
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", "set -- "+command+`; printf %s "$#$3"`).Output()
+		names, badly := list(strings.TrimPrefix(string(out), "3"))
+		if !ok || err != nil || badly != nil || len(names) != 1 || names[0] != name {
+			t.Errorf("%q: %s: %q, %v, %v", name, hint, names, err, badly)
 		}
 	}
 }

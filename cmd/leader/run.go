@@ -134,6 +134,8 @@ func classify(ended, err error) failure {
 	case errors.Is(err, fence.ErrNotAuthorized):
 		return failure{code: cli.Error, next: "let the store's operator run guard allow for this role and " +
 			"resource, or give LEADER_STORES a role that may claim it"}
+	case stores.LoginRefused(err) && !errors.Is(err, coordinators.ErrCampaign) && stores.Hint(err) != "":
+		return failure{code: cli.Error, next: "for LEADER_STORES: " + stores.Hint(err)}
 	case stores.LoginRefused(err) && !errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check user and password in LEADER_STORES, and what the " +
 			"store lets log in"}

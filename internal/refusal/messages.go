@@ -94,18 +94,31 @@ func OtherVersion(version, needed int) *fence.Refusal {
 func NotInstalledIn(database string, r *fence.Refusal) *fence.Refusal {
 	named := *r
 	named.Message = strings.Replace(r.Message, "this store", fmt.Sprintf("database %q", database), 1)
-	named.Hint = strings.Replace(r.Hint, "guard install", "guard install --databases "+argument(database), 1)
+	named.Hint = strings.Replace(r.Hint, "guard install", "guard install --databases "+argument(item(database)), 1)
 	return &named
 }
 
-// argument quotes a name that a shell would take apart.
-func argument(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.", r)
-	}) {
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+// item quotes a name for a list of names, such as --databases, in which a comma separates them.
+func item(name string) string {
+	if isPlain(name) {
+		return name
 	}
-	return name
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
+
+// argument quotes a word that a shell would take apart.
+func argument(word string) string {
+	if isPlain(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// isPlain reports whether a name means itself in a shell, and in a list of names.
+func isPlain(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.", r)
+	})
 }
 
 // Unrevoked refuses a newcomer because older sessions could not be ended.
@@ -138,7 +151,7 @@ func NotAuthorized(c fence.Claim, role string) *fence.Refusal {
 		Detail: "authorization is on in this store, and the role is not on the list for this resource; " +
 			"nothing was admitted",
 		Hint: fmt.Sprintf("retrying does not help: log in as a role that may, or let an operator run: guard allow %s %s",
-			role, c.Resource),
+			argument(cmp.Or(role, "ROLE")), c.Resource),
 	}
 }
 

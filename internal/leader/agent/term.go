@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
+	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/network/peeruser"
 )
 
@@ -48,7 +49,11 @@ func (t *term) run(ctx context.Context) {
 // lose tells the client that the term is over, unless it was told.
 func (t *term) lose(err error) {
 	t.lost.Do(func() {
-		t.send(Event{Event: Lost, Cause: causeOf(err), Error: oneLine(err)})
+		text := oneLine(err)
+		if hint := stores.Hint(err); hint != "" {
+			text += " (" + hint + ")"
+		}
+		t.send(Event{Event: Lost, Cause: causeOf(err), Error: text})
 		t.agent.Log.Info("a term is over", "resource", string(t.resource), "holder", t.holder, "cause", oneLine(err))
 	})
 }

@@ -128,5 +128,15 @@ func LoginRefused(err error) bool {
 	return ok && strings.HasPrefix(pg.Code, class) || redisdriver.IsAuthError(err)
 }
 
+// Hint returns what a database or a guard says is to be done about its error, or "". The text of a fence.Refusal has
+// it already.
+func Hint(err error) string {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if _, told := errors.AsType[*fence.Refusal](err); !ok || told {
+		return ""
+	}
+	return pg.Hint
+}
+
 // Unwrap returns the store's error, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }

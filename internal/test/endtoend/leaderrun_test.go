@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leader/agent"
 	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // psql runs `leader run orders -- psql …` through a guard. psql itself knows nothing of tokens.
@@ -48,6 +50,27 @@ func leaderRunFencesAnUnchangedPsql(t *testing.T, s *stack) {
 	_, err = g.postgres(token - 1)
 	wantStale(t, "Postgres", err)
 	wantStale(t, "Redis", g.redisClient(token-1).RPush(s.ctx, "ledger", "late").Err())
+}
+
+// What the guard advises helps more than general advice.
+func TestARefusedLoginSaysWhatTheGuardAdvises(t *testing.T) {
+	s := newStackWith(t, "")
+	own := serverstest.NewAuthority(t).Issue("localhost")
+	g := s.prepared(serverstest.FreeAddresses(t, 3))
+	g.env = []string{"GUARD_TLS_REQUIRE=true", "GUARD_TLS_CERT=" + own.CertFile, "GUARD_TLS_KEY=" + own.KeyFile}
+	g.start()
+	stores := "LEADER_STORES=postgres://app@" + g.pg + "/postgres?sslmode=disable"
+	const advice = "set sslmode=require"
+	cmd := s.psql(g, "select 1")
+	cmd.Env = append(cmd.Env, stores)
+	out, err := cmd.CombinedOutput()
+	if text := string(out); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(text, `"next":"for LEADER_STORES: `+advice) {
+		t.Errorf("%v: %s", err, text)
+	}
+	lost := s.stands(s.agent(g, stores).client, "a").until(agent.Lost)
+	if lost.Cause != agent.Refused || !strings.Contains(lost.Error, advice) {
+		t.Errorf("%+v", lost)
+	}
 }
 
 func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T) {
