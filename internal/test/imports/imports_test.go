@@ -134,7 +134,7 @@ var allowed = map[string][]string{
 		"internal/guard/seal", "internal/program/systemd", "internal/network/tlsconfig", "internal/program/settings", "internal/program/version", "internal/program/logging",
 		"internal/program/webpage", pgx, prom,
 		"golang.org/x/sync/errgroup"},
-	"cmd/leader": {"fence", "documents", "group", "jobs", "internal/leader/agent", "internal/leader/carrier", "internal/leader/jobserver", "internal/leader/metrics", "internal/program/webpage", "internal/leader/work", "internal/network/backoff", "internal/program/cli", "internal/program/coordinators", "internal/leader/stores",
+	"cmd/leader": {"fence", "documents", "internal/process", "group", "jobs", "internal/leader/agent", "internal/leader/carrier", "internal/leader/jobserver", "internal/leader/metrics", "internal/program/webpage", "internal/leader/work", "internal/network/backoff", "internal/program/cli", "internal/program/coordinators", "internal/leader/stores",
 		"internal/marks/redis", "checkpoint", "internal/leader/environ", "internal/leader/supervise", "internal/leader/taskfile", "internal/leader/tasks",
 		"internal/program/systemd", "internal/program/settings", "internal/program/logging"},
 	"internal/demo": {"internal/refusal", "fence", "fence/zookeeper",
