@@ -15,7 +15,7 @@ import (
 )
 
 func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
-	server := etcdtest.WithUsers(t)
+	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	const session = 6 * time.Second
 	c := openWith(t, "etcd://"+etcdtest.Login+server.Addr(), session, nil)
 	term := electiontest.Win(t, c, "orders", "a")
@@ -30,7 +30,7 @@ func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
 
 // A guard that nobody asks for a while is idle.
 func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
-	server := etcdtest.WithUsers(t)
+	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	url := "etcd://" + etcdtest.Login + server.Addr()
 	c, idle := openWith(t, url, time.Minute, nil), openWith(t, url, time.Minute, nil)
 	term := electiontest.Win(t, c, "orders", "a")
@@ -49,7 +49,7 @@ func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
 }
 
 func TestWrongCredentialsAndForeignPrefixesAreRefusedAtOnce(t *testing.T) {
-	server := etcdtest.WithUsers(t)
+	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	for url, want := range map[string]error{
 		"etcd://app:wrong@" + server.Addr():                rpctypes.ErrAuthFailed,
 		"etcd://" + server.Addr():                          rpctypes.ErrUserEmpty,

@@ -153,5 +153,5 @@ func (e *candidate) unchanged(ctx context.Context, at position) bool {
 // when the watch fails, as after a compaction or when the member has lost its leader: read again
 // then.
 func (c *Coordinator) deletion(ctx context.Context, key string, from int64) clientv3.WatchChan {
-	return c.client.Watch(ctx, key, clientv3.WithRev(from), clientv3.WithFilterPut())
+	return c.watch(ctx, key, clientv3.WithRev(from), clientv3.WithFilterPut())
 }

@@ -42,8 +42,8 @@ var (
 type Coordinator struct {
 	layout
 	client    *clientv3.Client
-	logins    *login
-	close     func() error // of both, once
+	close     func() error // of client, once
+	logins    *login       // nil without a user
 	frame     *campaign.Frame
 	campaigns *campaign.Campaigns[*session, *candidate]
 	documents *store
@@ -82,11 +82,15 @@ func open(ctx context.Context, url string, o Options, change func(*clientv3.Conf
 	})
 	c.campaigns = campaign.New(c.frame, c.grant)
 	c.documents = &store{Coordinator: c}
-	if err := c.connect(ctx, a, change); err != nil {
+	if err := c.connect(a, change); err != nil {
 		c.frame.End()
-		return nil, errors.Join(err, c.logins.close())
+		return nil, err
 	}
-	if _, err := c.Issuer(ctx); err != nil {
+	_, err = campaign.AskWithin(ctx, c.frame, "log in", c.frame.RequestTimeout(), c.signed)
+	if err == nil {
+		_, err = c.Issuer(ctx)
+	}
+	if err != nil {
 		_ = c.Close()
 		return nil, err
 	}
@@ -98,14 +102,14 @@ var form = campaign.Form{Kind: "etcd", Scheme: "etcd", Port: "2379", BadPart: fu
 	return strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' || r == '%' })
 }}
 
-// connect connects, and logs in if the address has a user.
-func (c *Coordinator) connect(ctx context.Context, a campaign.Address, change func(*clientv3.Config)) error {
+// connect makes the client. It sends nothing yet.
+func (c *Coordinator) connect(a campaign.Address, change func(*clientv3.Config)) (err error) {
 	scheme := "http://"
 	if a.TLS != nil {
 		scheme = "https://"
 	}
 	cfg := clientv3.Config{
-		Username: a.User, Password: a.Password, TLS: a.TLS,
+		Context: c.frame.Context(), TLS: a.TLS,
 		DialTimeout: c.frame.RequestTimeout(), DialKeepAliveTime: 10 * time.Second,
 		DialKeepAliveTimeout: 5 * time.Second, MaxCallSendMsgSize: 2 << 20, Logger: zap.NewNop(),
 	}
@@ -115,42 +119,26 @@ func (c *Coordinator) connect(ctx context.Context, a campaign.Address, change fu
 	if change != nil {
 		change(&cfg)
 	}
-	if a.Changing != nil {
-		cfg.Password = a.Changing.String() // in its place: intercept sends the password
+	if a.User != "" {
+		c.logins = newLogin(a.User, a.Password, a.Changing)
+		cfg.DialOptions = append(slices.Clone(cfg.DialOptions), grpc.WithChainUnaryInterceptor(c.logins.intercept))
 	}
-	c.logins = &login{cfg: cfg, password: a.Changing}
-	c.logins.cfg.Context = c.frame.Context()
-	c.logins.cfg.Username, c.logins.cfg.Password = "", ""
-	if cfg.Username != "" {
-		cfg.DialOptions = append(slices.Clone(cfg.DialOptions),
-			grpc.WithChainUnaryInterceptor(c.logins.intercept))
+	if c.client, err = clientv3.New(cfg); err != nil {
+		return err
 	}
-	var err error
-	c.client, err = campaign.AskWithin(ctx, c.frame, "log in", c.frame.RequestTimeout(), func(
-		ctx context.Context,
-	) (*clientv3.Client, error) {
-		return newClient(ctx, c.frame.Context(), cfg)
-	})
-	c.close = sync.OnceValue(func() error { return errors.Join(c.client.Close(), c.logins.close()) })
-	return err
+	c.close = sync.OnceValue(c.client.Close)
+	return nil
 }
 
-// newClient makes a client that lives as long as life. The library logs in under the same context, so
-// until it has, that ends with ctx, too.
-func newClient(ctx, life context.Context, cfg clientv3.Config) (*clientv3.Client, error) {
-	life, cancel := context.WithCancel(life)
-	cfg.Context = life
-	release := context.AfterFunc(ctx, cancel)
-	client, err := clientv3.New(cfg)
-	if release() && err == nil {
-		return client, nil
-	}
-	cancel()
-	if err == nil { // ctx ended just after the login
-		_ = client.Close()
-		err = context.Cause(ctx)
-	}
-	return nil, err
+// signed is a context for a request that intercept does not sign, because it is a stream.
+func (c *Coordinator) signed(ctx context.Context) (signed, error) {
+	return c.logins.sign(ctx, c.client.ActiveConnection())
+}
+
+// watch is the library's Watch, in a stream under the present token. New watches on a stream whose token
+// has expired are refused, for as long as an older watch keeps the stream open.
+func (c *Coordinator) watch(ctx context.Context, key string, o ...clientv3.OpOption) clientv3.WatchChan {
+	return c.client.Watch(c.logins.attach(ctx), key, o...)
 }
 
 // Close loses the terms that were won here (their cause matches fence.ErrResigned), ends the

@@ -158,7 +158,7 @@ func (c *Coordinator) follow(
 	ctx, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.frame.RequestTimeout())
 	defer stop()
 	defer calm(ctx)()
-	for change := range c.client.Watch(ctx, key, append(o, clientv3.WithRev(from))...) {
+	for change := range c.watch(ctx, key, append(o, clientv3.WithRev(from))...) {
 		if change.Err() != nil || each == nil {
 			return nil
 		}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
@@ -34,15 +32,9 @@ func passwordFile(t *testing.T, server, password string) (change func(string), a
 }
 
 func TestThePasswordOfAUserMayChange(t *testing.T) {
-	server := etcdtest.WithUsers(t)
+	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	changeServer := func(password string) {
-		root, err := clientv3.New(clientv3.Config{ // a new one: the other's token has expired
-			Endpoints: []string{server.Addr()}, Username: "root", Password: "secret", Logger: zap.NewNop(),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer root.Close()
+		root := etcdtest.Root(t, server.Addr()) // a new one: the other's token has expired
 		if _, err := root.UserChangePassword(t.Context(), "app", password); err != nil {
 			t.Error(err)
 		}

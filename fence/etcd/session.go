@@ -91,7 +91,12 @@ func (s *session) renew(
 ) (members []*candidate, there map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(s.c.frame.Context(), limit)
 	defer cancel()
-	renewal, err := s.c.client.KeepAliveOnce(ctx, s.lease)
+	request, err := s.c.signed(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	renewal, err := s.c.client.KeepAliveOnce(request.ctx, s.lease)
+	request.check(err)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		s.End(errLeaseOver)
 	}

@@ -1,6 +1,12 @@
 package etcdtest
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,10 +35,51 @@ const password = "p@ss/word"
 // Login is the user of WithUsers that may use the keys under /ringfence/, as a URL has it.
 const Login = "app:p%40ss%2Fword@"
 
-// WithUsers starts a cluster with the users root and app. Tokens of users last one second.
-func WithUsers(t testing.TB) *servers.Etcd {
+// ShortTokens are arguments of WithUsers: tokens last one second.
+var ShortTokens = []string{"--auth-token-ttl", "1"}
+
+// SignedTokens are arguments of WithUsers: tokens are JWTs. etcd refuses one that is older than the last
+// change of a user or a role.
+func SignedTokens(t testing.TB) []string {
 	t.Helper()
-	server := serverstest.Etcd(t, servers.EtcdOptions{Args: []string{"--auth-token-ttl", "1"}})
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, kind string, der []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--auth-token", "jwt,sign-method=RS256,ttl=10m" +
+		",pub-key=" + write("public", "PUBLIC KEY", public) +
+		",priv-key=" + write("private", "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))}
+}
+
+// Root is a new client of the user root.
+func Root(t testing.TB, server string) *clientv3.Client {
+	t.Helper()
+	root, err := clientv3.New(clientv3.Config{
+		Endpoints: strings.Split(server, ","), Username: "root", Password: "secret", Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// WithUsers starts a cluster with the users root and app.
+func WithUsers(t testing.TB, args ...string) *servers.Etcd {
+	t.Helper()
+	server := serverstest.Etcd(t, servers.EtcdOptions{Args: args})
 	admin := Connect(t, server.Addr())
 	ctx := t.Context()
 	const prefix = "/ringfence/"
