@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -79,9 +80,10 @@ func (r Runner[S]) repeat(
 		return last, err
 	}
 	for failed := 1; ; failed++ {
+		began := time.Now()
 		worked, err := once(&last)
-		if worked {
-			failed = 0
+		if worked && time.Since(began) >= maxTermBackoff {
+			failed = 1
 		}
 		cause := ended()
 		switch {
@@ -92,11 +94,16 @@ func (r Runner[S]) repeat(
 		case !campaignAgain(worked, err):
 			return last, err
 		}
-		wait := journalBackoff(failed + 1)
+		wait := termBackoff(failed)
 		r.Task.notify(Event{Kind: Interrupted, Checkpoint: last, Err: err, Wait: wait})
 		_ = pause(ctx, wait)
 	}
 }
+
+// termBackoff is the wait between two terms, where one after the other ends soon.
+var termBackoff = Exponential(10*time.Millisecond, maxTermBackoff)
+
+const maxTermBackoff = 10 * time.Second
 
 // raise raises the mark on every store and on the journal.
 func (r Runner[S]) raise(ctx context.Context, term *fence.Term) error {

@@ -41,13 +41,26 @@ type Lead struct {
 // ends because work has returned is no error. If the mark cannot be raised on some store, this process
 // does not lead, and Run does not call work.
 func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) error) error {
+	term, err := l.campaign(ctx)
+	if err != nil {
+		return err
+	}
+	return l.run(ctx, term, work)
+}
+
+func (l Lead) campaign(ctx context.Context) (*Term, error) {
 	term, err := l.Elector.Campaign(ctx, l.Resource, l.Holder)
 	if err != nil {
-		return fmt.Errorf("campaign for %s: %w", l.Resource, err)
+		return nil, fmt.Errorf("campaign for %s: %w", l.Resource, err)
 	}
+	return term, nil
+}
+
+// run is Run in a term that is won.
+func (l Lead) run(ctx context.Context, term *Term, work func(ctx context.Context, t *Term) error) error {
 	termCtx, stop := within(ctx, term)
 	defer stop()
-	err = l.raise(termCtx, term)
+	err := l.raise(termCtx, term)
 	if err == nil {
 		err = work(termCtx, term)
 	}

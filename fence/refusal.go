@@ -70,7 +70,8 @@ func (r Reason) Temporary() bool {
 // reason.
 func (r Reason) Permanent() bool { return r != ErrStale && !r.Temporary() }
 
-// Permanent reports whether err is a refusal with a permanent reason, or contains one.
+// Permanent reports whether err is a refusal with a permanent reason or a SetupError, or contains one:
+// campaigning again does not help.
 func Permanent(err error) bool { return errors.Is(err, errPermanent) }
 
 // Temporary reports whether err is a refusal with a temporary reason, or contains one.

@@ -5,9 +5,13 @@ package fence
 type SetupError struct {
 	What, Hint string
 	Cause      error // what the server said, or nil
+	Passes     bool  // it may also be over by itself, as a failover is: a later term may meet it no more
 }
 
 func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }
+
+// Is lets Permanent find it.
+func (e *SetupError) Is(target error) bool { return target == errPermanent && !e.Passes }
 
 // Unwrap returns the cause.
 func (e *SetupError) Unwrap() error { return e.Cause }

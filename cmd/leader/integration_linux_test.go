@@ -157,7 +157,7 @@ func TestLeaderProcesses(t *testing.T) {
 		"AgainAfterTheCoordinatorWasAway":       testAgainWithoutCoordinator,
 		"CommandOnATerminal":                    testTerminal,
 		"StoresAreRaisedBeforeTheCommand":       testStores,
-		"ALoginThatAStoreRefusesEndsTheRun":     testRefusedLogin,
+		"ARaiseThatAStoreRefusesEndsTheRun":     testRefusedRaise,
 		"FirstProcessOfAContainerReapsOrphans":  testFirstProcess,
 		"WhatIsLeftOfACommandIsWaitedFor":       testLeft,
 		"WhatIsLeftAtAStopIsNamed":              testLeftAtAStop,

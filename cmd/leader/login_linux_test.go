@@ -2,13 +2,17 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	redisdriver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/internal/leader/stores"
+	"github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/program/coordinators"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
@@ -16,35 +20,55 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// testRefusedLogin gives leader run a wrong password of a store: another term could not log in either.
-func testRefusedLogin(t *testing.T, program string) {
+// testRefusedRaise gives leader run and leader task a user that may not log in at a store, or may not raise
+// the mark there: another term could not do it either.
+func testRefusedRaise(t *testing.T, program string) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		HBA: "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n",
 	})
-	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	database, cache := pg.URL("postgres", "postgres"), serverstest.Redis(t, servers.RedisOptions{})
+	must(postgres.Install(t.Context(), database, "postgres"))
+	must(redis.Install(t.Context(), cache.URL()))
+	c, err := pgx.Connect(t.Context(), database)
+	must(err)
 	defer c.Close(t.Context())
-	if _, err := c.Exec(t.Context(), "create role app login password 'right'"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Exec(t.Context(), "create role app login password 'right'")
+	must(err)
+	driver := redisdriver.NewClient(&redisdriver.Options{Addr: cache.Addr()})
+	defer driver.Close()
+	must(driver.Do(t.Context(), "acl", "setuser", "app", "on", ">right", "~app:*", "+@all").Err())
+
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
-	for name, url := range map[string]string{
-		"postgres": strings.Replace(pg.URL("app", "postgres"), "app@", "app:wrong@", 1),
-		"redis":    "redis://app:wrong@" + serverstest.SharedRedis(t).Addr() + "/0",
+	task := filepath.Join(t.TempDir(), "t.yaml")
+	must(os.WriteFile(task, []byte("task: t\nresource: orders\nsteps: [{name: s, run: 'true'}]\n"), 0o600))
+	for kind, url := range map[string]string{
+		"postgres": strings.Replace(pg.URL("app", "postgres"), "app@", "app:PASSWORD@", 1),
+		"redis":    "redis://app:PASSWORD@" + cache.Addr() + "/0",
 	} {
-		t.Run(name, func(t *testing.T) {
-			own := *s
-			own.t = t
-			own.set("LEADER_STORES", url)
-			l := own.start("run", "orders", "--", "true")
-			l.exits(runError)
-			l.log.Await(t, "check user and password in LEADER_STORES")
-			if log := l.log.String(); strings.Count(log, `"elected`) > 1 || strings.Count(log, "password authentication failed") > 1 {
-				t.Errorf("more than one term, or the cause more than once: %s", log)
+		for password, want := range map[string]string{
+			"wrong": "check user and password in the URL", "right": "lacks a",
+		} {
+			for _, args := range [][]string{{"run", "orders", "--", "true"}, {"task", task}} {
+				t.Run(kind+" "+password+" "+args[0], func(t *testing.T) {
+					at := *s
+					at.t = t
+					at.set("LEADER_JOURNAL", "coordinator")
+					at.set("LEADER_STORES", strings.Replace(url, "PASSWORD", password, 1))
+					l := at.start(args...)
+					l.exits(own(args[0], cli.Error))
+					l.log.Await(t, want)
+					if log := l.log.String(); strings.Count(log, `"elected`) > 1 || strings.Count(log, "password authentication failed") > 1 {
+						t.Errorf("more than one term, or the cause more than once: %s", log)
+					}
+				})
 			}
-		})
+		}
 	}
 }
 

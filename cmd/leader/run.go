@@ -117,6 +117,7 @@ type failure struct {
 // classify looks at the cause with which the context ended, if it did, and at the error of
 // fence.Lead.
 func classify(ended, err error) failure {
+	setup := &fence.SetupError{}
 	if s, ok := errors.AsType[supervise.Signalled](ended); ok {
 		return failure{signalled: true, code: s.Code()}
 	}
@@ -134,17 +135,14 @@ func classify(ended, err error) failure {
 	case errors.Is(err, fence.ErrNotAuthorized):
 		return failure{code: cli.Error, next: "let the store's operator run guard allow for this role and " +
 			"resource, or give LEADER_STORES a role that may claim it"}
-	case stores.LoginRefused(err) && !errors.Is(err, coordinators.ErrCampaign) && stores.Hint(err) != "":
-		return failure{code: cli.Error, next: "for LEADER_STORES: " + stores.Hint(err)}
-	case stores.LoginRefused(err) && !errors.Is(err, coordinators.ErrCampaign):
-		return failure{code: cli.Error, next: "check user and password in LEADER_STORES, and what the " +
-			"store lets log in"}
 	case errors.Is(err, carrier.ErrNoGuard):
 		return failure{code: cli.Error, next: "name a guard in LEADER_STORES, or leave LEADER_CARRY out"}
 	case errors.Is(err, carrier.ErrListen):
 		return failure{code: cli.Error, next: "correct the address in LEADER_CARRY"}
 	case errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
+	case errors.As(err, &setup):
+		return failure{code: cli.Error, next: setup.Hint}
 	case fence.Permanent(err):
 		return failure{code: cli.Error, next: "check that the stores in LEADER_STORES, or the " +
 			"guards in front of them, fit this version of leader"}

@@ -23,12 +23,14 @@ var (
 	errStandby = &fence.SetupError{
 		What: "this server is a standby: it holds no elections",
 		Hint: "name the primary in the URL, or all servers, as in postgres://app@h1,h2/shop",
+		Passes: true,
 	}
 	// errReadOnly: transactions are read-only by default. Some services do that while a disk is full.
 	errReadOnly = &fence.SetupError{
 		What: "transactions are read-only here by default, so there are no elections",
 		Hint: "if a disk is full, make room; otherwise, such as behind a pooler: " +
 			"ALTER ROLE ... SET default_transaction_read_only = off",
+		Passes: true,
 	}
 	// errOver: the session has expired, was closed, or is of an earlier timeline.
 	errOver = fmt.Errorf("%w: Postgres has ended the session", fence.ErrExpired)

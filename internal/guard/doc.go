@@ -80,7 +80,7 @@
 //     one with SQLSTATEs takes those of table.go
 //   - cmd/guard/protocols.go, and the two fields in settings.go; texts.go has GUARD_X_SERVERS, and texts that tell
 //     protocols apart; program.go says who a ROLE is
-//   - internal/leader/stores: the tables, LoginRefused and LogTo; the text of LEADER_STORES in cmd/leader/texts.go
+//   - internal/leader/stores: the tables, loginRefused and LogTo; the text of LEADER_STORES in cmd/leader/texts.go
 //   - what each may import, in internal/test/imports
 //   - a server for tests: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
 //   - packaging: ringfence-guard-X.socket, guard.env

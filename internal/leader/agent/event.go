@@ -6,7 +6,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/leader/carrier"
-	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/program/coordinators"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/store/postgres"
@@ -117,8 +116,7 @@ func causeOf(err error) Cause {
 		return Deposed
 	case errors.Is(err, fence.ErrExpired):
 		return Expired
-	case fence.Permanent(err), stores.LoginRefused(err),
-		errors.Is(err, carrier.ErrNoGuard), errors.Is(err, carrier.ErrListen), errors.Is(err, coordinators.ErrCampaign):
+	case fence.Permanent(err), errors.Is(err, carrier.ErrNoGuard), errors.Is(err, carrier.ErrListen), errors.Is(err, coordinators.ErrCampaign):
 		return Refused
 	}
 	return Failed

@@ -1,9 +1,10 @@
 // Package stores opens the store at a URL, as a leader sees it: a [fence.Raiser]. leader takes the
-// known stores from the table All; a new one is a line in it, with LoginRefused and LogTo for its
+// known stores from the table All; a new one is a line in it, with loginRefused and LogTo for its
 // driver, and one in the table of foreign.go.
 package stores
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,6 +110,10 @@ func Bounded(ctx context.Context, u settings.URL, timeout time.Duration, raise f
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
+	if loginRefused(err) { // another term could not log in either
+		hint := cmp.Or(Hint(err), "check user and password in the URL, and what the store lets log in")
+		err = &fence.SetupError{What: err.Error(), Hint: hint, Cause: err}
+	}
 	return &Error{URL: u, Err: err}
 }
 
@@ -121,8 +126,8 @@ type Error struct {
 // Error implements error. The text contains no secret.
 func (e *Error) Error() string { return e.URL.Scrub(fmt.Sprintf("%s: %v", e.URL, e.Err)) }
 
-// LoginRefused reports whether the store has refused the user or the password of its URL.
-func LoginRefused(err error) bool {
+// loginRefused reports whether the store has refused the user or the password of its URL.
+func loginRefused(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	const class = "28" // invalid authorization specification
 	return ok && strings.HasPrefix(pg.Code, class) || redisdriver.IsAuthError(err)

@@ -120,7 +120,7 @@ func Explain(err error) error {
 		return &fence.SetupError{
 			What:  "the upstream has become a replica: it cannot keep marks",
 			Hint:  "point the guard at the primary",
-			Cause: err,
+			Cause: err, Passes: true,
 		}
 	case isUnknown(err):
 		return &fence.SetupError{
