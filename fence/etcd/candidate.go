@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -52,7 +53,7 @@ func (e *candidate) create(ctx context.Context) (fence.Token, error) {
 
 // Await implements campaign.Candidate. The lease was renewed less than half of its time ago then.
 func (e *candidate) Await(ctx context.Context) (issuer fence.Issuer, renewed time.Time, err error) {
-	for {
+	for failures := 0; ; {
 		at, err := ask(ctx, e.s.c, "read the election of "+string(e.Resource), e.position)
 		if err != nil {
 			return "", time.Time{}, err
@@ -63,8 +64,14 @@ func (e *candidate) Await(ctx context.Context) (issuer fence.Issuer, renewed tim
 			renewed, err := e.s.Renewed(ctx)
 			return at.issuer, renewed, err
 		}
-		if err := e.wait(ctx, at); err != nil {
+		switch err := e.wait(ctx, at); {
+		case errors.Is(err, ErrUnreachable):
+			failures++
+			e.s.c.frame.Pause(ctx, "the candidate ahead", failures, err)
+		case err != nil:
 			return "", time.Time{}, err
+		default:
+			failures = 0
 		}
 	}
 }
@@ -105,23 +112,30 @@ func (e *candidate) position(ctx context.Context) (position, error) {
 	return at, err
 }
 
-// wait returns nil when it is time to read the position again: the candidate ahead was deleted, a
-// watch failed, or a notice was lost. The candidates of a large election do not look for lost
+// wait returns nil when it is time to read the position again: the candidate ahead was deleted, or a
+// notice was lost. ErrUnreachable: a watch has failed. The candidates of a large election do not look for lost
 // notices all at once, and do not read the election for that.
 func (e *candidate) wait(ctx context.Context, at position) error {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	ahead := e.s.c.deletion(ctx, string(at.before.Key), at.revision+1)
 	own := e.s.c.deletion(ctx, e.Key, at.revision+1)
-	defer calm(ctx)()
 	for {
 		again := time.NewTimer(e.s.Timeout/2 + rand.N(e.s.Timeout/2))
 		select {
-		case <-ahead:
+		case change := <-ahead:
+			if err := failed(change); err != nil {
+				again.Stop()
+				return err
+			}
 			if e.s.c.woken != nil {
 				e.s.c.woken(e.Resource, e.Holder)
 			}
-		case <-own:
+		case change := <-own:
+			if err := failed(change); err != nil {
+				again.Stop()
+				return err
+			}
 		case <-again.C:
 			if e.unchanged(ctx, at) {
 				continue
@@ -149,9 +163,16 @@ func (e *candidate) unchanged(ctx context.Context, at position) bool {
 	return err == nil && resp.Succeeded
 }
 
-// deletion watches for the deletion of a key from a revision on. The channel also becomes ready
-// when the watch fails, as after a compaction or when the member has lost its leader: read again
-// then.
+// failed returns why a watch has failed, if that is what its channel says.
+func failed(change clientv3.WatchResponse) error {
+	if change.Err() == nil && len(change.Events) > 0 {
+		return nil
+	}
+	return errWatch(change.Err())
+}
+
+// deletion watches for the deletion of a key from a revision on. The channel also becomes ready when the
+// watch fails: see failed.
 func (c *Coordinator) deletion(ctx context.Context, key string, from int64) clientv3.WatchChan {
 	return c.watch(ctx, key, clientv3.WithRev(from), clientv3.WithFilterPut())
 }

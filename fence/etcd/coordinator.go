@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
@@ -116,6 +117,12 @@ func (c *Coordinator) connect(a campaign.Address, change func(*clientv3.Config))
 	for _, host := range a.Hosts {
 		cfg.Endpoints = append(cfg.Endpoints, scheme+host)
 	}
+	// The library's own waits grow from one second to two minutes, so a short outage would end a term.
+	again := backoff.Config{
+		BaseDelay: 50 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: min(c.frame.Timeout/10, time.Second),
+	}
+	cfg.DialOptions = append(cfg.DialOptions, grpc.WithConnectParams(
+		grpc.ConnectParams{Backoff: again, MinConnectTimeout: c.frame.Timeout / 4}))
 	if change != nil {
 		change(&cfg)
 	}

@@ -2,13 +2,12 @@ package etcd
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
-	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
 // Issuer implements fence.Observer.
@@ -150,16 +149,19 @@ func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]f
 }
 
 // follow calls each with the changes of a key, or of a prefix, from a revision on. Without each it returns
-// at the first change. It returns nil when the watch has ended, and after a while in any case, in case a
-// notice was lost.
+// at the first change, and after a while in any case, in case a notice was lost. A watch that ends by itself
+// is an error, ErrUnreachable: it was compacted, or the member has lost its leader, or etcd refuses it.
 func (c *Coordinator) follow(
 	ctx context.Context, key string, from int64, each func([]*clientv3.Event) error, o ...clientv3.OpOption,
 ) error {
 	ctx, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.frame.RequestTimeout())
 	defer stop()
-	defer calm(ctx)()
+	var last error
 	for change := range c.watch(ctx, key, append(o, clientv3.WithRev(from))...) {
-		if change.Err() != nil || each == nil {
+		if last = change.Err(); last != nil {
+			break
+		}
+		if each == nil {
 			return nil
 		}
 		if len(change.Events) == 0 {
@@ -169,12 +171,16 @@ func (c *Coordinator) follow(
 			return err
 		}
 	}
-	return nil
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errWatch(last)
 }
 
-// calm makes what follows last 20 ms at least: a member that has lost its leader cancels each watch
-// at once.
-func calm(ctx context.Context) (end func()) {
-	earliest := time.Now().Add(20 * time.Millisecond)
-	return func() { backoff.Pause(ctx, time.Until(earliest)) }
+// errWatch says that a watch has ended by itself. The library may give no reason.
+func errWatch(why error) error {
+	if why == nil {
+		return fmt.Errorf("%w: the watch has ended", ErrUnreachable)
+	}
+	return fmt.Errorf("%w: the watch has ended: %w", ErrUnreachable, why)
 }

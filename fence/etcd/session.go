@@ -47,7 +47,7 @@ func (s *session) Candidate(r fence.Resource, holder string) *candidate {
 // nobody, so an error there suspends no term.
 func (s *session) Beat(start time.Time) error {
 	members, there, err := s.renew(s.Timeout / 8)
-	if err != nil && s.Ended() == nil {
+	if err != nil && s.Ended() == nil && !refused(err) {
 		members, there, err = s.renew(s.Timeout / 4)
 	}
 	if err != nil {

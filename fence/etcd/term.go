@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,19 +15,24 @@ import (
 
 // Watch implements campaign.Candidate: it notices at once that the key is deleted.
 func (e *candidate) Watch(ctx context.Context) {
-	for failures := 1; ctx.Err() == nil; failures++ {
+	for failures := 0; ctx.Err() == nil; {
+		began := time.Now()
 		gone, err := e.deleted(ctx)
+		if time.Since(began) > backoff.Max {
+			failures = 0
+		}
 		switch {
 		case gone:
 			e.Lose(e.s.whyGone(ctx))
-		case err != nil:
-			backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
+		case err != nil && ctx.Err() == nil:
+			failures++
+			e.s.c.frame.Pause(ctx, "the own candidate", failures, err)
 		}
 	}
 }
 
 // deleted waits until the key may have been deleted, or ctx ends, and returns whether the key is gone.
-// It returns an error when nobody answered.
+// It returns an error when nobody answered, or the watch has failed.
 func (e *candidate) deleted(ctx context.Context) (bool, error) {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
@@ -34,12 +40,12 @@ func (e *candidate) deleted(ctx context.Context) (bool, error) {
 	if err != nil {
 		return errors.Is(err, errGone), err
 	}
-	defer calm(ctx)()
 	select {
-	case <-e.s.c.deletion(ctx, e.Key, at.revision+1): // or the watch has failed
+	case change := <-e.s.c.deletion(ctx, e.Key, at.revision+1):
+		return false, failed(change)
 	case <-ctx.Done():
+		return false, nil
 	}
-	return false, nil
 }
 
 // Acknowledge implements elector.Backing. While etcd has no space left, it only makes sure that the

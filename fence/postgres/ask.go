@@ -21,8 +21,8 @@ var (
 	errNotInstalled = errors.New("the database has no schema ringfence_elections that fits")
 	// errStandby: a server in recovery holds no elections.
 	errStandby = &fence.SetupError{
-		What: "this server is a standby: it holds no elections",
-		Hint: "name the primary in the URL, or all servers, as in postgres://app@h1,h2/shop",
+		What:   "this server is a standby: it holds no elections",
+		Hint:   "name the primary in the URL, or all servers, as in postgres://app@h1,h2/shop",
 		Passes: true,
 	}
 	// errReadOnly: transactions are read-only by default. Some services do that while a disk is full.

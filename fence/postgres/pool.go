@@ -51,6 +51,9 @@ func (p *pool) do(ctx context.Context, use func(*pgx.Conn) error) error {
 // share of the time that ctx leaves: one that is frozen or cut off accepts connections and is silent,
 // or answers nothing at all, and would use up all of it.
 func connect(ctx context.Context, a address) (*pgx.Conn, error) {
+	if err := a.failed.fresh(); err != nil {
+		return nil, err
+	}
 	cfg := a.cfg
 	deadline, limited := ctx.Deadline()
 	if hosts := hosts(cfg); limited && hosts > 1 {
@@ -61,10 +64,37 @@ func connect(ctx context.Context, a address) (*pgx.Conn, error) {
 		}
 	}
 	conn, err := pglogin.Connect(ctx, cfg, a.password)
-	if err != nil {
-		return nil, explain(err)
+	if err == nil {
+		return conn, nil
 	}
-	return conn, nil
+	err = explain(err)
+	if ctx.Err() == nil {
+		a.failed.note(err)
+	}
+	return nil, err
+}
+
+// failure is the last failure to connect. A process may have dozens of calls that all want a connection.
+type failure struct {
+	mu  sync.Mutex
+	at  time.Time
+	err error
+}
+
+// fresh returns the last failure if another attempt would come too soon after it.
+func (f *failure) fresh() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.at) < 250*time.Millisecond {
+		return f.err
+	}
+	return nil
+}
+
+func (f *failure) note(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at, f.err = time.Now(), err
 }
 
 // hosts counts the hosts of the URL. A fallback may be the same host without TLS.

@@ -19,6 +19,7 @@ type address struct {
 	cfg      *pgx.ConnConfig
 	password *password.Source // nil: that of cfg
 	listen   bool             // LISTEN works: nothing between us and the server shares connections
+	failed   *failure         // of the last connection that could not be made
 }
 
 // parseURL reads the URL of Open. Errors never show a password.
@@ -55,7 +56,7 @@ func parseURL(s string) (address, error) {
 	if hosts(cfg) > 1 && cfg.ValidateConnect == nil {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
-	return address{cfg: cfg, password: source, listen: listen}, nil
+	return address{cfg: cfg, password: source, listen: listen, failed: new(failure)}, nil
 }
 
 // cutListen removes the option that only we know.

@@ -46,7 +46,7 @@ func AskWithin[T any](
 		case bounded.Err() == nil || last == nil:
 			last = err
 		}
-		backoff.Pause(bounded, backoff.After(failures, 20*time.Millisecond, time.Second))
+		backoff.Pause(bounded, max(f.turn(), backoff.After(failures, 20*time.Millisecond, time.Second)))
 		if bounded.Err() == nil {
 			continue
 		}
@@ -59,6 +59,27 @@ func AskWithin[T any](
 		}
 		return none, fmt.Errorf("%s: %w within %s (%w)", what, ErrUnreachable, f.RequestTimeout(), last)
 	}
+}
+
+// Retries of all calls together: a process may have dozens under way when the coordinator fails.
+const (
+	retryEvery = 250 * time.Millisecond
+	retryBurst = 10
+)
+
+// turn returns how long a retry waits for its turn: half of a call's time at most.
+func (f *Frame) turn() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if earliest := now.Add(-retryBurst * retryEvery); f.turns.Before(earliest) {
+		f.turns = earliest
+	}
+	f.turns = f.turns.Add(retryEvery)
+	if latest := now.Add(f.RequestTimeout() / 2); f.turns.After(latest) {
+		f.turns = latest
+	}
+	return f.turns.Sub(now)
 }
 
 // Attempt bounds one round trip.

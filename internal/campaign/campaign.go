@@ -205,10 +205,14 @@ func (c *Campaigns[S, E]) keep(s S) {
 			failures = 0
 		}
 		c.settle(l, err, failures)
+		nudge := (<-chan struct{})(l.nudge)
+		if err != nil { // whoever hurries would hurry again at once
+			nudge = nil
+		}
 		next := time.NewTimer(max(time.Until(again), l.Timeout/100))
 		select {
 		case <-next.C:
-		case <-l.nudge:
+		case <-nudge:
 		case <-l.over:
 		case <-c.ctx.Done():
 			l.End(fmt.Errorf("%w: %w", fence.ErrResigned, context.Cause(c.ctx)))

@@ -26,6 +26,7 @@ type fake struct {
 	mu       sync.Mutex
 	cut      bool
 	refuses  bool
+	asked    int
 	opened   int
 	closed   int
 	beats    []time.Time
@@ -66,6 +67,7 @@ func run(t *testing.T, test func(t *testing.T, f *fake)) {
 func (f *fake) call(do func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked++
 	switch {
 	case f.refuses:
 		return errRefused

@@ -42,6 +42,7 @@ type Frame struct {
 
 	mu     sync.Mutex
 	closed bool
+	turns  time.Time      // when the last retry had its turn
 	work   sync.WaitGroup // calls, and what Go has started
 }
 

@@ -28,13 +28,19 @@ func (f *Frame) Repeat(ctx context.Context, what string, watch func(context.Cont
 			failures = 0
 		case errors.Is(err, ErrUnreachable):
 			failures++
-			f.Log.Warn("cannot watch "+what, "error", err)
-			backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
+			f.Pause(ctx, what, failures, err)
 		default:
 			return err
 		}
 	}
 	return context.Cause(ctx)
+}
+
+// Pause waits before a watch is tried again, after so many failures in turn, and logs that.
+func (f *Frame) Pause(ctx context.Context, what string, failures int, err error) {
+	wait := backoff.After(failures, backoff.Min, backoff.Max)
+	f.Log.Warn("cannot watch "+what, "error", err, "failures", failures, "in", wait)
+	backoff.Pause(ctx, wait)
 }
 
 // stopped is an error of the function that a watch calls, which ends the watch.

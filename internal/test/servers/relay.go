@@ -11,13 +11,15 @@ import (
 // connections, lose an answer, and turn to another server. Its mutex guards what Set changes.
 type Relay struct {
 	sync.Mutex
-	Held bool // nothing passes; see Hold
+	Held   bool // nothing passes; see Hold
+	Losing bool // each connection breaks on which the server answers
 
 	listener net.Listener
 	dialer   net.Dialer
 	serve    func(client, server net.Conn)
 	work     sync.WaitGroup
 	bytes    atomic.Int64
+	sent     atomic.Int64 // pieces that clients have sent
 
 	changed  *sync.Cond
 	server   string
@@ -83,6 +85,9 @@ func (r *Relay) LoseReply() { r.Set(func() { r.lose = true }) }
 
 // Bytes counts what has come, in both directions.
 func (r *Relay) Bytes() int64 { return r.bytes.Load() }
+
+// Sent counts what clients have sent: about one for each request, and for what a protocol sends beside them.
+func (r *Relay) Sent() int { return int(r.sent.Load()) }
 
 // Accepted returns how many connections clients have made.
 func (r *Relay) Accepted() int { r.Lock(); defer r.Unlock(); return r.accepted }
@@ -172,7 +177,7 @@ func (r *Relay) keep(c net.Conn) (closeIt func()) {
 // Pump relays a connection until one side ends it, and then ends it on the other.
 func (r *Relay) Pump(client, server net.Conn) {
 	var both sync.WaitGroup
-	both.Go(func() { r.pass(server, client, func() bool { return false }) })
+	both.Go(func() { r.pass(server, client, func() bool { r.sent.Add(1); return false }) })
 	both.Go(func() { r.pass(client, server, r.loses) })
 	both.Wait()
 }
@@ -202,7 +207,7 @@ func (r *Relay) pass(to, from net.Conn, loses func() bool) {
 func (r *Relay) loses() bool {
 	r.Lock()
 	defer r.Unlock()
-	lose := r.lose
+	lose := r.lose || r.Losing
 	r.lose = false
 	return lose
 }
