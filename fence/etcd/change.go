@@ -95,9 +95,9 @@ func (s *store) send(
 		return nil, fmt.Errorf("%w: etcd's --max-request-bytes is too low for it; nothing has changed: %w",
 			documents.ErrTooLarge, err)
 	case refused(err):
-		return nil, fmt.Errorf("etcd refuses the change: %w", err)
+		return nil, fmt.Errorf("etcd refuses the change: %w", explain(err))
 	case errors.Is(err, rpctypes.ErrTooManyRequests):
-		return nil, fmt.Errorf("%w: %w", documents.ErrUnreachable, err)
+		return nil, fmt.Errorf("%w: %w", documents.ErrUnreachable, explain(err))
 	}
 	err = explain(err)
 	if cause := context.Cause(ctx); cause != nil {

@@ -24,7 +24,8 @@ var (
 	// errShared: two candidates were created in one transaction, which Ringfence never does.
 	errShared = errors.New("two candidates share one create revision")
 	// errNoSpace is etcd's error when it has no space left. The write may be applied in spite of it.
-	errNoSpace = fmt.Errorf("%w: compact and defragment etcd, then disarm its alarm", rpctypes.ErrNoSpace)
+	errNoSpace = fmt.Errorf("%w: its --quota-backend-bytes is used up; compact and defragment etcd, then disarm its alarm",
+		rpctypes.ErrNoSpace)
 	// errOldRenewal: the member that renewed the lease may have been deposed by then.
 	errOldRenewal = errors.New("etcd has elected another leader, which may not know of the renewal")
 	// errLeaseOver: etcd has ended the lease of a session: it was revoked, or ran out.
@@ -66,10 +67,17 @@ func tooLarge(err error) bool {
 	return ok && s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max")
 }
 
-// explain adds to an error what to do if etcd has no space left.
+// explain adds to an error which limit of etcd has been reached.
 func explain(err error) error {
-	if errors.Is(err, rpctypes.ErrNoSpace) {
+	switch {
+	case errors.Is(err, rpctypes.ErrNoSpace):
 		return errNoSpace
+	case errors.Is(err, rpctypes.ErrTooManyOps):
+		return fmt.Errorf("%w: raise etcd's --max-txn-ops (128 by default)", err)
+	case tooLarge(err):
+		return fmt.Errorf("%w: raise etcd's --max-request-bytes (1.5 MiB by default)", err)
+	case errors.Is(err, rpctypes.ErrTooManyRequests):
+		return fmt.Errorf("%w: etcd is 5000 changes behind; is its disk fast enough?", err)
 	}
 	return err
 }

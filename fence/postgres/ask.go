@@ -204,6 +204,9 @@ func explain(err error) error {
 		return setup("the role lacks a privilege for elections: "+pg.Message,
 			"an operator runs guard install in that database, or Install of fence/postgres, "+
 				"with this role among those that hold elections")
+	case "53300": // too_many_connections
+		return fmt.Errorf("%w: raise max_connections, or the CONNECTION LIMIT of the role or the database; "+
+			"a process needs at least 2 connections, and uses up to 12", pgcause.Plain(err))
 	case "08P01":
 		switch _, refused, _ := strings.Cut(pg.Message, "unsupported startup parameter"); {
 		case strings.HasPrefix(refused, ": options"), strings.HasPrefix(refused, " in options"):

@@ -102,5 +102,9 @@ func because(last error) string {
 	if last == nil {
 		return ""
 	}
+	if errors.Is(last, io.EOF) {
+		return fmt.Sprintf(" (last failure: %v: the server has closed the connection. It does so to a host that has "+
+			"maxClientCnxns of them, and after a request above its jute.maxbuffer)", last)
+	}
 	return fmt.Sprintf(" (last failure: %v)", last)
 }

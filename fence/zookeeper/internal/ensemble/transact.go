@@ -54,8 +54,25 @@ func transact(caller context.Context, s *Session, ops []any) ([]zk.MultiResponse
 	if Unanswered(err) && caller.Err() == nil {
 		s.Client.Drop(s)
 	}
+	if n := size(ops); n > 10_000 && errors.Is(err, errBroken) {
+		err = fmt.Errorf("%w; it had %d bytes of data, and a server closes the connection if a request is above its "+
+			"jute.maxbuffer", err, n)
+	}
 	if len(results) < len(ops) && !Denied(err) {
 		return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	return results, err
+}
+
+// size is how many bytes of data a transaction has.
+func size(ops []any) (n int) {
+	for _, op := range ops {
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			n += len(op.Data)
+		case *zk.SetDataRequest:
+			n += len(op.Data)
+		}
+	}
+	return n
 }
