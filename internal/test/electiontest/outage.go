@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // Outlasts checks that terms of this session timeout outlast an outage behind a relay to a server: in two of
 // three outages, as this machine may stall for a while, too.
 func Outlasts(
-	t *testing.T, c fence.Elector, session time.Duration, relay *servers.Relay, server string, outage time.Duration,
+	t *testing.T, c fence.Elector, session time.Duration, relay interface{ To(server string) }, server string, outage time.Duration,
 ) {
 	t.Helper()
 	lost := 0
