@@ -64,7 +64,7 @@ func TestARefusedLoginSaysWhatTheGuardAdvises(t *testing.T) {
 	cmd := s.psql(g, "select 1")
 	cmd.Env = append(cmd.Env, stores)
 	out, err := cmd.CombinedOutput()
-	if text := string(out); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(text, `"next":"for LEADER_STORES: `+advice) {
+	if text := string(out); cmd.ProcessState.ExitCode() != cli.Apart+cli.Error || !strings.Contains(text, `"next":"`+advice) {
 		t.Errorf("%v: %s", err, text)
 	}
 	lost := s.stands(s.agent(g, stores).client, "a").until(agent.Lost)
