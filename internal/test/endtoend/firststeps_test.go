@@ -51,7 +51,7 @@ func TestTheFirstStepsOfTheDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	leadertest.Await(t, "the first leader ends", first.ended)
-	if code := first.cmd.ProcessState.ExitCode(); code != 3 {
+	if code := first.cmd.ProcessState.ExitCode(); code != 117 {
 		t.Errorf("exit code %d", code)
 	}
 	logged, rest, _ := strings.Cut(after, "$ echo")
