@@ -31,10 +31,9 @@ type Spec struct {
 	Timeout Duration `json:"timeout,omitempty"` // of one try. Default: none
 
 	// Every makes the job start again: a duration such as "15m", counted from when it was due first,
-	// or a cron expression such as "0 3 * * *", which says when the first round is due, too. It is in UTC,
-	// or in the zone that it names: "CRON_TZ=Europe/Berlin 0 3 * * *". Workers need the zone, too: import
-	// time/tzdata where a machine may have no zones. An hour that a change of the clock leaves out has no
-	// round, and in one that it repeats there are two.
+	// or a schedule of crontab(5) such as "0 3 * * *", which says when the first round is due, too. It is
+	// in UTC, or in the zone that it names: "CRON_TZ=Europe/Berlin 0 3 * * *". Workers need the zone, too:
+	// import time/tzdata where a machine may have no zones. Calendar says what changes of the clocks do.
 	// Rounds that are due while one has not ended are left out. It ends when it is cancelled.
 	Every string `json:"every,omitempty"`
 
@@ -174,7 +173,7 @@ func (s Spec) first(submitted time.Time) time.Time {
 		first = s.NotBefore
 	}
 	if again, _ := parseEvery(s.Every); again.cron != nil {
-		return again.cron.Next(first.UTC().Add(-time.Nanosecond))
+		return again.cron.after(first.Add(-time.Nanosecond))
 	}
 	return first
 }

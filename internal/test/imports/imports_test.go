@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"documents":               {"fence"},
 	"documents/documentstest": {"fence", "documents", "internal/test/contract"},
 	"group":                   {"fence", "documents"},
-	"jobs": {"fence", "documents", "group", "internal/network/backoff", "github.com/robfig/cron/v3",
+	"jobs": {"fence", "documents", "group", "internal/network/backoff",
 		"golang.org/x/sync/errgroup"},
 	"jobs/jobstest":             {"fence", "fence/fencetest", "documents", "group", "internal/test/contract", "jobs"},
 	"internal/leader/jobserver": {"fence", "documents", "group", "jobs", "internal/program/webpage"},
