@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -34,6 +35,23 @@ const (
 
 // roundsAhead is how many a Calendar has.
 const roundsAhead = 3
+
+// Calendar returns what lies ahead of a job. It is nil if the job has ended or does not repeat, or if this
+// machine does not know its time zone.
+func (q *Queue) Calendar(ctx context.Context, s Status) (*Calendar, error) {
+	if s.Every == "" || s.State.Finished() {
+		return nil, nil
+	}
+	spec, err := q.Spec(ctx, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	ahead, err := spec.Calendar(s.Submitted, q.now())
+	if err != nil {
+		return nil, nil
+	}
+	return &ahead, nil
+}
 
 // Calendar returns what lies ahead at a time of a job that was submitted at another. It is empty for a job
 // that does not repeat.

@@ -52,7 +52,7 @@ func (r *request) submitFlags(f *flag.FlagSet) {
 	f.StringVar(&s.Unique, "unique", "",
 		"if an unfinished job of the group has this `KEY`, print its ID and hand in nothing")
 	f.Func("at", "`TIME`: not before 2026-12-24T18:00:00Z, or a duration from now such as 10m", func(text string) (err error) { s.NotBefore, err = parseTime(text); return err })
-	f.StringVar(&s.Every, "every", "", "`SPEC`: start again; 15m, or a cron expression such as '0 3 * * *', in UTC, or 'CRON_TZ=Europe/Berlin 0 3 * * *'")
+	f.StringVar(&s.Every, "every", "", "`SPEC`: start again; 15m, or as crontab(5) has it: '0 3 * * *', in UTC, or 'CRON_TZ=Europe/Berlin 0 3 * * *'")
 	f.IntVar(&s.Priority, "priority", 0, "`N`: 0 to 9; a higher one is assigned first")
 	f.IntVar(&s.Retries, "retries", 0, "try it again up to `N` times after a failure")
 	f.TextVar(&s.Backoff, "backoff", jobs.Duration(0),
@@ -83,7 +83,11 @@ func (r *request) jobsFlags(f *flag.FlagSet) {
 
 func labels(into *[]string) func(string) error {
 	return func(text string) error {
-		*into = append(*into, strings.Split(text, ",")...)
+		all := strings.Split(text, ",")
+		*into = append(*into, all...)
+		if slices.Contains(all, "") {
+			return errors.New("one of the labels is empty")
+		}
 		return nil
 	}
 }
@@ -170,6 +174,8 @@ func (r *request) parseCommand() error {
 		return nil // loadTask reads it
 	case len(r.command) == 0:
 		return errors.New("the command is missing: leader submit GROUP -- COMMAND, or --task FILE")
+	case r.command[0] == "":
+		return errors.New("the command is empty: the first word after -- names a program")
 	}
 	c := work.Command{Argv: slices.Clone(r.command), Env: r.jobs.env}
 	if r.jobs.stdin != "" {

@@ -204,6 +204,65 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	missing.log.Await(t, "failed: find the command: ")
 }
 
+// A flag with an empty value, such as that of a variable that is not set, never means the default.
+func TestAnEmptyValueIsRefused(t *testing.T) {
+	s := setup{memory: fencetest.NewMemory(longSession)}
+	for _, flag := range []string{
+		"resource", "unique", "at", "every", "priority", "retries", "backoff", "timeout", "keep", "title", "label",
+		"task", "stdin", "env",
+	} {
+		for _, empty := range []string{"", " "} {
+			l := begin(t, s, "submit", "nightly", "--"+flag+"="+empty, "--", "true")
+			l.exits(cli.Usage)
+			l.log.Await(t, "flag -"+flag+": it is empty")
+		}
+	}
+	for says, args := range map[string][]string{
+		"flag -wait":                  {"submit", "nightly", "--wait=", "--", "true"},
+		"one of the labels is empty":  {"submit", "nightly", "--label", "a,,b", "--", "true"},
+		"the command is empty":        {"submit", "nightly", "--", ""},
+		"the time zone is empty":      {"submit", "nightly", "--every", "TZ= 0 3 * * *", "--", "true"},
+		`hour "24" (0 to 23)`:         {"submit", "nightly", "--every", "0 24 * * *", "--", "true"},
+		"flag -state: it is empty":    {"jobs", "nightly", "--state", ""},
+		"flag -text: it is empty":     {"jobs", "nightly", "--text", ""},
+		"flag -label: it is empty":    {"work", "nightly", "--label", ""},
+		"flag -strategy: it is empty": {"work", "nightly", "--strategy="},
+		`flag -o: it is empty`:        {"jobs", "nightly", "-o", ""},
+		`not a group's name: ""`:                    {"submit", "", "--", "true"},
+	} {
+		l := begin(t, s, args...)
+		l.exits(cli.Usage)
+		l.log.Await(t, says)
+	}
+}
+
+func TestSubmitAndShowSayWhatChangesOfClocksDo(t *testing.T) {
+	s := setup{memory: fencetest.NewMemory(longSession)}
+	for every, says := range map[string][]string{
+		"CRON_TZ=Europe/Berlin 30 2 * * *": {
+			" 02:30:00 CE", "from 02:00 to 03:00: the round of 02:30 runs at 03:00",
+			"from 03:00 to 02:00: the round of 02:30 runs once, the first time",
+		},
+		"CRON_TZ=America/New_York 0 */2 * * *":   {"America/New_York go from 02:00 to 03:00: the round of 02:00 runs not at all"},
+		"CRON_TZ=Australia/Lord_Howe 45 1 * * *": {"go from 02:00 to 01:30: the round of 01:45 runs once"},
+		"30 2 * * *":                             {" 02:30:00 UTC"},
+	} {
+		l := begin(t, s, "submit", "nightly", "--every", every, "--", "true")
+		l.exits(cli.Done)
+		id := strings.TrimSpace(l.out.String())
+		show := begin(t, s, "jobs", "nightly", "show", id)
+		show.exits(cli.Done)
+		for _, text := range says {
+			if !strings.Contains(l.log.String(), text) || !strings.Contains(show.out.String(), text) {
+				t.Errorf("%s: submit says %q, show %q, want %q", every, l.log.String(), show.out.String(), text)
+			}
+		}
+		if quiet := len(says) == 1 && !strings.Contains(every, "TZ"); quiet && strings.Contains(show.out.String(), "clocks") {
+			t.Errorf("%s: %s", every, show.out.String())
+		}
+	}
+}
+
 func TestAWorkerThatStopsLetsItsCommandsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		drain, again bool

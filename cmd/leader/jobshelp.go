@@ -16,6 +16,9 @@ const submitHelp = `The command runs at least once: again after a failure, if --
 when its worker was gone before its end was published. Two jobs with the same resource never run at
 once.
 
+--every takes a duration, or the five fields of crontab(5): minute, hour, day of month, month, day of week.
+They are in UTC, or in the zone in front of them. What changes of the clocks do to rounds is logged.
+
 A task (--task) is handed in with the SQL files and the values of environment variables that it names. Its
 steps go on at its checkpoint, whichever worker has the job, in that worker's directory and journal. The
 job leads the task's resource. With --every, each round begins a new run of the task once the one before

@@ -28,6 +28,9 @@ type State struct {
 type Job struct {
 	jobs.Status
 	WhyWaiting string `json:"why_waiting,omitempty"` // jobs.WhyWaiting
+
+	// Calendar is shown with one job, not in lists.
+	Calendar *jobs.Calendar `json:"calendar,omitempty"`
 }
 
 const (
@@ -145,7 +148,7 @@ func brief(all []jobs.Status, o jobs.Overview) []Job {
 	shown := make([]Job, 0, min(len(all), maxShown))
 	for _, s := range all[:min(len(all), maxShown)] {
 		s.Result, s.Error, s.History = nil, short(s.Error), s.History[max(0, len(s.History)-1):]
-		shown = append(shown, Job{s, jobs.WhyWaiting(s, o.Workers, o.Active)})
+		shown = append(shown, Job{Status: s, WhyWaiting: jobs.WhyWaiting(s, o.Workers, o.Active)})
 	}
 	return shown
 }

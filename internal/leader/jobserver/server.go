@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -97,8 +98,8 @@ func (s *Server) with(do call) http.HandlerFunc {
 func (s *Server) submit(
 	ctx context.Context, q *jobs.Queue, r *http.Request,
 ) (int, any, error) {
-	var spec jobs.Spec
-	if err := webpage.ReadJSON(r, &spec); err != nil {
+	spec, err := readSpec(r)
+	if err != nil {
 		return 0, nil, badRequest{err}
 	}
 	if s.Titled != nil {
@@ -130,6 +131,11 @@ func (s *Server) list(ctx context.Context, q *jobs.Queue, r *http.Request) (int,
 
 // selection reads the parameters of a list.
 func selection(v url.Values) (s jobs.Selection, err error) {
+	for _, name := range []string{"kind", "text", "state", "after", "limit"} {
+		if v.Has(name) && strings.TrimSpace(v.Get(name)) == "" {
+			return s, fmt.Errorf("%s is empty: leave it out, or give it a value", name)
+		}
+	}
 	s.Kind, s.Text, s.Limit = v.Get("kind"), v.Get("text"), pageDefault
 	if text := v.Get("state"); text != "" {
 		if s.State, err = jobs.ParseState(text); err != nil {
@@ -151,11 +157,16 @@ func selection(v url.Values) (s jobs.Selection, err error) {
 
 func (s *Server) show(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
 	status, err := q.Get(ctx, jobs.ID(r.PathValue("id")))
+	job := Job{Status: status}
+	if err == nil {
+		job.Calendar, err = q.Calendar(ctx, status)
+	}
 	if err != nil || status.State != jobs.Waiting {
-		return http.StatusOK, Job{Status: status}, err
+		return http.StatusOK, job, err
 	}
 	workers, err := q.Workers(ctx)
-	return http.StatusOK, Job{status, jobs.WhyWaiting(status, workers, nil)}, err
+	job.WhyWaiting = jobs.WhyWaiting(status, workers, nil)
+	return http.StatusOK, job, err
 }
 
 // Output is what a job has brought.

@@ -431,10 +431,22 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	url, _ := serve(t, "")
 	all := url + "/v1/groups/nightly/jobs"
 	for body, want := range map[string]int{
-		`{`:                        http.StatusBadRequest,
-		`{"kind":"a"} x`:           http.StatusBadRequest,
-		`{"kind":"a","unknown":1}`: http.StatusBadRequest,
-		`{"kind":""}`:              http.StatusBadRequest,
+		`{`:                            http.StatusBadRequest,
+		`{"kind":"a"} x`:               http.StatusBadRequest,
+		`{"kind":"a","unknown":1}`:     http.StatusBadRequest,
+		`{"kind":""}`:                  http.StatusBadRequest,
+		`{"kind":"a","payload":""}`:    http.StatusCreated,
+		`{"kind":"a","every":""}`:      http.StatusBadRequest,
+		`{"kind":"a","Every":" "}`:     http.StatusBadRequest,
+		`{"kind":"a","unique":""}`:     http.StatusBadRequest,
+		`{"kind":"a","title":""}`:      http.StatusBadRequest,
+		`{"kind":"a","resource":""}`:   http.StatusBadRequest,
+		`{"kind":"a","clean_up":""}`:   http.StatusBadRequest,
+		`{"kind":"a","backoff":""}`:    http.StatusBadRequest,
+		`{"kind":"a","timeout":""}`:    http.StatusBadRequest,
+		`{"kind":"a","keep":""}`:       http.StatusBadRequest,
+		`{"kind":"a","not_before":""}`: http.StatusBadRequest,
+		`{"kind":"a","labels":[""]}`:   http.StatusBadRequest,
 		`{"kind":"a","payload":"` + strings.Repeat("x", jobs.MaxPayload) + `"}`: http.StatusBadRequest,
 		`{"kind":"a","payload":"` + strings.Repeat("x", maxBody) + `"}`:         http.StatusRequestEntityTooLarge,
 	} {
@@ -445,6 +457,11 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	for path, want := range map[string]int{
 		"/v1/groups/Bad/jobs":                                       http.StatusBadRequest,
 		"/v1/groups/nightly/jobs/short":                             http.StatusBadRequest,
+		"/v1/groups/nightly/jobs?state=":                            http.StatusBadRequest,
+		"/v1/groups/nightly/jobs?kind=":                             http.StatusBadRequest,
+		"/v1/groups/nightly/jobs?text=":                             http.StatusBadRequest,
+		"/v1/groups/nightly/jobs?after=":                            http.StatusBadRequest,
+		"/v1/groups/nightly/jobs?limit=":                            http.StatusBadRequest,
 		"/v1/groups/nightly/jobs/00000000000000000000000000":        http.StatusNotFound,
 		"/v1/groups/nightly/jobs/00000000000000000000000000/events": http.StatusNotFound,
 	} {
@@ -459,6 +476,41 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	defer got.Body.Close()
 	if got.StatusCode != http.StatusUnsupportedMediaType {
 		t.Error(got.Status)
+	}
+}
+
+func TestAJobThatRepeatsShowsWhatChangesOfClocksDo(t *testing.T) {
+	url, _ := serve(t, "")
+	all := url + "/v1/groups/nightly/jobs"
+	for every, effects := range map[string]string{
+		"CRON_TZ=Europe/Berlin 30 2 * * *":      "late once",
+		"CRON_TZ=Europe/Berlin */20 2 * * *":    "left out twice",
+		"CRON_TZ=Australia/Lord_Howe 0 2 * * 0": "late",
+		"30 2 * * *":                            "",
+		"15m":                                   "",
+	} {
+		code, created := ask(t, "POST", all, fmt.Sprintf(`{"kind":"none","every":%q}`, every))
+		if code != http.StatusCreated {
+			t.Fatal(code, created)
+		}
+		_, job := ask(t, "GET", all+"/"+created["id"].(string), "")
+		calendar, _ := job["calendar"].(map[string]any)
+		if rounds, _ := calendar["rounds"].([]any); len(rounds) != 3 {
+			t.Errorf("%s: %v", every, job)
+		}
+		var got []string
+		changes, _ := calendar["clock_changes"].([]any)
+		for _, c := range changes {
+			got = append(got, c.(map[string]any)["effect"].(string))
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != effects {
+			t.Errorf("%s: %v, want %s", every, changes, effects)
+		}
+	}
+	code, created := ask(t, "POST", all, `{"kind":"none"}`)
+	if _, job := ask(t, "GET", all+"/"+created["id"].(string), ""); job["calendar"] != nil {
+		t.Error(code, job)
 	}
 }
 
@@ -496,7 +548,7 @@ func TestOpenAPIDescribesTheTypes(t *testing.T) {
 	}
 	for name, of := range map[string]any{
 		"Spec": jobs.Spec{}, "Status": jobs.Status{}, "Worker": jobs.WorkerStatus{}, "Overview": State{},
-		"Attempt": jobs.Attempt{},
+		"Attempt": jobs.Attempt{}, "Calendar": jobs.Calendar{}, "ClockChange": jobs.ClockChange{},
 	} {
 		described := doc.Components.Schemas[name].Properties
 		for f := range reflect.TypeOf(of).Fields() {

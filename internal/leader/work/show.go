@@ -26,23 +26,28 @@ func (v *Invocation) Show(ctx context.Context, id jobs.ID) int {
 		if err != nil {
 			return err
 		}
+		ahead, err := q.Calendar(ctx, s)
+		if err != nil {
+			return err
+		}
 		if v.Output == "json" {
 			return json.NewEncoder(v.Stdout).Encode(struct {
 				jobs.Status
-				Spec jobs.Spec `json:"spec"`
-			}{s, spec})
+				Spec     jobs.Spec      `json:"spec"`
+				Calendar *jobs.Calendar `json:"calendar,omitempty"`
+			}{s, spec, ahead})
 		}
 		workers, err := q.Workers(ctx)
 		if err != nil {
 			return err
 		}
-		facts(v.Stdout, s, spec, jobs.WhyWaiting(s, workers, nil))
+		facts(v.Stdout, s, spec, ahead, jobs.WhyWaiting(s, workers, nil))
 		return attempts(v.Stdout, s)
 	})
 }
 
 // facts prints what is known of a job, one fact in a line.
-func facts(w io.Writer, s jobs.Status, spec jobs.Spec, why string) {
+func facts(w io.Writer, s jobs.Status, spec jobs.Spec, ahead *jobs.Calendar, why string) {
 	fact := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-10s %s\n", name, harmless(text))
@@ -58,6 +63,12 @@ func facts(w io.Writer, s jobs.Status, spec jobs.Spec, why string) {
 	fact("labels", strings.Join(s.Labels, ", "))
 	if s.Every != "" {
 		fact("every", fmt.Sprintf("%s, round %d", s.Every, s.Rounds+1))
+	}
+	if ahead != nil {
+		fact("rounds", nextRounds(ahead))
+		for _, c := range ahead.ClockChanges {
+			fact("clocks", c.Text)
+		}
 	}
 	if spec.Retries > 0 {
 		fact("retries", fmt.Sprintf("%d, and %d failures in this round", spec.Retries, s.Failures))

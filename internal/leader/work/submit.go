@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,14 +23,18 @@ func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int 
 	bounded, cancel := context.WithTimeoutCause(ctx, v.Settings.SessionTimeout,
 		fmt.Errorf("no answer of the coordinator within %s; the job may have been handed in: "+
 			"leader jobs %s shows it, and --unique makes it safe to submit it again", v.Settings.SessionTimeout, v.Group))
+	defer cancel()
 	id, err := q.Submit(bounded, Titled(spec))
-	cancel()
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "submit", err)
 	}
 	if v.Output != "json" || !wait {
 		v.printID(id)
 	}
+	if spec.Every != "" {
+		v.announce(bounded, q, id)
+	}
+	cancel()
 	if !wait {
 		return cli.Done
 	}
@@ -47,6 +52,33 @@ func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int 
 		return cli.Failed(ctx, v.Log, "print", err)
 	}
 	return v.ended(ctx, end)
+}
+
+// announce says when a job that was handed in is due, and what changes of the clocks do to it.
+func (v *Invocation) announce(ctx context.Context, q *jobs.Queue, id jobs.ID) {
+	var ahead *jobs.Calendar
+	s, err := q.Get(ctx, id)
+	if err == nil {
+		ahead, err = q.Calendar(ctx, s)
+	}
+	switch {
+	case err != nil:
+		v.Log.Warn("the job was handed in, but its next rounds cannot be read", "error", err)
+	case ahead != nil:
+		v.Log.Info("next rounds", "at", nextRounds(ahead))
+		for _, c := range ahead.ClockChanges {
+			v.Log.Warn(c.Text)
+		}
+	}
+}
+
+// nextRounds are those ahead, by the clocks of the schedule's zone.
+func nextRounds(ahead *jobs.Calendar) string {
+	var all []string
+	for _, at := range ahead.Rounds {
+		all = append(all, at.Format("2006-01-02 15:04:05 MST"))
+	}
+	return strings.Join(all, ", ")
 }
 
 func (v *Invocation) printID(id jobs.ID) {

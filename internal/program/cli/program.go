@@ -174,6 +174,7 @@ func (p *Program[C]) parse(c Command[C], args []string) (a Arguments, err error)
 		args, a.Rest, a.Dashed = args[:i], args[i+1:], true
 	}
 	set := c.flagSet(&a)
+	set.VisitAll(func(f *flag.Flag) { f.Value = given{f.Value} })
 	for len(args) > 0 {
 		if err := set.Parse(args); err != nil {
 			return a, err

@@ -7,7 +7,7 @@ import { forget, output, streams } from './output.js';
 
 const again = 3_000; // ms until the next try after a lost connection
 
-let open; // { group, id, stop, last, spec, reading } of the job that is shown
+let open; // { group, id, stop, last, spec, reading, due, ahead } of the job that is shown
 
 // show shows a job until it is called for another one, or for none.
 export function show(group, id) {
@@ -74,6 +74,18 @@ function update(job, s) {
     element('h3', name), element('pre', value),
   ]));
   draw(job);
+  if (s.every && job.due !== s.due) lookAhead(job, address, s.due);
+}
+
+// lookAhead reads the next rounds of a job, and what changes of the clocks do to them.
+async function lookAhead(job, address, due) {
+  job.due = due;
+  const answer = await ask(address, job.stop.signal).catch(() => undefined);
+  const found = answer?.ok && await answer.json().catch(() => undefined);
+  if (!found) job.due = undefined; // the next status asks again
+  if (!found || job !== open || job.due !== due) return;
+  job.ahead = found.calendar;
+  draw(job);
 }
 
 function stopReading(job) {
@@ -132,7 +144,7 @@ function doing(s, why) {
   return why ? `waiting: ${why}` : 'waiting';
 }
 
-function facts(s, { spec, why: waits }) {
+function facts(s, { spec, ahead, why: waits }) {
   const all = [['State', doing(s, waits)], ['ID', s.id], ['Kind', s.kind]];
   const more = (name, value) => { if (value) all.push([name, String(value)]); };
   more('Resource', s.resource);
@@ -140,6 +152,10 @@ function facts(s, { spec, why: waits }) {
   more('Retries', spec?.retries && `${spec.retries} at most, after ${s.failures ?? 0} failures of this round`);
   more('Workers lost', s.lost);
   more('Every', s.every && `${s.every}, round ${(s.rounds ?? 0) + 1}`);
+  if (ahead && !finished(s)) {
+    more('Next rounds', ahead.rounds?.map((at) => new Date(at).toLocaleString()).join(' · '));
+    for (const change of ahead.clock_changes ?? []) more('Clocks', change.text);
+  }
   more('Timeout', spec?.timeout);
   more('Priority', s.priority);
   more('Labels', s.labels?.join(', '));
