@@ -218,7 +218,7 @@ func TestAnEmptyValueIsRefused(t *testing.T) {
 		}
 	}
 	for says, args := range map[string][]string{
-		"flag -wait":                  {"submit", "nightly", "--wait=", "--", "true"},
+		"-wait: it is empty":          {"submit", "nightly", "--wait=", "--", "true"},
 		"one of the labels is empty":  {"submit", "nightly", "--label", "a,,b", "--", "true"},
 		"the command is empty":        {"submit", "nightly", "--", ""},
 		"the time zone is empty":      {"submit", "nightly", "--every", "TZ= 0 3 * * *", "--", "true"},
@@ -228,7 +228,7 @@ func TestAnEmptyValueIsRefused(t *testing.T) {
 		"flag -label: it is empty":    {"work", "nightly", "--label", ""},
 		"flag -strategy: it is empty": {"work", "nightly", "--strategy="},
 		`flag -o: it is empty`:        {"jobs", "nightly", "-o", ""},
-		`not a group's name: ""`:                    {"submit", "", "--", "true"},
+		`not a group's name: ""`:      {"submit", "", "--", "true"},
 	} {
 		l := begin(t, s, args...)
 		l.exits(cli.Usage)
