@@ -99,9 +99,9 @@ func TestAJobWithoutATimeIsNoJob(t *testing.T) {
 		month time.Month
 		good  bool
 	}{
-		{"0 0 1 1 *", 9999, time.June, false}, // first in the year 10000
-		{"0 3 29 2 *", 2097, time.January, false},
-		{"0 3 29 2 *", 2095, time.January, true},
+		{"0 0 1 1 *", 9999, time.June, false},    // first in the year 10000
+		{"0 3 29 2 *", 2097, time.January, true}, // 2104
+		{"0 3 29 2 *", 9997, time.January, false},
 		{"0 0 1 12 *", 9999, time.June, true},
 		{"8760h", 9999, time.June, true},
 		{"", 9999, time.June, true},

@@ -134,7 +134,7 @@ func (s Spec) Check() error {
 	if again, err := parseEvery(s.Every); err != nil {
 		problems = append(problems, err)
 	} else if again.cron != nil && !possible(s.first(time.Now())) {
-		bad("%q has no first time: none soon after not before, or none until the year %d", s.Every, lastYear)
+		bad("%q has no first time after not before until the year %d", s.Every, lastYear)
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("%w: %w", ErrBadSpec, errors.Join(problems...))
