@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -61,40 +62,43 @@ func (t *term) lose(err error) {
 // hold tells the client about the term, until it is over. It tells the end before the agent resigns, so that the
 // client can stop before the next one leads.
 func (t *term) hold(ctx context.Context, won *fence.Term) error {
-	if err := won.Wait(ctx); err != nil {
-		return err
-	}
 	c := won.Claim()
 	carried, err := t.carry(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer carried.Close()
+	if err := won.Wait(ctx); err != nil {
+		return err
+	}
 	t.send(Event{Event: Leading, Token: c.Token.String(), Issuer: c.Issuer, Carry: carry(c, carried)}.within(won))
 	t.agent.Log.Info("leading", "resource", string(t.resource), "holder", t.holder, "token", c.Token.String())
 	alive := time.NewTimer(t.pace(won))
 	defer alive.Stop()
-	told := fence.Active
+	told, due := fence.Active, false
 	for {
-		state, changed := won.Watch()
+		state, changed := won.Watch() // it looks at the clock: after a pause, alive may fire before the term's own timer
 		switch {
-		case ctx.Err() != nil:
-			t.lose(context.Cause(ctx))
-			return context.Cause(ctx)
+		case ctx.Err() != nil, state == fence.Lost:
+			err := cmp.Or(context.Cause(ctx), context.Cause(won.Context()))
+			t.lose(err)
+			return err
 		case state == fence.Suspended && told != state:
 			t.send(Event{Event: Suspended}.within(won))
 		case state == fence.Active && told != state:
 			t.send(Event{Event: Resumed}.within(won))
+		case state == fence.Active && due:
+			t.send(Event{Event: Alive}.within(won))
 		}
-		told = state
+		if told = state; due {
+			alive.Reset(t.pace(won))
+		}
+		due = false
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		case <-alive.C:
-			if told == fence.Active {
-				t.send(Event{Event: Alive}.within(won))
-			}
-			alive.Reset(t.pace(won))
+			due = true
 		}
 	}
 }
