@@ -136,6 +136,19 @@ func (r *reading) next() Event {
 	return e
 }
 
+// until returns the next event of this kind.
+func (r *reading) until(what What) Event {
+	r.t.Helper()
+	for {
+		switch e := r.next(); e.Event {
+		case what:
+			return e
+		case Lost:
+			r.t.Fatalf("lost before %s: %+v", what, e)
+		}
+	}
+}
+
 // ends checks that the term is lost by this cause, and that the stream ends then.
 func (r *reading) ends(why Cause) {
 	r.t.Helper()
@@ -192,11 +205,15 @@ func TestWhoWaitsIsToldForWhom(t *testing.T) {
 		first := s.stands(`{"resource":"orders","holder":"one"}`)
 		first.next()
 		second := s.stands(`{"resource":"orders","holder":"` + name + `"}`)
-		if e := second.next(); e.Event != Waiting || e.Place != 1 || e.Leader != "one" {
+		e := second.until(Waiting)
+		for e.Place == 0 { // not known yet
+			e = second.until(Waiting)
+		}
+		if e.Place != 1 || e.Leader != "one" {
 			t.Errorf("%+v", e)
 		}
 		first.close()
-		if e := second.next(); e.Event != Leading || e.Holder != name {
+		if e := second.until(Leading); e.Holder != name {
 			t.Errorf("%+v", e)
 		}
 	}

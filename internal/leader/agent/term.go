@@ -34,9 +34,9 @@ type term struct {
 
 // run stands for election, holds the term, and returns when it is over and resigned.
 func (t *term) run(ctx context.Context) {
-	stop := t.watchQueue(ctx)
-	lead := fence.Lead{Elector: won{t.agent.Coordinator, stop}, Resource: t.resource, Holder: t.holder, Stores: t.stores}
-	err := lead.Run(ctx, t.hold)
+	over, stop := t.tellWaiting(ctx)
+	lead := fence.Lead{Elector: won{t.agent.Coordinator, over}, Resource: t.resource, Holder: t.holder, Stores: t.stores}
+	err := lead.Run(ctx, func(ctx context.Context, won *fence.Term) error { return t.hold(ctx, won, stop) })
 	stop()
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(err, cause):
@@ -60,8 +60,8 @@ func (t *term) lose(err error) {
 }
 
 // hold tells the client about the term, until it is over. It tells the end before the agent resigns, so that the
-// client can stop before the next one leads.
-func (t *term) hold(ctx context.Context, won *fence.Term) error {
+// client can stop before the next one leads. ready is called before the client is told that it leads.
+func (t *term) hold(ctx context.Context, won *fence.Term, ready func()) error {
 	c := won.Claim()
 	carried, err := t.carry(ctx, c)
 	if err != nil {
@@ -71,6 +71,7 @@ func (t *term) hold(ctx context.Context, won *fence.Term) error {
 	if err := won.Wait(ctx); err != nil {
 		return err
 	}
+	ready()
 	t.send(Event{Event: Leading, Token: c.Token.String(), Issuer: c.Issuer, Carry: carry(c, carried)}.within(won))
 	t.agent.Log.Info("leading", "resource", string(t.resource), "holder", t.holder, "token", c.Token.String())
 	alive := time.NewTimer(t.pace(won))
@@ -109,6 +110,9 @@ func (t *term) pace(won *fence.Term) time.Duration {
 	const shortest = 20 * time.Millisecond
 	return max(shortest, min(t.agent.Session, time.Until(won.Deadline()))/3)
 }
+
+// pause is the time until a candidate is told again that it waits.
+func (t *term) pause() time.Duration { return t.agent.Session / 3 }
 
 // carry opens what LEADER_CARRY asks for.
 func (t *term) carry(ctx context.Context, c fence.Claim) (*carrier.Carrier, error) {

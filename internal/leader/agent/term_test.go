@@ -42,14 +42,23 @@ func (o *told) events() []Event {
 
 // held runs a term until the test ends.
 func held(t *testing.T, c fence.Coordinator, session time.Duration) (*term, *told) {
-	ctx, cancel := context.WithCancelCause(t.Context())
+	x, out := prepared(c, session)
+	start(t, x)
+	return x, out
+}
+
+func prepared(c fence.Coordinator, session time.Duration) (*term, *told) {
 	out := &told{}
-	a := &Agent{Coordinator: c, Raise: time.Minute, Session: session, Log: slog.New(slog.DiscardHandler)}
-	x := &term{agent: a, id: "x", resource: "orders", holder: "one", cancel: cancel, out: &stream{w: out}}
+	a := &Agent{Coordinator: c, Raise: time.Hour, Session: session, Log: slog.New(slog.DiscardHandler)}
+	return &term{agent: a, id: "x", resource: "orders", holder: "one", out: &stream{w: out}}, out
+}
+
+func start(t *testing.T, x *term) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	x.cancel = cancel
 	ended := make(chan struct{})
 	go func() { defer close(ended); x.run(ctx) }()
 	t.Cleanup(func() { cancel(nil); <-ended })
-	return x, out
 }
 
 // A coordinator may grant a much shorter session than the agent has asked for.
@@ -102,5 +111,49 @@ func TestASuspendedTermIsShownAsThat(t *testing.T) {
 		last(Resumed, Leading)
 		time.Sleep(5 * time.Second)
 		last(Alive, Leading)
+	})
+}
+
+// A candidate that waits knows by its events that the agent is there, also while the marks are being raised.
+func TestWhoWaitsIsToldThreeTimesInASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const session = 10 * time.Second
+		m := fencetest.NewMemory(session)
+		c, other := m.Open(), m.Open()
+		defer other.Close()
+		defer c.Close()
+		first, err := other.Campaign(t.Context(), "orders", "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, out := prepared(c, session)
+		raising := make(chan struct{})
+		x.stores = []fence.Raiser{raiser(func(context.Context, fence.Claim) error { <-raising; return nil })}
+		start(t, x)
+		const third = session/3 + time.Millisecond
+		time.Sleep(10 * third)
+		waits := out.events()
+		if err := first.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * third)
+		all := out.events()
+		if len(waits) < 10 || len(all)-len(waits) < 9 {
+			t.Errorf("%d events, then %d", len(waits), len(all)-len(waits))
+		}
+		for i, e := range all {
+			at := Event{Event: Waiting, ID: "x", Resource: "orders", Holder: "one"}
+			if i < len(waits) {
+				at.Place, at.Leader = 1, "first"
+			}
+			if e != at {
+				t.Errorf("event %d: %+v", i, e)
+			}
+		}
+		close(raising)
+		synctest.Wait()
+		if all = out.events(); all[len(all)-1].Event != Leading {
+			t.Errorf("%+v", all[len(all)-1])
+		}
 	})
 }
