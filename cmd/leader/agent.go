@@ -94,7 +94,7 @@ func runAgent(p *program, ctx context.Context, inv *invocation) int {
 	defer context.AfterFunc(ctx, a.Close)()
 	server := webpage.Server{
 		Handler: a.Handler(), Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout, Log: inv.log,
-		Connections: agent.MaxStreams + webpage.MaxConnections, Keeps: true,
+		Connections: agent.MaxStreams + webpage.MaxConnections, Keeps: true, Connected: agent.Connected,
 	}
 	inv.log.Info("serving terms", "address", l.Addr().String())
 	inv.unit.manager.Ready("Serving at " + l.Addr().String())

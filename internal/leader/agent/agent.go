@@ -53,6 +53,7 @@ func (a *Agent) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/terms", a.stand)
 	mux.HandleFunc("GET /v1/terms", a.list)
 	mux.HandleFunc("DELETE /v1/terms/{id}", a.giveUp)
+	mux.HandleFunc("POST /v1/terms/{id}/beat", a.beat)
 	mux.HandleFunc("GET /v1/leaders/{resource}", a.leader)
 	mux.HandleFunc("GET /v1/leaders/{resource}/events", a.leaders)
 	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
@@ -97,6 +98,7 @@ func (a *Agent) asked(r *http.Request) (*term, error) {
 		return nil, fmt.Errorf("the body: %w", err)
 	}
 	t := &term{agent: a, id: strings.ToLower(rand.Text()[:12]), holder: asked.Holder, stores: a.Stores}
+	t.client.unread = unreadOf(r.Context())
 	urls := a.URLs
 	if t.holder == "" {
 		t.holder = a.Holder + "/" + t.id
@@ -159,13 +161,29 @@ func (a *Agent) list(w http.ResponseWriter, _ *http.Request) {
 	webpage.Answer(w, http.StatusOK, map[string]any{"terms": shown})
 }
 
-// giveUp ends a term, or a candidacy. Its stream says so.
-func (a *Agent) giveUp(w http.ResponseWriter, r *http.Request) {
+// beat takes a beat of a client. From the first one on, the client has to send them.
+func (a *Agent) beat(w http.ResponseWriter, r *http.Request) {
+	if t := a.term(w, r); t != nil {
+		t.client.beat()
+		webpage.Answer(w, http.StatusOK, t.listed())
+	}
+}
+
+// term returns the one that a request names; nil if there is none, which it answers.
+func (a *Agent) term(w http.ResponseWriter, r *http.Request) *term {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	t := a.terms[r.PathValue("id")]
-	a.mu.Unlock()
 	if t == nil {
 		fail(w, errNoTerm)
+	}
+	return t
+}
+
+// giveUp ends a term, or a candidacy. Its stream says so.
+func (a *Agent) giveUp(w http.ResponseWriter, r *http.Request) {
+	t := a.term(w, r)
+	if t == nil {
 		return
 	}
 	t.cancel(errDeleted)

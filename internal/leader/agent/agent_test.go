@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -67,7 +66,7 @@ func serve(t *testing.T, all ...fence.Raiser) *served {
 	stopped := make(chan error, 1)
 	go func() {
 		stopped <- webpage.Server{
-			Handler: s.agent.Handler(), Answer: time.Minute, Grace: 10 * time.Second, Connections: MaxStreams, Keeps: true,
+			Handler: s.agent.Handler(), Answer: time.Minute, Grace: 10 * time.Second, Connections: MaxStreams, Keeps: true, Connected: Connected,
 		}.Serve(ctx, l)
 	}()
 	s.stop = func() {
@@ -317,16 +316,7 @@ func TestAProgramThatDoesNotReadLosesItsTerm(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	s.agent.Session = 60 * time.Millisecond // an event every third of it
-	c, err := net.Dial("unix", s.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	const body = `{"resource":"orders","holder":"one"}`
-	if _, err := fmt.Fprintf(c, "POST /v1/terms HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		len(body), body); err != nil {
-		t.Fatal(err)
-	}
+	c := s.dials()
 	s.led("one")
 	s.led("")
 	all, _ := io.ReadAll(c)

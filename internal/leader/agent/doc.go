@@ -4,6 +4,7 @@
 //	POST   /v1/terms                       stand for election; the answer is a stream of events
 //	GET    /v1/terms                       the terms of this agent, and who waits for one
 //	DELETE /v1/terms/{id}                  give one up
+//	POST   /v1/terms/{id}/beat             the client is alive; from the first one on, it has to go on
 //	GET    /v1/leaders/{resource}          who leads
 //	GET    /v1/leaders/{resource}/events   who leads, now and at each change
 //	GET    /openapi.yaml                   all of this for programs
@@ -13,9 +14,10 @@
 // # The stream is the term
 //
 // The agent stands for election as long as the client reads. It resigns when the client closes the stream, or
-// ends. It also resigns when the client stops reading: a Unix socket stores about ten events, TCP more, and for the
-// next one the agent waits [webpage.Patience]. If the agent ends, the client sees the end of the stream, and the
-// term ends with the session of the coordinator. The mark is raised on each store before the event "leading" is
+// ends. It also resigns when the client has read nothing until the last deadline that it has seen. The kernel of Linux tells
+// what is unread in a Unix socket. TCP does not tell it, so a client may send beats, and then these count. Elsewhere the
+// agent waits [webpage.Patience] once the socket is full: after about ten events on a Unix socket, by TCP after more.
+// If the agent ends, the client sees the end of the stream, and the term ends with the session of the coordinator. The mark is raised on each store before the event "leading" is
 // sent. An event "alive" with the present deadline comes at least every third of a session, but not while the
 // coordinator is out of reach. A client that has seen no event until the last deadline does not lead: the agent may
 // be paused. The stores need not trust the client for that; they refuse the token once a newer one is raised.

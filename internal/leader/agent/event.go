@@ -87,6 +87,7 @@ const (
 	Resigned   Cause = "resigned"   // DELETE
 	Stopped    Cause = "stopped"    // the agent stops
 	Refused    Cause = "refused"    // a store or the coordinator refuses, and will again: an operator acts
+	Silent     Cause = "silent"     // the client has not read, or sent no beat, until the last deadline that it has seen
 	Failed     Cause = "failed"     // a store did not answer, or older sessions did not end: stand again
 )
 
@@ -100,6 +101,7 @@ func (e Event) within(won *fence.Term) Event {
 var (
 	errDeleted  = errors.New("the term was given up by DELETE")
 	errStopping = errors.New("the agent stops; stand again once it runs")
+	errSilent   = errors.New("the program has not read its events, or sent no beat, until the last deadline that it has seen")
 	errGone     = errors.New("the client is gone")
 )
 
@@ -108,6 +110,8 @@ func causeOf(err error) Cause {
 	switch {
 	case errors.Is(err, errDeleted):
 		return Resigned
+	case errors.Is(err, errSilent):
+		return Silent
 	case errors.Is(err, errStopping):
 		return Stopped
 	case errors.Is(err, fence.ErrSuperseded), errors.Is(err, fence.ErrStale):

@@ -60,6 +60,6 @@ func (a *Agent) leaders(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = a.Coordinator.Watch(p, resource, func(all []fence.Candidate) error { // it ends with the client
-		return out.send("leader", leading(resource, all))
+		return out.send("leader", leading(resource, all), webpage.Patience)
 	})
 }

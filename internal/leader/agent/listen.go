@@ -29,15 +29,15 @@ type Listener struct {
 	User    int
 }
 
-// unread is how many bytes a Unix socket stores for a client that does not read: about ten events. Such a client
-// loses its term when they are full, and the system's default takes hundreds.
-const unread = 4 << 10
+// stored is how many bytes a Unix socket stores for a client that does not read: about ten events. Where the system does
+// not tell what is unread, such a client loses its term when they are full; the system's default takes hundreds.
+const stored = 4 << 10
 
 // Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if onSocket, ok := c.(*net.UnixConn); ok {
-		_ = onSocket.SetWriteBuffer(unread)
+		_ = onSocket.SetWriteBuffer(stored)
 	}
 	return c, err
 }

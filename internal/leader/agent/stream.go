@@ -30,14 +30,14 @@ func begin(w http.ResponseWriter, r *http.Request) *stream {
 	return s
 }
 
-// send sends an event. Its error says that the client has not taken it.
-func (s *stream) send(name string, event any) error {
+// send sends an event. Its error says that the client has not taken it in this time.
+func (s *stream) send(name string, event any, patience time.Duration) error {
 	text, err := json.Marshal(event)
 	if err != nil {
 		return err
 	}
 	if s.sse {
-		return webpage.Push(s.w, fmt.Sprintf("event: %s\ndata: %s\n\n", name, text))
+		return webpage.PushWithin(s.w, patience, fmt.Sprintf("event: %s\ndata: %s\n\n", name, text))
 	}
-	return webpage.Push(s.w, string(text)+"\n")
+	return webpage.PushWithin(s.w, patience, string(text)+"\n")
 }

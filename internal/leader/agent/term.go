@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/leader/carrier"
 	"github.com/ringfence/ringfence/internal/leader/stores"
 	"github.com/ringfence/ringfence/internal/network/peeruser"
+	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
 // term is one candidacy, and the term that comes of it.
@@ -24,6 +25,7 @@ type term struct {
 	routes   []carrier.Route
 	cancel   context.CancelCauseFunc
 	out      *stream
+	client   client
 
 	sending sync.Mutex // one event after the other
 	lost    sync.Once
@@ -90,6 +92,8 @@ func (t *term) hold(ctx context.Context, won *fence.Term, ready func()) error {
 			t.send(Event{Event: Resumed}.within(won))
 		case state == fence.Active && due:
 			t.send(Event{Event: Alive}.within(won))
+		case due && !t.client.goesOn():
+			t.cancel(errSilent)
 		}
 		if told = state; due {
 			alive.Reset(t.pace(won))
@@ -107,12 +111,13 @@ func (t *term) hold(ctx context.Context, won *fence.Term, ready func()) error {
 // pace is the time until the deadline is told again: a third of a session, which may be shorter than the agent has
 // asked for, and less while the deadline is near.
 func (t *term) pace(won *fence.Term) time.Duration {
-	const shortest = 20 * time.Millisecond
-	return max(shortest, min(t.agent.Session, time.Until(won.Deadline()))/3)
+	return min(t.client.left(), max(shortest, min(t.agent.Session, time.Until(won.Deadline()))/3))
 }
 
+const shortest = 20 * time.Millisecond // between two events of one kind
+
 // pause is the time until a candidate is told again that it waits.
-func (t *term) pause() time.Duration { return t.agent.Session / 3 }
+func (t *term) pause() time.Duration { return min(t.client.left(), t.agent.Session/3) }
 
 // carry opens what LEADER_CARRY asks for.
 func (t *term) carry(ctx context.Context, c fence.Claim) (*carrier.Carrier, error) {
@@ -121,15 +126,22 @@ func (t *term) carry(ctx context.Context, c fence.Claim) (*carrier.Carrier, erro
 	return carrier.Open(ctx, t.routes, c, peeruser.OnlyUser(t.agent.User), t.agent.Log)
 }
 
-// send sends an event. If the client does not take it, the term ends.
+// send sends an event. If the client does not take it, or has not read in time, the term ends.
 func (t *term) send(e Event) {
 	t.sending.Lock()
 	defer t.sending.Unlock()
 	e.ID, e.Resource, e.Holder = t.id, t.resource, t.holder
+	goesOn := t.client.goesOn()
+	if !goesOn && e.Event != Lost {
+		t.cancel(errSilent)
+		return
+	}
 	t.show(e)
-	if err := t.out.send(string(e.Event), e); err != nil {
+	patience := min(webpage.Patience, t.client.left()) // the next candidate waits
+	if err := t.out.send(string(e.Event), e, patience); err != nil {
 		t.cancel(errors.Join(errGone, err))
 	}
+	t.client.sent(cmp.Or(e.Until, time.Now().Add(t.agent.Session)))
 }
 
 // show keeps what a list has: the last state, with the token once there is one.

@@ -50,7 +50,7 @@ func held(t *testing.T, c fence.Coordinator, session time.Duration) (*term, *tol
 func prepared(c fence.Coordinator, session time.Duration) (*term, *told) {
 	out := &told{}
 	a := &Agent{Coordinator: c, Raise: time.Hour, Session: session, Log: slog.New(slog.DiscardHandler)}
-	return &term{agent: a, id: "x", resource: "orders", holder: "one", out: &stream{w: out}}, out
+	return &term{agent: a, id: "x", resource: "orders", holder: "one", out: &stream{w: out}, client: client{unread: unreadOf(context.Background())}}, out
 }
 
 func start(t *testing.T, x *term) {

@@ -114,9 +114,12 @@ func send(w http.ResponseWriter, state any) error {
 }
 
 // Push sends a part of an answer at once. The reader may take as long for it as Patience.
-func Push(w http.ResponseWriter, text string) error {
+func Push(w http.ResponseWriter, text string) error { return PushWithin(w, Patience, text) }
+
+// PushWithin is Push with a patience of its own.
+func PushWithin(w http.ResponseWriter, patience time.Duration, text string) error {
 	out := http.NewResponseController(w)
-	_ = out.SetWriteDeadline(time.Now().Add(Patience))
+	_ = out.SetWriteDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(w, text); err != nil {
 		return err
 	}
