@@ -151,7 +151,7 @@ func (r *reading) until(what What) Event {
 // ends checks that the term is lost by this cause, and that the stream ends then.
 func (r *reading) ends(why Cause) {
 	r.t.Helper()
-	if e := r.next(); e.Event != Lost || e.Cause != why || e.Error == "" {
+	if e := r.next(); e.Event != Lost || e.Cause != why || e.Final != (why == Refused || why == Resigned) || e.Error == "" {
 		r.t.Errorf("got %+v, want the term lost: %s", e, why)
 	}
 	if r.lines.Scan() || r.lines.Err() != nil {

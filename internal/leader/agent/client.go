@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/network/unixsocket"
 )
 
 // client is what an agent knows of a client: how far it has read. It has read all that its socket no longer stores.
@@ -74,7 +76,7 @@ func Connected(ctx context.Context, c net.Conn) context.Context {
 // unreadOf returns what tells how many bytes the client of a request has not read.
 func unreadOf(ctx context.Context) func() (int, bool) {
 	if c, ok := ctx.Value(connection{}).(*net.UnixConn); ok {
-		return func() (int, bool) { return unread(c) }
+		return func() (int, bool) { return unixsocket.Unread(c) }
 	}
 	return func() (int, bool) { return 0, false } // the kernel takes what is sent by TCP, whether the program reads or not
 }

@@ -17,8 +17,9 @@
 // ends. It also resigns when the client has read nothing until the last deadline that it has seen. The kernel of Linux tells
 // what is unread in a Unix socket. TCP does not tell it, so a client may send beats, and then these count. Elsewhere the
 // agent waits [webpage.Patience] once the socket is full: after about ten events on a Unix socket, by TCP after more.
-// If the agent ends, the client sees the end of the stream, and the term ends with the session of the coordinator. The mark is raised on each store before the event "leading" is
-// sent. An event "alive" with the present deadline comes at least every third of a session, but not while the
+//
+// If the agent ends, the client sees the end of the stream, and the term ends with the session of the coordinator. The
+// mark is raised on each store before the event "leading" is sent. An event "alive" with the present deadline comes at least every third of a session, but not while the
 // coordinator is out of reach. A client that has seen no event until the last deadline does not lead: the agent may
 // be paused. The stores need not trust the client for that; they refuse the token once a newer one is raised.
 // The agent sends "lost" before it resigns, and ends the stream after that.

@@ -47,6 +47,7 @@ type Event struct {
 
 	// Lost.
 	Cause Cause  `json:"cause,omitempty"`
+	Final bool   `json:"final,omitempty"` // standing again is of no use until somebody acts: a loop stops
 	Error string `json:"error,omitempty"`
 }
 
@@ -78,6 +79,9 @@ func carry(c fence.Claim, carried *carrier.Carrier) *Carry {
 
 // Cause says in one word why a term is over.
 type Cause string
+
+// final reports whether a program that stands again gets the same answer, or what somebody has just ended.
+func (c Cause) final() bool { return c == Refused || c == Resigned }
 
 // The causes of Lost.
 const (

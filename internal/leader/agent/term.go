@@ -52,11 +52,11 @@ func (t *term) run(ctx context.Context) {
 // lose tells the client that the term is over, unless it was told.
 func (t *term) lose(err error) {
 	t.lost.Do(func() {
-		text := oneLine(err)
+		cause, text := causeOf(err), oneLine(err)
 		if hint := stores.Hint(err); hint != "" {
 			text += " (" + hint + ")"
 		}
-		t.send(Event{Event: Lost, Cause: causeOf(err), Error: text})
+		t.send(Event{Event: Lost, Cause: cause, Final: cause.final(), Error: text})
 		t.agent.Log.Info("a term is over", "resource", string(t.resource), "holder", t.holder, "cause", oneLine(err))
 	})
 }

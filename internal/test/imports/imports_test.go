@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 		"internal/refusal", "internal/process"},
 	"internal/network/peeruser":   {"internal/network/tally", "golang.org/x/sys"},
 	"internal/network/tally":      {},
-	"internal/network/unixsocket": {},
+	"internal/network/unixsocket": {"golang.org/x/sys"},
 	"internal/leader/metrics":     {"fence", "documents", "jobs", "internal/program/version", "internal/program/webpage", prom},
 	"internal/leader/work": {"fence", "documents", "jobs", "checkpoint", "internal/program/cli", "internal/program/coordinators",
 		"internal/leader/environ", "internal/leader/stores", "internal/leader/supervise", "internal/leader/taskfile", "internal/leader/tasks",

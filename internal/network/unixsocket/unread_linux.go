@@ -1,4 +1,4 @@
-package agent
+package unixsocket
 
 import (
 	"net"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unread returns how much memory a Unix socket uses for what its peer has not read. Zero says that the peer has read
+// Unread returns how much memory a Unix socket uses for what its peer has not read. Zero says that the peer has read
 // all; an event counts until it is read whole.
-func unread(c *net.UnixConn) (bytes int, told bool) {
+func Unread(c *net.UnixConn) (bytes int, told bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, false
