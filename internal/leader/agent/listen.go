@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -47,6 +49,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 func Listen(ctx context.Context, address string, sockets *systemd.Sockets, log *slog.Logger) (*Listener, error) {
 	user := os.Getuid()
 	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
+		if err := makeFolder(path); err != nil {
+			return nil, err
+		}
 		l, err := unixsocket.Listen(ctx, path, 0o600)
 		return trusted(l, user, log), err
 	}
@@ -73,7 +78,7 @@ func trusted(l net.Listener, user int, log *slog.Logger) *Listener {
 	return &Listener{peeruser.Listener{Listener: l, Admit: peeruser.OnlyUser(user), Log: tally.NewLog(log)}, true, user}
 }
 
-// owner returns the owner of a socket's file: SocketUser= of a .socket unit.
+// owner returns the owner of a file; of a socket it is SocketUser= of a .socket unit.
 func owner(path string) (int, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -84,4 +89,20 @@ func owner(path string) (int, error) {
 		return -1, fmt.Errorf("this system does not tell who owns %s", path)
 	}
 	return int(file.Uid), nil
+}
+
+// makeFolder makes the folder of a socket for this user alone, unless it exists. Its owner could put another socket in
+// the place of the agent's, so that is this user or root.
+func makeFolder(socket string) error {
+	folder := filepath.Dir(socket)
+	err := os.Mkdir(folder, 0o700)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the folder of the socket: %w; make it as root, for user %d, or name a socket elsewhere by --listen unix:PATH", err, os.Getuid())
+	}
+	user, err := owner(folder)
+	if err == nil && user != 0 && user != os.Getuid() {
+		err = fmt.Errorf("the folder %s belongs to user %d, who could put a socket of their own there: run the agent as that user, or "+
+			"name a socket elsewhere by --listen unix:PATH", folder, user)
+	}
+	return err
 }

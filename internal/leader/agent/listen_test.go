@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/otheruser"
+)
+
+func TestTheFolderOfTheSocketIsMadeForItsUser(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	folder := filepath.Join(t.TempDir(), "ringfence")
+	for range 2 { // it is made, and then it exists
+		l, err := Listen(t.Context(), UnixPrefix+filepath.Join(folder, "agent.sock"), nil, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+		if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+	missing := UnixPrefix + filepath.Join(folder, "none", "none", "agent.sock") // as a slip of the pen
+	if _, err := Listen(t.Context(), missing, nil, log); err == nil || !strings.Contains(err.Error(), "--listen unix:PATH") {
+		t.Errorf("got %v", err)
+	}
+	if os.Getuid() != 0 {
+		t.Skip("the rest needs root")
+	}
+	if err := os.Chown(folder, otheruser.Nobody, otheruser.Nobody); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Listen(t.Context(), UnixPrefix+filepath.Join(folder, "agent.sock"), nil, log)
+	if err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("got %v", err)
+	}
+}
