@@ -96,6 +96,10 @@ func runAgent(p *program, ctx context.Context, inv *invocation) int {
 		Handler: a.Handler(), Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout, Log: inv.log,
 		Connections: agent.MaxStreams + webpage.MaxConnections, Keeps: true, Connected: agent.Connected,
 	}
+	if len(raisers) == 0 {
+		inv.log.Warn("LEADER_STORES is empty: programs that name no stores lead without a raised mark, so ringfence.enter refuses their pass, " +
+			"and older sessions go on, until a guard admits one of theirs")
+	}
 	inv.log.Info("serving terms", "address", l.Addr().String())
 	inv.unit.manager.Ready("Serving at " + l.Addr().String())
 	err = server.Serve(ctx, l)

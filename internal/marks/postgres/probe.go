@@ -76,7 +76,7 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	}
 	var version int
 	if err := c.QueryRow(ctx, `select ringfence.version()`).Scan(&version); err != nil {
-		return explain(err)
+		return mayRaise(role, err)
 	}
 	if version != Version {
 		return refusal.OtherVersion(version, Version)
@@ -90,10 +90,27 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	return nil
 }
 
+// mayRaise is explain for the first function that only the role of a guard may call.
+func mayRaise(role string, err error) error {
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	if !answered || pg.Code != "42501" {
+		return explain(err)
+	}
+	return &fence.SetupError{
+		What: fmt.Sprintf("the role %s may not raise marks in this database: %s", role, pg.Message),
+		Hint: "a leader's store is the URL of a guard; without a guard it has the guard's role, for which an operator has run " +
+			"guard install (GUARD_POSTGRES_UPSTREAM)",
+		Cause: pg,
+	}
+}
+
 // explain turns an error of Postgres about a missing or foreign schema, or about missing
 // privileges, into one that says what to do.
 func explain(err error) error {
 	if _, refused := errors.AsType[*fence.Refusal](err); err == nil || refused {
+		return err
+	}
+	if _, explained := errors.AsType[*fence.SetupError](err); explained {
 		return err
 	}
 	pg, answered := errors.AsType[*pgconn.PgError](err)
