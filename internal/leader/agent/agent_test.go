@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,18 +70,15 @@ func serve(t *testing.T, all ...fence.Raiser) *served {
 			Handler: s.agent.Handler(), Answer: time.Minute, Grace: 10 * time.Second, Connections: MaxStreams, Keeps: true, Connected: Connected,
 		}.Serve(ctx, l)
 	}()
-	s.stop = func() {
+	s.stop = sync.OnceFunc(func() {
 		s.agent.Close()
 		cancel()
-		if err, ok := <-stopped; ok && err != nil {
+		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
-		close(stopped)
-	}
+	})
 	t.Cleanup(func() {
-		if ctx.Err() == nil {
-			s.stop()
-		}
+		s.stop()
 		s.client.CloseIdleConnections()
 		_, _ = c.Close(), other.Close()
 	})
