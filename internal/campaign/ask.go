@@ -57,7 +57,7 @@ func AskWithin[T any](
 			// The last failure may be that of a context that nobody but the coordinator has ended.
 			return none, fmt.Errorf("%s: %v (%w)", what, last, context.Cause(ctx))
 		}
-		return none, fmt.Errorf("%s: %w within %s (%w)", what, ErrUnreachable, f.RequestTimeout(), last)
+		return none, fmt.Errorf("%s: %w (for %s: %w)", what, ErrUnreachable, f.RequestTimeout(), last)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/network/password"
+	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -83,8 +84,10 @@ func FillAccepted(ctx context.Context, cfg *pgx.ConnConfig, source *password.Sou
 	return conn.Close(ctx)
 }
 
-// Connect connects with the present password, and again while the server refuses it.
+// Connect connects with the present password, and again while the server refuses it. The text of its error has the
+// cause and no attempt that had to fail before (package pgcause).
 func Connect(ctx context.Context, cfg *pgx.ConnConfig, source *password.Source) (conn *pgx.Conn, err error) {
+	defer func() { err = pgcause.Plain(err) }()
 	if source == nil {
 		return pgx.ConnectConfig(ctx, cfg)
 	}

@@ -91,7 +91,7 @@ var allowed = map[string][]string{
 	"internal/network/clienthost": {},
 	"internal/network/password":   {"internal/network/backoff", "internal/process"},
 	"internal/postgres/pgschema":  {pgx},
-	"internal/postgres/pglogin":   {"internal/network/password", "internal/refusal", pgx},
+	"internal/postgres/pglogin":   {"internal/network/password", "internal/postgres/pgcause", "internal/refusal", pgx},
 	"internal/postgres/pgoptions": {},
 	"internal/postgres/pglisten":  {pgx},
 	"internal/guard": {"fence", "internal/network/clienthost", "internal/network/keepalive", "internal/marks", "internal/refusal", "internal/guard/relay",
