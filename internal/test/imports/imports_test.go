@@ -163,6 +163,7 @@ var allowed = map[string][]string{
 	"internal/test/imports":     {},
 	"internal/test/docs":        {},
 	"internal/test/endtoend":    {},
+	"internal/test/units":       {},
 	"internal/test/pgdefaults":  {},
 	"internal/test/sqlterms":    {},
 
