@@ -77,6 +77,15 @@ const beyond = "ProtectHome=no\nProtectKernelTunables=no\nProtectKernelLogs=no\n
 func (m *manager) copyUnits() {
 	m.t.Helper()
 	to := filepath.Join(m.dir, ".config/systemd/user")
+	sockets, _ := filepath.Glob("../../../packaging/*.socket")
+	for _, name := range sockets {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		m.write(filepath.Join(to, filepath.Base(name)), string(b))
+		m.write(filepath.Join(to, filepath.Base(name)+".d", "test.conf"), "[Socket]\nSocketUser=\nSocketGroup=\n")
+	}
 	units, err := filepath.Glob("../../../packaging/*.service")
 	if err != nil || len(units) == 0 {
 		m.t.Fatalf("no units: %v", err)

@@ -127,7 +127,8 @@ func TestTheUnitsOfTheOthers(t *testing.T) {
 	m.write("guard.env", "GUARD_POSTGRES_LISTEN=127.0.0.1:0\nGUARD_HTTP_LISTEN=127.0.0.1:0\nGUARD_POSTGRES_UPSTREAM="+
 		pg.URL("postgres", "postgres")+"\n")
 	for unit, status := range map[string]string{
-		"ringfence-leader-work@nightly": "Working for nightly", "ringfence-leader-serve@nightly": "Serving", "ringfence-guard": "",
+		"ringfence-leader-work@nightly": "Working for nightly", "ringfence-leader-serve@nightly": "Serving",
+		"ringfence-agent@billing": "Serving", "ringfence-guard": "",
 	} {
 		m.must("start", unit)
 		m.await(unit, "StatusText", status)
