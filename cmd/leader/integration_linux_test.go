@@ -161,6 +161,7 @@ func TestLeaderProcesses(t *testing.T) {
 		"FirstProcessOfAContainerReapsOrphans":  testFirstProcess,
 		"WhatIsLeftOfACommandIsWaitedFor":       testLeft,
 		"WhatIsLeftAtAStopIsNamed":              testLeftAtAStop,
+		"ACommandOfAnotherUserIsNamed":          testCommandOfAnotherUser,
 		"AJobWhoseProcessesAreThereHasNotEnded": testJobLeft,
 		"AControlGroupEndsOtherUsersProcesses":  testControlGroup,
 		"EachCommandEndsItsOwnOrphans":          testOrphans,

@@ -95,6 +95,38 @@ func testLeft(t *testing.T, program string) {
 	l.exits(6)
 }
 
+// The command itself has another user, as with sudo. leader does not wait for it after the loss.
+func testCommandOfAnotherUser(t *testing.T, program string) {
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
+	changes := s.changesUser()
+	begin := func() (*leader, int) {
+		l := s.start("run", "orders", "--", "/bin/sh", "-c", "echo left=$$; exec "+changes+" sleep 1000")
+		return l, l.leftOf()
+	}
+	l, pid := begin()
+	s.start("resign", "orders").exits(cli.Done)
+	l.log.Await(t, "does not get leader's signals")
+	l.exits(runLost)
+	if !strings.Contains(l.log.String(), fmt.Sprintf(`"left":"%d (sleep, user %d)"`, pid, otheruser.Daemon)) || !leadertest.Alive(pid) {
+		t.Error("leader does not say that the command goes on")
+	}
+	l, pid = begin()
+	l.signal(syscall.SIGTERM)
+	l.log.Await(t, "does not get leader's signals")
+	l.signal(syscall.SIGTERM)
+	l.exits(128 + 9)
+	if !leadertest.Alive(pid) {
+		t.Error("it is gone: the test shows nothing")
+	}
+
+	group := delegated(t)
+	s.as = append([]string{"sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}, s.as...)
+	l, pid = begin()
+	s.start("resign", "orders").exits(cli.Done)
+	l.exits(runLost)
+	leadertest.MustBeGone(t, pid)
+}
+
 // Who is told to stop does not wait for ever.
 func testLeftAtAStop(t *testing.T, program string) {
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)

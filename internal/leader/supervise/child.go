@@ -35,6 +35,7 @@ type Child struct {
 	cgroup   *cgroup
 	began    uint64        // when the command was started, in process.Process's time
 	ended    chan struct{} // closed when nothing is left, or what is left has outlived killPatience
+	exited   chan struct{} // closed when the command itself has ended
 	hurried  chan struct{} // closed by the first KILL
 
 	mu   sync.Mutex
@@ -52,7 +53,7 @@ type Child struct {
 
 // Start starts the command. If it returns an error, the command has not run.
 func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	c.ended, c.hurried = make(chan struct{}), make(chan struct{})
+	c.ended, c.exited, c.hurried = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	c.kills = memoryKills()
 	c.terminal = borrowTerminal(stdin)
 	if c.Mark == "" {
@@ -78,8 +79,8 @@ func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Wri
 // so the thread ends with it.
 func (c *Child) live(prepare func(), begun chan<- error) {
 	runtime.LockOSThread()
-	defer c.terminal.takeBack()
 	if err := c.start(prepare); err != nil {
+		c.terminal.takeBack()
 		begun <- err
 		return
 	}
@@ -88,6 +89,7 @@ func (c *Child) live(prepare func(), begun chan<- error) {
 
 	c.finish()
 	c.left = c.awaitKilled()
+	c.terminal.takeBack()
 	close(c.ended)
 }
 
@@ -116,15 +118,28 @@ func (c *Child) Pid() int { return c.pgid }
 // leader may not signal, and those that the kernel cannot end yet. It is empty if there are none. Call it once
 // the supervisor has returned.
 func (c *Child) Left() string {
+	var left []process.Process
+	switch {
+	case isClosed(c.ended):
+		left = c.left
+	case !isClosed(c.exited):
+		left = []process.Process{c.itself()}
+	}
 	var names []string
-	for _, p := range c.left {
+	for _, p := range left {
 		names = append(names, p.String())
 	}
 	return strings.Join(names, ", ")
 }
 
-// ExitCode returns the command's exit code, once its supervisor has returned.
-func (c *Child) ExitCode() int { return ExitCode(c.cmd.ProcessState) }
+// ExitCode returns the command's exit code, once its supervisor has returned. It is that of KILL if the command
+// itself could not be ended.
+func (c *Child) ExitCode() int {
+	if !isClosed(c.ended) {
+		return 128 + int(syscall.SIGKILL)
+	}
+	return ExitCode(c.cmd.ProcessState)
+}
 
 // WantOfMemory says to a person what OutOfMemory means.
 const WantOfMemory = "it was killed, and while it ran the kernel ended a process for want of memory " +
@@ -133,7 +148,7 @@ const WantOfMemory = "it was killed, and while it ran the kernel ended a process
 // OutOfMemory reports whether KILL has ended the command, and the kernel has ended a process of this machine for
 // want of memory meanwhile. Call it once the supervisor has returned.
 func (c *Child) OutOfMemory() bool {
-	return c.ExitCode() == 128+int(syscall.SIGKILL) && memoryKills() > c.kills
+	return isClosed(c.ended) && c.ExitCode() == 128+int(syscall.SIGKILL) && memoryKills() > c.kills
 }
 
 // Failure is the error of a command that has failed, with the end of what it has written to stderr. Call it
@@ -161,9 +176,9 @@ func ExitCode(s *os.ProcessState) int {
 	return s.ExitCode()
 }
 
-func (c *Child) hasEnded() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-c.ended:
+	case <-c:
 		return true
 	default:
 		return false
@@ -180,28 +195,48 @@ func (c *Child) signal(s syscall.Signal) {
 	}
 }
 
-// kill ends the group, and with it the time that the rest of the command had.
+// kill ends the command and its group, and with it the time that the rest had.
 func (c *Child) kill() {
 	c.hurry.Do(func() { close(c.hurried) })
+	c.cgroup.kill()
 	c.signal(syscall.SIGKILL)
 }
 
-// tell sends to the command itself, as a shell or a service manager would. A server that forks workers
-// ends them itself, in its own order.
-func (c *Child) tell(s syscall.Signal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.gone {
-		_ = syscall.Kill(c.pgid, s)
+// awaitKill returns after a kill, when nothing is left, or what is left cannot be ended: the command
+// itself, if it has another user.
+func (c *Child) awaitKill() {
+	patience := time.NewTimer(killPatience)
+	defer patience.Stop()
+	select {
+	case <-c.exited:
+		<-c.ended
+	case <-patience.C:
 	}
 }
 
+// killAgain tries once more to end what is left.
+func (c *Child) killAgain() {
+	if isClosed(c.ended) {
+		c.left = c.killRest()
+		return
+	}
+	c.kill()
+}
+
+// tell sends to the command itself, as a shell or a service manager would. A server that forks workers
+// ends them itself, in its own order. It reports whether leader may signal the command.
+func (c *Child) tell(s syscall.Signal) (may bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone || !errors.Is(syscall.Kill(c.pgid, s), syscall.EPERM)
+}
+
 // end tells the command to end. What it leaves behind gets TERM once it has ended, and KILL after rest.
-func (c *Child) end(rest time.Duration) {
+func (c *Child) end(rest time.Duration) (may bool) {
 	c.mu.Lock()
 	c.told, c.rest = true, rest
 	c.mu.Unlock()
-	c.tell(syscall.SIGTERM)
+	return c.tell(syscall.SIGTERM)
 }
 
 // dismiss has what is left of the command end, after the command, if that was told to end. It returns when

@@ -23,6 +23,7 @@ func (c *Child) finish() {
 			break
 		}
 	}
+	close(c.exited)
 	c.dismiss()
 	c.killGroup()
 	c.killRest() // so that nothing keeps the streams open

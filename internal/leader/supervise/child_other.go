@@ -17,6 +17,7 @@ func dieWithParent(*syscall.SysProcAttr) {}
 // process ids were reused that fast.
 func (c *Child) finish() {
 	_ = process.Wait(c.cmd)
+	close(c.exited)
 	c.dismiss()
 	c.killGroup()
 }

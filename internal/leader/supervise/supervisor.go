@@ -71,7 +71,7 @@ func (s *Supervisor) fitGrace() {
 // attend is the state in which the command runs or is paused. It returns nil when the command has
 // ended, or the reason why it must stop.
 func (s *Supervisor) attend(ctx context.Context) error {
-	for !s.Child.hasEnded() {
+	for !isClosed(s.Child.ended) {
 		state, changed := s.Term.Watch()
 		if why := s.mustStop(ctx, state); why != nil {
 			return why
@@ -81,7 +81,11 @@ func (s *Supervisor) attend(ctx context.Context) error {
 		select {
 		case <-s.Child.ended:
 		case sig := <-s.Signals:
-			s.forward(sig)
+			if s.forward(sig) {
+				lastCall.Stop()
+				s.Child.awaitKill()
+				return nil
+			}
 		case <-changed:
 		case <-lastCall.C: // the deadline may have moved: check again
 		case <-ctx.Done():
@@ -141,20 +145,30 @@ func (s *Supervisor) resume() {
 
 // forward forwards an operator's signal. A command that was already told to end is killed. A paused
 // one that is told to end is resumed, so that it can.
-func (s *Supervisor) forward(sig os.Signal) {
+func (s *Supervisor) forward(sig os.Signal) (killed bool) {
 	if s.told && (sig == syscall.SIGTERM || sig == syscall.SIGINT) {
 		s.ordered = number(sig)
 		s.Log.Warn("told to stop for the second time; the command is killed")
 		s.Child.kill()
-		return
+		return true
 	}
 	if sig != syscall.SIGTERM {
-		s.Child.tell(number(sig))
-		return
+		s.sayIfRefused(s.Child.tell(number(sig)))
+		return false
 	}
 	s.told, s.ordered = true, syscall.SIGTERM
-	s.Child.end(s.Grace)
+	s.sayIfRefused(s.Child.end(s.Grace))
 	s.resume()
+	return false
+}
+
+// sayIfRefused says that the command does not get signals.
+func (s *Supervisor) sayIfRefused(may bool) {
+	if !may {
+		s.Log.Error("the command has another user, and does not get leader's signals", "pid", s.Child.Pid(),
+			"next", "run leader as that user or as root; only a control group of its own (Delegate=yes in a unit) lets "+
+				"leader end it")
+	}
 }
 
 // stop is the state in which the command has to end. It returns when the process group is gone.
@@ -166,12 +180,12 @@ func (s *Supervisor) stop(why error) {
 	if time.Now().Before(killAt) {
 		// TERM comes first, so that a stopped process handles it when it continues. CONT is sent
 		// whether the policy or a person has stopped the command.
-		s.Child.end(s.Grace)
+		s.sayIfRefused(s.Child.end(s.Grace))
 		s.Child.signal(syscall.SIGCONT)
 		s.awaitEnd(killAt)
 	}
 	s.Child.kill()
-	<-s.Child.ended
+	s.Child.awaitKill()
 }
 
 // killAt is the end of the grace, or earlier if the deadline requires it.
@@ -222,7 +236,7 @@ func (s *Supervisor) awaitRest() {
 		"left", left, "next", "end them as root or as their user; a signal ends the wait")
 	again := time.NewTicker(restPause)
 	defer again.Stop()
-	for s.Child.Left() != "" && s.ordered == 0 {
+	for s.ordered == 0 && s.isLeft() {
 		select {
 		case <-s.Term.Context().Done():
 			return
@@ -231,13 +245,21 @@ func (s *Supervisor) awaitRest() {
 		case sig := <-s.Signals:
 			s.forward(sig)
 		case <-again.C:
-			s.Child.left = s.Child.killRest()
+			s.Child.killAgain()
 		}
 	}
 	if s.Child.Left() == "" {
 		s.note("they are gone")
 		s.Log.Info("nothing is left of the command")
 	}
+}
+
+// isLeft reports whether something of the command is left.
+func (s *Supervisor) isLeft() bool {
+	if s.Child.Left() == "" { // the command itself may have ended just now
+		s.Child.awaitKill()
+	}
+	return s.Child.Left() != ""
 }
 
 func (s *Supervisor) note(text string) {
