@@ -213,7 +213,7 @@ func TestAnEmptyValueIsRefused(t *testing.T) {
 	} {
 		for _, empty := range []string{"", " "} {
 			l := begin(t, s, "submit", "nightly", "--"+flag+"="+empty, "--", "true")
-			l.exits(cli.Usage)
+			l.exits(runUsage)
 			l.log.Await(t, "flag -"+flag+": it is empty")
 		}
 	}
@@ -231,7 +231,7 @@ func TestAnEmptyValueIsRefused(t *testing.T) {
 		`not a group's name: ""`:      {"submit", "", "--", "true"},
 	} {
 		l := begin(t, s, args...)
-		l.exits(cli.Usage)
+		l.exits(own(args[0], cli.Usage))
 		l.log.Await(t, says)
 	}
 }

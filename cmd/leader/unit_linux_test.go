@@ -4,6 +4,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -16,17 +17,33 @@ func notified(t *testing.T) (address string, await func(text string)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
+	said := make(chan string, 10_000) // the kernel drops what does not fit in the socket
+	var reading sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); reading.Wait() })
+	reading.Go(func() {
+		defer close(said)
+		for b := make([]byte, 4<<10); ; {
+			n, err := l.Read(b)
+			if err != nil {
+				return
+			}
+			select {
+			case said <- string(b[:n]):
+			default:
+			}
+		}
+	})
 	heard := ""
 	return address, func(text string) {
 		t.Helper()
-		for b := make([]byte, 4<<10); !strings.Contains(heard, text); {
-			_ = l.SetReadDeadline(time.Now().Add(time.Minute))
-			n, err := l.Read(b)
-			if err != nil {
-				t.Fatalf("%q has not come: %v; heard:\n%s", text, err, heard)
+		late := time.After(time.Minute)
+		for !strings.Contains(heard, text) {
+			select {
+			case more := <-said:
+				heard += more + "\n"
+			case <-late:
+				t.Fatalf("%q has not come; heard:\n%s", text, heard)
 			}
-			heard += string(b[:n]) + "\n"
 		}
 		_, heard, _ = strings.Cut(heard, text)
 	}

@@ -26,6 +26,8 @@ func (c *Child) finish() {
 	close(c.exited)
 	c.dismiss()
 	c.killGroup()
-	c.killRest() // so that nothing keeps the streams open
+	if c.mayLeave() {
+		c.killRest() // so that nothing keeps the streams open
+	}
 	_ = process.Wait(c.cmd)
 }

@@ -12,12 +12,11 @@ import (
 // in its control group, and orphans. Signal 0 only looks. An orphan that another command may have
 // started gets none before that command has ended, too.
 func (c *Child) signalRest(s syscall.Signal) (left []process.Process) {
-	inside := c.cgroup.pids()
 	noGroup := c.emptied || errors.Is(syscall.Kill(-c.pgid, 0), syscall.ESRCH)
-	if noGroup && len(inside) == 0 && process.NoOrphans() {
+	if noGroup && !c.mayLeave() {
 		return nil
 	}
-	all := process.List()
+	all, inside := process.List(), c.cgroup.pids()
 	for _, p := range all {
 		if p.Dead() || p.Start < c.began {
 			continue
@@ -40,6 +39,9 @@ func (c *Child) signalRest(s syscall.Signal) (left []process.Process) {
 	}
 	return left
 }
+
+// mayLeave reports whether something outside of the group may be left. It costs less than signalRest.
+func (c *Child) mayLeave() bool { return len(c.cgroup.pids()) > 0 || !process.NoOrphans() }
 
 // mayShare reports whether an orphan may be of another command.
 func (c *Child) mayShare(other, orphan process.Process) bool {
