@@ -98,8 +98,8 @@ func mayRaise(role string, err error) error {
 	}
 	return &fence.SetupError{
 		What: fmt.Sprintf("the role %s may not raise marks in this database: %s", role, pg.Message),
-		Hint: "a leader's store is the URL of a guard; without a guard it has the guard's role, for which an operator has run " +
-			"guard install (GUARD_POSTGRES_UPSTREAM)",
+		Hint: "a leader's store is the URL of a guard. If this is the guard's own role, or there is no guard, an operator " +
+			"runs guard install again, with this role in GUARD_POSTGRES_UPSTREAM",
 		Cause: pg,
 	}
 }
