@@ -24,7 +24,7 @@ import (
 
 // maxRate is how many requests in a second a program may send to a coordinator that fails. A connection counts
 // as one, and so does each piece of what a client sends, such as a ping. A machine that stalls lowers the rate.
-const maxRate = 15
+const maxRate = 20
 
 const outageSecret = "outage-outage-outage"
 
@@ -40,6 +40,7 @@ func TestNoProgramHurriesWhileACoordinatorFails(t *testing.T) {
 		"etcd": failingEtcd, "postgres": failingPostgres, "zookeeper": failingZooKeeper,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := start(t)
 			for _, kind := range []struct {
 				name      string
