@@ -87,7 +87,8 @@ func TestAConnectionThroughTheCarrierEndsWithTheTerm(t *testing.T) {
 }
 
 // leftOver writes until the file stop is there, under whatever token its address gives it. It has left the process group
-// of the command that has started it, and the kernel's list of that command's children.
+// of the command that has started it, and the kernel's list of that command's children. It outlives a leader that is
+// killed; one that ends a term ends it, too.
 const leftOver = `(setsid sh -c 'while [ ! -e stop ]; do echo >> tries
 	psql -Xq -c "insert into ledger (token, note) values (current_setting(\$\$fence.orders\$\$)::bigint, \$\$left\$\$)" 2>> said
 	done; echo > stopped' > /dev/null 2>&1 < /dev/null &)`
@@ -110,10 +111,14 @@ func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
 			}
 			command := "[ -e tries ] || " + leftOver + "\n" +
 				`psql -Xq -c "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'led')"; exec sleep 600`
-			cmd := s.program("leader", "run", "--again", "orders", "--", "sh", "-euc", `cd "$DIR"; `+command)
-			cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "DIR="+dir, carry,
-				"LEADER_STORES=postgres://app@"+g.pg+"/postgres")
-			s.run(cmd)
+			leads := func() *exec.Cmd {
+				cmd := s.program("leader", "run", "--again", "orders", "--", "sh", "-euc", `cd "$DIR"; `+command)
+				cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "DIR="+dir, carry,
+					"LEADER_STORES=postgres://app@"+g.pg+"/postgres", "LEADER_SESSION_TIMEOUT="+shortSession.String())
+				s.run(cmd)
+				return cmd
+			}
+			cmd := leads()
 			written := func(note string) int {
 				return len(s.column("select distinct token::text from ledger where note = '" + note + "'"))
 			}
@@ -146,7 +151,11 @@ func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
 				if got := written("left"); got != 1 {
 					t.Errorf("it has written under %d tokens", got)
 				}
-				if term < terms {
+				switch term {
+				case 1:
+					_ = cmd.Process.Kill()
+					leads()
+				case 2, 3:
 					s.depose()
 				}
 			}
