@@ -31,7 +31,7 @@ func TestACommandKeepsBothLedgersUntilItsTermIsLost(t *testing.T) {
 			s.stands(2)
 			s.depose(token)
 			b.writes(10)
-			if code := a.wait(); code != 3 {
+			if code := a.wait(); code != 117 {
 				t.Errorf("leader run: exit code %d", code)
 			}
 			b.stop()
