@@ -106,7 +106,7 @@ func (c *Child) start(prepare func()) error {
 	}
 	if err == nil {
 		c.pgid = c.cmd.Process.Pid
-		c.began = startOf(c.pgid)
+		c.began = c.itself().Start
 	}
 	return err
 }

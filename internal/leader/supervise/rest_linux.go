@@ -53,14 +53,8 @@ func (c *Child) isEmpty(left []process.Process) bool {
 	return !slices.ContainsFunc(left, func(p process.Process) bool { return p.Group == c.pgid })
 }
 
-// itself is the command.
+// itself is the command, until it is reaped.
 func (c *Child) itself() process.Process {
 	p, _ := process.Find(c.pgid)
 	return p
-}
-
-// startOf returns when a process that is not reaped was started.
-func startOf(pid int) uint64 {
-	p, _ := process.Find(pid)
-	return p.Start
 }

@@ -29,5 +29,3 @@ func (c *Child) signalRest(s syscall.Signal) (left []process.Process) {
 func (c *Child) isEmpty(left []process.Process) bool { return len(left) == 0 }
 
 func (c *Child) itself() process.Process { return process.Process{Group: c.pgid} }
-
-func startOf(int) uint64 { return 0 }
