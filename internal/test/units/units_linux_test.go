@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,18 +98,16 @@ func TestTheUnitOfAStandby(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
 	const unit = "ringfence-leader-run@orders"
-	m.write("leader.env", fmt.Sprintf("LEADER_COORDINATOR=etcd://%s/%s\n", serverstest.SharedEtcd(t).Addr(), strings.ToLower(t.Name())))
+	coordinator := fmt.Sprintf("etcd://%s/%s", serverstest.SharedEtcd(t).Addr(), strings.ToLower(t.Name()))
+	m.write("leader.env", "LEADER_COORDINATOR="+coordinator+"\n")
 	m.write("leader-run-orders.env", "COMMAND=/bin/sleep 1000\n")
 	m.write("leader-run-first.env", "COMMAND="+m.dir+"/leader run orders -- /bin/sleep 1000\n")
 	m.must("start", "ringfence-leader-run@first") // its command leads orders
 	leadertest.Eventually(t, "another one leads", func() bool {
-		m.must("start", unit)
-		if m.show(unit, "StatusText") == "Standing for election: orders" {
-			return true
-		}
-		m.must("stop", unit)
-		return false
+		return exec.Command("env", "LEADER_COORDINATOR="+coordinator, m.dir+"/leader", "status", "orders").Run() == nil
 	})
+	m.must("start", unit)
+	m.await(unit, "StatusText", "Standing for election: orders")
 	m.beats(unit)
 	if n := m.show(unit, "NRestarts"); n != "0" {
 		t.Errorf("started again %s times", n)
