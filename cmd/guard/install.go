@@ -39,6 +39,7 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 
 // installIn prepares one of so many stores.
 func (p *program) installIn(ctx context.Context, t server, stores int) error {
+	before, _ := t.Image(ctx) // of a failure, Install says more
 	warnings, err := t.Install(ctx)
 	if err != nil {
 		return err
@@ -48,11 +49,20 @@ func (p *program) installIn(ctx context.Context, t server, stores int) error {
 			return fmt.Errorf("elections: %w", err)
 		}
 	}
-	fmt.Fprintf(p.Stdout, "%s: installed\n", t.among(stores))
+	after, err := t.Image(ctx)
+	fmt.Fprintf(p.Stdout, "%s: %s\n", t.among(stores), done(err == nil && before == after))
 	for _, w := range warnings {
 		fmt.Fprintf(p.Stderr, "guard: %s: %s\n", t.among(stores), w)
 	}
 	return p.installFunctions(ctx, t, stores)
+}
+
+// done says what an installation did.
+func done(unchanged bool) string {
+	if unchanged {
+		return "was installed, nothing to change"
+	}
+	return "installed"
 }
 
 // printInstall prints what installIn would send, for psql or redis-cli.
@@ -139,10 +149,12 @@ func (p *program) installCoordinator(ctx context.Context, c *config, stores []se
 		fmt.Fprint(p.Stdout, installer.Script(roles...))
 		return nil
 	}
+	before, _ := pgstore.Image(ctx, url)
 	if err := installer.Install(ctx, url, roles...); err != nil {
 		return fmt.Errorf("coordinator: %s", c.Coordinator.Scrub(err.Error()))
 	}
-	fmt.Fprintln(p.Stdout, "coordinator: installed")
+	after, err := pgstore.Image(ctx, url)
+	fmt.Fprintln(p.Stdout, "coordinator: "+done(err == nil && before == after))
 	return nil
 }
 

@@ -34,7 +34,7 @@ func TestAnInstallOfRedisLoadsTheFunctionsIfItMay(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = invoke(t, env, "install")
-	if code != cli.Done || out != "redis: installed\n" {
+	if code != cli.Done || out != "redis: was installed, nothing to change\n" {
 		t.Errorf("with the right: exit %d: %s%s", code, out, errs)
 	}
 	if v, err := db.FCall(t.Context(), "ringfence_version", nil).Text(); err != nil || v != "1" {
@@ -50,6 +50,16 @@ func TestAnInstallOfOtherDatabasesLeavesTheElectionsAlone(t *testing.T) {
 	code, out, errs := invoke(t, env, "install", "--databases", "shop")
 	if code != cli.Done || !strings.Contains(out, "coordinator: installed") {
 		t.Fatalf("with the elections: exit %d: %s%s", code, out, errs)
+	}
+	code, out, errs = invoke(t, env, "install", "--databases", "shop")
+	if unchanged := "was installed, nothing to change\n"; code != cli.Done ||
+		out != "postgres: "+unchanged+"coordinator: "+unchanged {
+		t.Errorf("a second time: exit %d: %s%s", code, out, errs)
+	}
+	execute(t, pg.URL("postgres", "shop"), "revoke execute on function ringfence.enter(text) from public")
+	code, out, errs = invoke(t, env, "install", "--databases", "shop")
+	if code != cli.Done || !strings.Contains(out, "postgres: installed\n") {
+		t.Errorf("with something to repair: exit %d: %s%s", code, out, errs)
 	}
 	code, out, errs = invoke(t, env, "install", "--databases", "tenant6")
 	if code != cli.Done || strings.Contains(out, "coordinator") {

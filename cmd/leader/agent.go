@@ -97,7 +97,7 @@ func runAgent(p *program, ctx context.Context, inv *invocation) int {
 		Connections: agent.MaxStreams + webpage.MaxConnections, Keeps: true, Connected: agent.Connected,
 	}
 	if len(raisers) == 0 {
-		inv.log.Warn("LEADER_STORES is empty: programs that name no stores lead without a raised mark, so ringfence.enter refuses their pass, " +
+		inv.log.Warn("LEADER_STORES is empty: programs that name no stores lead without a raised mark, get no pass for ringfence.enter, " +
 			"and older sessions go on, until a guard admits one of theirs")
 	}
 	inv.log.Info("serving terms", "address", l.Addr().String())

@@ -94,7 +94,7 @@ func OtherVersion(version, needed int) *fence.Refusal {
 func NotInstalledIn(database string, r *fence.Refusal) *fence.Refusal {
 	named := *r
 	named.Message = strings.Replace(r.Message, "this store", fmt.Sprintf("database %q", database), 1)
-	named.Hint = strings.Replace(r.Hint, "guard install", "guard install --databases "+argument(item(database)), 1)
+	named.Hint = strings.Replace(r.Hint, "guard install", "guard install --databases "+Argument(item(database)), 1)
 	return &named
 }
 
@@ -106,8 +106,8 @@ func item(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// argument quotes a word that a shell would take apart.
-func argument(word string) string {
+// Argument quotes a word that a shell would take apart.
+func Argument(word string) string {
 	if isPlain(word) {
 		return word
 	}
@@ -151,7 +151,7 @@ func NotAuthorized(c fence.Claim, role string) *fence.Refusal {
 		Detail: "authorization is on in this store, and the role is not on the list for this resource; " +
 			"nothing was admitted",
 		Hint: fmt.Sprintf("retrying does not help: log in as a role that may, or let an operator run: guard allow %s %s",
-			argument(cmp.Or(role, "ROLE")), c.Resource),
+			Argument(cmp.Or(role, "ROLE")), c.Resource),
 	}
 }
 

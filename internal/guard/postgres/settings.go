@@ -189,6 +189,11 @@ func (s *Settings) Install(ctx context.Context) ([]string, error) {
 	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders}.Install(ctx, s.AdminURL())
 }
 
+// Image implements guard.Upstream.
+func (s *Settings) Image(ctx context.Context) (string, error) {
+	return pgstore.Image(ctx, s.AdminURL())
+}
+
 // Script implements guard.Upstream.
 func (s *Settings) Script() (string, error) {
 	role, err := pgstore.Role(s.Upstream.Reveal())

@@ -112,6 +112,11 @@ func (s *Settings) Install(ctx context.Context) ([]string, error) {
 	return nil, redisstore.Install(ctx, s.Upstream.Reveal())
 }
 
+// Image implements guard.Upstream.
+func (s *Settings) Image(ctx context.Context) (string, error) {
+	return redisstore.Image(ctx, s.Upstream.Reveal())
+}
+
 // InstallFunctions loads the functions for programs in other languages. missing says why the server has
 // none although nothing failed.
 func (s *Settings) InstallFunctions(ctx context.Context) (missing string, err error) {

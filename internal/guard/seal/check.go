@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Finding is one way in which a write could reach the database past guard and seals.
@@ -131,6 +134,9 @@ func (k kind) find(ctx context.Context, tx pgx.Tx, schemas []string, guard strin
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Finding, error) {
 		f := Finding{ID: k.id, Why: k.why}
 		err := row.Scan(&f.Object, &f.What, &f.Do)
+		if command, is := strings.CutSuffix(f.Do, " "+f.Object); is && strings.HasPrefix(command, "guard ") {
+			f.Do = command + " " + refusal.Argument(f.Object) // a shell removes the quotes that SQL needs
+		}
 		return f, err
 	})
 }

@@ -13,6 +13,7 @@ import (
 // holes are ways round a seal: how to make one, what check calls it, how to close it again.
 var holes = []struct{ open, finding, closed string }{
 	{"create table audit ()", "table-unsealed:public.audit", "drop table audit"},
+	{`create table "Odd One" ()`, `table-unsealed:public."Odd One"`, `drop table "Odd One"`},
 	{"create table day (d int) partition by list (d)", "table-unsealed:public.day", "drop table day"},
 	{"create table child () inherits (entry)", "partition-unsealed:public.child", "drop table child"},
 	{

@@ -198,6 +198,9 @@ func (r *realm) found(schemas ...string) []string {
 	}
 	var all []string
 	for _, f := range report.Findings {
+		if strings.HasPrefix(f.Do, "guard ") && strings.Contains(f.Object, `"`) && !strings.HasSuffix(f.Do, " '"+f.Object+"'") {
+			r.t.Errorf("a shell takes the quotes of %s apart: %s", f.Object, f.Do)
+		}
 		if f.What == "" || f.Why == "" || f.Do == "" {
 			r.t.Errorf("the finding lacks a text: %+v", f)
 		}

@@ -56,25 +56,31 @@ type Carry struct {
 	PGOPTIONS  string `json:"PGOPTIONS"` // the startup parameter "options" of Postgres, or the environment's variable
 	Fence      string `json:"FENCE"`     // the first command of a Redis connection through a guard
 	ClientName string `json:"client_name"`
-	Pass       string `json:"pass"` // what ringfence.enter takes, in a transaction without a guard
+
+	// Pass is what ringfence.enter takes, in a transaction without a guard. It is missing if the term has raised
+	// its mark nowhere: enter would refuse it.
+	Pass string `json:"pass,omitempty"`
 
 	// Environ has what LEADER_CARRY adds: addresses of this machine through which everything is under the
 	// token: PGHOST, PGHOSTADDR, PGPORT, PGSSLMODE, DATABASE_URL, REDIS_URL.
 	Environ map[string]string `json:"environ,omitempty"`
 }
 
-func carry(c fence.Claim, carried *carrier.Carrier) *Carry {
+func carry(c fence.Claim, raised bool, carried *carrier.Carrier) *Carry {
 	environ := map[string]string{}
 	for _, v := range carried.Environ() {
 		environ[v[0]] = v[1]
 	}
-	return &Carry{
+	all := &Carry{
 		Environ:    environ,
 		PGOPTIONS:  postgres.AppendOptions("", c),
 		Fence:      "FENCE " + string(c.Resource) + " " + c.Token.String(),
 		ClientName: refusal.ClientName(c),
-		Pass:       string(c.Resource) + " " + c.Token.String() + " " + string(c.Issuer) + " " + c.Candidate,
 	}
+	if raised {
+		all.Pass = string(c.Resource) + " " + c.Token.String() + " " + string(c.Issuer) + " " + c.Candidate
+	}
+	return all
 }
 
 // Cause says in one word why a term is over.

@@ -74,7 +74,7 @@ func (t *term) hold(ctx context.Context, won *fence.Term, ready func()) error {
 		return err
 	}
 	ready()
-	t.send(Event{Event: Leading, Token: c.Token.String(), Issuer: c.Issuer, Carry: carry(c, carried)}.within(won))
+	t.send(Event{Event: Leading, Token: c.Token.String(), Issuer: c.Issuer, Carry: carry(c, len(t.stores) > 0, carried)}.within(won))
 	t.agent.Log.Info("leading", "resource", string(t.resource), "holder", t.holder, "token", c.Token.String())
 	alive := time.NewTimer(t.pace(won))
 	defer alive.Stop()

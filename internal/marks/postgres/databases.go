@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 )
 
 // Databases lists the databases of a server that take connections of the URL's role. It leaves out
@@ -32,6 +34,16 @@ func Databases(ctx context.Context, rawURL string) ([]string, error) {
 		return nil, fmt.Errorf("list the databases of the server: %w", err)
 	}
 	return names, nil
+}
+
+// Image returns what is installed in the database of a URL, as pgschema.Image does.
+func Image(ctx context.Context, rawURL string) (string, error) {
+	conn, err := Connect(ctx, rawURL)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return pgschema.Image(ctx, conn)
 }
 
 // Installed reports whether the database of a URL has the schema, of whatever version, or has had it

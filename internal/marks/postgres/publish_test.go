@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // tasked returns a realm under token 5, where the application's role may write checkpoints.
@@ -116,6 +119,14 @@ func TestACheckpointIsForgottenOnlyUnderTheMarkOfItsResource(t *testing.T) {
 	err := d.run(t, "select ringfence.enter_and_forget('orders', 5, 'zk:a', 'nightly')")
 	if sqlstate(err) != "RF010" {
 		t.Errorf("a role that is not allowed: %v", err)
+	}
+	c := d.connect(t, "postgres")
+	for _, q := range []string{`create role "o'b x" in role app`, `set session authorization "o'b x"`} {
+		must(t, c, q)
+	}
+	_, err = c.Exec(t.Context(), "select ringfence.enter_and_forget('orders', 5, 'zk:a', 'nightly')")
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.HasSuffix(pg.Hint, `run: guard allow 'o'\''b x' orders`) {
+		t.Errorf("a name that a shell would take apart: %+v", err)
 	}
 }
 

@@ -85,6 +85,17 @@ func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Sessio
 // monitor is listed with O and not with S.
 func isLink(line string) bool { return strings.ContainsAny(fieldOf(line, "flags"), "SM") }
 
+// Image returns the fields of the marker that Install sets. It is empty where there is none.
+func Image(ctx context.Context, url string) (string, error) {
+	s, err := Open(ctx, url, Options{Connections: 1})
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	all, err := s.db.HMGet(ctx, markerKey, "schema", "epoch", "ended", "origin").Result()
+	return fmt.Sprint(all...), err
+}
+
 // Install creates the marker in the server at url. It may be repeated: it keeps a marker that is
 // there, and the marks. Before it creates a missing marker, it ends every client connection of the
 // server, because sessions of a marker that was lost may still be alive. By running it, the

@@ -60,7 +60,8 @@ func newManager(t *testing.T) *manager {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Log(log)
+			units, _ := os.ReadFile(m.log())
+			t.Logf("%s\n%s", log, units)
 		}
 	})
 	leadertest.Eventually(t, "the service manager answers", func() bool {
@@ -95,7 +96,7 @@ func (m *manager) copyUnits() {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		changes := "[Service]\nUser=\nGroup=\nRestartSec=100ms\nWatchdogSec=10s\n" + beyond
+		changes := "[Service]\nUser=\nGroup=\nRestartSec=100ms\nWatchdogSec=10s\nStandardError=append:" + m.log() + "\n" + beyond
 		for line := range strings.Lines(string(b)) {
 			key, value, _ := strings.Cut(line, "=")
 			moved := strings.NewReplacer("/usr/bin/", m.dir+"/", "/etc/ringfence/", m.dir+"/").Replace(value)
@@ -111,6 +112,9 @@ func (m *manager) copyUnits() {
 		m.write(filepath.Join(to, filepath.Base(name)+".d", "test.conf"), changes)
 	}
 }
+
+// log has what the units print.
+func (m *manager) log() string { return filepath.Join(m.dir, "units.log") }
 
 func (m *manager) write(name, text string) {
 	m.t.Helper()

@@ -109,8 +109,9 @@ func TestTheUnitOfAStandby(t *testing.T) {
 	m.must("start", unit)
 	m.await(unit, "StatusText", "Standing for election: orders")
 	m.beats(unit)
-	if n := m.show(unit, "NRestarts"); n != "0" {
-		t.Errorf("started again %s times", n)
+	// A stalled coordinator may have had it started again, but not the service manager, which sends SIGABRT.
+	if log, _ := os.ReadFile(m.log()); strings.Contains(string(log), "SIGABRT") {
+		t.Error("it did not beat in time")
 	}
 	m.must("stop", "ringfence-leader-run@first")
 	m.await(unit, "StatusText", "Leading orders under token ")

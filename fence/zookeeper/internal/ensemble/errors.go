@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 
 	"github.com/go-zookeeper/zk"
 
@@ -102,7 +103,8 @@ func because(last error) string {
 	if last == nil {
 		return ""
 	}
-	if errors.Is(last, io.EOF) {
+	// Linux has EPIPE for a connection that was closed before connect returned.
+	if errors.Is(last, io.EOF) || errors.Is(last, syscall.ECONNRESET) || errors.Is(last, syscall.EPIPE) {
 		return fmt.Sprintf(" (last failure: %v: the server has closed the connection. It does so to a host that has "+
 			"maxClientCnxns of them, and after a request above its jute.maxbuffer)", last)
 	}

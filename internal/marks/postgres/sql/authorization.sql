@@ -49,7 +49,8 @@ begin
         raise exception using errcode = 'RF010', schema = 'ringfence', table = p_resource, column = p_token::text,
             message = format('role "%s" may not claim "%s"', session_user, p_resource),
             detail = 'authorization is on in this store, and the role is not on the list for this resource; nothing of this transaction was written',
-            hint = format('retrying does not help: log in as a role that may, or let an operator run: guard allow %s %s', session_user, p_resource);
+            hint = format('retrying does not help: log in as a role that may, or let an operator run: guard allow %s %s',
+                case when session_user ~ '^[[:alnum:]_.-]+$' then session_user else '''' || replace(session_user, '''', '''\''''') || '''' end, p_resource);
     end if;
 end $$;
 
