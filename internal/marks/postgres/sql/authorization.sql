@@ -50,7 +50,7 @@ begin
             message = format('role "%s" may not claim "%s"', session_user, p_resource),
             detail = 'authorization is on in this store, and the role is not on the list for this resource; nothing of this transaction was written',
             hint = format('retrying does not help: log in as a role that may, or let an operator run: guard allow %s %s',
-                case when session_user ~ '^[[:alnum:]_.-]+$' then session_user else '''' || replace(session_user, '''', '''\''''') || '''' end, p_resource);
+                case when session_user ~ '^[[:alnum:]_.-]+$' then session_user else '''' || replace(session_user, '''', '''' || chr(92) || '''''') || '''' end, p_resource);
     end if;
 end $$;
 
