@@ -39,30 +39,39 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 
 // installIn prepares one of so many stores.
 func (p *program) installIn(ctx context.Context, t server, stores int) error {
-	before, _ := t.Image(ctx) // of a failure, Install says more
-	warnings, err := t.Install(ctx)
+	var warnings []string
+	did, err := compared(ctx, t.Image, func() (err error) {
+		if warnings, err = t.Install(ctx); err != nil {
+			return err
+		}
+		if pg := withHolders(t); pg != nil {
+			if err := elections.Install(ctx, pg.AdminURL()); err != nil {
+				return fmt.Errorf("elections: %w", err)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if pg := withHolders(t); pg != nil {
-		if err := elections.Install(ctx, pg.AdminURL()); err != nil {
-			return fmt.Errorf("elections: %w", err)
-		}
-	}
-	after, err := t.Image(ctx)
-	fmt.Fprintf(p.Stdout, "%s: %s\n", t.among(stores), done(err == nil && before == after))
+	fmt.Fprintf(p.Stdout, "%s: %s\n", t.among(stores), did)
 	for _, w := range warnings {
 		fmt.Fprintf(p.Stderr, "guard: %s: %s\n", t.among(stores), w)
 	}
 	return p.installFunctions(ctx, t, stores)
 }
 
-// done says what an installation did.
-func done(unchanged bool) string {
-	if unchanged {
-		return "was installed, nothing to change"
+// compared installs, and says what that did by what was there before and after. If there is no image before, the
+// installation says why, and better.
+func compared(ctx context.Context, image func(context.Context) (string, error), install func() error) (did string, err error) {
+	before, _ := image(ctx)
+	if err := install(); err != nil {
+		return "", err
 	}
-	return "installed"
+	if after, err := image(ctx); err == nil && after == before {
+		return "was installed, nothing to change", nil
+	}
+	return "installed", nil
 }
 
 // printInstall prints what installIn would send, for psql or redis-cli.
@@ -149,12 +158,12 @@ func (p *program) installCoordinator(ctx context.Context, c *config, stores []se
 		fmt.Fprint(p.Stdout, installer.Script(roles...))
 		return nil
 	}
-	before, _ := pgstore.Image(ctx, url)
-	if err := installer.Install(ctx, url, roles...); err != nil {
+	did, err := compared(ctx, func(ctx context.Context) (string, error) { return pgstore.Image(ctx, url) },
+		func() error { return installer.Install(ctx, url, roles...) })
+	if err != nil {
 		return fmt.Errorf("coordinator: %s", c.Coordinator.Scrub(err.Error()))
 	}
-	after, err := pgstore.Image(ctx, url)
-	fmt.Fprintln(p.Stdout, "coordinator: "+done(err == nil && before == after))
+	fmt.Fprintln(p.Stdout, "coordinator: "+did)
 	return nil
 }
 

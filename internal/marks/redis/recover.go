@@ -85,7 +85,7 @@ func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Sessio
 // monitor is listed with O and not with S.
 func isLink(line string) bool { return strings.ContainsAny(fieldOf(line, "flags"), "SM") }
 
-// Image returns the fields of the marker that Install sets. It is empty where there is none.
+// Image returns a text that changes if Install changes the marker.
 func Image(ctx context.Context, url string) (string, error) {
 	s, err := Open(ctx, url, Options{Connections: 1})
 	if err != nil {
