@@ -24,7 +24,8 @@ type manager struct {
 }
 
 // newManager starts a service manager whose /run is its own: systemd wants to see there that it has
-// booted the machine.
+// booted the machine. Its control group is its own, too: a unit's processes are found by the unit's
+// name there, and a manager that stops orders.service would take another manager's with it.
 func newManager(t *testing.T) *manager {
 	t.Helper()
 	if testing.Short() {
@@ -45,11 +46,14 @@ func newManager(t *testing.T) *manager {
 	}
 	m := &manager{t: t, dir: dir}
 	m.copyUnits()
+	groups := m.controlGroups()
 	cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount -t tmpfs tmpfs /run &&
-		mkdir -p /run/systemd/system && mkdir -m 700 -p /run/user/0 && exec "$@"`, "sh",
+		mkdir -p /run/systemd/system && mkdir -m 700 -p /run/user/0 &&
+		for group in $GROUPS_OF_ITS_OWN; do echo $$ > "$group/cgroup.procs" || exit; done && exec "$@"`, "sh",
 		"env", "-i", "PATH="+os.Getenv("PATH"), "HOME="+dir, "XDG_RUNTIME_DIR=/run/user/0", systemd, "--user", "--log-target=console")
 	log := leadertest.NewScreen()
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), "GROUPS_OF_ITS_OWN="+strings.Join(groups, " "))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
@@ -69,6 +73,27 @@ func newManager(t *testing.T) *manager {
 		return err == nil
 	})
 	return m
+}
+
+// controlGroups makes a control group in each hierarchy that systemd may use: the only one, or in the
+// hybrid layout the one of version 1 and the one of version 2.
+func (m *manager) controlGroups() []string {
+	m.t.Helper()
+	var groups []string
+	for _, hierarchy := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"} {
+		if _, err := os.Stat(hierarchy + "/cgroup.procs"); err != nil {
+			continue
+		}
+		group := filepath.Join(hierarchy, filepath.Base(m.dir))
+		if err := os.Mkdir(group, 0o755); err != nil {
+			m.t.Skip(err)
+		}
+		m.t.Cleanup(func() { // the units' groups are below it
+			_ = exec.Command("find", group, "-depth", "-type", "d", "-delete").Run()
+		})
+		groups = append(groups, group)
+	}
+	return groups
 }
 
 // beyond switches off what a user's service manager has no place for.
