@@ -46,14 +46,14 @@ func newManager(t *testing.T) *manager {
 	}
 	m := &manager{t: t, dir: dir}
 	m.copyUnits()
-	groups := m.controlGroups()
-	cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount -t tmpfs tmpfs /run &&
-		mkdir -p /run/systemd/system && mkdir -m 700 -p /run/user/0 &&
-		for group in $GROUPS_OF_ITS_OWN; do echo $$ > "$group/cgroup.procs" || exit; done && exec "$@"`, "sh",
+	enter := "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mkdir -m 700 -p /run/user/0"
+	for _, group := range m.controlGroups() {
+		enter += " && echo $$ > " + group + "/cgroup.procs"
+	}
+	cmd := exec.Command("unshare", "--mount", "sh", "-c", enter+` && exec "$@"`, "sh",
 		"env", "-i", "PATH="+os.Getenv("PATH"), "HOME="+dir, "XDG_RUNTIME_DIR=/run/user/0", systemd, "--user", "--log-target=console")
 	log := leadertest.NewScreen()
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "GROUPS_OF_ITS_OWN="+strings.Join(groups, " "))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -23,19 +22,16 @@ const command = `env > env; setsid sleep 1000 & echo $! > left; read -r code < e
 func TestTheUnitOfACommand(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
-	const unit, standby = "ringfence-leader-run@orders", "ringfence-leader-run@waits"
+	const unit = "ringfence-leader-run@orders"
 	m.write("command", "#!/bin/sh\ncd "+m.dir+"/writes\n"+command)
 	m.write("writes/.keep", "")
-	for _, name := range []string{unit, standby} { // the system is read-only for the unit
-		m.write(".config/systemd/user/"+name+".service.d/writes.conf", "[Service]\nReadWritePaths="+m.dir+"/writes\n")
-	}
+	// The system is read-only for the unit.
+	m.write(".config/systemd/user/"+unit+".service.d/writes.conf", "[Service]\nReadWritePaths="+m.dir+"/writes\n")
 	settings := fmt.Sprintf("LEADER_COORDINATOR=etcd://%s/%s\nLEADER_SESSION_TIMEOUT=20s\n",
 		serverstest.SharedEtcd(t).Addr(), strings.ToLower(t.Name()))
 	m.write("leader.env", settings)
-	of := func(unit, more string) {
-		m.write("leader-run-"+strings.Split(unit, "@")[1]+".env", "COMMAND="+m.dir+"/command\n"+more)
-	}
-	of(unit, "")
+	set := func(more string) { m.write("leader-run-orders.env", "COMMAND="+m.dir+"/command\n"+more) }
+	set("")
 	m.must("start", unit)
 	m.await(unit, "StatusText", "Leading orders under token ")
 	read := func(name string) string {
@@ -79,14 +75,14 @@ func TestTheUnitOfACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of(unit, "LEADER_HTTP_LISTEN="+taken.Addr().String()+"\n")
+	set("LEADER_HTTP_LISTEN=" + taken.Addr().String() + "\n")
 	_, _ = m.systemctl("start", unit)
 	m.restartsPast(unit)
 	_ = taken.Close()
 	m.await(unit, "StatusText", "Leading")
 
 	// Wrong settings, which only a person can change.
-	of(unit, "LEADER_SESSION_TIMEOUT=never\n")
+	set("LEADER_SESSION_TIMEOUT=never\n")
 	_, _ = m.systemctl("restart", unit)
 	m.await(unit, "ActiveState", "failed")
 	if code, n := m.show(unit, "ExecMainStatus"), m.show(unit, "NRestarts"); code != "116" || n != "0" {
@@ -110,13 +106,7 @@ func TestTheUnitOfAStandby(t *testing.T) {
 	m.must("start", unit)
 	m.await(unit, "StatusText", "Standing for election: orders")
 	m.beats(unit)
-	// Nothing has it started again but a coordinator that has stalled. The service manager would send SIGABRT.
-	b, _ := os.ReadFile(m.log())
-	log := string(b)
-	if strings.Contains(log, "SIGABRT") {
-		t.Error("it did not beat in time")
-	}
-	if n := m.show(unit, "NRestarts"); n != "0" && !strings.Contains(log, documents.ErrUnreachable.Error()) {
+	if n := m.show(unit, "NRestarts"); n != "0" { // the service manager has it started again if it does not beat in time
 		t.Errorf("started again %s times", n)
 	}
 	m.must("stop", "ringfence-leader-run@first")
