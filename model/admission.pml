@@ -65,11 +65,11 @@
 
 /* What the database has on disk. */
 typedef Data {
-    byte mark, raisedIn;      /* ringfence.mark: the token, and the run of the server in which it was raised */
+    byte mark, raisedIn;      /* ringfence_private.mark: the token, and the run of the server in which it was raised */
     bit copied;               /* its row is a copy (written <> xmin) */
     byte registry;            /* installation: the start of the server that the registry is of; 0 if it is lost */
     bit foreign;              /* its row is a copy */
-    byte recorded[SESSIONS]   /* ringfence.session: 0, a token or STAR */
+    byte recorded[SESSIONS]   /* ringfence_private.session: 0, a token or STAR */
 };
 Data db, saved;
 byte present = 1;                /* of the server, which starts anew with each */

@@ -36,8 +36,8 @@ bool alive = true, busy, shown, signalled;
 bool batch; /* a batch without Sync has written, and is not committed */
 
 /* The database. */
-bool recorded = true;         /* ringfence.session lists A's backend */
-bool leaving;                 /* ringfence.leaving does */
+bool recorded = true;         /* ringfence_private.session lists A's backend */
+bool leaving;                 /* ringfence_private.leaving does */
 bool ready;                   /* B is registered */
 
 /* The memory of A's guard (guard/postgres: progress). */

@@ -4,7 +4,7 @@
  *     make model MODEL=run
  *
  * A mark counts only on the run of the server on which it was raised. A run is a row of an unlogged
- * table (ringfence.boot), the oid of the database, and the start of the server. Here the database gets
+ * table (ringfence_private.boot), the oid of the database, and the start of the server. Here the database gets
  * older again in one of the ways that we know: a standby that lacks the last raise is promoted without a
  * restart, a cold copy or a snapshot is put back, a dump is restored into the running server, a copy by
  * CREATE DATABASE takes the name. A crash or a clean restart comes, too. Each happens between any two
@@ -34,9 +34,9 @@
 #define ORIGINAL(bit) (bit)
 #endif
 
-/* What the database has on disk. id 0: ringfence.boot has no row. */
+/* What the database has on disk. id 0: ringfence_private.boot has no row. */
 typedef Data {
-    byte id;        bit written;                 /* ringfence.boot */
+    byte id;        bit written;                 /* ringfence_private.boot */
     byte oid, line;                              /* the database; the timeline */
     byte mark;      bit original;                /* the mark, and its gate */
     byte inId, inOid, inLine, inStart            /* the run in which it was raised */

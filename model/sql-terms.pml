@@ -47,7 +47,7 @@ bool open;
 /* Who is inside: its token, 0 for nobody. It is visible at once (pg_locks). */
 byte inside[HOLDERS];
 bool locked; /* the row of the election, and of the mark */
-byte attempt;        /* ringfence_elections.taken: the highest one */
+byte attempt;        /* ringfence_private.election: the highest one */
 byte first[HOLDERS]; /* the first token of this holder that was committed */
 byte given[HOLDERS]; /* the last token that this holder was told */
 byte newest; /* the highest token under which a transaction was let in */

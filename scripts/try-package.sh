@@ -46,12 +46,12 @@ GUARD_POSTGRES_UPSTREAM=$(url guard)
 GUARD_POSTGRES_ADMIN=$(url postgres)
 GUARD_POSTGRES_LISTEN=127.0.0.1:$((port + 1))
 GUARD_COORDINATOR=$(url guard)
+GUARD_POSTGRES_LEADERS=app
 SETTINGS
 guard=(env GUARD_SETTINGS_FILE=/etc/ringfence/guard.env guard)
 inside "${guard[@]}" install
 "${in[@]}" "${guard[@]}" serve 2>"$work/guard.log" & # no function, so this is the guard's own process
 serving=$!
-sql 'grant usage on schema ringfence_elections to app; grant execute on all functions in schema ringfence_elections to app'
 # shellcheck disable=SC2016 # the command's own shell expands it
 inside env LEADER_COORDINATOR="$(url app)" LEADER_STORES="postgres://app@127.0.0.1:$((port + 1))/postgres" LEADER_RAISE_TIMEOUT=1m \
   leader run orders -- sh -c 'echo "leads      $RINGFENCE_RESOURCE under $RINGFENCE_TOKEN"'

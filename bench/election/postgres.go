@@ -72,7 +72,7 @@ func (p postgres) state(ctx context.Context) (s state, err error) {
 	}
 	// What is left of an expired session is deleted when somebody looks at it.
 	err = p.inside.QueryRow(ctx, `select count(c.id), count(distinct s.id)
-		from ringfence_elections.session s left join ringfence_elections.candidate c on c.session = s.id
+		from ringfence_private.lease s left join ringfence_private.candidate c on c.lease = s.id
 		where s.expires_at > clock_timestamp()`).Scan(&s.candidates, &s.sessions)
 	return s, err
 }
@@ -120,7 +120,7 @@ func (p postgres) notices(ctx context.Context) (func() (int, error), error) {
 
 // channels returns those of all sessions.
 func channels(ctx context.Context, conn *pgx.Conn) (map[string]bool, error) {
-	rows, err := conn.Query(ctx, "select 'ringfence_s_' || id from ringfence_elections.session")
+	rows, err := conn.Query(ctx, "select 'ringfence_s_' || id from ringfence_private.lease")
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type attachment struct {
 }
 
 // attachmentKey is its key in the connection's custom data.
-const attachmentKey = "ringfence.attachment"
+const attachmentKey = "ringfence_private.attachment"
 
 // begin begins a transaction under a claim. On an attached connection it needs no check, and may
 // begin with its first statement.

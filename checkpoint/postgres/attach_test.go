@@ -41,12 +41,12 @@ func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) 
 			t.Errorf("a step called enter: %s", query)
 		}
 	}
-	if got := d.list(t, "select distinct token::text from ringfence.session"); len(got) != 1 ||
+	if got := d.list(t, "select distinct token::text from ringfence_private.session"); len(got) != 1 ||
 		got[0] != "1" {
 		t.Errorf("registered under %q", got)
 	}
 	// The pool may have opened a second connection.
-	if got := d.list(t, "select pid::text from ringfence.session group by pid, backend_start "+
+	if got := d.list(t, "select pid::text from ringfence_private.session group by pid, backend_start "+
 		"having count(*) > 1"); len(got) != 0 {
 		t.Errorf("registered more than once: %q", got)
 	}
@@ -89,7 +89,7 @@ func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	raise(t, d.journal(t, postgres.Options{}), 2)
-	if left := d.list(t, "select pid::text from ringfence.session"); len(left) != 0 {
+	if left := d.list(t, "select pid::text from ringfence_private.session"); len(left) != 0 {
 		t.Errorf("backends %q are left under the older token", left)
 	}
 }
@@ -151,7 +151,7 @@ func TestASessionThatAGuardWouldNotAdmitIsNotAttached(t *testing.T) {
 		"5, 'unverified')").Scan(&attached); err != nil || attached {
 		t.Errorf("a pooler's session is attached: %v", err)
 	}
-	if got := d.list(t, "select pid::text from ringfence.session"); len(got) != 0 {
+	if got := d.list(t, "select pid::text from ringfence_private.session"); len(got) != 0 {
 		t.Errorf("registered: %q", got)
 	}
 }
@@ -214,7 +214,7 @@ func TestWithoutAnAttachmentEachTransactionIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := d.list(t, "select pid::text from ringfence.session s where exists (select from "+
+	if got := d.list(t, "select pid::text from ringfence_private.session s where exists (select from "+
 		"pg_stat_activity a where a.pid = s.pid)"); len(got) != 0 {
 		t.Errorf("the pooler's backends %q are registered", got)
 	}

@@ -21,7 +21,7 @@ func TestAStandbyThatFollowsHoldsBackNoNotices(t *testing.T) {
 	defer following.Wait()
 	defer cancel()
 	const listens = "select pid::text from pg_stat_activity where application_name = '' and datname = current_database() " +
-		"and query like '%ringfence.checkpoint%'"
+		"and query like '%ringfence_private.checkpoint%'"
 	for deadline := time.Now().Add(patience); len(d.list(t, listens)) == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing follows")

@@ -262,7 +262,7 @@ func ascii(document []byte) []byte {
 
 func decode(document []byte) (cp checkpoint.Checkpoint, err error) {
 	if err := json.Unmarshal(document, &cp); err != nil {
-		return cp, fmt.Errorf("%w: in table ringfence.checkpoint: %w", checkpoint.ErrCorrupt, err)
+		return cp, fmt.Errorf("%w: in table ringfence_private.checkpoint: %w", checkpoint.ErrCorrupt, err)
 	}
 	return cp, nil
 }

@@ -119,7 +119,7 @@ func loseAnswers(t *testing.T, mode pgx.QueryExecMode) {
 		if got := d.list(t, "select value from effect"); len(got) != loss.effects {
 			t.Errorf("the answer %s was lost, and not the commit: %q", loss.word, got)
 		}
-		got := d.list(t, "select version::text from ringfence.checkpoint")
+		got := d.list(t, "select version::text from ringfence_private.checkpoint")
 		if got[0] != fmt.Sprint(cp.Version) {
 			t.Errorf("the answer %s was lost, and not the commit: version %s", loss.word, got[0])
 		}

@@ -205,7 +205,7 @@ func TestTheErrorOfARoleWithoutTheGrantSaysWhatToDo(t *testing.T) {
 
 func TestARowThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
 	d := installed(t)
-	d.exec(t, `insert into ringfence.checkpoint (task, resource, version, token, checkpoint)
+	d.exec(t, `insert into ringfence_private.checkpoint (task, resource, version, token, checkpoint)
 		values ('task', 'orders', 5, 1, '["not", "one"]')`)
 	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
 		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
@@ -214,7 +214,7 @@ func TestARowThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
 	if !errors.Is(err, checkpoint.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
-	got := d.list(t, "select checkpoint::text from ringfence.checkpoint")
+	got := d.list(t, "select checkpoint::text from ringfence_private.checkpoint")
 	if got[0] != `["not", "one"]` {
 		t.Errorf("it became %s", got)
 	}

@@ -141,11 +141,11 @@ func TestOnlyARoleThatMayNotWriteConnectsDirectlyToPostgres(t *testing.T) {
 		{s.server.Addr(), "reader", "shop", "", "set default_transaction_read_only = off; delete from orders", denied},
 		{s.server.Addr(), "reader", "shop", "", "create table mine ()", denied},
 		{s.server.Addr(), "reader", "shop", "", "set role app", denied},
-		{s.server.Addr(), "reader", "shop", "", "update ringfence.mark set token = 9", denied},
+		{s.server.Addr(), "reader", "shop", "", "update ringfence_private.mark set token = 9", denied},
 		{s.server.Addr(), "reader", "postgres", "", "select 1", noLine},
 		{s.server.Addr(), "backup", "shop", "", "begin; lock table orders in access share mode; table orders", ""},
 		{s.server.Addr(), "backup", "shop", "", insertOrder, denied},
-		{s.server.Addr(), "backup", "shop", "", "update ringfence.mark set token = 9", denied},
+		{s.server.Addr(), "backup", "shop", "", "update ringfence_private.mark set token = 9", denied},
 		{s.server.Addr(), "monitor", "postgres", "", "select count(query) from pg_stat_activity", ""},
 		{s.server.Addr(), "monitor", "shop", "", "table orders", denied},
 	} {
@@ -168,7 +168,7 @@ func TestADumpDelaysNoTakeover(t *testing.T) {
 	if strings.Contains(string(out), "server version mismatch") {
 		t.Skipf("%s", out)
 	}
-	for _, table := range []string{"public.orders", "ringfence.mark", "ringfence.entered"} {
+	for _, table := range []string{"public.orders", "ringfence_private.mark", "ringfence_private.entered"} {
 		if err != nil || !strings.Contains(string(out), "COPY "+table) {
 			t.Fatalf("%v: %s", err, out)
 		}

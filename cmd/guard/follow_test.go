@@ -59,7 +59,7 @@ func TestADeposedLeaderIsCutOffInEveryDatabase(t *testing.T) {
 		}
 		open[database] = c
 	}
-	execute(t, pg.URL("postgres", "broken"), "drop schema ringfence cascade")
+	execute(t, pg.URL("postgres", "broken"), "drop schema ringfence, ringfence_private cascade")
 	code, out, _ := invoke(t, env, "status")
 	if code != cli.Error || !strings.Contains(out, `not ready: ringfence is not installed`) {
 		t.Errorf("the status of a database that has lost its schema: exit %d, %s", code, out)

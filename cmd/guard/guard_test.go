@@ -469,7 +469,7 @@ func TestPrintShowsTheWholeInstallation(t *testing.T) {
 	code, out, _ := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install",
 		"--print")
 	if code != cli.Done ||
-		!strings.Contains(out, `set local ringfence._guard = E'guard'`) ||
+		!strings.Contains(out, `set local ringfence._role = E'guard'`) ||
 		strings.Contains(out, `\connect`) {
 		t.Errorf("%d %s", code, out)
 	}

@@ -24,6 +24,8 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 		return err
 	}
 	failed := []error{err}
+	here, err := withCoordinator(c, all)
+	failed = append(failed, err)
 	for _, t := range all {
 		prepare := p.installIn
 		if p.options.printOnly {
@@ -33,7 +35,9 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 			failed = append(failed, fmt.Errorf("%s: %w", t, err))
 		}
 	}
-	failed = append(failed, p.installCoordinator(ctx, c, all))
+	if !here && p.options.databases == "" {
+		failed = append(failed, p.installCoordinator(ctx, c))
+	}
 	return errors.Join(failed...)
 }
 
@@ -41,15 +45,8 @@ func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error
 func (p *program) installIn(ctx context.Context, t server, stores int) error {
 	var warnings []string
 	did, err := compared(ctx, t.Image, func() (err error) {
-		if warnings, err = t.Install(ctx); err != nil {
-			return err
-		}
-		if pg := withHolders(t); pg != nil {
-			if err := elections.Install(ctx, pg.AdminURL()); err != nil {
-				return fmt.Errorf("elections: %w", err)
-			}
-		}
-		return nil
+		warnings, err = t.Install(ctx)
+		return err
 	})
 	if err != nil {
 		return err
@@ -87,26 +84,12 @@ func (p *program) printInstall(_ context.Context, t server, stores int) error {
 		fmt.Fprintf(p.Stdout, "-- %s\n\\connect -reuse-previous=on %s\n", t, pgx.Identifier{conninfo(name)}.Sanitize())
 	}
 	fmt.Fprint(p.Stdout, text)
-	if withHolders(t) != nil {
-		fmt.Fprint(p.Stdout, elections.Script())
-	}
 	return nil
 }
 
 // conninfo names a database so that psql does not take the name for a URL.
 func conninfo(database string) string {
 	return "dbname='" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(database) + "'"
-}
-
-// elections are beside the marks in a database whose programs get tokens by SQL.
-var elections = coordinators.Installers["postgres"]
-
-// withHolders returns the settings of a Postgres where programs get tokens by SQL, or nil.
-func withHolders(s server) *guardpg.Settings {
-	if pg, ok := s.Upstream.(*guardpg.Settings); ok && len(pg.Holders) > 0 {
-		return pg
-	}
-	return nil
 }
 
 // functional is a store that has functions for programs in other languages beside what guards need.
@@ -131,35 +114,42 @@ func (p *program) installFunctions(ctx context.Context, t server, stores int) er
 	return nil
 }
 
-// installCoordinator prepares a coordinator that has a schema. In a guarded database it is prepared
-// for the guard's role, the role of GUARD_COORDINATOR and GUARD_POSTGRES_LEADERS. Elsewhere the role
-// of GUARD_COORDINATOR prepares it for itself, unless the operator has named other databases.
-func (p *program) installCoordinator(ctx context.Context, c *config, stores []server) error {
+// withCoordinator names the roles of elections to the store that has the coordinator beside the marks: the guard's role,
+// the role of GUARD_COORDINATOR and GUARD_POSTGRES_LEADERS. here reports whether there is such a store.
+func withCoordinator(c *config, stores []server) (here bool, err error) {
+	if _, ok := coordinators.Installers[c.Coordinator.Scheme()]; !ok {
+		return false, nil
+	}
+	of := postgresAt(stores, c.Coordinator.Reveal())
+	if of == nil {
+		return false, nil
+	}
+	roles := slices.Clone(of.Leaders)
+	for _, each := range []string{c.Coordinator.Reveal(), of.Upstream.Reveal()} {
+		role, err := pgstore.Role(each)
+		if err != nil {
+			return true, fmt.Errorf("coordinator: %w", err)
+		}
+		roles = append(roles, role)
+	}
+	slices.Sort(roles)
+	of.Electors = slices.Compact(roles)
+	return true, nil
+}
+
+// installCoordinator prepares a coordinator that has a schema, for its own role.
+func (p *program) installCoordinator(ctx context.Context, c *config) error {
 	installer, ok := coordinators.Installers[c.Coordinator.Scheme()]
 	if !ok {
 		return nil
 	}
-	url, roles := c.Coordinator.Reveal(), []string(nil)
-	if of := postgresAt(stores, url); of != nil {
-		for _, each := range []string{url, of.Upstream.Reveal()} {
-			role, err := pgstore.Role(each)
-			if err != nil {
-				return fmt.Errorf("coordinator: %w", err)
-			}
-			roles = append(roles, role)
-		}
-		roles = append(roles, of.Leaders...)
-		slices.Sort(roles)
-		url, roles = of.AdminURL(), slices.Compact(roles)
-	} else if p.options.databases != "" {
-		return nil
-	}
+	url := c.Coordinator.Reveal()
 	if p.options.printOnly {
-		fmt.Fprint(p.Stdout, installer.Script(roles...))
+		fmt.Fprint(p.Stdout, installer.Script())
 		return nil
 	}
 	did, err := compared(ctx, func(ctx context.Context) (string, error) { return pgstore.Image(ctx, url) },
-		func() error { return installer.Install(ctx, url, roles...) })
+		func() error { return installer.Install(ctx, url) })
 	if err != nil {
 		return fmt.Errorf("coordinator: %s", c.Coordinator.Scrub(err.Error()))
 	}

@@ -77,7 +77,7 @@ func TestAfterALossInPostgresTheNewLeaderIsAdmittedAtItsFirstTry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range takeOvers {
-		execute(t, pg.URL("postgres", "postgres"), "drop schema ringfence cascade")
+		execute(t, pg.URL("postgres", "postgres"), "drop schema ringfence, ringfence_private cascade")
 		if code, _, errs := invoke(t, env, "install"); code != 0 {
 			t.Fatal(errs)
 		}

@@ -121,7 +121,7 @@ func TestInstallGoesOnAfterADatabaseThatFails(t *testing.T) {
 	pg, env := fresh(t)
 	create(t, pg, "a", "closed", "interrupted", "newer", "z")
 	execute(t, pg.URL("postgres", "newer"),
-		"create schema ringfence create table installation (version integer); insert into ringfence.installation values (1000)")
+		"create schema ringfence; create function ringfence.version() returns integer language sql as 'select 1000'")
 	execute(t, pg.URL("postgres", "postgres"), `alter database closed allow_connections false;
 	    update pg_database set datconnlimit = -2 where datname = 'interrupted'`)
 	code, out, errs := invoke(t, env, "install", "--all")

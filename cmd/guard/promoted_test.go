@@ -45,7 +45,7 @@ func promotedByHand(t *testing.T) *byHand {
 // cutOff stops the standby once it has a mark, so that it lacks everything later.
 func (p *byHand) cutOff(t *testing.T, mark int) {
 	t.Helper()
-	const query = "select coalesce(max(token), 0)::text from ringfence.mark"
+	const query = "select coalesce(max(token), 0)::text from ringfence_private.mark"
 	deadline := time.Now().Add(time.Minute)
 	for one[string](t, p.standby.URL("postgres", "postgres"), query) != strconv.Itoa(mark) {
 		if time.Now().After(deadline) {

@@ -67,7 +67,7 @@ func (p *program) uninstall(ctx context.Context, c *config, _ cli.Arguments) err
 func (p *program) remove(ctx context.Context, s server, drop bool) (marks.Removal, error) {
 	ctx, cancel := context.WithTimeout(ctx, uninstallTimeout)
 	defer cancel()
-	return s.Uninstall(ctx, marks.Removing{Drop: drop, WithData: p.options.withData, Made: elections.Script()})
+	return s.Uninstall(ctx, marks.Removing{Drop: drop, WithData: p.options.withData})
 }
 
 func (p *program) printRemoval(s server, r marks.Removal) {

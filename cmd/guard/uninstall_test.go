@@ -36,7 +36,7 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 			t.Fatalf("%q: exit %d: %s%s", args, code, out, errs)
 		}
 	}
-	uninstall(cli.Done, nil, "postgres, database shop\n  drops    schema ringfence\n", "coordinator, database held\n",
+	uninstall(cli.Done, nil, "postgres, database shop\n  drops    schema ringfence\n", "postgres, database held\n",
 		"redis\n  drops    key ringfence and its like: marks: 0", "nothing was changed; add --yes",
 		"stays    role guard, with what is granted to it: pg_read_all_stats, pg_signal_backend")
 
@@ -69,7 +69,7 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 		}
 	}
 	uninstall(cli.Done, []string{"--yes"}, "postgres, database postgres: removed", "postgres, database shop: removed",
-		"redis: removed", "coordinator, database held: removed")
+		"redis: removed", "postgres, database held: removed")
 	for _, database := range []string{"postgres", "shop", "held"} {
 		if n := schemas(database); n != 0 {
 			t.Errorf("%s has %d schemas left", database, n)

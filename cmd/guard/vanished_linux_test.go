@@ -47,7 +47,7 @@ func TestAClientThatIsGoneWithoutAWordReleasesItsSession(t *testing.T) {
 		defer direct.Close(context.Background())
 		await(t, direct, "select count(*) = 1 from pg_stat_activity where query like '%pg_sleep(2)' and state = 'active'")
 		far.Vanish()
-		await(t, direct, "select count(*) = 0 from ringfence.session")
+		await(t, direct, "select count(*) = 0 from ringfence_private.session")
 		await(t, direct, "select count(*) = 0 from pg_stat_activity where usename = 'app'")
 		_ = idle.PgConn().Conn().Close()
 		_ = waiting.PgConn().Conn().Close()

@@ -20,7 +20,7 @@ func testStores(t *testing.T, program string) {
 	s := newSite(t, program, zk, 20*time.Second)
 	s.env = append(s.env, "LEADER_STORES="+database+","+cache, "LEADER_HOLDER=me")
 	psql := []string{"run", "orders", "--", "psql", database, "-Atc",
-		"select token::text = current_setting('fence.orders'), holder from ringfence.mark where " +
+		"select token::text = current_setting('fence.orders'), holder from ringfence_private.mark where " +
 			"resource = 'orders'"}
 
 	l := s.start(psql...)
@@ -53,7 +53,7 @@ func testStores(t *testing.T, program string) {
 	})
 	t.Run("a coordinator that was rolled back", func(t *testing.T) {
 		out, err := exec.Command("psql", database, "-Atc",
-			"select issuer from ringfence.mark where resource = 'orders'").Output()
+			"select issuer from ringfence_private.mark where resource = 'orders'").Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func (s *site) holdCheckpoints() (release func()) {
 	s.t.Helper()
 	s.SQL(`create function hold() returns trigger language plpgsql as
 			$$ begin perform pg_advisory_xact_lock_shared(1); return new; end $$;
-		create trigger hold before insert or update on ringfence.checkpoint for each row
+		create trigger hold before insert or update on ringfence_private.checkpoint for each row
 			when (new.checkpoint->>'step' = '2') execute function hold();
 		select pg_advisory_lock(1)`)
 	return func() { s.SQL("select pg_advisory_unlock(1)") }

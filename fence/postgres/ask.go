@@ -18,7 +18,7 @@ import (
 
 var (
 	// errNotInstalled: the database has no schema of ours, or an older one.
-	errNotInstalled = errors.New("the database has no schema ringfence_elections that fits")
+	errNotInstalled = errors.New("the database has no schema ringfence that fits")
 	// errStandby: a server in recovery holds no elections.
 	errStandby = &fence.SetupError{
 		What:   "this server is a standby: it holds no elections",
@@ -39,7 +39,7 @@ var (
 )
 
 // errInstalled: the schema was missing, and is installed now. Try again.
-var errInstalled = errors.New("the schema ringfence_elections was installed")
+var errInstalled = errors.New("the schema ringfence was installed")
 
 // ask is campaign.Ask on a connection for calls.
 func ask[T any](
@@ -86,7 +86,7 @@ func use[T any](
 // perform calls a function of the schema that returns nothing.
 func perform(call string, args ...any) func(context.Context, *pgx.Conn) (struct{}, error) {
 	return func(ctx context.Context, conn *pgx.Conn) (none struct{}, err error) {
-		_, err = conn.Exec(ctx, "select ringfence_elections."+call, args...)
+		_, err = conn.Exec(ctx, "select ringfence."+call, args...)
 		return none, err
 	}
 }
@@ -110,7 +110,7 @@ func query(ctx context.Context, conn *pgx.Conn, call string, args ...any) (pgx.R
 	if err := b.Build(conn.TypeMap(), nil, args); err != nil {
 		return nil, err
 	}
-	answer := conn.PgConn().ExecParams(ctx, "select * from ringfence_elections."+call, b.ParamValues, nil,
+	answer := conn.PgConn().ExecParams(ctx, "select * from ringfence."+call, b.ParamValues, nil,
 		b.ParamFormats, []int16{pgx.BinaryFormatCode})
 	return pgx.RowsFromResultReader(conn.TypeMap(), answer), nil
 }
@@ -198,8 +198,7 @@ func explain(err error) error {
 			"use ASCII names, or a database with ENCODING 'UTF8'")
 	case "RFE03", "2200H": // the counter has gone back, or is used up
 		return setup(pg.Message,
-			"stop all leaders and drop the schema ringfence_elections: "+
-				"a new one is another issuer")
+			"stop all leaders and run: guard adopt --new-issuer RESOURCE")
 	case "42501": // insufficient_privilege
 		return setup("the role lacks a privilege for elections: "+pg.Message,
 			"an operator runs guard install in that database, or Install of fence/postgres, "+

@@ -75,18 +75,18 @@ func faultyHarness(
 		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Drop() },
 		Expire: func(t testing.TB, c fence.Coordinator) {
 			if s := current(c.(*Coordinator)); s != nil { // else it has never campaigned
-				d.sql(t, "delete from ringfence_elections.session where id = $1", s.id)
+				d.sql(t, "delete from ringfence_private.lease where id = $1", s.id)
 			}
 		},
 		LoseReply: func(_ testing.TB, c fence.Coordinator) { of(c).loseReply.Store(true) },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			d.sql(t,
-				"delete from ringfence_elections.candidate where resource = $1 and token = $2",
+				"delete from ringfence_private.candidate where resource = $1 and token = $2",
 				string(r), int64(token))
 		},
 		Sessions: func(t testing.TB, rs ...fence.Resource) int {
-			return int(d.number(t, "select count(distinct session) "+
-				"from ringfence_elections.candidate where resource = any($1)", rs))
+			return int(d.number(t, "select count(distinct lease) "+
+				"from ringfence_private.candidate where resource = any($1)", rs))
 		},
 		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
 			other := fresh(t)
@@ -218,6 +218,6 @@ func (l *losing) Read(b []byte) (int, error) {
 
 // enrols returns whether these bytes enrol a candidate, or change documents.
 func enrols(b []byte) bool {
-	return bytes.Contains(b, []byte("ringfence_elections.stand(")) ||
-		bytes.Contains(b, []byte("ringfence_elections.change_documents("))
+	return bytes.Contains(b, []byte("ringfence.nominate(")) ||
+		bytes.Contains(b, []byte("ringfence.change_documents("))
 }

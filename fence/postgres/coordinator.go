@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 )
 
 // Options change how a Coordinator works. The zero value is good.
@@ -58,7 +60,7 @@ type Coordinator struct {
 
 var _ documents.Coordinator = (*Coordinator)(nil)
 
-// Open connects to the database that the URL names, and installs the schema ringfence_elections if
+// Open connects to the database that the URL names, and installs the schema ringfence if
 // it is missing and the role may create it. Otherwise Open returns a *fence.SetupError that says
 // what an operator has to run. The URL is one of libpq, such as
 //
@@ -114,7 +116,7 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 			if standby = errors.Is(err, errStandby); standby {
 				return 0, nil
 			}
-			if err == nil && version < Version {
+			if err == nil && version < pgschema.Version {
 				err = errNotInstalled
 			}
 			return version, err
@@ -124,8 +126,8 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 		return err
 	case standby:
 		return errStandby
-	case version > Version:
-		return tooNew(version)
+	case version > pgschema.Version:
+		return tooNew(fmt.Errorf("the database has schema version %d, this program knows %d", version, pgschema.Version))
 	}
 	_, err = c.Issuer(ctx)
 	return err
@@ -135,7 +137,7 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 func (c *Coordinator) install(ctx context.Context, conn *pgx.Conn) (struct{}, error) {
 	err := install(ctx, conn)
 	if err == nil {
-		c.frame.Log.Info("the schema ringfence_elections is installed")
+		c.frame.Log.Info("the schema ringfence is installed")
 	}
 	return struct{}{}, err
 }

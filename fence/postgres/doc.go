@@ -11,7 +11,7 @@
 //	}
 //	return lead.Run(ctx, work)
 //
-// Open installs the schema ringfence_elections if the role may create it. Otherwise an operator
+// Open installs the schema ringfence if the role may create it. Otherwise an operator
 // runs Install for the roles that take part, or gives the output of InstallSQL to psql. The roles
 // need no privilege on the tables; all access goes through functions. Anybody who may call these
 // can depose a leader or hold an election. Fencing works against processes that err, not against

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/campaign"
 )
 
-// Documents returns the documents in the database: rows of ringfence_elections.document. A version
+// Documents returns the documents in the database: rows of ringfence_private.document. A version
 // is a number of a sequence, so no document has one twice. All documents of a change may have 8 MB
 // together.
 func (c *Coordinator) Documents() documents.Store { return c.documents }

@@ -58,7 +58,7 @@ func TestEveryTextIsInTheOrderOfItsBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const unordered = `select count(*) from pg_attribute a join pg_class c on c.oid = a.attrelid
-	    where c.relnamespace = 'ringfence_elections'::regnamespace and c.relkind in ('r', 'i')
+	    where c.relnamespace = 'ringfence_private'::regnamespace and c.relkind in ('r', 'i')
 	      and a.attcollation not in (0, 'pg_catalog."C"'::regcollation)`
 	if n := d.number(t, unordered); n > 0 {
 		t.Errorf("%d columns are in the order of the database", n)

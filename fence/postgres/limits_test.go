@@ -32,7 +32,7 @@ func TestALeaseFromBeforeTheClockSteppedBackEndsInTime(t *testing.T) {
 			}
 			r.Hold()
 			defer r.Pass()
-			d.sql(t, `update ringfence_elections.session set expires_at = expires_at + interval '1 hour'
+			d.sql(t, `update ringfence_private.lease set expires_at = expires_at + interval '1 hour'
 			           where id = $1`, current(c).id)
 			if !stands {
 				won = electiontest.Crowd(t, other, "orders", 1)

@@ -114,7 +114,7 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 				return sent, err
 			}
 			sent = true
-			_, err = conn.Exec(ctx, "select ringfence_elections.depose($1, $2)", string(r), int64(t))
+			_, err = conn.Exec(ctx, "select ringfence.depose($1, $2)", string(r), int64(t))
 			return true, err
 		})
 }

@@ -87,7 +87,7 @@ func TestAChangeIsUnknownIfThePoolerLosesItsAnswer(t *testing.T) {
 			if n := b.changes.Load() - before; n != 1 {
 				t.Errorf("the change was sent %d times", n)
 			}
-			if n := d.number(t, "select count(*) from ringfence_elections.document where name = 'second'"); n != 1 {
+			if n := d.number(t, "select count(*) from ringfence_private.document where name = 'second'"); n != 1 {
 				t.Errorf("%d documents are stored: this test proves nothing", n)
 			}
 		})

@@ -164,6 +164,6 @@ func (s *session) lookAt(due []*candidate) (positions, error) {
 	}
 	return once(s.c.frame.Context(), s.c.beats, s.Timeout/4,
 		func(ctx context.Context, conn *pgx.Conn) (positions, error) {
-			return readPlaces(ctx, conn, "look($1, $2)", s.id, ids)
+			return readPlaces(ctx, conn, "standing($1, $2)", s.id, ids)
 		})
 }

@@ -27,7 +27,7 @@ func TestALateRenewalOfTheIssuerReplacesNoNewerOne(t *testing.T) {
 	if err != nil || renewed == before {
 		t.Fatal(renewed, err)
 	}
-	d.sql(t, "select ringfence_elections.renew_issuer($1)", string(before)) // sent twice
+	d.sql(t, "select ringfence.renew_issuer($1)", string(before)) // sent twice
 	if now, err := c.Issuer(t.Context()); now != renewed || err != nil {
 		t.Errorf("the issuer was renewed to %s and is %s, %v", renewed, now, err)
 	}
@@ -70,7 +70,7 @@ func TestARoleWithoutPrivilegesIsToldWhatAnOperatorRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), "delete from ringfence_elections.candidate"); err == nil {
+	if _, err := conn.Exec(t.Context(), "delete from ringfence_private.candidate"); err == nil {
 		t.Error("the role deletes candidates by hand")
 	}
 }
@@ -100,27 +100,6 @@ func TestARoleThatMayCreateASchemaNeedsNoOperator(t *testing.T) {
 	electiontest.Win(t, openWith(t, d.pg.URL(role, d.name), long, nil), "orders", "a")
 	if err := Install(t.Context(), d.url(), role); err != nil { // as an upgrade would
 		t.Error(err)
-	}
-}
-
-func TestAnInstallReplacesTheFunctionsOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	d := fresh(t)
-	c := openWith(t, d.url(), long, nil)
-	electiontest.Win(t, c, "orders", "a")
-	for name, columns := range map[string]string{
-		"leaders(p_resources text[]": "out issuer text, out tokens bigint[], out holders text[]",
-		"candidates(p_resource text": "out tokens bigint[], out holders text[], out ready boolean[], out wait double precision",
-	} {
-		name = "ringfence_elections." + name
-		d.sql(t, "drop function "+name+")")
-		d.sql(t, "create function "+name+", "+columns+") language plpgsql as 'begin end'")
-	}
-	if err := Install(t.Context(), d.url()); err != nil {
-		t.Fatal(err)
-	}
-	if _, leaders, err := c.Leaders(t.Context(), "orders"); err != nil || leaders[0].ID == "" {
-		t.Errorf("the leader is %+v, %v", leaders, err)
 	}
 }
 
@@ -159,7 +138,7 @@ func (d database) dropSchema(t *testing.T) {
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for {
-		_, err := conn.Exec(t.Context(), "drop schema ringfence_elections cascade")
+		_, err := conn.Exec(t.Context(), "drop schema ringfence, ringfence_private cascade")
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "40P01" {
 			continue
 		}
@@ -183,18 +162,18 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	token := fmt.Sprint(int64(term.Token()))
 	for _, call := range []string{
-		"select ringfence_elections.open('x', 1000)", "select ringfence_elections.close('x')",
-		"select ringfence_elections.beat('" + s.id + "')",
-		"select ringfence_elections.look('" + s.id + "', null)",
-		"select ringfence_elections.enrol('" + s.id + "', 'x', 'stock', 'a')",
-		"select ringfence_elections.stand('" + s.id + "', 'y', 'stock', 'a')",
-		"select ringfence_elections.leaders('{orders}')",
-		"select ringfence_elections.candidates('orders')",
-		"select ringfence_elections.acknowledge('x', 1)",
-		"select ringfence_elections.leave('" + s.id + "', '{x}')",
-		"select ringfence_elections.depose('orders', " + token + ")",
-		"select ringfence_elections.renew_issuer('')",
-		"delete from ringfence_elections.candidate", "delete from ringfence_elections.session",
+		"select ringfence.open_lease('x', 1000)", "select ringfence.close_lease('x')",
+		"select ringfence.beat('" + s.id + "')",
+		"select ringfence.standing('" + s.id + "', null)",
+		"select ringfence.enrol('" + s.id + "', 'x', 'stock', 'a')",
+		"select ringfence.nominate('" + s.id + "', 'y', 'stock', 'a')",
+		"select ringfence.leaders('{orders}')",
+		"select ringfence.candidates('orders')",
+		"select ringfence.acknowledge('x', 1)",
+		"select ringfence.withdraw('" + s.id + "', '{x}')",
+		"select ringfence.depose('orders', " + token + ")",
+		"select ringfence.renew_issuer('')",
+		"delete from ringfence_private.candidate", "delete from ringfence_private.lease",
 	} {
 		tx, err := conn.Begin(t.Context())
 		if err != nil {
@@ -234,12 +213,12 @@ func TestAResignationWaitsForTheDiskIfSomebodyElseIsInTheElection(t *testing.T) 
 		}
 		defer tx.Rollback(context.WithoutCancel(t.Context()))
 		key := s.Enrolled()[0].Key
-		if _, err := tx.Exec(t.Context(), "select ringfence_elections.resign($1, $2)", s.id, key); err != nil {
+		if _, err := tx.Exec(t.Context(), "select ringfence.resign($1, $2)", s.id, key); err != nil {
 			t.Fatal(err)
 		}
 		var left int
 		err = tx.QueryRow(t.Context(), `select current_setting('synchronous_commit'),
-			(select count(*) from ringfence_elections.candidate where id = $1)`, key).Scan(&mode, &left)
+			(select count(*) from ringfence_private.candidate where id = $1)`, key).Scan(&mode, &left)
 		if err != nil || left != 0 {
 			t.Fatalf("%d candidates are left, %v", left, err)
 		}
@@ -275,7 +254,7 @@ func TestACounterThatIsUsedUpOrSetBackGivesNoToken(t *testing.T) {
 	c := openWith(t, d.url(), long, nil)
 	term := electiontest.Win(t, c, "orders", "a")
 	for _, to := range []string{"1, false", "4294967295"} {
-		d.sql(t, "select setval('ringfence_elections.counter', "+to+")")
+		d.sql(t, "select setval('ringfence_private.counter', "+to+")")
 		_, err := c.Campaign(t.Context(), "orders", "b")
 		wantSetupError(t, err, "counter")
 	}

@@ -35,7 +35,7 @@ func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
 				Life: campaign.NewLife[*candidate](c.frame.Timeout, time.Now()),
 				c:    c, id: newID(), peek: make(chan struct{}, 1),
 			}
-			_, err := conn.Exec(ctx, "select ringfence_elections.open($1, $2)",
+			_, err := conn.Exec(ctx, "select ringfence.open_lease($1, $2)",
 				s.id, s.Timeout.Milliseconds())
 			return s, err
 		})
@@ -102,7 +102,7 @@ func (s *session) sweep(found positions) error {
 	if strangers == nil {
 		return nil
 	}
-	_, err := once(s.c.frame.Context(), s.c.beats, s.Timeout/4, perform("leave($1, $2)", s.id, strangers))
+	_, err := once(s.c.frame.Context(), s.c.beats, s.Timeout/4, perform("withdraw($1, $2)", s.id, strangers))
 	return err
 }
 
@@ -119,5 +119,5 @@ func kick(c chan struct{}) {
 func (s *session) Close() {
 	s.notices.stop()
 	ctx := context.WithoutCancel(s.c.frame.Context())
-	_, _ = once(ctx, s.c.beats, time.Second, perform("close($1)", s.id))
+	_, _ = once(ctx, s.c.beats, time.Second, perform("close_lease($1)", s.id))
 }

@@ -44,7 +44,7 @@ func TestAProcessThatLeadsManyElectionsHasOneSession(t *testing.T) {
 		all.Go(func() { terms[i] = electiontest.Win(t, c, resources[i], "host") })
 	}
 	all.Wait()
-	if n := d.number(t, "select count(*) from ringfence_elections.session"); n != 1 {
+	if n := d.number(t, "select count(*) from ringfence_private.lease"); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
 	first := make([]time.Time, elections)
@@ -71,7 +71,7 @@ func TestAProcessThatLeadsManyElectionsHasOneSession(t *testing.T) {
 func (d database) expired(t *testing.T, s *session) {
 	t.Helper()
 	d.sql(t,
-		`update ringfence_elections.session
+		`update ringfence_private.lease
 		    set expires_at = clock_timestamp() - interval '1 ms' where id = $1`, s.id)
 }
 
@@ -138,7 +138,7 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 			return queue[0].Holder, nil
 		},
 		"by who is next": func(third *Coordinator, next *session) (string, error) {
-			return first(t, third, next, "look($1, null)")
+			return first(t, third, next, "standing($1, null)")
 		},
 		"by who is next and beats": func(third *Coordinator, next *session) (string, error) {
 			return first(t, third, next, "beat($1)")
@@ -159,7 +159,7 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 			if leader, err := look(third, waiting); leader != "b" || err != nil {
 				t.Errorf("%q leads, %v", leader, err)
 			}
-			d.sql(t, `update ringfence_elections.session
+			d.sql(t, `update ringfence_private.lease
 			             set expires_at = clock_timestamp() + interval '1 hour'`) // the clock
 			if err := beat(t, d, s); !errors.Is(err, errOver) {
 				t.Errorf("the session lives again: %v", err)
@@ -210,7 +210,7 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 	close(late.arrive)
 	<-late.arrived
 	electiontest.Eventually(t, "the server has taken the enrolment, or this proves nothing", func() bool {
-		return d.number(t, "select coalesce(max(last), 0) from ringfence_elections.election "+
+		return d.number(t, "select coalesce(max(last), 0) from ringfence_private.election "+
 			"where resource = 'orders'") > 0
 	})
 	other := openWith(t, d.url(), long, nil)
@@ -242,7 +242,7 @@ func TestTokensAreCommittedInTheirOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	enrol := "select ringfence_elections.enrol($1, $2, 'orders', 'x')"
+	enrol := "select ringfence.enrol($1, $2, 'orders', 'x')"
 	if _, err := slow.Exec(t.Context(), enrol, s.id, "slow"); err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 	told("stock")
 	electiontest.Win(t, c, "parts", "a")
 	told("parts")
-	d.sql(t, "delete from ringfence_elections.candidate where token = $1", int64(orders.Token()))
+	d.sql(t, "delete from ringfence_private.candidate where token = $1", int64(orders.Token()))
 	told("orders")
 }
 
@@ -382,7 +382,7 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = slow.Exec(t.Context(),
-		"select from ringfence_elections.election where resource = 'orders' for update")
+		"select from ringfence_private.election where resource = 'orders' for update")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +395,7 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	}
 	electiontest.Eventually(t, "all enrol", func() bool { return c.enrolling.waiting("orders") == candidates })
 	const waits = `select count(*) from pg_stat_activity where datname = current_database()
-	                  and wait_event_type = 'Lock' and query like '%stand(%'`
+	                  and wait_event_type = 'Lock' and query like '%nominate(%'`
 	electiontest.Eventually(t, "one enrolment waits", func() bool { return d.number(t, waits) == 1 })
 	if term := electiontest.Win(t, c, "stock", "a"); term.State() != fence.Active {
 		t.Errorf("the term of another election is %s", term.State())

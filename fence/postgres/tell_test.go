@@ -88,18 +88,18 @@ func TestWhatAJobWritesSendsNoNoticeInItsTransaction(t *testing.T) {
 	electiontest.Win(t, c, "stock", "a")
 	// A session of no client: a beat would delete a candidate that its client does not know, with a notice.
 	const session = "nobodys"
-	d.sql(t, `insert into ringfence_elections.session
-		select (jsonb_populate_record(s, '{"id": "`+session+`"}')).* from ringfence_elections.session s`)
+	d.sql(t, `insert into ringfence_private.lease
+		select (jsonb_populate_record(s, '{"id": "`+session+`"}')).* from ringfence_private.lease s`)
 	channels := []string{electionChannel + "orders", sessionChannel + session, channelOf("folder")}
 	hears := d.listens(t, channels...)
 	for _, call := range []string{
-		"stand('" + session + "', 'x', 'orders', 'a')",
+		"nominate('" + session + "', 'x', 'orders', 'a')",
 		"change_documents('{}', '{}', '{}', '{}', '{folder}', '{a}', '{0}', '{1}', array[''::bytea])",
 		"resign('" + session + "', 'x')",
 	} {
-		d.sql(t, "select ringfence_elections."+call)
+		d.sql(t, "select ringfence."+call)
 	}
-	if n := d.number(t, "select count(*) from ringfence_elections.document"); n != 1 {
+	if n := d.number(t, "select count(*) from ringfence_private.document"); n != 1 {
 		t.Fatalf("there are %d documents, so this proves nothing", n)
 	}
 	for _, channel := range channels {

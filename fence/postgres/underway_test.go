@@ -62,7 +62,7 @@ func (d database) lockDocument(t *testing.T, name string) (release func()) {
 	_, err = conn.Exec(t.Context(), "begin")
 	if err == nil {
 		_, err = conn.Exec(t.Context(),
-			"select from ringfence_elections.document d where d.name = $1 for update", name)
+			"select from ringfence_private.document d where d.name = $1 for update", name)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +79,6 @@ func (d database) waits(t *testing.T, function string) {
 	t.Helper()
 	electiontest.Eventually(t, function+" waits for a lock", func() bool {
 		return d.number(t, "select count(*) from pg_stat_activity where wait_event_type = 'Lock' "+
-			"and datname = current_database() and query like '%ringfence_elections.' || $1 || '(%'", function) == 1
+			"and datname = current_database() and query like '%ringfence.' || $1 || '(%'", function) == 1
 	})
 }

@@ -2,9 +2,8 @@ package marks
 
 // Removing says how an operator removes Ringfence from a store.
 type Removing struct {
-	Drop     bool   // remove it; without this the store only says what it would remove
-	WithData bool   // also checkpoints and documents, which nobody can make again
-	Made     string // the SQL of other installers that made objects there
+	Drop     bool // remove it; without this the store only says what it would remove
+	WithData bool // also checkpoints and documents, which nobody can make again
 }
 
 // Removal is what there is to remove in a store, one text for people each.

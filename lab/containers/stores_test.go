@@ -73,7 +73,7 @@ func reached(t *testing.T, s *System, _ *recorded) {
 	copied := s.settings.postgresURL("postgres", scenario.Postgres2)
 	for _, sql := range []string{
 		"select system_identifier::text from pg_control_system()",
-		"select row_to_json(i)::text from ringfence.installation i",
+		"select row_to_json(i)::text from ringfence_private.installation i",
 	} {
 		if a, b := query[string](t, first, sql), query[string](t, copied, sql); a != b {
 			t.Errorf("%s: %s, and %s in the copy", sql, a, b)

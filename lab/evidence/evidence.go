@@ -35,7 +35,7 @@ create function published() returns trigger language plpgsql security definer as
 		values (new.task, new.version, new.token, new.checkpoint);
 	return new;
 end $$;
-create trigger published after insert or update on ringfence.checkpoint
+create trigger published after insert or update on ringfence_private.checkpoint
 	for each row execute function published();
 `
 

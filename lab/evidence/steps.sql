@@ -48,7 +48,7 @@ end $$;
 
 create function lab_record(p_table text) returns void language plpgsql security definer as $$ begin
 	if p_table in ('session', 'mark', 'gate', 'installation') then
-		execute format('create trigger lab after insert or update or delete on ringfence.%I for each row execute function public.lab_step()', p_table);
+		execute format('create trigger lab after insert or update or delete on ringfence_private.%I for each row execute function public.lab_step()', p_table);
 	end if;
 	if p_table = 'session' then
 		insert into public.step (what, run) values ('empty', '');
@@ -60,7 +60,7 @@ insert into step (what, run) select 'complete', '' where ringfence.complete();
 -- The schema may be dropped and installed again.
 create function lab_created() returns event_trigger language plpgsql as $$ begin
 	perform public.lab_record(split_part(c.object_identity, '.', 2)) from pg_event_trigger_ddl_commands() c
-		where c.schema_name = 'ringfence' and c.object_type = 'table';
+		where c.schema_name = 'ringfence_private' and c.object_type = 'table';
 end $$;
 create event trigger lab_created on ddl_command_end when tag in ('CREATE TABLE') execute function lab_created();
 

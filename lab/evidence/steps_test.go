@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -62,24 +61,14 @@ var changes = []struct {
 	}},
 	{"marks that were restored", func(f *fenced) {
 		for _, table := range []string{"installation", "mark", "gate"} {
-			f.sql(fmt.Sprintf("create temporary table saved as table ringfence.%[1]s; "+
-				"delete from ringfence.%[1]s; insert into ringfence.%[1]s table saved", table))
+			f.sql(fmt.Sprintf("create temporary table saved as table ringfence_private.%[1]s; "+
+				"delete from ringfence_private.%[1]s; insert into ringfence_private.%[1]s table saved", table))
 		}
 	}},
 	{"a registry that is lost, and everybody is listed", func(f *fenced) { f.admit("stock", 8) }},
 	{"an installation over the present one", (*fenced).install},
 	{"the schema is dropped and installed again", (*fenced).reinstall},
 	{"a leader afterwards", func(f *fenced) { f.admit("stock", 9) }},
-	{"an upgrade", func(f *fenced) {
-		version8, err := os.ReadFile("../../internal/marks/postgres/testdata/version8.sql")
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		f.sql("drop schema ringfence cascade")
-		f.sql(string(version8))
-		f.sql("select ringfence.raise('stock', 5, 'zk:a', 'host', '', (ringfence.look('stock')).basis)")
-		f.install()
-	}},
 }
 
 func TestTheStepsGiveTheStateOfTheTables(t *testing.T) {
@@ -96,7 +85,7 @@ func TestWithoutATriggerTheStepsDoNotGiveTheState(t *testing.T) {
 	f := newFenced(t)
 	for _, table := range []string{"session", "mark", "gate", "installation"} {
 		f.reinstall()
-		f.sql("drop trigger lab on ringfence." + table)
+		f.sql("drop trigger lab on ringfence_private." + table)
 		f.admit("stock", 5)
 		if maps.Equal(f.recorded(), f.held()) {
 			t.Errorf("nothing is missing without the trigger on %s", table)
@@ -166,7 +155,7 @@ func (f *fenced) install() {
 
 func (f *fenced) reinstall() {
 	f.t.Helper()
-	f.sql("drop schema ringfence cascade")
+	f.sql("drop schema ringfence, ringfence_private cascade")
 	f.install()
 }
 
@@ -280,13 +269,13 @@ func (f *fenced) recorded() map[string]string {
 func (f *fenced) held() map[string]string {
 	f.t.Helper()
 	rows, err := f.superuser().Query(f.t.Context(), `
-		select 'mark ' || resource, concat_ws(' ', token, issuer, run, (written is distinct from xmin)::text) from ringfence.mark
+		select 'mark ' || resource, concat_ws(' ', token, issuer, run, (written is distinct from xmin)::text) from ringfence_private.mark
 		union all
-		select 'gate ' || resource, concat_ws(' ', token, issuer, run, (written is distinct from xmin)::text) from ringfence.gate where open
+		select 'gate ' || resource, concat_ws(' ', token, issuer, run, (written is distinct from xmin)::text) from ringfence_private.gate where open
 		union all
-		select concat_ws(' ', 'session', resource, lab_backend(pid, backend_start)), concat(token, ' ', issuer) from ringfence.session
+		select concat_ws(' ', 'session', resource, lab_backend(pid, backend_start)), concat(token, ' ', issuer) from ringfence_private.session
 		union all
-		select 'registry', 'complete' from ringfence.installation where registry is not null and written = xmin`)
+		select 'registry', 'complete' from ringfence_private.installation where registry is not null and written = xmin`)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -10,15 +10,15 @@ as $$ select true $$`
 // Originals makes rows from a dump count as rows that were written in place, in this run: CopiedMark.
 // (The second update in a transaction stores what the first one has set.)
 const Originals = `
-update ringfence.boot set written = xmin; update ringfence.boot set written = xmin;
-update ringfence.installation set written = xmin; update ringfence.installation set written = xmin;
-update ringfence.mark set run = (select run from ringfence.boot), written = xmin; update ringfence.mark set written = xmin;
-update ringfence.gate set run = (select run from ringfence.boot), written = xmin; update ringfence.gate set written = xmin;`
+update ringfence_private.boot set written = xmin; update ringfence_private.boot set written = xmin;
+update ringfence_private.installation set written = xmin; update ringfence_private.installation set written = xmin;
+update ringfence_private.mark set run = (select run from ringfence_private.boot), written = xmin; update ringfence_private.mark set written = xmin;
+update ringfence_private.gate set run = (select run from ringfence_private.boot), written = xmin; update ringfence_private.gate set written = xmin;`
 
 // Believe makes a new registry count as complete: BelievedRegistry.
 const Believe = `
-update ringfence.installation set registry = ringfence.registry(), written = xmin;
-update ringfence.installation set registry = ringfence.registry(), written = xmin`
+update ringfence_private.installation set registry = ringfence.registry(), written = xmin;
+update ringfence_private.installation set registry = ringfence.registry(), written = xmin`
 
 // Trust makes publish trust a setting: BelievedSetting.
 const Trust = `create or replace function
@@ -33,7 +33,7 @@ returns boolean language sql immutable set search_path = pg_catalog, pg_temp
 as $$ select coalesce(p_proof <> '', false) $$`
 
 // Unorder puts the keys of marks in the order of the database: DatabaseOrder.
-const Unorder = `alter table ringfence.mark alter column resource type text collate "default"`
+const Unorder = `alter table ringfence_private.mark alter column resource type text collate "default"`
 
 // Abandon closes the records of sessions that are let go, without a list of their backends:
 // Abandoned.
@@ -56,5 +56,5 @@ begin
 end $$`
 
 // Unlock lets workers write checkpoints without ringfence.publish: Unconditional.
-const Unlock = `grant usage on schema ringfence to app;
-grant select, insert, update on ringfence.checkpoint to app`
+const Unlock = `grant usage on schema ringfence_private to app;
+grant select, insert, update on ringfence_private.checkpoint to app`

@@ -41,9 +41,9 @@ func (r *Injector) revoke(ctx context.Context) error {
 		what, err = r.revokeLease(ctx, token)
 	case scenario.InPostgres:
 		what = "the row of the session was deleted"
-		err = system.Exec(ctx, at, fmt.Sprintf(`delete from ringfence_elections.session s
-			using ringfence_elections.candidate c
-			where c.session = s.id and c.resource = '%s' and c.token = %d`, scenario.Resource, token))
+		err = system.Exec(ctx, at, fmt.Sprintf(`delete from ringfence_private.lease s
+			using ringfence_private.candidate c
+			where c.lease = s.id and c.resource = '%s' and c.token = %d`, scenario.Resource, token))
 	default:
 		what, err = closeSession(ctx, at, token)
 	}

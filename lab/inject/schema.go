@@ -35,7 +35,7 @@ func (r *Injector) queryRow(ctx context.Context, sql string, into ...any) error 
 func (r *Injector) saveMarks(ctx context.Context) error {
 	sql := "drop schema if exists saved cascade; create schema saved;"
 	for _, table := range saved {
-		sql += fmt.Sprintf("create table saved.%[1]s as table ringfence.%[1]s;", table)
+		sql += fmt.Sprintf("create table saved.%[1]s as table ringfence_private.%[1]s;", table)
 	}
 	return r.asSuperuser(ctx, sql)
 }
@@ -47,8 +47,8 @@ func (r *Injector) restoreMarks(ctx context.Context) error {
 	}
 	sql := ""
 	for _, table := range saved {
-		sql += fmt.Sprintf("delete from ringfence.%[1]s;"+
-			"insert into ringfence.%[1]s select * from saved.%[1]s;", table)
+		sql += fmt.Sprintf("delete from ringfence_private.%[1]s;"+
+			"insert into ringfence_private.%[1]s select * from saved.%[1]s;", table)
 	}
 	if r.Topology.SchemaFlaw == string(flaw.CopiedMark) {
 		sql += flaw.Originals
@@ -86,7 +86,7 @@ func (r *Injector) withGuardsFrozen(ctx context.Context, do func() error) (err e
 // dropSchema retries while guards and leaders use the schema.
 func (r *Injector) dropSchema(ctx context.Context) error {
 	for {
-		err := r.asSuperuser(ctx, "set lock_timeout = '1s'; drop schema ringfence cascade")
+		err := r.asSuperuser(ctx, "set lock_timeout = '1s'; drop schema ringfence, ringfence_private cascade")
 		pg, ok := errors.AsType[*pgconn.PgError](err)
 		// deadlock_detected, lock_not_available
 		if !ok || pg.Code != "40P01" && pg.Code != "55P03" {

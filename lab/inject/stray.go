@@ -171,7 +171,7 @@ func (r *Injector) forge(ctx context.Context, c fence.Claim) error {
 	for { // until nobody else publishes in between
 		var task, checkpoint string
 		var version int64
-		err := r.queryRow(ctx, "select task, version, checkpoint::text from ringfence.checkpoint",
+		err := r.queryRow(ctx, "select task, version, checkpoint::text from ringfence_private.checkpoint",
 			&task, &version, &checkpoint)
 		if err != nil {
 			return err

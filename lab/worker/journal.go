@@ -62,7 +62,7 @@ func (b *job) unconditional(ctx context.Context, _ fence.Claim, cp checkpoint.Ch
 	if err != nil {
 		return err
 	}
-	_, err = b.world.Exec(ctx, `insert into ringfence.checkpoint
+	_, err = b.world.Exec(ctx, `insert into ringfence_private.checkpoint
 			(task, resource, version, token, checkpoint) values ($1, $2, $3, $4, $5)
 		on conflict (task) do update set
 			version = excluded.version, token = excluded.token, checkpoint = excluded.checkpoint`,

@@ -107,7 +107,7 @@ func TestATaskIsDoneEvenIfLeadersEndAtEveryPlace(t *testing.T) {
 		for _, place := range Places {
 			c := s.task("worker-"+name+"-"+strings.ReplaceAll(place, " ", "-"), rounds)
 			c.Failpoint = fmt.Sprintf("%s:%d", place, 1)
-			saved := s.column("select checkpoint->>'step' from ringfence.checkpoint")
+			saved := s.column("select checkpoint->>'step' from ringfence_private.checkpoint")
 			if len(saved) == 1 && saved[0] != fmt.Sprint(step) {
 				c.Failpoint = fmt.Sprintf("%s:%d", place, 2) // the other step comes first
 			}
@@ -148,7 +148,7 @@ func TestAnUnconditionalPublishMakesTheCheckpointGoBack(t *testing.T) {
 	a.stop()
 	b.stop()
 	rows := s.column(`select data from pg_logical_slot_peek_changes('lab', null, null)
-		where data ~ 'table ringfence.checkpoint: (INSERT|UPDATE)'`)
+		where data ~ 'table ringfence_private.checkpoint: (INSERT|UPDATE)'`)
 	last, back := int64(0), false
 	for _, row := range rows {
 		var version int64

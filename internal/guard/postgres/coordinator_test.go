@@ -116,7 +116,7 @@ func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
 		}
 	}
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
-	if holder := g.count("select count(*) from ringfence.mark where holder = 'host-7' " +
+	if holder := g.count("select count(*) from ringfence_private.mark where holder = 'host-7' " +
 		"and issuer = 'zk:one'"); holder != 1 {
 		t.Error("the mark does not name the coordinator's holder and issuer")
 	}

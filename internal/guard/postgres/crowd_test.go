@@ -246,7 +246,7 @@ func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	wantCode(t, err, wire.TooManyConnections)
 	g.AwaitMetric("ringfence_connections_ended_total", "full", 1)
 	g.exec(c, "insert into ledger (token) values (5)")
-	g.until("select count(*) from ringfence.session", 1) // the refused session has no record
+	g.until("select count(*) from ringfence_private.session", 1) // the refused session has no record
 }
 
 // stalling is a guard that soon notices clients that do not read.

@@ -141,10 +141,10 @@ func TestEachDatabaseHasAMarkOfItsOwn(t *testing.T) {
 	}
 	for database, want := range map[string]int{shop: 7, crm: 9} {
 		url := s.pg.URL("postgres", database)
-		if n := single(t, url, "select token from ringfence.mark"); n != want {
+		if n := single(t, url, "select token from ringfence_private.mark"); n != want {
 			t.Errorf("the mark in %s is %d, want %d", database, n, want)
 		}
-		if n := single(t, url, "select count(*) from ringfence.session"); n != 1 {
+		if n := single(t, url, "select count(*) from ringfence_private.session"); n != 1 {
 			t.Errorf("%d sessions are recorded in %s, want 1", n, database)
 		}
 	}
@@ -196,7 +196,7 @@ func TestTheGuardIsReadyWhileOneOfItsDatabasesIs(t *testing.T) {
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	s.mustBeIn(crm, 5)
-	sql(t, s.pg.URL("postgres", s.database), "drop schema ringfence cascade")
+	sql(t, s.pg.URL("postgres", s.database), "drop schema ringfence, ringfence_private cascade")
 	if err := s.p.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -204,7 +204,7 @@ func TestTheGuardIsReadyWhileOneOfItsDatabasesIs(t *testing.T) {
 	if len(all) != 2 || all[crm] != nil || all[s.database] == nil {
 		t.Errorf("%v", all)
 	}
-	sql(t, s.pg.URL("postgres", crm), "drop schema ringfence cascade")
+	sql(t, s.pg.URL("postgres", crm), "drop schema ringfence, ringfence_private cascade")
 	if err := s.p.Ready(t.Context()); err == nil {
 		t.Error("ready, and no database can admit")
 	}
@@ -353,7 +353,7 @@ func TestADatabaseThatWasDroppedAndCreatedHasNewMarks(t *testing.T) {
 	s.mustBeIn(crm, 10)
 	_, err = s.in(crm, 9)
 	refusedWith(t, err, "RF001")
-	if n := single(t, s.pg.URL("postgres", crm), "select count(*) from ringfence.session"); n != 1 {
+	if n := single(t, s.pg.URL("postgres", crm), "select count(*) from ringfence_private.session"); n != 1 {
 		t.Errorf("%d sessions are recorded, want 1", n)
 	}
 }
@@ -364,7 +364,7 @@ func TestALostListOfSessionsEndsNobodyInOtherDatabases(t *testing.T) {
 	crm := s.fresh()
 	shop := s.mustBeIn(s.database, 9)
 	old := s.mustBeIn(crm, 5)
-	sql(t, s.pg.URL("postgres", crm), "drop schema ringfence cascade")
+	sql(t, s.pg.URL("postgres", crm), "drop schema ringfence, ringfence_private cascade")
 	prepared(t, s.pg, crm)
 	store, err := pgstore.Open(s.pg.URL("guard_role", crm), pgstore.Options{})
 	if err != nil {

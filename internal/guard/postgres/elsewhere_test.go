@@ -35,7 +35,7 @@ func TestASessionOnAServerWithoutTheMarksIsRefused(t *testing.T) {
 	if !strings.Contains(pg.Detail, "another server or database") || pg.Hint == "" {
 		t.Errorf("the refusal is %q, %q", pg.Detail, pg.Hint)
 	}
-	if n := g.count("select count(*) from ringfence.session"); n != 1 {
+	if n := g.count("select count(*) from ringfence_private.session"); n != 1 {
 		t.Errorf("%d sessions are recorded where the marks are, want the first one", n)
 	}
 }
@@ -48,7 +48,7 @@ func TestAGuardFollowsALoadBalancer(t *testing.T) {
 	balancer.redirect(after.pg.Addr())
 	g.open(7)
 	for _, where := range []*guarded{g, after} {
-		if n := where.count("select count(*) from ringfence.session"); n != 1 {
+		if n := where.count("select count(*) from ringfence_private.session"); n != 1 {
 			t.Errorf("%d sessions are recorded at %s, want one", n, where.pg.Addr())
 		}
 	}
@@ -68,7 +68,7 @@ func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 			"another server or database"},
 		"without the schema": {func(database string) {
 			prepared(t, shop.pg, database)
-			sql(t, shop.pg.URL("postgres", database), "drop schema ringfence cascade")
+			sql(t, shop.pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
 		}, "this guard is for database"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -174,7 +174,7 @@ func TestANewerLeaderWhoseGuardStopsAnywhereIsReadyOnlyWhenNoOlderSessionIsLeft(
 			t.Fatal(late.err)
 		}
 		n := running.count(`select count(*) from pg_stat_activity a
-		    join ringfence.session s using (pid, backend_start) where s.token < 7`)
+		    join ringfence_private.session s using (pid, backend_start) where s.token < 7`)
 		if n != 0 {
 			t.Errorf("%d older sessions live when the newer leader is ready", n)
 		}

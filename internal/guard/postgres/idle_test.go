@@ -43,7 +43,7 @@ func TestASessionThatNobodyUsesEnds(t *testing.T) {
 		}
 		g.AwaitMetric("ringfence_connections", "admitted", 0) // now all of them are idle
 		g.AwaitMetric("ringfence_connections_ended_total", "idle_session", 6)
-		g.until("select count(*) from ringfence.session", 0)
+		g.until("select count(*) from ringfence_private.session", 0)
 	})
 }
 

@@ -35,7 +35,7 @@ func (g *guarded) letGo() {
 	g.open(7)
 }
 
-const leaving = "select count(*) from ringfence.leaving"
+const leaving = "select count(*) from ringfence_private.leaving"
 
 // unlocked checks that the lock is gone, before the first sweep of any guard.
 func (g *guarded) unlocked(c *pgx.Conn) {

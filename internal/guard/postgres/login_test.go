@@ -348,7 +348,7 @@ func TestASessionIsIdentifiedWithoutTrackedActivities(t *testing.T) {
 		"alter database "+g.database+" set track_activities = off")
 	c := g.open(5)
 	g.exec(c, "insert into ledger (token) values (5)")
-	if n := g.count("select count(*) from ringfence.session where pid = " +
+	if n := g.count("select count(*) from ringfence_private.session where pid = " +
 		strconv.Itoa(int(c.PgConn().PID()))); n != 1 {
 		t.Errorf("%d records of the session", n)
 	}

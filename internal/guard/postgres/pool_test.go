@@ -87,7 +87,7 @@ func TestAPoolsConnectionsCarryTheTokenAndARefusalEndsItsTerm(t *testing.T) {
 	keeper.Suspend() // an unreachable coordinator must not stop the work, because the store fences
 	p := g.pool(term, nil)
 	g.fill(p, 3)
-	if n := g.count("select count(*) from ringfence.session where token = 5"); n != 3 {
+	if n := g.count("select count(*) from ringfence_private.session where token = 5"); n != 3 {
 		t.Errorf("%d sessions are registered, want 3", n)
 	}
 	if _, err := p.Exec(t.Context(), insertFive); err != nil {

@@ -118,7 +118,7 @@ func TestSessionsAtRestAreQuietWithoutTheServer(t *testing.T) {
 	if n := g.count("select count(*) from ledger"); n != 1 {
 		t.Errorf("%d rows, want the one from before", n)
 	}
-	if n := g.count("select count(*) from ringfence.session"); n != 1 {
+	if n := g.count("select count(*) from ringfence_private.session"); n != 1 {
 		t.Errorf("%d sessions are registered", n)
 	}
 }

@@ -70,8 +70,8 @@ func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
 			t.Errorf("%q: %q does not say how readers connect", test.options, pg.Hint)
 		}
 	}
-	if n := g.count("select count(*) from ringfence.mark") +
-		g.count("select count(*) from ringfence.session"); n != 0 {
+	if n := g.count("select count(*) from ringfence_private.mark") +
+		g.count("select count(*) from ringfence_private.session"); n != 0 {
 		t.Errorf("%d marks and sessions", n)
 	}
 	if sent := tap.sentBy("app"); len(sent) != 0 {
@@ -92,7 +92,7 @@ func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
 func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
-	sql(t, pg.URL("postgres", database), "drop schema ringfence cascade")
+	sql(t, pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
 	g := guardBefore(t, pg, database, setup{})
 	_, err := g.dial(5)
 	if pg := refusedWith(t, err, "RF005"); !strings.Contains(pg.Hint, "guard install") {
@@ -109,7 +109,7 @@ func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 	}
 	g.open(5)
 	// while control connections are open
-	sql(t, pg.URL("postgres", database), "drop schema ringfence cascade")
+	sql(t, pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
 	_, err = g.dial(5)
 	refusedWith(t, err, "RF005")
 }
@@ -297,7 +297,7 @@ func TestAProcessThatRetriesAStaleTokenInALoopIsRefusedEachTime(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := g.count("select count(*) from ringfence.session where token <> 7"); n != 0 {
+	if n := g.count("select count(*) from ringfence_private.session where token <> 7"); n != 0 {
 		t.Errorf("%d sessions of the old token are registered", n)
 	}
 }

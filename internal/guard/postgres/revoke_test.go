@@ -211,7 +211,7 @@ func TestThreeHundredIdleSessionsHaveOneRecordLeftWhenTheNewLeaderIsReady(t *tes
 	start := time.Now()
 	g.open(7)
 	t.Logf("300 sessions were kept from writing in %v", time.Since(start))
-	if n := g.count("select count(*) from ringfence.session"); n != 1 {
+	if n := g.count("select count(*) from ringfence_private.session"); n != 1 {
 		t.Errorf("%d sessions are registered", n)
 	}
 	g.until("select count(*) from pg_stat_activity where usename = 'app'", 1)

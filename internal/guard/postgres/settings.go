@@ -27,6 +27,9 @@ type Settings struct {
 	Holders       settings.Names `env:"HOLDERS"`
 	Operators     settings.Names `env:"OPERATORS"`
 	AllowPrepared bool           `env:"ALLOW_PREPARED" envDefault:"false"`
+
+	// Electors are the roles of elections, if the coordinator is in this database. Whoever installs sets them.
+	Electors []string
 }
 
 var _ guard.Databases = (*Settings)(nil)
@@ -186,7 +189,7 @@ func (s *Settings) Install(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders}.Install(ctx, s.AdminURL())
+	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders, Electors: s.Electors}.Install(ctx, s.AdminURL())
 }
 
 // Image implements guard.Upstream.
@@ -200,7 +203,7 @@ func (s *Settings) Script() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders}.SQL()
+	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders, Electors: s.Electors}.SQL(), nil
 }
 
 // Uninstall implements guard.Upstream.

@@ -331,7 +331,7 @@ func TestAnApplicationNameInAnyEncodingIsAdmittedAndCleaned(t *testing.T) {
 	w := dialWire(t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5",
 		"application_name", "caf\xe9\n\x1b[31m"+strings.Repeat("x", 5000))
-	n := g.count(`select count(*) from ringfence.mark
+	n := g.count(`select count(*) from ringfence_private.mark
 	    where holder ~ '^app@127.0.0.1:[0-9]+ \(caf\?\?\?\[31mx{53}\)$'`)
 	if n != 1 {
 		t.Error("the holder is stored without being cleaned")

@@ -334,6 +334,6 @@ func (p *tap) sentBy(user string) [][]byte {
 // markOf reads a mark from the database; 0 when there is none.
 func (g *guarded) markOf(resource string) int {
 	g.t.Helper()
-	return g.count("select coalesce(max(token), 0) from ringfence.mark where resource = '" +
+	return g.count("select coalesce(max(token), 0) from ringfence_private.mark where resource = '" +
 		resource + "'")
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 )
 
 // functionsSQL finds which of the functions $1 are missing, or have not the text $2 and the
@@ -18,12 +18,8 @@ select w.signature, case when p.oid is null then 'there is no such function' els
 
 // findFunctions looks at the functions that decide for a sealed table.
 func findFunctions(ctx context.Context, tx pgx.Tx) ([]Finding, error) {
-	ours, err := postgres.Sealing()
-	if err != nil {
-		return nil, err
-	}
 	var signatures, texts []string
-	for _, f := range ours {
+	for _, f := range pgschema.Sealing() {
 		signatures, texts = append(signatures, f.Signature), append(texts, f.Text)
 	}
 	rows, err := tx.Query(ctx, functionsSQL, signatures, texts)

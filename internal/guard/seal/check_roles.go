@@ -10,7 +10,7 @@ const loginRoleList = `login_role(oid, rolname, becomes) as (
      where r.rolcanlogin and not r.rolsuper)`
 
 // grantedFunctions are the functions that an installation grants to everybody, to leaders and to
-// holders: see grants.sql, leader.sql and holder.sql in internal/marks/postgres.
+// holders: see grants.sql, leader.sql and holder.sql in internal/postgres/pgschema.
 const grantedFunctions = `'holds', 'leg', 'own_start', 'run', 'enter', 'is_open', 'attach',
        'take', 'publish', 'enter_and_publish', 'enter_and_forget', 'checkpoints',
        'campaign', 'stand', 'take_term', 'bring', 'bring_term', 'leave', 'signal', 'ended'`
@@ -111,12 +111,13 @@ select format('%I.%I.%I', n.nspname, c.relname, t.tgname),
 			"who has functions there can have others call them in place of ours",
 		sql: loginRoles + `
 select distinct quote_ident(r.rolname), 'it may write, create or owns something in the schema ringfence',
-       format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence FROM %1$I; '
+       format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence_private FROM %1$I; '
               'REVOKE CREATE ON SCHEMA ringfence FROM %1$I; and drop what it has created there', r.rolname)
   from login_role r
- where exists (select from pg_namespace n where n.nspname = 'ringfence' and (n.nspowner = r.becomes or has_schema_privilege(r.becomes, n.oid, 'create')))
+ where exists (select from pg_namespace n where n.nspname in ('ringfence', 'ringfence_private')
+                  and (n.nspowner = r.becomes or has_schema_privilege(r.becomes, n.oid, 'create')))
     or exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proowner = r.becomes)
-    or exists (select from pg_class c where c.relnamespace = 'ringfence'::regnamespace and (
+    or exists (select from pg_class c where c.relnamespace in ('ringfence'::regnamespace, to_regnamespace('ringfence_private')) and (
            c.relowner = r.becomes
         or c.relkind = 'r' and (has_table_privilege(r.becomes, c.oid, 'insert, update, delete, truncate, trigger')
                                 or has_any_column_privilege(r.becomes, c.oid, 'insert, update'))

@@ -17,7 +17,7 @@ var serverKinds = []kind{
 		sql: `
 select 'ringfence.server', 'the server hides its system identifier or its timeline from the role that has installed',
        'run guards with GUARD_COORDINATOR, and accept this; or guard install by a role that may call pg_control_system and pg_current_wal_insert_lsn'
-  from pg_proc p where p.oid = 'ringfence.server()'::regprocedure and p.prosrc like '%ringfence.identity%'`,
+  from pg_proc p where p.oid = 'ringfence.server()'::regprocedure and p.prosrc like '%ringfence_private.identity%'`,
 	},
 	{
 		id:  "prepared-allowed",

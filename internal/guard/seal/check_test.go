@@ -22,11 +22,11 @@ var holes = []struct{ open, finding, closed string }{
 	},
 	{
 		"create table base (id bigint not null, token bigint); alter table entry inherit base; " +
-			"insert into ringfence.sealed (schema_name, table_name, resource) values ('public', 'base', 'stock'); " +
+			"insert into ringfence_private.sealed (schema_name, table_name, resource) values ('public', 'base', 'stock'); " +
 			"create trigger ringfence_seal before insert or update or delete or truncate on base " +
 			"execute function ringfence.seal('stock'); alter table base enable always trigger ringfence_seal",
 		"parent-unsealed:public.base",
-		"alter table entry no inherit base; drop table base; delete from ringfence.sealed where table_name = 'base'",
+		"alter table entry no inherit base; drop table base; delete from ringfence_private.sealed where table_name = 'base'",
 	},
 	{
 		"alter table entry disable trigger ringfence_seal", "seal-changed:public.entry",
@@ -124,7 +124,7 @@ var holes = []struct{ open, finding, closed string }{
 		"table-owner:seal_member", "alter table entry owner to postgres; drop role seal_member, seal_owner",
 	},
 	{
-		"create role seal_writer login; grant insert on ringfence.session to seal_writer; " +
+		"create role seal_writer login; grant insert on ringfence_private.session to seal_writer; " +
 			"grant usage on schema ringfence to seal_writer",
 		"mark-writer:seal_writer", "drop owned by seal_writer; drop role seal_writer",
 	},
@@ -136,7 +136,7 @@ var holes = []struct{ open, finding, closed string }{
 		"trigger-function:public.entry.zz", "drop function hook() cascade; drop role seal_guest, seal_hook",
 	},
 	{
-		"create role seal_column login; grant update (token) on ringfence.mark to seal_column",
+		"create role seal_column login; grant update (token) on ringfence_private.mark to seal_column",
 		"mark-writer:seal_column", "drop owned by seal_column; drop role seal_column",
 	},
 	{

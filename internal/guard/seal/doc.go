@@ -8,7 +8,7 @@
 //	fmt.Print(plan.SQL()) // or
 //	err = plan.Run(ctx, conn)
 //
-// A seal is a statement trigger, which calls ringfence.seal (internal/marks/postgres/sql/seal.sql
+// A seal is a statement trigger, which calls ringfence.seal (internal/postgres/pgschema/sql/seal.sql
 // says how it decides). A statement fires only the triggers of the table that it names, so a table is
 // sealed together with its partitions and children, and each has a seal of its own. The seal is
 // ENABLE ALWAYS: session_replication_role does not switch it off.

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
@@ -82,7 +81,7 @@ func looking(ctx context.Context, c *pgx.Conn, f func(tx pgx.Tx) error) error {
 
 func installed(ctx context.Context, tx pgx.Tx) error {
 	var there bool
-	err := tx.QueryRow(ctx, `select to_regclass('ringfence.installation') is not null`).Scan(&there)
+	err := tx.QueryRow(ctx, `select to_regproc('ringfence.version') is not null`).Scan(&there)
 	if err != nil {
 		return err
 	}
@@ -93,8 +92,8 @@ func installed(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, `select ringfence.version()`).Scan(&version); err != nil {
 		return fmt.Errorf("read the version of the schema ringfence: %w", err)
 	}
-	if version != postgres.Version {
-		return refusal.OtherVersion(version, postgres.Version)
+	if version != pgschema.Version {
+		return refusal.OtherVersion(version, pgschema.Version)
 	}
 	return nil
 }

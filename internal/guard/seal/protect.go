@@ -46,7 +46,7 @@ func (p *Plan) seal(t table, resource string) {
 	p.add("create trigger ringfence_seal before insert or update or delete or truncate on %s\n"+
 		"    for each statement execute function ringfence.seal(%s)", t, literal(resource))
 	p.add("alter table %s enable always trigger ringfence_seal", t)
-	p.add("insert into ringfence.sealed (schema_name, table_name, resource) values (%s, %s, %s)\n"+
+	p.add("insert into ringfence_private.sealed (schema_name, table_name, resource) values (%s, %s, %s)\n"+
 		"    on conflict (schema_name, table_name) do update set resource = excluded.resource,\n"+
 		"    sealed_at = excluded.sealed_at, sealed_by = excluded.sealed_by",
 		literal(t.Schema), literal(t.Name), literal(resource))
@@ -119,6 +119,6 @@ func (p *Plan) unseal(t table) {
 	if !t.Lost {
 		p.add("drop trigger if exists ringfence_seal on %s", t)
 	}
-	p.add("delete from ringfence.sealed where (schema_name, table_name) = (%s, %s)",
+	p.add("delete from ringfence_private.sealed where (schema_name, table_name) = (%s, %s)",
 		literal(t.Schema), literal(t.Name))
 }

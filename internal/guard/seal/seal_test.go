@@ -92,7 +92,7 @@ func TestNoSettingOfTheSessionIsBelieved(t *testing.T) {
 		r.refused(c, insert, test.want)
 	}
 	for _, forbidden := range []string{
-		"select setval('ringfence.birth', 1)", "select nextval('ringfence.birth')",
+		"select setval('ringfence_private.birth', 1)", "select nextval('ringfence_private.birth')",
 		"alter table entry disable trigger all", "drop trigger ringfence_seal on entry",
 		"set session_replication_role = replica", "select ringfence.seal()",
 		"create temporary table other (); create trigger t before insert on other execute function ringfence.seal('orders')",
@@ -110,7 +110,7 @@ func TestObjectsWithTheSameNamesAreNotUsed(t *testing.T) {
 	r.admitted(claimed(5))
 	var pid, birth int64
 	err := r.connect("postgres").QueryRow(t.Context(), "select pid, extract(epoch from backend_start) * 1000000 "+
-		"from ringfence.session").Scan(&pid, &birth)
+		"from ringfence_private.session").Scan(&pid, &birth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestARecordOfAnEarlierBackendIsNotBelieved(t *testing.T) {
 	r := newRealm(t)
 	c := r.connect("app")
 	for range 2 {
-		r.sql(fmt.Sprintf("insert into ringfence.session (resource, token, issuer, pid, backend_start) "+
+		r.sql(fmt.Sprintf("insert into ringfence_private.session (resource, token, issuer, pid, backend_start) "+
 			"values ('orders', 5, 'zk:a', %d, clock_timestamp())", c.PgConn().PID()))
 		r.refused(c, insert, "RF002")
 	}
@@ -198,9 +198,9 @@ func TestACopiedMarkRefusesEveryWrite(t *testing.T) {
 	r := newRealm(t)
 	member := r.admitted(claimed(5))
 	r.do(member, insert)
-	r.sql("create table kept as select * from ringfence.mark; delete from ringfence.mark; " +
-		"insert into ringfence.mark select * from kept")
+	r.sql("create table kept as select * from ringfence_private.mark; delete from ringfence_private.mark; " +
+		"insert into ringfence_private.mark select * from kept")
 	r.refused(member, insert, "RF012")
-	r.sql("delete from ringfence.mark")
+	r.sql("delete from ringfence_private.mark")
 	r.refused(member, insert, "RF012")
 }

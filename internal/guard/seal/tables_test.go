@@ -112,7 +112,7 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 		{Request{Tables: []string{"nothing"}}, "no table nothing"},
 		{Request{Tables: []string{"seen"}}, "no table seen"},
 		{Request{Tables: []string{"a.b.c"}}, "no table a.b.c"},
-		{Request{Tables: []string{"ringfence.mark"}}, "ringfence cannot be sealed"},
+		{Request{Tables: []string{"ringfence_private.mark"}}, "ringfence cannot be sealed"},
 		{Request{Tables: []string{"pg_catalog.pg_class"}}, "pg_catalog cannot be sealed"},
 		{Request{Schemas: []string{"shop"}}, "no schema shop"},
 		{Request{Schemas: []string{"ringfence"}}, "no schema ringfence"},
@@ -126,17 +126,17 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 			t.Errorf("%+v: %v", test.request, err)
 		}
 	}
-	r.sql("update ringfence.installation set version = 1")
+	r.sql("update ringfence_private.installation set version = 1")
 	if _, err := Protect(t.Context(), c, Request{Resource: "orders",
 		Tables: []string{"entry"}}); !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
 		t.Errorf("an older version: %v", err)
 	}
-	r.sql("update ringfence.installation set version = 99")
+	r.sql("update ringfence_private.installation set version = 99")
 	if _, err := Check(t.Context(), c, guardRole); !errors.Is(err, fence.ErrNotInstalled) ||
 		!strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "older than the schema") {
 		t.Errorf("a newer version: %v", err)
 	}
-	r.sql("drop schema ringfence cascade")
+	r.sql("drop schema ringfence, ringfence_private cascade")
 	if _, err := Check(t.Context(), c, guardRole); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Errorf("no schema: %v", err)
 	}

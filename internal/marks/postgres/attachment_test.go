@@ -78,7 +78,7 @@ func TestASessionThatAGuardHasRegisteredPublishesByItsNumberToo(t *testing.T) {
 	if err := step(t, c, ""); err != nil {
 		t.Errorf("after it has attached: %v", err)
 	}
-	if n := d.list(t, "select count(*)::text from ringfence.session")[0]; n != "1" {
+	if n := d.list(t, "select count(*)::text from ringfence_private.session")[0]; n != "1" {
 		t.Errorf("%s records", n)
 	}
 }
@@ -101,13 +101,13 @@ func TestASessionWithoutItsNumberIsLookedUp(t *testing.T) {
 // The pid of a backend that has ended goes to another backend, while the record is still there.
 func TestTheRecordOfAnEarlierBackendProvesNothing(t *testing.T) {
 	d, c := attachedTo5(t)
-	d.sql(t, `update ringfence.session
+	d.sql(t, `update ringfence_private.session
 	    set backend_start = backend_start - interval '1 h', attachment = attachment - 1`)
 	if err := step(t, c, ""); sqlstate(err) != "RF001" {
 		t.Errorf("an attached session with another one's record: %v", err)
 	}
 	stranger := d.connect(t, "app")
-	d.sql(t, fmt.Sprintf("update ringfence.session set pid = %d", stranger.PgConn().PID()))
+	d.sql(t, fmt.Sprintf("update ringfence_private.session set pid = %d", stranger.PgConn().PID()))
 	if err := step(t, stranger, ""); sqlstate(err) != "RF001" {
 		t.Errorf("a session with another one's record: %v", err)
 	}
@@ -118,10 +118,10 @@ func TestTheRecordOfAnEarlierBackendProvesNothing(t *testing.T) {
 
 func TestNobodyButAttachGivesANumber(t *testing.T) {
 	d, c := attachedTo5(t)
-	for _, call := range []string{"select nextval('ringfence.attachment')",
-		"select setval('ringfence.attachment', 1)", "select currval('ringfence.attachment')",
-		"select last_value from ringfence.attachment",
-		"update ringfence.session set attachment = 1"} {
+	for _, call := range []string{"select nextval('ringfence_private.attachment')",
+		"select setval('ringfence_private.attachment', 1)", "select currval('ringfence_private.attachment')",
+		"select last_value from ringfence_private.attachment",
+		"update ringfence_private.session set attachment = 1"} {
 		if err := d.run(t, call); sqlstate(err) != "42501" {
 			t.Errorf("%s: %v", call, err)
 		}
@@ -130,14 +130,14 @@ func TestNobodyButAttachGivesANumber(t *testing.T) {
 			t.Errorf("%s in an attached session: %v", call, err)
 		}
 	}
-	before := d.list(t, "select attachment::text from ringfence.session")[0]
+	before := d.list(t, "select attachment::text from ringfence_private.session")[0]
 	other := d.connect(t, "app")
 	d.lead(t, claimed(8))
 	next := claimed(8)
 	if ok, err := Attach(t.Context(), other, next); !ok || err != nil {
 		t.Fatalf("attached %v, %v", ok, err)
 	}
-	if after := d.list(t, "select attachment::text from ringfence.session"); len(after) != 1 ||
+	if after := d.list(t, "select attachment::text from ringfence_private.session"); len(after) != 1 ||
 		after[0] == before {
 		t.Errorf("numbers %q after %s", after, before)
 	}

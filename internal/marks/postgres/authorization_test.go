@@ -171,7 +171,7 @@ func TestPatternsFitTheSameInThisProgramAndInTheDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		must(t, conn, "delete from ringfence.allowed")
+		must(t, conn, "delete from ringfence_private.allowed")
 		allow(t, a, "stranger", p)
 		for _, resource := range []fence.Resource{
 			"orders", "ordersx", "orders_", "orders_eu", "xorders", "os", "abc", "axbxc", "ab", "orders_eu_x",
@@ -273,29 +273,5 @@ func TestTheGuardsRoleMayNotChangeWhoMayClaim(t *testing.T) {
 	a := d.authorizer(t)
 	if err := a.Allow(t.Context(), "nobody_such", "orders"); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("a role that does not exist: %v", err)
-	}
-}
-
-// An upgrade from the version before this one changes nothing: authorization is off.
-func TestAnUpgradeLeavesAuthorizationOffAndEndsNobody(t *testing.T) {
-	r := led(t)
-	r.sql(t, `alter table ringfence.installation drop column authorize; drop table ringfence.allowed;
-	    update ringfence.installation set version = 5; update ringfence.installation set written = xmin`)
-	r.upgrade(t)
-	c := r.lead(t, claimed(5))
-	session, step := r.admitted(t, c)
-	if step != marks.Admitted {
-		t.Fatalf("step %v", step)
-	}
-	r.upgrade(t)
-	all, err := r.authorizer(t).Authorization(t.Context())
-	if err != nil || all.On || len(all.Allowed) != 0 {
-		t.Errorf("after the upgrade: %+v, %v", all, err)
-	}
-	if err := session.Ping(t.Context()); err != nil {
-		t.Errorf("another install has ended a session: %v", err)
-	}
-	if len(all.Strangers) != 1 || all.Strangers[0].Role != "app" || all.Strangers[0].Resource != "orders" {
-		t.Errorf("who would be refused: %+v", all.Strangers)
 	}
 }

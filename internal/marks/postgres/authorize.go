@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -23,13 +24,13 @@ func OpenAuthorizer(ctx context.Context, url string) (*Authorizer, error) {
 	}
 	a := &Authorizer{conn}
 	var version int
-	if err := conn.QueryRow(ctx, "select version from ringfence.installation").Scan(&version); err != nil {
+	if err := conn.QueryRow(ctx, "select ringfence.version()").Scan(&version); err != nil {
 		a.Close()
 		return nil, explain(err)
 	}
-	if version != Version {
+	if version != pgschema.Version {
 		a.Close()
-		return nil, refusal.OtherVersion(version, Version)
+		return nil, refusal.OtherVersion(version, pgschema.Version)
 	}
 	return a, nil
 }
@@ -46,7 +47,7 @@ func (a *Authorizer) Authorization(ctx context.Context) (all marks.Authorization
 	        case when a.written is distinct from a.xmin then 'it is a copy'
 	             when not ringfence.counts(a.role, a.role_id, a.database_id)
 	             then 'the role or the database is another one, or has another name' else '' end
-	   from ringfence.allowed a order by a.role, a.pattern`)
+	   from ringfence_private.allowed a order by a.role, a.pattern`)
 	if err != nil {
 		return all, explain(err)
 	}
@@ -58,7 +59,7 @@ func (a *Authorizer) Authorization(ctx context.Context) (all marks.Authorization
 	}
 	rows, err = a.conn.Query(ctx, `select s.resource, coalesce(a.usename, ''), s.pid,
 	        concat_ws(', ', coalesce(host(a.client_addr), '[local]'), nullif(a.application_name, ''))
-	   from ringfence.session s
+	   from ringfence_private.session s
 	   join pg_stat_activity a on a.pid = s.pid and a.backend_start = s.backend_start
 	  where s.resource <> '*' and ringfence.forbidden(a.usesysid, array[s.resource]) is not null
 	  order by s.resource, a.usename, s.pid`)

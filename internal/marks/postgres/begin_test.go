@@ -56,7 +56,7 @@ func TestBeginWorksOnEveryKindOfConnectionAndARefusalKeepsItUsable(t *testing.T)
 			t.Errorf("%s: the transaction runs at %s: %v", name, level, err)
 		}
 		inside := d.list(t, `select pid::text from pg_locks
-		    where relation = 'ringfence.entered'::regclass and mode = 'AccessShareLock'`)
+		    where relation = 'ringfence_private.entered'::regclass and mode = 'AccessShareLock'`)
 		if len(inside) != 1 || inside[0] != pid {
 			t.Errorf("%s: the backends that have entered are %s, want %s", name, inside, pid)
 		}
@@ -74,7 +74,7 @@ func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
 	c := d.lead(t, d.next())
 	locker := d.connect(t, "postgres")
 	must(t, locker, "begin")
-	must(t, locker, "lock table ringfence.entered in access exclusive mode")
+	must(t, locker, "lock table ringfence_private.entered in access exclusive mode")
 	conn, begun := d.connect(t, "app"), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -66,41 +65,10 @@ func TestAMarkIsFoundAfterTheOrderOfTextsHasChanged(t *testing.T) {
 	}
 }
 
-// An installation finds what happened before it in the order of a database.
-func TestAnInstallationRefusesAKeyWithTwoRowsAndRepairsTheOrder(t *testing.T) {
-	d := sortedDatabase(t)
-	d.sql(t, version8)
-	raised := ""
-	for _, r := range moved() {
-		raised += fmt.Sprintf("select ringfence.raise('%s', 100, 'zk:a', 'a', '', (ringfence.look('%[1]s')).basis);", r)
-	}
-	d.sql(t, raised)
-	d.sortAnew(t)
-	const again = "insert into ringfence.mark (resource, token, issuer, holder, server) values ('aa1', 50, 'zk:a', 'b', '')"
-	d.sql(t, again)
-	err := Install(t.Context(), d.url("postgres"), guardRole)
-	if err == nil || !strings.Contains(err.Error(), "REINDEX") || !strings.Contains(err.Error(), "aa1") {
-		t.Fatalf("an installation with two marks of one resource: %v", err)
-	}
-	d.sql(t, "delete from ringfence.mark where token = 50")
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
-	s := d.open(t, Options{})
-	for _, r := range moved() {
-		if found, err := s.Marks(t.Context(), r); err != nil || len(found) != 1 {
-			t.Fatalf("the mark of %s: %v, %v", r, found, err)
-		}
-	}
-	if found := d.list(t, unordered); len(found) > 0 {
-		t.Errorf("in the order of the database: %v", found)
-	}
-}
-
 // unordered lists the columns whose order may change.
 const unordered = `select a.attrelid::regclass || '.' || a.attname
   from pg_attribute a join pg_class c on c.oid = a.attrelid
- where c.relnamespace in (to_regnamespace('ringfence'), to_regnamespace('ringfence_elections')) and c.relkind in ('r', 'i')
+ where c.relnamespace in (to_regnamespace('ringfence'), to_regnamespace('ringfence_private')) and c.relkind in ('r', 'i')
    and a.attcollation not in (0, 'pg_catalog."C"'::regcollation)`
 
 func TestEveryTextIsInTheOrderOfItsBytes(t *testing.T) {

@@ -93,7 +93,7 @@ func (d database) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	defer c.Close(context.Background())
 	rows, err := c.Query(t.Context(), `select
 	    by_holder, coalesce(old_token, 0), new_token, coalesce(old_issuer, ''), new_issuer
-	    from ringfence.adoption where resource = $1 order by adopted_at`, r)
+	    from ringfence_private.adoption where resource = $1 order by adopted_at`, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func TestATransactionThatWaitedForItsLocksSeesARaiseThatCameMeanwhile(t *testing
 	for _, level := range levels {
 		old := d.lead(t, d.next())
 		must(t, locker, "begin")
-		must(t, locker, "lock table ringfence.entered in access exclusive mode")
+		must(t, locker, "lock table ringfence_private.entered in access exclusive mode")
 		begun := d.begins(t, old, level)
 		d.waits(t, "ringfence.enter", begun)
 		if _, err := raiseTo(t.Context(), d.s, d.next()); err != nil {

@@ -123,7 +123,7 @@ func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testi
 		t.Error("a claim without an issuer has entered")
 	}
 	// a failover
-	d.sql(t, "update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
+	d.sql(t, "update ringfence_private.mark set run = 'another'; update ringfence_private.gate set run = 'another'")
 	d.outside(t, c, fence.ErrNotRaised)
 	d.lead(t, c)
 	d.enters(t, c, pgx.TxOptions{})
@@ -160,7 +160,7 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	c := d.lead(t, d.next())
 	untouched := func(when string) {
 		t.Helper()
-		if x := d.list(t, "select xmax::text from ringfence.gate")[0]; x != "0" {
+		if x := d.list(t, "select xmax::text from ringfence_private.gate")[0]; x != "0" {
 			t.Errorf("%s: xmax of the gate's row is %s", when, x)
 		}
 	}
@@ -169,7 +169,7 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	session, _ := d.admitted(t, c)
 	untouched("a session is admitted")
 	_ = session.Close(t.Context())
-	d.sql(t, "delete from ringfence.session") // nothing below may wait for anything but the gate
+	d.sql(t, "delete from ringfence_private.session") // nothing below may wait for anything but the gate
 	c = d.next()
 	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
 		t.Fatal(err)

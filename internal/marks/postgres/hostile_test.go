@@ -103,7 +103,7 @@ func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 	if err := <-raised; err != nil {
 		t.Fatal(err)
 	}
-	if n := d.list(t, "select count(*)::text from ringfence.session"); n[0] != "1" {
+	if n := d.list(t, "select count(*)::text from ringfence_private.session"); n[0] != "1" {
 		t.Errorf("%s sessions are recorded, want 1", n[0])
 	}
 }
@@ -244,8 +244,8 @@ func TestAnApplicationRoleMayOnlyCheckItsAdmissionEnterAndAttach(t *testing.T) {
 	const functions = `select oid::regprocedure::text from pg_proc
 	    where pronamespace = 'ringfence'::regnamespace`
 	const tables = `select oid::regclass::text from pg_class
-	    where relnamespace = 'ringfence'::regnamespace and relkind = 'r'`
-	public := []string{"holds", "enter", "is_open", "attach", "leg", "own_start", "run"}
+	    where relnamespace = 'ringfence_private'::regnamespace and relkind = 'r'`
+	public := []string{"holds", "enter", "is_open", "attach", "leg", "own_start", "run", "version"}
 	for _, f := range d.list(t, functions) {
 		var may bool
 		const privilege = "select has_function_privilege($1, 'execute')"

@@ -113,8 +113,8 @@ func TestTheGuardsRoleNeedsNoSuperuserAndOwnsNothing(t *testing.T) {
 	for _, user := range []string{guardRole, "app"} {
 		c := d.connect(t, user)
 		for _, forbidden := range []string{
-			"update ringfence.mark set token = 1", "delete from ringfence.session",
-			"truncate ringfence.session", "drop schema ringfence cascade",
+			"update ringfence_private.mark set token = 1", "delete from ringfence_private.session",
+			"truncate ringfence_private.session", "drop schema ringfence, ringfence_private cascade",
 		} {
 			if _, err := c.Exec(t.Context(), forbidden); err == nil {
 				t.Errorf("%s may run: %s", user, forbidden)
@@ -138,7 +138,7 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 		"no schema": {bare, fence.ErrNotInstalled, "guard install"},
 		"another version": {func(t *testing.T) database {
 			d := installed(t)
-			d.sql(t, "update ringfence.installation set version = 99")
+			d.sql(t, "update ringfence_private.installation set version = 99")
 			return d
 		}, fence.ErrNotInstalled, "older than the schema"},
 		"no execute": {func(t *testing.T) database {
@@ -196,10 +196,7 @@ func TestAPoolerBetweenGuardAndPostgresIsRefused(t *testing.T) {
 
 func TestThePrintedInstallationRunsInPsql(t *testing.T) {
 	d := bare(t)
-	text, err := Roles{Guard: guardRole}.SQL()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := Roles{Guard: guardRole}.SQL()
 	cmd := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "-q",
 		d.url("postgres"))
 	cmd.Stdin = strings.NewReader(text)
@@ -227,8 +224,8 @@ func TestAnOlderSchemaIsUpgradedInPlaceAndANewerOneIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.sql(t,
-		`update ringfence.installation set version = 0;
-		drop function ringfence.sweep(); drop table ringfence.adoption`)
+		`update ringfence_private.installation set version = 0;
+		drop function ringfence.sweep(); drop table ringfence_private.adoption`)
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +237,7 @@ func TestAnOlderSchemaIsUpgradedInPlaceAndANewerOneIsLeftAlone(t *testing.T) {
 		marks[0].Token != 7 {
 		t.Errorf("marks after the upgrade: %+v, %v", marks, err)
 	}
-	d.sql(t, `update ringfence.installation set version = 99`)
+	d.sql(t, `update ringfence_private.installation set version = 99`)
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err == nil ||
 		!strings.Contains(err.Error(), "newer program") {
 		t.Errorf("installed over a newer version: %v", err)

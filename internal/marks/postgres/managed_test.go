@@ -249,7 +249,7 @@ func TestAGuardWithoutPgSignalBackendEndsSessionsOfItsOwnRole(t *testing.T) {
 func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
 	r, _ := own(t)
 	r.s.Close()
-	r.sql(t, "drop schema ringfence cascade; drop schema ringfence_installed cascade")
+	r.sql(t, "drop schema ringfence, ringfence_private, ringfence_installed cascade")
 	r.sql(t, hideWAL+"; create role owner login; grant create on database postgres to owner; "+
 		"grant pg_monitor, pg_signal_backend to owner with admin option; grant owner to app")
 	if err := Install(t.Context(), r.url("owner"), guardRole, "app"); err != nil {
@@ -260,7 +260,7 @@ func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
 	}
 	timeline := func() string {
 		t.Helper()
-		return r.list(t, "select ringfence_elections.begin_call()::text")[0]
+		return r.list(t, "select ringfence.begin_call()::text")[0]
 	}
 	r.s = r.open(t, Options{})
 	c := r.lead(t, claimed(5))
@@ -296,7 +296,7 @@ func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
 		t.Errorf("the timeline was %s, and is %s after a crash", first, last)
 	}
 	// A dump that is restored brings back a copy: it names no data that was here before.
-	r.sql(t, "create table kept as table ringfence.identity; delete from ringfence.identity; insert into ringfence.identity table kept")
+	r.sql(t, "create table kept as table ringfence_private.identity; delete from ringfence_private.identity; insert into ringfence_private.identity table kept")
 	found, err := r.s.Marks(t.Context())
 	if err != nil || found[0].Continued {
 		t.Errorf("marks under a copied identity: %+v, %v", found, err)

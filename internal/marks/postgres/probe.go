@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/postgres/pgcause"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -78,8 +79,8 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	if err := c.QueryRow(ctx, `select ringfence.version()`).Scan(&version); err != nil {
 		return mayRaise(role, err)
 	}
-	if version != Version {
-		return refusal.OtherVersion(version, Version)
+	if version != pgschema.Version {
+		return refusal.OtherVersion(version, pgschema.Version)
 	}
 	if !sees {
 		return refusal.Setup(

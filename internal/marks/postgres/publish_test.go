@@ -58,7 +58,7 @@ func TestACheckpointIsPublishedOnlyInATransactionThatHasEntered(t *testing.T) {
 			t.Errorf("%s\ngot %v, want %q", script, err, want)
 		}
 	}
-	if n := d.list(t, "select count(*)::text from ringfence.checkpoint")[0]; n != "0" {
+	if n := d.list(t, "select count(*)::text from ringfence_private.checkpoint")[0]; n != "0" {
 		t.Errorf("%s checkpoints were stored", n)
 	}
 }
@@ -84,7 +84,7 @@ func TestACheckpointFollowsTheVersionBeforeItAndKeepsItsResource(t *testing.T) {
 		}
 	}
 	got := d.list(t, `select task || ' ' || resource || ' ' || version || ' ' || token
-	    from ringfence.checkpoint`)
+	    from ringfence_private.checkpoint`)
 	if len(got) != 1 || got[0] != "nightly orders 2 5" {
 		t.Errorf("checkpoints: %q", got)
 	}
@@ -110,7 +110,7 @@ func TestACheckpointIsForgottenOnlyUnderTheMarkOfItsResource(t *testing.T) {
 		{"'orders', 5, 'zk:a', 'nightly'", "", 0},
 	} {
 		err := d.run(t, "select ringfence.enter_and_forget("+step.call+")")
-		left := d.list(t, "select task from ringfence.checkpoint")
+		left := d.list(t, "select task from ringfence_private.checkpoint")
 		if sqlstate(err) != step.want || (step.want == "") != (err == nil) || len(left) != step.left {
 			t.Errorf("%s: got %v, want %q; left are %q", step.call, err, step.want, left)
 		}
@@ -175,8 +175,8 @@ func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 	}
 	for _, table := range []string{"mark", "session", "gate", "checkpoint",
 		"installation", "adoption"} {
-		for _, forbidden := range []string{"select from ringfence.", "delete from ringfence.",
-			"lock table ringfence."} {
+		for _, forbidden := range []string{"select from ringfence_private.", "delete from ringfence_private.",
+			"lock table ringfence_private."} {
 			if err := d.run(t, "begin; "+forbidden+table); sqlstate(err) != "42501" {
 				t.Errorf("a leader: %s%s: %v", forbidden, table, err)
 			}

@@ -20,7 +20,7 @@ func (d database) busy(
 	t.Helper()
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
-	must(t, holder, "lock table ringfence.session in access exclusive mode")
+	must(t, holder, "lock table ringfence_private.session in access exclusive mode")
 	returned := make(chan error, 1)
 	go func() { returned <- start() }()
 	d.waits(t, call, returned)
@@ -37,7 +37,7 @@ func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int
 	if err != nil {
 		t.Fatal(err)
 	}
-	const insert = `insert into ringfence.session
+	const insert = `insert into ringfence_private.session
 	    values ('orders', $1, 'zk:a', $2, $3::text::timestamptz)`
 	must(t, holder, insert, token, sess.ID, sess.Birth)
 	return sess
@@ -58,7 +58,7 @@ func TestASweepKeepsTheRecordOfASessionThatIsAdmittedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := d.list(t, "select count(*)::text from ringfence.session")[0]; n != "1" {
+	if n := d.list(t, "select count(*)::text from ringfence_private.session")[0]; n != "1" {
 		t.Errorf("%s sessions are left", n)
 	}
 }
@@ -90,15 +90,15 @@ func TestASweepRemovesOnlyTheRecordsOfEndedSessions(t *testing.T) {
 	s := d.open(t, Options{})
 	super := d.connect(t, "postgres")
 	living := d.registered(t, s, super, 5)
-	must(t, super, `insert into ringfence.session
+	must(t, super, `insert into ringfence_private.session
 	    values ('orders', 5, 'zk:a', 999999, now()), ('orders', 5, 'zk:a', $1, now())`, living.ID)
 	must(t, d.connect(t, guardRole), "select ringfence.sweep()")
-	const born = `select count(*)::text from ringfence.session
+	const born = `select count(*)::text from ringfence_private.session
 	    where backend_start = $1::text::timestamptz`
 	if n := d.list(t, born, living.Birth)[0]; n != "1" {
 		t.Error("the record of the living session was removed")
 	}
-	if n := d.list(t, "select count(*)::text from ringfence.session")[0]; n != "1" {
+	if n := d.list(t, "select count(*)::text from ringfence_private.session")[0]; n != "1" {
 		t.Errorf("%s records are left: a reused pid is another session", n)
 	}
 }
@@ -124,7 +124,7 @@ func (d database) busyPool(t *testing.T, s *Store) {
 	t.Helper()
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
-	must(t, holder, "lock table ringfence.mark in access exclusive mode")
+	must(t, holder, "lock table ringfence_private.mark in access exclusive mode")
 	results := make(chan error, 4)
 	for range cap(results) {
 		go func() {
@@ -153,10 +153,10 @@ func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	// which a raise reads under a lock
-	d.sql(t, "update ringfence.installation set registry = null")
+	d.sql(t, "update ringfence_private.installation set registry = null")
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
-	must(t, holder, "select from ringfence.installation for update")
+	must(t, holder, "select from ringfence_private.installation for update")
 	raised := make(chan error, 1)
 	go func() {
 		_, err := raiseTo(context.WithoutCancel(t.Context()), s, claimed(5))
@@ -164,13 +164,13 @@ func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 	}()
 	d.waits(t, "ringfence.raise", raised)
 	d.sql(t,
-		"insert into ringfence.mark (resource, token, issuer, holder, server) "+
+		"insert into ringfence_private.mark (resource, token, issuer, holder, server) "+
 			"values ('orders', 7, 'zk:a', 'newer', 'x')")
 	must(t, holder, "commit")
 	if err := <-raised; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
-	if token := d.list(t, "select token::text from ringfence.mark")[0]; token != "7" {
+	if token := d.list(t, "select token::text from ringfence_private.mark")[0]; token != "7" {
 		t.Errorf("the mark is %s", token)
 	}
 }

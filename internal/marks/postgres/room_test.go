@@ -115,7 +115,7 @@ func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
 	operator := r.connect(t, "postgres")
 	for _, table := range []string{"mark", "leaving"} {
 		must(t, operator, "begin")
-		must(t, operator, "lock table ringfence."+table+" in exclusive mode")
+		must(t, operator, "lock table ringfence_private."+table+" in exclusive mode")
 		if err := r.s.Probe(t.Context()); err == nil {
 			t.Errorf("ready while %s is locked", table)
 		}

@@ -17,8 +17,8 @@ import (
 
 const serverStarted = "select pg_postmaster_start_time()::text"
 
-// writtenHere makes the row of ringfence.boot look as if it had been written where it is.
-const writtenHere = "; update ringfence.boot set written = xmin"
+// writtenHere makes the row of ringfence_private.boot look as if it had been written where it is.
+const writtenHere = "; update ringfence_private.boot set written = xmin"
 
 // The clocks of the two servers have shown the same microsecond at their starts, so only the unlogged
 // table shows the promotion.
@@ -32,7 +32,7 @@ func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
 	t.Cleanup(func() { _ = standby.Close() })
 	s := &realm{database: database{standby, "postgres"}}
 	started := s.list(t, serverStarted)[0]
-	r.sql(t, "update ringfence.boot set started = '"+started+"'"+writtenHere)
+	r.sql(t, "update ringfence_private.boot set started = '"+started+"'"+writtenHere)
 	r.sql(t, "create table shipped ()")
 	s.until(t, "select (to_regclass('shipped') is not null)::text")
 	if _, err := s.connect(t, "app").Exec(t.Context(), enterQuery(old)); err == nil {
@@ -108,11 +108,11 @@ func (r *realm) hasRun(t *testing.T) bool {
 // Sessions are alive then, and stay on the list of a newer leader.
 func TestARunThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNoSession(t *testing.T) {
 	for name, loses := range map[string]string{
-		"no row":           "delete from ringfence.boot",
-		"emptied":          "truncate ringfence.boot",
-		"a copied row":     "create table kept as table ringfence.boot; delete from ringfence.boot; insert into ringfence.boot table kept",
-		"another start":    "update ringfence.boot set started = started - interval '1 microsecond'" + writtenHere,
-		"another database": "update ringfence.boot set database = 1" + writtenHere,
+		"no row":           "delete from ringfence_private.boot",
+		"emptied":          "truncate ringfence_private.boot",
+		"a copied row":     "create table kept as table ringfence_private.boot; delete from ringfence_private.boot; insert into ringfence_private.boot table kept",
+		"another start":    "update ringfence_private.boot set started = started - interval '1 microsecond'" + writtenHere,
+		"another database": "update ringfence_private.boot set database = 1" + writtenHere,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,10 +151,10 @@ func TestARunThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNoSession(t *t
 // Two guards find no run at the same moment.
 func TestTwoThatBeginARunBeginTheSame(t *testing.T) {
 	r := led(t)
-	r.sql(t, "delete from ringfence.boot")
+	r.sql(t, "delete from ringfence_private.boot")
 	holder := r.connect(t, "postgres")
 	must(t, holder, "begin")
-	must(t, holder, "lock table ringfence.boot in share row exclusive mode")
+	must(t, holder, "lock table ringfence_private.boot in share row exclusive mode")
 	type answer struct {
 		run string
 		err error
@@ -179,7 +179,7 @@ func TestTwoThatBeginARunBeginTheSame(t *testing.T) {
 // A client's own connection may not write, so it begins no run.
 func TestAReadOnlyConnectionIsIdentifiedAfterTheGuardHasBegunTheRun(t *testing.T) {
 	r := led(t)
-	r.sql(t, "delete from ringfence.boot")
+	r.sql(t, "delete from ringfence_private.boot")
 	c := r.connect(t, "app")
 	must(t, c, "set default_transaction_read_only = on")
 	ask := func() Identity {

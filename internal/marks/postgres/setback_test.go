@@ -150,7 +150,7 @@ func (r *realm) dump(t *testing.T, more ...string) (restore func()) {
 func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
 	for name, more := range map[string][]string{
 		"complete": nil, "without unlogged tables": {"--no-unlogged-table-data"},
-		"the schema ringfence alone": {"--schema=ringfence"},
+		"our schemas alone": {"--schema=ringfence", "--schema=ringfence_private"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := led(t)
@@ -195,7 +195,7 @@ func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T
 	if step != marks.Admitted {
 		t.Fatalf("step %v", step)
 	}
-	r.sql(t, "drop schema ringfence cascade")
+	r.sql(t, "drop schema ringfence, ringfence_private cascade")
 	if err := Install(t.Context(), r.url("postgres"), guardRole); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestMaintenanceLeavesAMarkConfirmed(t *testing.T) {
 	for _, work := range []string{"vacuum (full, freeze)", "vacuum (freeze)", "vacuum (full)",
 		"reindex table", "analyze"} {
 		for _, table := range []string{"mark", "gate", "installation", "session", "entered"} {
-			r.sql(t, work+" ringfence."+table)
+			r.sql(t, work+" ringfence_private."+table)
 		}
 	}
 	found, err := r.s.Marks(t.Context())
@@ -339,7 +339,7 @@ func TestASessionOfAnotherDatabaseIsRefused(t *testing.T) {
 	if !errors.As(err, &setup) {
 		t.Errorf("got %v", err)
 	}
-	if n := shop.list(t, "select count(*)::text from ringfence.session")[0]; n != "0" {
+	if n := shop.list(t, "select count(*)::text from ringfence_private.session")[0]; n != "0" {
 		t.Errorf("%s sessions are recorded", n)
 	}
 }

@@ -38,7 +38,7 @@ func Uninstall(ctx context.Context, url, guard string, o marks.Removing) (r mark
 	defer conn.Close(context.WithoutCancel(ctx))
 	for n := 1; ; n++ {
 		r, err = uninstall(ctx, conn, guard, o)
-		if !deadlocked(err) || n == installTries {
+		if !pgschema.Deadlocked(err) || n == pgschema.Tries {
 			break
 		}
 		backoff.Pause(ctx, backoff.After(n, backoff.Min, time.Second))
@@ -95,12 +95,12 @@ func uninstall(ctx context.Context, conn *pgx.Conn, guard string, o marks.Removi
 // ours returns those of the schemas that are there.
 func ours(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	return rows(ctx, tx, `select nspname::text from pg_namespace
-	    where nspname in ('ringfence', 'ringfence_installed', 'ringfence_elections') order by nspname`)
+	    where nspname in ('ringfence', 'ringfence_installed', 'ringfence_private') order by nspname`)
 }
 
 // lockAll keeps everybody else from installing, and from every table of these schemas.
 func lockAll(ctx context.Context, tx pgx.Tx, schemas []string) error {
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(installLock)); err != nil {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(pgschema.Lock)); err != nil {
 		return err
 	}
 	tables, err := rows(ctx, tx, `select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -126,14 +126,15 @@ func removal(ctx context.Context, tx pgx.Tx, schemas []string, guard string, o m
 	if err != nil {
 		return r, err
 	}
-	if slices.Contains(schemas, "ringfence") {
+	there := slices.Contains(schemas, "ringfence_private")
+	if there {
 		if err := checkVersion(ctx, tx); err != nil {
 			return r, err
 		}
 	}
 	for _, q := range removalQueries {
-		if !slices.Contains(schemas, q.schema) {
-			continue
+		if !there {
+			break
 		}
 		found, err := rows(ctx, tx, q.sql)
 		if err != nil {
@@ -152,7 +153,7 @@ func removal(ctx context.Context, tx pgx.Tx, schemas []string, guard string, o m
 		return r, err
 	}
 	r.Blocked = append(r.Blocked, users...)
-	if err := strangers(ctx, tx, schemas, o.Made, &r); err != nil {
+	if err := strangers(ctx, tx, schemas, &r); err != nil {
 		return r, err
 	}
 	granted, err := rows(ctx, tx, grantedRoles, guard)
@@ -164,18 +165,12 @@ func removal(ctx context.Context, tx pgx.Tx, schemas []string, guard string, o m
 // checkVersion fails unless the tables are those that the queries below know.
 func checkVersion(ctx context.Context, tx pgx.Tx) error {
 	version := 0
-	var there bool
-	err := tx.QueryRow(ctx, `select to_regclass('ringfence.installation') is not null`).Scan(&there)
-	if err == nil && there {
-		err = tx.QueryRow(ctx, `select coalesce(max(version), 0) from ringfence.installation`).Scan(&version)
-	}
+	err := tx.QueryRow(ctx, `select coalesce(max(version), 0) from ringfence_private.installation`).Scan(&version)
 	switch {
 	case err != nil:
 		return err
-	case version > Version:
-		return fmt.Errorf("the database has schema version %d, this program knows %d: use the newer program", version, Version)
-	case version < Version:
-		return fmt.Errorf("the database has schema version %d: run guard install first, which brings it to version %d and keeps the marks", version, Version)
+	case version > pgschema.Version:
+		return fmt.Errorf("the database has schema version %d, this program knows %d: use the newer program", version, pgschema.Version)
 	}
 	return nil
 }
@@ -183,27 +178,26 @@ func checkVersion(ctx context.Context, tx pgx.Tx) error {
 //go:embed sql/uninstall_sessions.sql
 var openSessions string
 
-// removalQueries ask what there is. Each needs its schema.
+// removalQueries ask what there is.
 var removalQueries = []struct {
-	schema string
-	list   func(*marks.Removal) *[]string
-	sql    string
+	list func(*marks.Removal) *[]string
+	sql  string
 }{
-	{"ringfence", drops, `select format('marks: %s, rules of who may claim what: %s', (select count(*) from ringfence.mark), (select count(*) from ringfence.allowed))`},
-	{"ringfence", data, `select format('%s checkpoints of tasks (ringfence.checkpoint)', count(*)) from ringfence.checkpoint having count(*) > 0`},
-	{"ringfence", blocked, openSessions},
-	{"ringfence", blocked, `select format('sealed: %I.%I: guard unprotect takes the seal off', n.nspname, c.relname)
+	{drops, `select format('marks: %s, rules of who may claim what: %s', (select count(*) from ringfence_private.mark), (select count(*) from ringfence_private.allowed))`},
+	{data, `select format('%s checkpoints of tasks (ringfence_private.checkpoint)', count(*)) from ringfence_private.checkpoint having count(*) > 0`},
+	{blocked, openSessions},
+	{blocked, `select format('sealed: %I.%I: guard unprotect takes the seal off', n.nspname, c.relname)
 	    from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
 	   where t.tgfoid = to_regproc('ringfence.seal') order by n.nspname, c.relname`},
-	{"ringfence_elections", drops, `select format('elections of %s resources: their issuer ends, and later elections have another one', count(*)) from ringfence_elections.election`},
-	{"ringfence_elections", data, `select format('%s documents: jobs, their results, and checkpoints (ringfence_elections.document)', count(*)) from ringfence_elections.document having count(*) > 0`},
-	{"ringfence_elections", blocked, `select format('an election is running: %s stands for "%s": stop it, or wait until %s, when its lease ends',
+	{drops, `select format('elections of %s resources: their issuer ends, and later elections have another one', count(*)) from ringfence_private.election`},
+	{data, `select format('%s documents: jobs, their results, and checkpoints (ringfence_private.document)', count(*)) from ringfence_private.document having count(*) > 0`},
+	{blocked, `select format('an election is running: %s stands for "%s": stop it, or wait until %s, when its lease ends',
 	           c.holder, c.resource, to_char(s.expires_at at time zone 'utc', 'YYYY-MM-DD HH24:MI:SS"Z"'))
-	    from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
+	    from ringfence_private.candidate c join ringfence_private.lease s on s.id = c.lease
 	   where s.expires_at > clock_timestamp() and s.id not like 'take %' order by c.resource, c.token limit 5`},
 	// A take has no end that anybody could wait for. Its holder cannot enter any more.
-	{"ringfence_elections", stays, `select format('"%s" has taken "%s" for good, and may still run: its transactions fail from now on', t.holder, t.resource)
-	    from ringfence_elections.taken t order by t.resource limit 5`},
+	{stays, `select format('"%s" has taken "%s" for good, and may still run: its transactions fail from now on', t.holder, t.resource)
+	    from ringfence_private.election t where t.holder is not null order by t.resource limit 5`},
 }
 
 func drops(r *marks.Removal) *[]string   { return &r.Drops }
@@ -241,36 +235,18 @@ select distinct format('%s depends on it: drop that first', pg_describe_object(d
    and not exists (select from pg_trigger t where d.classid = 'pg_trigger'::regclass and t.oid = d.objid and t.tgfoid = to_regproc('ringfence.seal'))
  order by 1`
 
-// created matches what an installation creates.
-var created = regexp.MustCompile(`(?i)\bcreate (?:or replace )?(?:unlogged )?(?:table|function|sequence|type) (?:if not exists )?(ringfence(?:_elections)?\.[a-z_]+)`)
+// created matches the tables and sequences that an installation creates.
+var created = regexp.MustCompile(`(?i)\bcreate (?:unlogged )?(?:table|sequence) (?:if not exists )?(ringfence[a-z_]*\.[a-z_]+)`)
 
-// strangers names what the schemas have and no installation of this version makes. A function or a sequence is what an
-// earlier version has left. A table or a view may be somebody's, with data.
-func strangers(ctx context.Context, tx pgx.Tx, schemas []string, made string, r *marks.Removal) error {
-	own, err := Roles{}.SQL()
-	if err != nil {
-		return err
-	}
+// strangers names what the schemas have and no installation makes: it may be somebody's, with data.
+func strangers(ctx context.Context, tx pgx.Tx, schemas []string, r *marks.Removal) error {
 	known := []string{}
-	for _, m := range created.FindAllStringSubmatch(own+made, -1) {
+	for _, m := range created.FindAllStringSubmatch(pgschema.Roles{}.SQL(), -1) {
 		known = append(known, m[1])
 	}
-	left, err := rows(ctx, tx, `select x.what from (
-	        select 'function ' || p.oid::regprocedure::text, n.nspname || '.' || p.proname
-	          from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = any ($1)
-	        union all
-	        select 'sequence ' || format('%I.%I', n.nspname, c.relname), n.nspname || '.' || c.relname
-	          from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = any ($1) and c.relkind = 'S'
-	    ) x(what, name) where not x.name = any ($2) order by 1`, schemas, known)
-	if err != nil {
-		return err
-	}
-	for _, what := range left {
-		r.Drops = append(r.Drops, what+", which this version does not use")
-	}
-	theirs, err := rows(ctx, tx, `select format('%I.%I is no table of ringfence: move or drop it first', n.nspname, c.relname)
+	theirs, err := rows(ctx, tx, `select format('%I.%I is nothing of ringfence: move or drop it first', n.nspname, c.relname)
 	      from pg_class c join pg_namespace n on n.oid = c.relnamespace
-	     where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v', 'm', 'f') and not n.nspname || '.' || c.relname = any ($2) order by 1`, schemas, known)
+	     where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and not n.nspname || '.' || c.relname = any ($2) order by 1`, schemas, known)
 	r.Blocked = append(r.Blocked, theirs...)
 	return err
 }

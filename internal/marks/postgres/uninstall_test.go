@@ -52,7 +52,7 @@ func TestNothingIsRemovedWhileSomethingReliesOnIt(t *testing.T) {
 			return func() { d.sql(t, "drop trigger ringfence_seal on entry") }
 		}},
 		"a view": {"view public.seen depends on it", func(t *testing.T, d *realm) func() {
-			d.sql(t, "create view seen as select * from ringfence.mark")
+			d.sql(t, "create view seen as select * from ringfence_private.mark")
 			return func() { d.sql(t, "drop view seen") }
 		}},
 		"a default": {"default value for column token of table public.entry depends on it", func(t *testing.T, d *realm) func() {
@@ -63,20 +63,20 @@ func TestNothingIsRemovedWhileSomethingReliesOnIt(t *testing.T) {
 			d.sql(t, "create policy mine on entry using (ringfence.holds('orders', token))")
 			return func() { d.sql(t, "drop policy mine on entry") }
 		}},
-		"somebody's table": {"ringfence.mine is no table of ringfence", func(t *testing.T, d *realm) func() {
+		"somebody's table": {"ringfence.mine is nothing of ringfence", func(t *testing.T, d *realm) func() {
 			d.sql(t, "create table ringfence.mine (n serial)")
 			return func() { d.sql(t, "drop table ringfence.mine") }
 		}},
 		"a lost registry": {"the list of sessions is lost, so everybody counts, also: pid", func(t *testing.T, d *realm) func() {
 			d.connect(t, "app")
-			d.sql(t, "update ringfence.installation set registry = null")
+			d.sql(t, "update ringfence_private.installation set registry = null")
 			return func() {
-				d.sql(t, "update ringfence.installation set registry = ringfence.registry(); update ringfence.installation set written = xmin")
+				d.sql(t, "update ringfence_private.installation set registry = ringfence.registry(); update ringfence_private.installation set written = xmin")
 			}
 		}},
 		"checkpoints": {"--with-data", func(t *testing.T, d *realm) func() {
-			d.sql(t, "insert into ringfence.checkpoint (task, resource, version, token, checkpoint) values ('t', 'orders', 1, 1, '{}')")
-			return func() { d.sql(t, "delete from ringfence.checkpoint") }
+			d.sql(t, "insert into ringfence_private.checkpoint (task, resource, version, token, checkpoint) values ('t', 'orders', 1, 1, '{}')")
+			return func() { d.sql(t, "delete from ringfence_private.checkpoint") }
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestASessionThatIsAdmittedMeanwhileIsFound(t *testing.T) {
 	if err := <-removed; err != nil || len(r.Blocked) != 1 || !strings.Contains(r.Blocked[0], "a session is open") {
 		t.Errorf("%q, %v", r.Blocked, err)
 	}
-	if n := d.list(t, "select count(*)::text from ringfence.session"); n[0] != "1" {
+	if n := d.list(t, "select count(*)::text from ringfence_private.session"); n[0] != "1" {
 		t.Errorf("%s sessions are recorded", n[0])
 	}
 }
@@ -153,39 +153,20 @@ func TestATransactionThatBeginsDuringTheRemovalWritesNothing(t *testing.T) {
 	d.s.Close()
 	dropping := d.connect(t, "postgres")
 	must(t, dropping, "begin")
-	must(t, dropping, "lock table ringfence.mark, ringfence.gate, ringfence.entered, ringfence.installation in access exclusive mode")
+	must(t, dropping, "lock table ringfence_private.mark, ringfence_private.gate, ringfence_private.entered, ringfence_private.installation in access exclusive mode")
 	began := d.begins(t, c, pgx.ReadCommitted)
 	d.waits(t, "ringfence.enter", began)
-	must(t, dropping, "drop schema ringfence, ringfence_installed cascade")
+	must(t, dropping, "drop schema ringfence, ringfence_private, ringfence_installed cascade")
 	must(t, dropping, "commit")
 	if err := <-began; err == nil {
 		t.Error("a transaction has begun under a token")
 	}
 }
 
-func TestALeftoverOfAnEarlierVersionIsNamed(t *testing.T) {
-	d := installed(t)
-	d.sql(t, "create function ringfence.run_of(text) returns text language sql as 'select $1'; create sequence ringfence.counted")
-	r, err := Uninstall(t.Context(), d.url("postgres"), nobody, marks.Removing{})
-	want := "schema ringfence; schema ringfence_installed; marks: 0, rules of who may claim what: 0; " +
-		"function ringfence.run_of(text), which this version does not use; sequence ringfence.counted, which this version does not use"
-	if got := strings.Join(r.Drops, "; "); err != nil || got != want {
-		t.Errorf("%v: got  %s\nwant %s", err, got, want)
-	}
-	d.removes(t, nobody, marks.Removing{}, "")
-	if again := d.removes(t, nobody, marks.Removing{}, ""); !again.Nothing() {
-		t.Errorf("after it: %+v", again)
-	}
-	d.sql(t, "create schema ringfence_installed")
-	if r := d.removes(t, nobody, marks.Removing{}, ""); len(r.Drops) != 1 {
-		t.Errorf("what was left of it: %+v", r)
-	}
-}
-
 func TestAnotherVersionIsNotRemoved(t *testing.T) {
 	d := installed(t)
-	for version, want := range map[string]string{"8": "run guard install first", "99": "use the newer program"} {
-		d.sql(t, "update ringfence.installation set version = "+version)
+	for version, want := range map[string]string{"99": "use the newer program"} {
+		d.sql(t, "update ringfence_private.installation set version = "+version)
 		_, err := Uninstall(t.Context(), d.url("postgres"), nobody, marks.Removing{Drop: true})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "nothing was changed") {
 			t.Errorf("version %s: %v", version, err)

@@ -19,7 +19,7 @@ import (
 // they print with the page.
 func TestTheFirstStepsOfTheDocumentation(t *testing.T) {
 	w := newWalk(t)
-	prepare, installed := w.block("CREATE DATABASE"), w.block("coordinator: installed")
+	prepare, installed := w.block("CREATE DATABASE"), w.block("postgres: installed")
 	one, two := w.block("guard serve"), w.block("kill -STOP")
 	refused, after := w.block("FATAL:"), w.block("$ fg")
 

@@ -210,9 +210,9 @@ func failingPostgres(t *testing.T) failing {
 		return "postgres://elections@" + relay + "/postgres?sslmode=disable"
 	}, func(yes bool) {
 		if yes {
-			execute("revoke all on schema ringfence_elections from elections")
+			execute("revoke all on schema ringfence from elections, public")
 		} else {
-			execute("grant all on schema ringfence_elections to elections")
+			execute("grant usage on schema ringfence to elections, public")
 		}
 	}}
 }

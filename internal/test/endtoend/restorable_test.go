@@ -110,7 +110,7 @@ func restorablePostgres(t *testing.T) *restorable {
 			t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
 			return func(ctx context.Context) (token fence.Token, err error) {
 				err = admin.QueryRow(ctx, `select timeline_id::bigint << 32 |
-				    nextval('ringfence_elections.counter') from pg_control_checkpoint()`).Scan(&token)
+				    nextval('ringfence_private.counter') from pg_control_checkpoint()`).Scan(&token)
 				return token, err
 			}
 		},

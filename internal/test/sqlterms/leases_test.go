@@ -14,7 +14,7 @@ func TestNobodyRenewsOrEndsTheLeaseOfAnotherRole(t *testing.T) {
 	for _, ttl := range []string{"1 second", "1 day"} {
 		s.one(other, "campaign('own', 'host-1', '"+ttl+"')")
 		var until time.Time
-		err := admin.QueryRow(s.ctx, `select expires_at from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
+		err := admin.QueryRow(s.ctx, `select expires_at from ringfence_private.candidate c join ringfence_private.lease s on s.id = c.lease
 		                               where c.resource = 'orders'`).Scan(&until)
 		if err != nil || !until.Equal(*first.Until) {
 			t.Errorf("a lease until %s ends at %s, %v", first.Until, until, err)

@@ -16,10 +16,10 @@ var replaced = []struct {
 	take        string // the pass that everybody gets at once; empty: the contract's take
 	lock        bool   // who leads has a session lock, and host-2 leads when the program starts
 }{
-	{name: "a check without a lock", check: "select from ringfence.mark where resource = 'orders' and token = v_token"},
+	{name: "a check without a lock", check: "select from ringfence_private.mark where resource = 'orders' and token = v_token"},
 	{name: "an old snapshot", level: "repeatable read", check: "select set_config('by_hand.token', v_token::text, true)", setup: `
 		create function at_commit() returns trigger language plpgsql security definer as $$ begin
-			if not exists (select from ringfence.mark where token::text = current_setting('by_hand.token')) then
+			if not exists (select from ringfence_private.mark where token::text = current_setting('by_hand.token')) then
 				raise exception using errcode = 'RF001';
 			end if;
 			return null;
@@ -27,12 +27,12 @@ var replaced = []struct {
 		create constraint trigger at_commit after insert on ledger deferrable initially deferred for each row execute function at_commit()`},
 	{name: "a token that is read and then written", take: "orders 1 by-hand ", check: "select where v_token = 1"}, // each had read 0
 	{name: "an epoch that nobody holds", take: "orders 0 by-hand ",
-		check: "select where v_token = 0 or exists (select from ringfence.mark where token = v_token)"},
-	{name: "a predicate that the successor's row satisfies", check: "select from ringfence.mark where resource = 'orders'"},
+		check: "select where v_token = 0 or exists (select from ringfence_private.mark where token = v_token)"},
+	{name: "a predicate that the successor's row satisfies", check: "select from ringfence_private.mark where resource = 'orders'"},
 	{name: "a check when the session opens", check: `select where current_setting('by_hand.checked', true) = 'yes' or
-		exists (select from ringfence.mark where token = v_token and set_config('by_hand.checked', 'yes', false) = 'yes')`},
+		exists (select from ringfence_private.mark where token = v_token and set_config('by_hand.checked', 'yes', false) = 'yes')`},
 	{name: "a check in another store", setup: "create table elsewhere (token bigint)", // it has not heard of the take-over
-		check: "select from ringfence.mark where not exists (select from elsewhere) or exists (select from elsewhere where token = v_token)"},
+		check: "select from ringfence_private.mark where not exists (select from elsewhere) or exists (select from elsewhere where token = v_token)"},
 	{name: "a session lock behind a pooler", lock: true, take: "orders 1 by-hand ", check: "select where pg_try_advisory_lock(7)"},
 }
 

@@ -11,16 +11,15 @@ import (
 // A dump of a server that was promoted is restored, or pg_upgrade has moved it: the timeline is lower, and so
 // are the tokens.
 func TestALowerTimelineIsAnotherIssuer(t *testing.T) {
-	const original = "; update ringfence_elections.issuer set written = xmin"
 	for name, change := range map[string]string{
-		"pg_restore": "update ringfence_elections.issuer set id = id",
-		"pg_upgrade": "update ringfence_elections.issuer set prefix = 'postgres:1:1:'" + original,
+		"pg_restore": "update ringfence_private.issuer set id = id",
+		"pg_upgrade": "create or replace function ringfence.prefix() returns text language sql as $$ select 'postgres:1:1:'::text $$",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			c, admin := s.connect("app"), s.connect("postgres")
 			first := s.ready(c, "take('orders', 'host-1', 1)")
-			s.exec(admin, "update ringfence_elections.election set last = last + (1::bigint << 33); "+change)
+			s.exec(admin, "update ringfence_private.election set last = last + (1::bigint << 33); "+change)
 			now := s.one(c, "take('orders', 'host-2', 2)")
 			if now.Ready || now.Refused == nil || !strings.HasPrefix(*now.Refused, "RF004") || now.Issuer == first.Issuer {
 				t.Errorf("%+v", now)
@@ -37,7 +36,7 @@ func TestACounterThatWentBackGivesNoToken(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
 	s.ready(c, "take('orders', 'host-1', 1)")
-	s.exec(s.connect("postgres"), "update ringfence_elections.election set last = last + (1::bigint << 33)")
+	s.exec(s.connect("postgres"), "update ringfence_private.election set last = last + (1::bigint << 33)")
 	for _, call := range []string{"take('orders', 'host-2', 2)", "campaign('orders', 'host-2')"} {
 		_, err := s.call(c, call)
 		s.fails(err, "RFE03")
@@ -52,7 +51,7 @@ func TestAGateThatIsACopyIsWrittenAgain(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
 	first := s.ready(c, "take('orders', 'host-1', 1)")
-	s.exec(s.connect("postgres"), "update ringfence.gate set open = open")
+	s.exec(s.connect("postgres"), "update ringfence_private.gate set open = open")
 	s.fails(s.writes(c, first.Pass), "RF012")
 	if err := s.writes(c, s.ready(c, "take('orders', 'host-1', 1)").Pass); err != nil {
 		t.Error(err)

@@ -218,16 +218,6 @@ func TestWhoIsNotNamedGetsNoToken(t *testing.T) {
 	s.fails(err, "42501")
 }
 
-func TestWithoutElectionsTheAnswerSaysWhatIsMissing(t *testing.T) {
-	s := newStage(t)
-	s.exec(s.connect("postgres"), "drop schema ringfence_elections cascade")
-	c := s.connect("app")
-	for _, call := range []string{"campaign('orders', 'host-1')", "take('orders', 'host-1')", "bring('orders', 7, 'x', 'host-1')"} {
-		_, err := c.Exec(s.ctx, "select * from ringfence."+call)
-		s.fails(err, "RF005")
-	}
-}
-
 func TestWrongInputChangesNothing(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
@@ -280,10 +270,10 @@ func TestWhoMayNotBeEndedIsNamed(t *testing.T) {
 				execute format('alter function %s owner to owner`+s.name+`', f.name);
 			end loop;
 		end $$;
-		grant all on schema ringfence, ringfence_elections to owner`+s.name+`;
-		grant all on all tables in schema ringfence, ringfence_elections to owner`+s.name+`;
-		grant all on all functions in schema ringfence, ringfence_elections to owner`+s.name+`;
-		grant all on all sequences in schema ringfence, ringfence_elections to owner`+s.name+`;
+		grant all on schema ringfence, ringfence_private to owner`+s.name+`;
+		grant all on all tables in schema ringfence, ringfence_private to owner`+s.name+`;
+		grant all on all functions in schema ringfence, ringfence_private to owner`+s.name+`;
+		grant all on all sequences in schema ringfence, ringfence_private to owner`+s.name+`;
 		grant pg_read_all_stats to owner`+s.name)
 	t.Cleanup(func() {
 		_, _ = admin.Exec(context.WithoutCancel(s.ctx), "reassign owned by owner"+s.name+" to postgres; drop owned by owner"+s.name+"; drop role owner"+s.name)
@@ -302,4 +292,54 @@ func TestWhoMayNotBeEndedIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.ready(c, "take('orders', 'host-2', 2)")
+}
+
+// The longest name goes through every step.
+func TestALongNameIsTakenLeftAndTakenAgain(t *testing.T) {
+	s := newStage(t)
+	c, name := s.connect("app"), strings.Repeat("r", 48)
+	s.ready(c, "take($1, 'host-1', 1)", name)
+	second := s.ready(c, "take($1, 'host-2', 2)", name)
+	if _, err := c.Exec(s.ctx, "select ringfence.leave($1)", second.Pass); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.writes(c, s.ready(c, "campaign($1::text, 'host-3')", name).Pass); err != nil {
+		t.Error(err)
+	}
+	s.ready(c, "take($1, 'host-3', 3)", name)
+}
+
+// Whoever has given up, or was deposed, and comes late with the same attempt deposes nobody.
+func TestAnAttemptThatIsOverNeverWinsAgain(t *testing.T) {
+	for name, end := range map[string]string{
+		"left": "select ringfence.leave($1)", "deposed": "select ringfence.depose('orders', split_part($1, ' ', 2)::bigint)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			c := s.connect("app")
+			first := s.ready(c, "take('orders', 'host-1', 1)")
+			if again := s.ready(c, "take('orders', 'host-1', 1)"); again.Token != first.Token {
+				t.Errorf("a repeated call: %+v, %+v", first, again)
+			}
+			if _, err := s.connect("postgres").Exec(s.ctx, end, first.Pass); err != nil {
+				t.Fatal(err)
+			}
+			leader := s.ready(c, "campaign('orders'::text, 'host-2')")
+			_, err := s.call(c, "take('orders', 'host-1', 1)")
+			s.fails(err, "RF001")
+			if err := s.writes(c, leader.Pass); err != nil {
+				t.Errorf("the present leader: %v", err)
+			}
+		})
+	}
+}
+
+// A resource that was taken is led until somebody else takes it.
+func TestWhoHasTakenLeadsWithoutAnEnd(t *testing.T) {
+	s := newStage(t)
+	c := s.connect("app")
+	s.ready(c, "take('orders', 'host-1', 1)")
+	if waits := s.one(c, "campaign('orders'::text, 'host-2')"); waits.Until != nil || waits.Leader != "host-1" {
+		t.Errorf("%+v", waits)
+	}
 }

@@ -27,7 +27,7 @@ type term struct {
 	token  fence.Token
 }
 
-// mark is a row of ringfence.mark or ringfence.gate.
+// mark is a row of ringfence_private.mark or ringfence_private.gate.
 type mark struct {
 	term
 	start  string // the run in which it was written

@@ -4,15 +4,15 @@
 with alive as materialized (
     select a.pid, a.backend_start, a.usename, a.application_name, a.client_addr, a.backend_type, a.datname from pg_stat_activity a
 ), lost as (
-    select from ringfence.installation i
+    select from ringfence_private.installation i
      where not ringfence.complete() and (i.written is distinct from i.xmin or i.registry is null or i.registry like ringfence.instance() || '/%')
 ), entered as (
     select l.pid from pg_locks l
-     where l.locktype = 'relation' and l.relation = 'ringfence.entered'::regclass and l.pid is distinct from pg_backend_pid()
+     where l.locktype = 'relation' and l.relation = 'ringfence_private.entered'::regclass and l.pid is distinct from pg_backend_pid()
        and l.database = (select d.oid from pg_database d where d.datname = current_database())
 ), found(pid, what) as (
     select s.pid, 'a session is open' from (
-        select s.pid, s.backend_start from ringfence.session s union select l.pid, l.backend_start from ringfence.leaving l
+        select s.pid, s.backend_start from ringfence_private.session s union select l.pid, l.backend_start from ringfence_private.leaving l
     ) s where exists (select from alive a where a.pid = s.pid and coalesce(a.backend_start, s.backend_start) = s.backend_start)
     union all
     select e.pid, case when e.pid is null then 'a prepared transaction is under a token' else 'a transaction is under a token' end from entered e

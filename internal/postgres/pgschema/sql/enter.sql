@@ -4,7 +4,7 @@
 -- revoke looks for, and checks the gate again. It is right under every isolation level:
 --
 -- Both locks last until the transaction ends, so revoke can find the transaction in pg_locks from
--- before the second check. One lock is on the empty table ringfence.entered, where nobody else can
+-- before the second check. One lock is on the empty table ringfence_private.entered, where nobody else can
 -- take one. The other is an advisory lock on the raise's number, which identifies the resource. Its
 -- second half is the pid, so a transaction that enters again takes no further lock. If somebody
 -- holds that one exclusively, the second half is random, so nobody can block it.
@@ -18,7 +18,7 @@
 -- The first check spares those that will be refused the locks. It gives the number for the lock, too.
 --
 -- A gate counts only on the run of the server on which its mark was raised, and only while its row
--- is original. The row of ringfence.boot comes with the snapshot of the second check. One that has been
+-- is original. The row of ringfence_private.boot comes with the snapshot of the second check. One that has been
 -- replaced since, without an end of this transaction, was taken away while the server ran; then a raise
 -- since then has replaced the gate's row, too, and without a raise the gate still has the newest token.
 -- Only original rows count here as well, so a transaction without a run does not enter.
@@ -29,7 +29,6 @@
 --
 -- p_candidate is whose term it is, for those who know it: a coordinator that was restored may have
 -- given the same number to somebody else.
-drop function if exists ringfence.enter(text, bigint, text);
 create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -40,23 +39,23 @@ begin
     select t.number, t.token, t.issuer,
            t.token = p_token and t.issuer = p_issuer and t.open and t.written = t.xmin and not t.rolled_back
            and ('' in (p_candidate, t.candidate) or t.candidate = p_candidate) as fits into f
-      from ringfence.gate t where t.resource = p_resource;
+      from ringfence_private.gate t where t.resource = p_resource;
     if f.fits is distinct from true then
-        perform ringfence.check_allowed(p_resource, p_token) from ringfence.installation i where i.authorize;
+        perform ringfence.check_allowed(p_resource, p_token) from ringfence_private.installation i where i.authorize;
         perform ringfence.refuse(p_resource, p_token, p_issuer, f.token, f.issuer, p_candidate);
     end if;
     if not pg_try_advisory_xact_lock_shared(f.number, pg_backend_pid()) then
         while not pg_try_advisory_xact_lock_shared(f.number, hashtext(gen_random_uuid()::text)) loop
         end loop;
     end if;
-    lock table ringfence.entered in access share mode;
+    lock table ringfence_private.entered in access share mode;
     select i.authorize, t.token, t.issuer, t.xmax <> '0'::xid as touched,
            t.token = p_token and t.issuer = p_issuer and t.run = b.run and t.open and t.written = t.xmin and not t.rolled_back
            and ('' in (p_candidate, t.candidate) or t.candidate = p_candidate) and t.number = f.number as fits into g
-      from ringfence.installation i
-      left join ringfence.boot b on b.written = b.xmin and b.started = pg_postmaster_start_time()
+      from ringfence_private.installation i
+      left join ringfence_private.boot b on b.written = b.xmin and b.started = pg_postmaster_start_time()
                                 and b.database = (select d.oid from pg_database d where d.datname = current_database())
-      left join ringfence.gate t on t.resource = p_resource;
+      left join ringfence_private.gate t on t.resource = p_resource;
     if g.authorize then
         perform ringfence.check_allowed(p_resource, p_token);
     end if;
@@ -76,7 +75,7 @@ end $$;
 create or replace function ringfence.newest(p_resource text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform 1 from ringfence.gate t where t.resource = p_resource for share;
+    perform 1 from ringfence_private.gate t where t.resource = p_resource for share;
     raise exception using errcode = 'RF000';
 exception when sqlstate 'RF000' then
     null;
@@ -87,19 +86,17 @@ end $$;
 -- or finished right now. Call it after the raise has committed: from then on none enters under an
 -- older number, so a transaction that is not listed has ended. number is that of the last raise, or
 -- null without one: the list says nothing of a later raise.
-drop function if exists ringfence.inside(text);
-drop function if exists ringfence.inside(text, bigint, text);
 create or replace function ringfence.inside(p_resource text, out pids integer[], out gids text[], out number integer)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     with held as materialized (
         select * from pg_locks l where l.locktype in ('advisory', 'relation', 'transactionid') and l.granted
     ), older as materialized (
-        select unnest(g.older)::bigint as entry from ringfence.gate g where g.resource = p_resource
+        select unnest(g.older)::bigint as entry from ringfence_private.gate g where g.resource = p_resource
     )
     select coalesce(array_agg(distinct i.pid) filter (where i.gid is null), '{}'),
            coalesce(array_agg(distinct i.gid) filter (where i.gid is not null), '{}'),
-           (select g.number from ringfence.gate g where g.resource = p_resource)
+           (select g.number from ringfence_private.gate g where g.resource = p_resource)
       into pids, gids, number
       from (
         select coalesce(h.pid, 0) as pid,
@@ -108,29 +105,27 @@ begin
           from held h
          where h.locktype = 'advisory' and h.objsubid = 2 and h.classid::bigint in (select o.entry from older o)
            and h.database = (select d.oid from pg_database d where d.datname = current_database())
-           and exists (select from held e where e.locktype = 'relation' and e.mode = 'AccessShareLock' and e.relation = 'ringfence.entered'::regclass
+           and exists (select from held e where e.locktype = 'relation' and e.mode = 'AccessShareLock' and e.relation = 'ringfence_private.entered'::regclass
                           and e.database = h.database and e.virtualtransaction = h.virtualtransaction)
       ) i;
 end $$;
 
 -- is_open returns whether a transaction that began now could enter. It takes no lock, so the answer
 -- may be outdated when it returns.
-drop function if exists ringfence.is_open(text, bigint, text);
 create or replace function ringfence.is_open(p_resource text, p_token bigint, p_issuer text, p_candidate text) returns boolean
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select exists (select from ringfence.gate g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer
+    select exists (select from ringfence_private.gate g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer
                       and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate) and g.open and not g.rolled_back and g.run = ringfence.run() and g.written = g.xmin)
 $$;
 
 -- refuse fails a transaction that must not enter, with the reason, in the words of internal/refusal.
-drop function if exists ringfence.refuse(text, bigint, text, bigint, text);
 create or replace function ringfence.refuse(
     p_resource text, p_token bigint, p_issuer text, p_mark bigint, p_mark_issuer text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     m record;
 begin
-    select k.holder, k.raised_at, k.candidate, k.rolled_back into m from ringfence.mark k where k.resource = p_resource;
+    select k.holder, k.raised_at, k.candidate, k.rolled_back into m from ringfence_private.mark k where k.resource = p_resource;
     if p_mark_issuer <> p_issuer then
         raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
             column = p_token::text, constraint = coalesce(p_mark, 0)::text,

@@ -12,7 +12,6 @@
 -- could not end it), or has an isolation level that hides what is committed meanwhile; or the
 -- server allows prepared transactions, which survive their sessions and are found only by the locks
 -- that enter takes.
-drop function if exists ringfence.attach(bigint, text, bigint, text);
 create or replace function ringfence.attach(
     p_pid bigint, p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -25,8 +24,8 @@ begin
         return false;
     end if;
     perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
-    insert into ringfence.session as s (resource, token, issuer, pid, backend_start, attachment)
-    values (p_resource, p_token, p_issuer, pg_backend_pid(), v_start, nextval('ringfence.attachment'))
+    insert into ringfence_private.session as s (resource, token, issuer, pid, backend_start, attachment)
+    values (p_resource, p_token, p_issuer, pg_backend_pid(), v_start, nextval('ringfence_private.attachment'))
         on conflict (resource, pid, backend_start) do update set attachment = excluded.attachment
      where s.token = excluded.token and s.issuer = excluded.issuer;
     perform set_config('ringfence._numbered', 'true', false);

@@ -23,12 +23,12 @@ declare
     s record;
 begin
     begin
-        v_birth := currval('ringfence.birth');
+        v_birth := currval('ringfence_private.birth');
     exception when object_not_in_prerequisite_state then
-        v_birth := setval('ringfence.birth', (extract(epoch from ringfence.own_start()) * 1000000)::bigint);
+        v_birth := setval('ringfence_private.birth', (extract(epoch from ringfence.own_start()) * 1000000)::bigint);
     end;
     select r.token, r.issuer, m.token as mark, m.issuer as mark_issuer, m.written = m.xmin as original into s
-      from ringfence.session r left join ringfence.mark m on m.resource = r.resource
+      from ringfence_private.session r left join ringfence_private.mark m on m.resource = r.resource
      where r.resource = v_resource and r.pid = pg_backend_pid()
        and r.backend_start = timestamptz 'epoch' + v_birth * interval '1 microsecond';
     if not found then
@@ -59,9 +59,9 @@ begin
     perform ringfence.enter(p_resource, v_claim[2]::bigint, v_claim[3], ''::text);
 end $$;
 
--- sealed_tables lists what ringfence.sealed has, for guard check.
+-- sealed_tables lists what ringfence_private.sealed has, for guard check.
 create or replace function ringfence.sealed_tables()
 returns table (schema_name name, table_name name, resource text, sealed_at timestamptz, sealed_by name)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select s.schema_name, s.table_name, s.resource, s.sealed_at, s.sealed_by from ringfence.sealed s
+    select s.schema_name, s.table_name, s.resource, s.sealed_at, s.sealed_by from ringfence_private.sealed s
 $$;

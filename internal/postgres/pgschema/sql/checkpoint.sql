@@ -32,11 +32,11 @@ begin
     end if;
     perform ringfence.durable(); -- what comes after this step may rely on it
     if v_attached and p_version > 1 and current_setting('ringfence._numbered', true) = 'true' then
-        v_number := currval('ringfence.attachment');
-        update ringfence.checkpoint c
+        v_number := currval('ringfence_private.attachment');
+        update ringfence_private.checkpoint c
            set version = p_version, token = p_token, checkpoint = p_checkpoint, saved_at = clock_timestamp()
          where c.task = p_task and c.version = p_version - 1 and c.resource = p_resource
-           and exists (select from ringfence.session s
+           and exists (select from ringfence_private.session s
                         where s.attachment = v_number and s.resource = p_resource and s.token = p_token and s.issuer = p_issuer
                           and s.pid = pg_backend_pid());
         if found then
@@ -55,10 +55,10 @@ create or replace function ringfence.save(p_resource text, p_token bigint, p_tas
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if p_version = 1 then
-        insert into ringfence.checkpoint (task, resource, version, token, checkpoint)
+        insert into ringfence_private.checkpoint (task, resource, version, token, checkpoint)
         values (p_task, p_resource, 1, p_token, p_checkpoint) on conflict do nothing;
     else
-        update ringfence.checkpoint c
+        update ringfence_private.checkpoint c
            set version = p_version, token = p_token, checkpoint = p_checkpoint, saved_at = clock_timestamp()
          where c.task = p_task and c.version = p_version - 1 and c.resource = p_resource;
     end if;
@@ -74,7 +74,7 @@ declare
     v_version bigint;
 begin
     perform ringfence.check_owner(p_resource, p_task);
-    select t.version into v_version from ringfence.checkpoint t where t.task = p_task;
+    select t.version into v_version from ringfence_private.checkpoint t where t.task = p_task;
     raise exception using errcode = 'RF008', schema = 'ringfence', table = p_resource,
         message = format('task %s is at version %s, so version %s cannot follow', p_task, coalesce(v_version, 0), p_version),
         detail = 'nothing of this transaction was written',
@@ -85,7 +85,7 @@ end $$;
 create or replace function ringfence.check_owner(p_resource text, p_task text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_owner text := (select t.resource from ringfence.checkpoint t where t.task = p_task);
+    v_owner text := (select t.resource from ringfence_private.checkpoint t where t.task = p_task);
 begin
     if v_owner <> p_resource then
         raise exception using errcode = 'RF009', schema = 'ringfence', table = p_resource,
@@ -97,7 +97,6 @@ end $$;
 
 -- enter_and_publish is publish as a separate transaction, durable when the statement returns. It
 -- enters first, so it need not find out whether the session is recorded.
-drop function if exists ringfence.enter_and_publish(text, bigint, text, text, bigint, json);
 create or replace function ringfence.enter_and_publish(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json, p_candidate text default '')
 returns void
@@ -110,14 +109,13 @@ end $$;
 
 -- enter_and_forget deletes a checkpoint, as a separate transaction that is durable when the statement
 -- returns. It is no error if there is none.
-drop function if exists ringfence.enter_and_forget(text, bigint, text, text);
 create or replace function ringfence.enter_and_forget(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.durable();
     perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
-    delete from ringfence.checkpoint c where c.task = p_task and c.resource = p_resource;
+    delete from ringfence_private.checkpoint c where c.task = p_task and c.resource = p_resource;
     if not found then
         perform ringfence.check_owner(p_resource, p_task);
     end if;
@@ -125,7 +123,6 @@ end $$;
 
 -- take reads a checkpoint under a claim. It returns version 0 when there is none, and no checkpoint
 -- when the version is p_have.
-drop function if exists ringfence.take(text, bigint, text, text, bigint);
 create or replace function ringfence.take(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_have bigint, p_candidate text default '',
     out version bigint, out resource text, out checkpoint json)
@@ -134,12 +131,12 @@ begin
     perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
     select c.version, c.resource, case when c.version <> p_have then c.checkpoint end
       into version, resource, checkpoint
-      from ringfence.checkpoint c where c.task = p_task;
+      from ringfence_private.checkpoint c where c.task = p_task;
     version := coalesce(version, 0);
 end $$;
 
 -- checkpoints reads the checkpoints of these tasks; of all tasks when the list is null.
 create or replace function ringfence.checkpoints(p_tasks text[]) returns table (checkpoint json)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select c.checkpoint from ringfence.checkpoint c where p_tasks is null or c.task = any (p_tasks) order by c.task
+    select c.checkpoint from ringfence_private.checkpoint c where p_tasks is null or c.task = any (p_tasks) order by c.task
 $$;

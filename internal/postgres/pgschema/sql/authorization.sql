@@ -5,10 +5,10 @@
 create or replace function ringfence.authorizing() returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return (select i.authorize from ringfence.installation i);
+    return (select i.authorize from ringfence_private.installation i);
 end $$;
 
--- counts returns whether a row of ringfence.allowed still names the role and the database that it was
+-- counts returns whether a row of ringfence_private.allowed still names the role and the database that it was
 -- written for. The caller checks that the row is original.
 create or replace function ringfence.counts(p_role name, p_role_id oid, p_database_id oid) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -23,7 +23,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select wanted.resource
       from unnest(p_resources) with ordinality as wanted(resource, place)
      where not exists (
-        select from ringfence.allowed a
+        select from ringfence_private.allowed a
          where a.written = a.xmin
            and wanted.resource ~ ('^' || replace(a.pattern, '*', '.*') || '$')
            and ringfence.counts(a.role, a.role_id, a.database_id)
@@ -66,11 +66,11 @@ begin
         raise undefined_object using message = format('role "%s" does not exist', p_role);
     end if;
     perform ringfence.durable();
-    insert into ringfence.allowed (role, pattern, role_id, database_id)
+    insert into ringfence_private.allowed (role, pattern, role_id, database_id)
     values (p_role, p_pattern, v_role, (select d.oid from pg_database d where d.datname = current_database()))
         on conflict (role, pattern) do update
        set role_id = excluded.role_id, database_id = excluded.database_id, allowed_at = excluded.allowed_at, allowed_by = excluded.allowed_by;
-    update ringfence.allowed a set written = a.xmin where a.role = p_role and a.pattern = p_pattern;
+    update ringfence_private.allowed a set written = a.xmin where a.role = p_role and a.pattern = p_pattern;
 end $$;
 
 create or replace function ringfence.forbid(p_role name, p_pattern text) returns integer
@@ -79,7 +79,7 @@ declare
     v_removed integer;
 begin
     perform ringfence.durable();
-    delete from ringfence.allowed a where a.role = p_role and a.pattern = coalesce(p_pattern, a.pattern);
+    delete from ringfence_private.allowed a where a.role = p_role and a.pattern = coalesce(p_pattern, a.pattern);
     get diagnostics v_removed = row_count;
     return v_removed;
 end $$;
@@ -91,9 +91,9 @@ declare
     v_original boolean;
 begin
     perform ringfence.durable();
-    select i.written = i.xmin into v_original from ringfence.installation i for update;
-    update ringfence.installation set authorize = p_on;
+    select i.written = i.xmin into v_original from ringfence_private.installation i for update;
+    update ringfence_private.installation set authorize = p_on;
     if v_original then
-        update ringfence.installation i set written = i.xmin;
+        update ringfence_private.installation i set written = i.xmin;
     end if;
 end $$;

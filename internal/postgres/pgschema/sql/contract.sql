@@ -124,9 +124,9 @@ begin
     perform ringfence.begin_run();
     select array_agg(c.resource) as resources, array_agg(c.token) as tokens, array_agg(c.id) as ids, array_agg(c.leads) as leads,
            array_agg(c.leader) as leaders, array_agg(c.until) as untils
-      into place from ringfence_elections.campaign(
+      into place from ringfence.enlist(
                 format('sql %s %s', quote_ident(session_user)::regrole::oid, md5(p_holder)), p_holder, p_resources, v_ttl) c;
-    v_issuer := ringfence_elections.prefix() || (select x.id from ringfence_elections.issuer x);
+    v_issuer := ringfence.issuer();
     perform ringfence.begin_first(array_agg(c.resource), array_agg(c.token), v_issuer, p_holder, array_agg(c.id))
        from unnest(place.resources, place.tokens, place.ids, place.leads) as c(resource, token, id, leads) where c.leads;
     v_run := ringfence.run();
@@ -135,7 +135,7 @@ begin
                              and g.run = v_run and g.written = g.xmin, false) as open
           from unnest(place.resources, place.tokens, place.ids, place.leads, place.leaders, place.untils)
                as c(resource, token, id, leads, leader, until)
-          left join ringfence.gate g on g.resource = c.resource
+          left join ringfence_private.gate g on g.resource = c.resource
          order by c.resource collate "C" loop
         state := row(e.resource, e.token, v_issuer, null, e.leads and e.open, 0, e.leader, e.until, null);
         remaining := '{}';
@@ -171,14 +171,15 @@ declare
 begin
     perform ringfence.check_caller(array[p_resource], p_holder);
     perform ringfence.begin_run();
-    select * into strict t from ringfence_elections.take(p_resource, p_holder, p_attempt);
+    select * into strict t from ringfence.seize(p_resource, p_holder, p_attempt);
     if t.outcome = 'late' then
         raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
-            message = format('attempt %s of "%s" is late: "%s" has attempt %s', p_attempt, p_resource, t.holder, t.attempt),
+            message = format('attempt %s of "%s" is late: %s', p_attempt, p_resource,
+                case when t.holder is null then format('attempt %s was given up', t.attempt) else format('"%s" has attempt %s', t.holder, t.attempt) end),
             detail = 'nothing was changed',
             hint = 'this attempt is over: stop';
     end if;
-    v_issuer := ringfence_elections.prefix() || (select x.id from ringfence_elections.issuer x);
+    v_issuer := ringfence.issuer();
     state := row(p_resource, t.token, v_issuer, ringfence.pass(p_resource, t.token, v_issuer, t.id), false, 0, p_holder, null, null);
     select b.ready, b.ending, b.refused, b.remaining into state.ready, state.ending, state.refused, remaining
       from ringfence.begin_term(p_resource, t.token, v_issuer, p_holder, t.id) b;
@@ -210,7 +211,7 @@ begin
     if p_token is null or p_token < 1 or coalesce(p_issuer, '') !~ '^[!-~]{1,200}$' then
         raise exception using errcode = 'RF003', message = 'a token is a number from 1 on, and an issuer a name without blanks';
     end if;
-    if p_issuer = (select ringfence_elections.prefix() || x.id from ringfence_elections.issuer x) then
+    if p_issuer = ringfence.issuer() then
         raise exception using errcode = 'RF003', message = 'tokens of this database''s own elections are not brought: call campaign or take';
     end if;
     select * into m from ringfence.look(p_resource);
@@ -238,7 +239,7 @@ begin
         raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned', detail = 'nothing was changed';
     end if;
     perform ringfence.check_primary();
-    return ringfence_elections.leave(v_part[1], v_part[2]::bigint, v_part[4]);
+    return ringfence.withdraw(v_part[1], v_part[2]::bigint, v_part[4]);
 end $$;
 
 -- limit_pause has the server end a process that pauses between this call and COMMIT: what it has locked holds
@@ -260,11 +261,6 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_resource text;
 begin
-    if to_regnamespace('ringfence_elections') is null then
-        raise exception using errcode = 'RF005', message = 'elections are not installed in this database',
-            detail = 'nothing was changed',
-            hint = 'an operator names the roles that take tokens in GUARD_POSTGRES_HOLDERS, and runs: guard install';
-    end if;
     perform ringfence.check_isolation();
     perform ringfence.check_primary();
     perform ringfence.limit_pause();
@@ -297,25 +293,25 @@ declare
     v_begun text[];
 begin
     if not exists (
-        select from unnest(p_resources) as r(resource) where not exists (select from ringfence.mark m where m.resource = r.resource)
+        select from unnest(p_resources) as r(resource) where not exists (select from ringfence_private.mark m where m.resource = r.resource)
     ) or not ringfence.complete() then
         return '{}';
     end if;
     v_server := ringfence.server();
     v_run := ringfence.run();
     with begun as (
-        insert into ringfence.mark (resource, token, issuer, holder, raised_at, server, run, adoption, candidate)
+        insert into ringfence_private.mark (resource, token, issuer, holder, raised_at, server, run, adoption, candidate)
         select r.resource, r.token, p_issuer, p_holder, clock_timestamp(), v_server, v_run, '', r.candidate
           from unnest(p_resources, p_tokens, p_candidates) as r(resource, token, candidate)
-         where not exists (select from ringfence.gate g where g.resource = r.resource)
-           and not exists (select from ringfence.session s where s.resource in (r.resource, '*'))
+         where not exists (select from ringfence_private.gate g where g.resource = r.resource)
+           and not exists (select from ringfence_private.session s where s.resource in (r.resource, '*'))
          order by r.resource collate "C" on conflict do nothing returning mark.resource
     )
     select coalesce(array_agg(b.resource), '{}') into v_begun from begun b;
-    update ringfence.mark m set written = m.xmin where m.resource = any (v_begun);
-    insert into ringfence.gate (resource, token, issuer, run, candidate, open, number)
-    select m.resource, m.token, m.issuer, m.run, m.candidate, true, ringfence.number() from ringfence.mark m where m.resource = any (v_begun);
-    update ringfence.gate g set written = g.xmin where g.resource = any (v_begun);
+    update ringfence_private.mark m set written = m.xmin where m.resource = any (v_begun);
+    insert into ringfence_private.gate (resource, token, issuer, run, candidate, open, number)
+    select m.resource, m.token, m.issuer, m.run, m.candidate, true, ringfence.number() from ringfence_private.mark m where m.resource = any (v_begun);
+    update ringfence_private.gate g set written = g.xmin where g.resource = any (v_begun);
     return v_begun;
 end $$;
 
@@ -351,7 +347,7 @@ begin
         refused := format('RF004: the mark of "%s" belongs to issuer %s: guard adopt %s', p_resource, v_before.issuer, p_resource);
     elsif v_step = 'rolled back' then
         refused := format('RF004: the coordinator went back, it gives out tokens of "%s" a second time: guard adopt --new-issuer %s', p_resource, p_resource);
-    elsif ringfence.is_committed((select m.written from ringfence.mark m where m.resource = p_resource)) then
+    elsif ringfence.is_committed((select m.written from ringfence_private.mark m where m.resource = p_resource)) then
         select * into v_left from ringfence.revoke(p_resource, p_token, p_issuer, 2147483647::integer, 0::integer);
         perform ringfence.durable(); -- revoke does without, and this transaction may have raised other marks
         ending := cardinality(v_left.remaining) + cardinality(v_left.prepared);

@@ -22,12 +22,12 @@ end $$;
 
 -- run names the present run of the server, or is null if none has begun. In another run every earlier
 -- session has ended, and the data may be older. So a mark counts only in the run in which it was
--- raised, and without a run nothing is confirmed. See ringfence.boot for what ends a run.
+-- raised, and without a run nothing is confirmed. See ringfence_private.boot for what ends a run.
 -- model/run.pml checks that nothing is confirmed in older data.
 create or replace function ringfence.run() returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return (select b.run from ringfence.boot b
+    return (select b.run from ringfence_private.boot b
              where b.written = b.xmin and b.started = pg_postmaster_start_time()
                and b.database = (select d.oid from pg_database d where d.datname = current_database()));
 end $$;
@@ -43,16 +43,16 @@ begin
         return v_run;
     end if;
     perform ringfence.check_isolation();
-    lock table ringfence.boot in share row exclusive mode;
+    lock table ringfence_private.boot in share row exclusive mode;
     if ringfence.run() is null then
-        if not exists (select from ringfence.boot b where b.written = b.xmin) then -- no clean restart
+        if not exists (select from ringfence_private.boot b where b.written = b.xmin) then -- no clean restart
             perform ringfence.renew_identity();
         end if;
-        delete from ringfence.boot;
-        insert into ringfence.boot (run, started, database)
+        delete from ringfence_private.boot;
+        insert into ringfence_private.boot (run, started, database)
         select gen_random_uuid() || '/' || ringfence.instance(), pg_postmaster_start_time(), d.oid
           from pg_database d where d.datname = current_database();
-        update ringfence.boot set written = xmin;
+        update ringfence_private.boot set written = xmin;
     end if;
     return ringfence.run();
 end $$;
@@ -61,22 +61,21 @@ end $$;
 create or replace function ringfence.renew_identity() returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    update ringfence.identity i
+    update ringfence_private.identity i
        set id = case when i.written = i.xmin then i.id else gen_random_uuid()::text end, number = i.number + 1;
-    update ringfence.identity i set written = i.xmin;
+    update ringfence_private.identity i set written = i.xmin;
 end $$;
 
 -- registry names the table of sessions in this instance. A table that was created again is another
 -- registry. A run that ends while the server runs (a backend crashes, or somebody empties the table
--- ringfence.boot) does not end the registry: the table of sessions still has every session, or was
+-- ringfence_private.boot) does not end the registry: the table of sessions still has every session, or was
 -- emptied by a crash that has ended them.
 create or replace function ringfence.registry() returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return ringfence.instance() || '/' || 'ringfence.session'::regclass::oid;
+    return ringfence.instance() || '/' || 'ringfence_private.session'::regclass::oid;
 end $$;
 
-drop function if exists ringfence.run_of(text), ringfence.registry_of(text);
 
 -- own_start returns when the caller's backend started. The schema's owner may have no privilege to
 -- see that of other roles.

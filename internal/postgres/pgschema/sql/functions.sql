@@ -5,7 +5,7 @@
 -- version returns the version of the schema.
 create or replace function ringfence.version() returns integer
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select version from ringfence.installation
+    select version from ringfence_private.installation
 $$;
 
 -- check_isolation fails unless the level is READ COMMITTED: each statement below must see what was
@@ -18,11 +18,11 @@ begin
     end if;
 end $$;
 
--- complete returns whether ringfence.session lists every session that may be alive.
+-- complete returns whether ringfence_private.session lists every session that may be alive.
 create or replace function ringfence.complete() returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return exists (select from ringfence.installation i where i.registry = ringfence.registry() and i.written = i.xmin);
+    return exists (select from ringfence_private.installation i where i.registry = ringfence.registry() and i.written = i.xmin);
 end $$;
 
 -- register admits a session, or returns the step that is missing. It holds the marks locked against
@@ -38,9 +38,6 @@ end $$;
 -- If authorization is on, a session whose role may not claim one of the resources gets no further
 -- than forbidden: it locks nothing, and nobody raises a mark for it. basis is the role then, and
 -- nothing of the mark is returned.
-drop function if exists ringfence.register(integer, timestamptz, text[], bigint[], text);
-drop function if exists ringfence.register(integer, timestamptz, text, text[], bigint[], text);
-drop function if exists ringfence.register(integer, timestamptz, text, text[], bigint[], text[], text);
 create or replace function ringfence.register(
     p_pid integer, p_backend_start timestamptz, p_run text, p_resources text[], p_tokens bigint[], p_candidates text[], p_issuer text,
     out step text, out resource text, out token bigint, out issuer text, out holder text, out raised_at timestamptz,
@@ -71,9 +68,9 @@ begin
         end if;
     end if;
     perform set_config('synchronous_commit', 'off', true); -- a session that a crash forgets is a session that it ended
-    perform 1 from ringfence.mark m where m.resource = any (p_resources) order by m.resource for no key update;
+    perform 1 from ringfence_private.mark m where m.resource = any (p_resources) order by m.resource for no key update;
     select i.written = i.xmin and coalesce(i.registry = ringfence.registry(), false), i.written = i.xmin and i.server = v_server
-      into v_complete, v_vouched from ringfence.installation i;
+      into v_complete, v_vouched from ringfence_private.installation i;
 
     select w.step, w.resource, coalesce(w.token, 0), coalesce(w.issuer, ''), coalesce(w.holder, ''), w.raised_at, w.confirmed, w.continued,
            coalesce(w.adoption, ''), coalesce(w.candidate, ''), coalesce(w.rolled_back, false)
@@ -91,23 +88,23 @@ begin
                case when m.resource is null then v_vouched and v_complete else coalesce(m.run = v_run and m.written = m.xmin, false) end as confirmed,
                case when m.resource is null then v_vouched else coalesce(m.server = v_server and m.written = m.xmin, false) end as continued
           from unnest(p_resources, p_tokens, p_candidates) with ordinality as wanted(resource, token, candidate, place)
-          left join ringfence.mark m on m.resource = wanted.resource
+          left join ringfence_private.mark m on m.resource = wanted.resource
           left join lateral (
             select g.open, (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin as fits
-              from ringfence.gate g where g.resource = m.resource
+              from ringfence_private.gate g where g.resource = m.resource
           ) gate on true
       ) w
      order by array_position(array['issuer', 'stale', 'raise', 'revoke', 'admitted'], w.step), w.place
      limit 1;
 
     if step = 'admitted' then
-        insert into ringfence.session (resource, token, issuer, pid, backend_start)
+        insert into ringfence_private.session (resource, token, issuer, pid, backend_start)
         select wanted.resource, wanted.token, p_issuer, p_pid, p_backend_start
           from unnest(p_resources, p_tokens) as wanted(resource, token)
             on conflict do nothing;
         -- An open gate stays open while its mark is locked, and its number stays, too.
         perform ringfence.open(wanted.resource, wanted.token, p_issuer, g.number)
-           from unnest(p_resources, p_tokens) as wanted(resource, token) join ringfence.gate g on g.resource = wanted.resource
+           from unnest(p_resources, p_tokens) as wanted(resource, token) join ringfence_private.gate g on g.resource = wanted.resource
           where not g.open;
     elsif step = 'raise' then
         -- The mark and its basis must come from one look: a mark that is not there cannot be
@@ -115,9 +112,9 @@ begin
         select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.candidate, l.rolled_back, l.basis
           into token, issuer, holder, raised_at, confirmed, continued, adoption, candidate, rolled_back, basis
           from ringfence.look(resource) l;
-        select count(*) + (select count(*) from ringfence.leaving) into older
+        select count(*) + (select count(*) from ringfence_private.leaving) into older
           from unnest(p_resources, p_tokens) as wanted(resource, token)
-          join ringfence.session s on s.resource = wanted.resource and (s.token <> wanted.token or s.issuer <> p_issuer)
+          join ringfence_private.session s on s.resource = wanted.resource and (s.token <> wanted.token or s.issuer <> p_issuer)
          where wanted.resource = register.resource;
     end if;
 end $$;
@@ -137,7 +134,6 @@ end $$;
 -- look reads what a raise of a resource depends on: the current mark, and a basis that raise
 -- compares. The basis changes with the run, with the tables, and with every write of the mark, by
 -- another raise or by a restore.
-drop function if exists ringfence.look(text);
 create or replace function ringfence.look(
     p_resource text,
     out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean, out continued boolean,
@@ -149,8 +145,8 @@ declare
     m record;
     i record;
 begin
-    select k.*, k.xmin as row_xmin into m from ringfence.mark k where k.resource = p_resource;
-    select n.*, n.xmin as row_xmin, n.registry = ringfence.registry() as complete into i from ringfence.installation n;
+    select k.*, k.xmin as row_xmin into m from ringfence_private.mark k where k.resource = p_resource;
+    select n.*, n.xmin as row_xmin, n.registry = ringfence.registry() as complete into i from ringfence_private.installation n;
     token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
     adoption := coalesce(m.adoption, ''); candidate := coalesce(m.candidate, ''); rolled_back := coalesce(m.rolled_back, false);
     if m.resource is null then
@@ -160,7 +156,7 @@ begin
         continued := coalesce(m.server = v_server and m.written = m.row_xmin, false);
         confirmed := coalesce(m.run = v_run and m.written = m.row_xmin, false);
     end if;
-    basis := concat_ws(' ', v_run, 'ringfence.mark'::regclass::oid, i.row_xmin, coalesce(m.row_xmin::text, '-'));
+    basis := concat_ws(' ', v_run, 'ringfence_private.mark'::regclass::oid, i.row_xmin, coalesce(m.row_xmin::text, '-'));
 end $$;
 
 -- raise raises a mark, never lowers it, and confirms it for this run, if nothing that it depends on
@@ -173,8 +169,6 @@ end $$;
 -- counts up, and would be above the mark sooner or later.
 -- step is one of: raised, rolled back, issuer, changed. The other columns are the mark before (token 0:
 -- there was none).
-drop function if exists ringfence.raise(text, bigint, text, text);
-drop function if exists ringfence.raise(text, bigint, text, text, text);
 create or replace function ringfence.raise(
     p_resource text, p_token bigint, p_issuer text, p_holder text, p_candidate text, p_basis text,
     out step text, out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean,
@@ -187,7 +181,7 @@ begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
     perform ringfence.begin_run();
-    perform 1 from ringfence.mark m where m.resource = p_resource for update;
+    perform 1 from ringfence_private.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.candidate, l.rolled_back, l.basis
       into token, issuer, holder, raised_at, confirmed, continued, adoption, candidate, rolled_back, v_basis
@@ -214,13 +208,13 @@ end $$;
 create or replace function ringfence.distrust(p_resource text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_mark boolean := (select m.written = m.xmin from ringfence.mark m where m.resource = p_resource);
-    v_gate boolean := (select g.written = g.xmin from ringfence.gate g where g.resource = p_resource);
+    v_mark boolean := (select m.written = m.xmin from ringfence_private.mark m where m.resource = p_resource);
+    v_gate boolean := (select g.written = g.xmin from ringfence_private.gate g where g.resource = p_resource);
 begin
-    update ringfence.mark m set rolled_back = true where m.resource = p_resource;
-    update ringfence.mark m set written = m.xmin where m.resource = p_resource and v_mark;
-    update ringfence.gate g set rolled_back = true where g.resource = p_resource;
-    update ringfence.gate g set written = g.xmin where g.resource = p_resource and v_gate;
+    update ringfence_private.mark m set rolled_back = true where m.resource = p_resource;
+    update ringfence_private.mark m set written = m.xmin where m.resource = p_resource and v_mark;
+    update ringfence_private.gate g set rolled_back = true where g.resource = p_resource;
+    update ringfence_private.gate g set written = g.xmin where g.resource = p_resource and v_gate;
 end $$;
 
 -- durable makes the transaction commit with synchronous_commit on, whatever the defaults are.
@@ -236,7 +230,6 @@ end $$;
 -- means that the caller holds the row locked. Where the caller found no row, a mark that has been
 -- written since must not be overwritten, because it may be a newer leader's: then write_mark writes
 -- nothing and returns false.
-drop function if exists ringfence.write_mark(boolean, text, bigint, text, text, timestamptz, text);
 create or replace function ringfence.write_mark(
     p_there boolean, p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text,
     p_candidate text) returns boolean
@@ -246,20 +239,20 @@ declare
     v_server text := ringfence.server(); -- begin_run may change it
 begin
     if p_there then
-        update ringfence.mark m
+        update ringfence_private.mark m
            set token = p_token, issuer = p_issuer, holder = p_holder, raised_at = p_raised, server = v_server, run = v_run,
                adoption = p_adoption, candidate = p_candidate, rolled_back = false
          where m.resource = p_resource
            and ((m.token, m.issuer, m.run, m.adoption, m.candidate) is distinct from (p_token, p_issuer, v_run, p_adoption, p_candidate)
                 or m.written is distinct from m.xmin);
     else
-        insert into ringfence.mark (resource, token, issuer, holder, raised_at, server, run, adoption, candidate)
+        insert into ringfence_private.mark (resource, token, issuer, holder, raised_at, server, run, adoption, candidate)
         values (p_resource, p_token, p_issuer, p_holder, p_raised, v_server, v_run, p_adoption, p_candidate) on conflict do nothing;
         if not found then
             return false;
         end if;
     end if;
-    update ringfence.mark m set written = m.xmin where m.resource = p_resource and m.written is distinct from m.xmin;
+    update ringfence_private.mark m set written = m.xmin where m.resource = p_resource and m.written is distinct from m.xmin;
     perform ringfence.shut(p_resource, p_token, p_issuer, v_run, p_candidate);
     return true;
 end $$;
@@ -274,18 +267,17 @@ $$;
 -- shut points the gate at this mark and closes it, unless it already is this mark's. The caller
 -- holds the mark locked. A row that does not change must not be locked either (ON CONFLICT DO
 -- UPDATE would lock it), because enter mistakes a lock for a replacement.
-drop function if exists ringfence.shut(text, bigint, text, text);
 create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_run text, p_candidate text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    insert into ringfence.gate (resource, token, issuer, run, open, number)
+    insert into ringfence_private.gate (resource, token, issuer, run, open, number)
     values (p_resource, p_token, p_issuer, '', false, ringfence.number()) on conflict do nothing;
-    update ringfence.gate g
+    update ringfence_private.gate g
        set token = p_token, issuer = p_issuer, run = p_run, candidate = p_candidate, rolled_back = false, open = false,
            number = ringfence.number(), older = g.older || g.number
      where g.resource = p_resource
        and ((g.token, g.issuer, g.run, g.candidate, g.rolled_back) is distinct from (p_token, p_issuer, p_run, p_candidate, false)
             or g.written is distinct from g.xmin);
-    update ringfence.gate g set written = g.xmin where g.resource = p_resource and g.written is distinct from g.xmin
+    update ringfence_private.gate g set written = g.xmin where g.resource = p_resource and g.written is distinct from g.xmin
 $$;
 
 -- confirm_registry makes the registry one of this instance. On a new start of the server nobody has been
@@ -295,21 +287,21 @@ create or replace function ringfence.confirm_registry(p_resource text) returns v
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     i record;
-    v_copied boolean := exists (select from ringfence.mark m where m.resource = p_resource and m.written is distinct from m.xmin)
-                     or exists (select from ringfence.gate g where g.resource = p_resource and g.written is distinct from g.xmin);
+    v_copied boolean := exists (select from ringfence_private.mark m where m.resource = p_resource and m.written is distinct from m.xmin)
+                     or exists (select from ringfence_private.gate g where g.resource = p_resource and g.written is distinct from g.xmin);
 begin
     if ringfence.complete() and not v_copied then
         return;
     end if;
-    perform from ringfence.installation for no key update;
-    select n.*, n.written = n.xmin as original into i from ringfence.installation n;
+    perform from ringfence_private.installation for no key update;
+    select n.*, n.written = n.xmin as original into i from ringfence_private.installation n;
     if i.original and not v_copied and i.registry is not null and i.registry not like ringfence.instance() || '/%' then
-        delete from ringfence.session;
-        update ringfence.installation set registry = ringfence.registry();
+        delete from ringfence_private.session;
+        update ringfence_private.installation set registry = ringfence.registry();
     elsif not i.original or v_copied or i.registry is distinct from ringfence.registry() then
-        update ringfence.installation set registry = null, server = case when i.original then i.server else '' end;
+        update ringfence_private.installation set registry = null, server = case when i.original then i.server else '' end;
     end if;
-    update ringfence.installation n set written = n.xmin where n.written is distinct from n.xmin;
+    update ringfence_private.installation n set written = n.xmin where n.written is distinct from n.xmin;
 end $$;
 
 -- lose_registry and record complete a registry that counts as lost, by listing every session that
@@ -318,17 +310,17 @@ end $$;
 create or replace function ringfence.lose_registry() returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform from ringfence.installation for no key update;
+    perform from ringfence_private.installation for no key update;
     return not ringfence.complete();
 end $$;
 
 create or replace function ringfence.record(p_pids integer[], p_backend_starts timestamptz[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    insert into ringfence.session (resource, token, issuer, pid, backend_start)
+    insert into ringfence_private.session (resource, token, issuer, pid, backend_start)
     select '*', 0, '', s.pid, s.backend_start from unnest(p_pids, p_backend_starts) as s(pid, backend_start) on conflict do nothing;
-    update ringfence.installation set registry = ringfence.registry();
-    update ringfence.installation n set written = n.xmin;
+    update ringfence_private.installation set registry = ringfence.registry();
+    update ringfence_private.installation n set written = n.xmin;
 end $$;
 
 -- is_mark returns whether this is the mark, confirmed, with its gate.
@@ -336,7 +328,7 @@ create or replace function ringfence.is_mark(p_resource text, p_token bigint, p_
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     return exists (
-        select from ringfence.mark m join ringfence.gate g on g.resource = m.resource
+        select from ringfence_private.mark m join ringfence_private.gate g on g.resource = m.resource
          where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer and m.run = ringfence.run() and m.written = m.xmin
            and not m.rolled_back and (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin);
 end $$;
@@ -347,7 +339,7 @@ create or replace function ringfence.others(p_resource text, p_token bigint, p_i
 returns table (pid integer, backend_start timestamptz)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select s.pid, s.backend_start
-      from ringfence.mark m join ringfence.session s on s.resource in (m.resource, '*')
+      from ringfence_private.mark m join ringfence_private.session s on s.resource in (m.resource, '*')
      where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer
        and (s.token <> m.token or s.issuer <> m.issuer)
 $$;
@@ -359,11 +351,11 @@ create or replace function ringfence.older(p_resource text, p_token bigint, p_is
 returns table (pid integer, backend_start timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select s.pid, s.backend_start
-      from ringfence.mark m join ringfence.session s on s.resource = m.resource
+      from ringfence_private.mark m join ringfence_private.session s on s.resource = m.resource
      where m.resource = p_resource and m.issuer = p_issuer and m.token <= p_token
        and s.issuer = p_issuer and s.token < p_token
     union all
-    select l.pid, l.backend_start from ringfence.leaving l
+    select l.pid, l.backend_start from ringfence_private.leaving l
 $$;
 
 -- forget removes the records of processes that the caller has seen to be gone: of one resource, or
@@ -371,9 +363,9 @@ $$;
 create or replace function ringfence.forget(p_resource text, p_pids integer[], p_backend_starts timestamptz[]) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select set_config('synchronous_commit', 'off', true);
-    delete from ringfence.session s using unnest(p_pids, p_backend_starts) as gone(pid, backend_start)
+    delete from ringfence_private.session s using unnest(p_pids, p_backend_starts) as gone(pid, backend_start)
      where s.pid = gone.pid and s.backend_start = gone.backend_start and (p_resource is null or s.resource in (p_resource, '*'));
-    delete from ringfence.leaving l using unnest(p_pids, p_backend_starts) as gone(pid, backend_start)
+    delete from ringfence_private.leaving l using unnest(p_pids, p_backend_starts) as gone(pid, backend_start)
      where l.pid = gone.pid and l.backend_start = gone.backend_start
 $$;
 
@@ -401,14 +393,13 @@ end $$;
 -- that raise is left. Of a raise to the same token since then it has seen nothing. It locks
 -- the mark so that two calls do not meet at the gate's row: the second would leave a lock there,
 -- which enter mistakes for a replacement.
-drop function if exists ringfence.open(text, bigint, text);
 create or replace function ringfence.open(p_resource text, p_token bigint, p_issuer text, p_number integer) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select from ringfence.mark m where m.resource = p_resource for no key update;
-    update ringfence.gate g set open = true, older = '{}'
+    select from ringfence_private.mark m where m.resource = p_resource for no key update;
+    update ringfence_private.gate g set open = true, older = '{}'
      where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.number = p_number
        and g.run = ringfence.run() and g.written = g.xmin and not g.open;
-    update ringfence.gate g set written = g.xmin
+    update ringfence_private.gate g set written = g.xmin
      where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.number = p_number and g.open and g.written <> g.xmin
 $$;
 
@@ -440,8 +431,6 @@ end $$;
 -- is frozen within a transaction, so one call cannot wait. The call that finds nobody opens the gate.
 -- blocked has the roles of sessions that the caller may not end, prepared the names of prepared
 -- transactions, which end only by name. described has those who remain, as text for people.
-drop function if exists ringfence.revoke(text, bigint, text, boolean);
-drop function if exists ringfence.revoke(text, bigint, text, boolean, integer);
 create or replace function ringfence.revoke(
     p_resource text, p_token bigint, p_issuer text, p_signal_at_most integer, p_newcomer integer,
     out current boolean, out gone integer, out remaining integer[], out blocked text[], out prepared text[], out described text[])
@@ -547,9 +536,6 @@ $$;
 -- release removes the records of those of these sessions that are gone, and lets those go that rest:
 -- their records are closed, and their backends are leaving. It returns the places of those that are
 -- leaving and still live, and ends them if they are overdue.
-drop function if exists ringfence.release(integer, timestamptz);
-drop function if exists ringfence.release(integer[], timestamptz[]);
-drop function if exists ringfence.release(integer[], timestamptz[], boolean[]);
 create or replace function ringfence.release(p_pids integer[], p_backend_starts timestamptz[], p_proofs text[], p_overdue boolean[])
 returns bigint[]
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
@@ -589,13 +575,13 @@ end $$;
 create or replace function ringfence.let_go(p_pids integer[], p_backend_starts timestamptz[]) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select ringfence.forget(null::text, p_pids, p_backend_starts);
-    insert into ringfence.leaving (pid, backend_start)
+    insert into ringfence_private.leaving (pid, backend_start)
     select s.pid, s.backend_start from unnest(p_pids, p_backend_starts) as s(pid, backend_start) on conflict do nothing
 $$;
 
 create or replace function ringfence.leaving() returns table (pid integer, backend_start timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select l.pid, l.backend_start from ringfence.leaving l
+    select l.pid, l.backend_start from ringfence_private.leaving l
 $$;
 
 -- leave releases the backends that are leaving, whoever has let them go, and all of them are overdue.
@@ -614,7 +600,7 @@ end $$;
 
 create or replace function ringfence.sessions() returns table (resource text, pid integer, backend_start timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select s.resource, s.pid, s.backend_start from ringfence.session s
+    select s.resource, s.pid, s.backend_start from ringfence_private.session s
 $$;
 
 create or replace function ringfence.sweep() returns void
@@ -632,7 +618,6 @@ begin
 end $$;
 
 -- marks reads the marks of these resources; of all when the list is null.
-drop function if exists ringfence.marks(text[]);
 create or replace function ringfence.marks(p_resources text[])
 returns table (resource text, token bigint, issuer text, holder text, raised_at timestamptz, confirmed boolean, continued boolean,
                adoption text, candidate text, rolled_back boolean, sessions bigint)
@@ -640,8 +625,8 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select m.resource, m.token, m.issuer, m.holder, m.raised_at,
            coalesce(m.run = here.run and m.written = m.xmin, false), coalesce(m.server = here.server and m.written = m.xmin, false), m.adoption,
            m.candidate, m.rolled_back, coalesce(recorded.sessions, 0)
-      from (select ringfence.run() as run, ringfence.server() as server) here, ringfence.mark m
-      left join (select s.resource, count(*) as sessions from ringfence.session s where p_resources is null group by s.resource) recorded
+      from (select ringfence.run() as run, ringfence.server() as server) here, ringfence_private.mark m
+      left join (select s.resource, count(*) as sessions from ringfence_private.session s where p_resources is null group by s.resource) recorded
         on recorded.resource = m.resource
      where p_resources is null or m.resource = any (p_resources)
      order by m.resource
@@ -650,7 +635,6 @@ $$;
 -- adopt starts a new issuer's count and records who did it. The caller then revokes the sessions of
 -- the old count. A new value of the mark's adoption makes guards forget what they remember of the
 -- mark.
-drop function if exists ringfence.adopt(text, bigint, text, text, text);
 create or replace function ringfence.adopt(
     p_resource text, p_token bigint, p_issuer text, p_holder text, p_by text,
     out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean, out continued boolean, out adoption text)
@@ -661,11 +645,11 @@ begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
     perform ringfence.begin_run();
-    perform from ringfence.mark m where m.resource = p_resource for update;
+    perform from ringfence_private.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption
       into token, issuer, holder, raised_at, confirmed, continued, adoption from ringfence.look(p_resource) l;
-    insert into ringfence.adoption (by_holder, resource, old_issuer, old_token, new_issuer, new_token)
+    insert into ringfence_private.adoption (by_holder, resource, old_issuer, old_token, new_issuer, new_token)
     values (p_by, p_resource, nullif(issuer, ''), case when issuer <> '' then token end, p_issuer, p_token);
     perform ringfence.confirm_registry(p_resource);
     if not ringfence.write_mark(v_there, p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text, ''::text) then
@@ -687,7 +671,7 @@ end $$;
 create or replace function ringfence.registered(p_resource text, p_token bigint, p_issuer text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return exists (select from ringfence.session s
+    return exists (select from ringfence_private.session s
                     where s.resource = p_resource and s.pid = pg_backend_pid() and s.token = p_token and s.issuer = coalesce(p_issuer, s.issuer)
                       and s.backend_start = (select a.backend_start from pg_stat_get_activity(pg_backend_pid()) a));
 end $$;

@@ -1,35 +1,27 @@
 -- What the guard's role needs, and nothing more. The role is no superuser and owns nothing here.
-revoke all on schema ringfence from public;
-revoke all on all tables in schema ringfence from public;
-revoke all on all sequences in schema ringfence from public;
-revoke all on all functions in schema ringfence from public;
-
-grant usage on schema ringfence to {{guard}};
-grant execute on all functions in schema ringfence to {{guard}};
+grant execute on all functions in schema ringfence to {{role}};
 -- Only those who hand out terms know that a claim leads.
 revoke execute on function ringfence.begin_term(text, bigint, text, text, text), ringfence.stand(text[], text, interval),
-    ringfence.take_term(text, text, bigint), ringfence.bring_term(text, bigint, text, text) from {{guard}};
-revoke execute on function ringfence.allow(name, text), ringfence.forbid(name, text), ringfence.authorize(boolean) from {{guard}};
-
--- What every role may call: whether its own session is admitted, and which session of which server
--- it is.
-grant usage on schema ringfence to public;
-grant execute on function ringfence.holds(text, bigint) to public;
-grant execute on function ringfence.leg(), ringfence.own_start(), ringfence.run() to public;
-
--- Every role may put a transaction under a token: enter only reads the gate.
-grant execute on function ringfence.enter(text, bigint, text, text), ringfence.enter(text) to public;
-grant execute on function ringfence.is_open(text, bigint, text, text) to public;
-grant execute on function ringfence.attach(bigint, text, bigint, text, text) to public;
+    ringfence.take_term(text, text, bigint), ringfence.bring_term(text, bigint, text, text) from {{role}};
+revoke execute on function ringfence.allow(name, text), ringfence.forbid(name, text), ringfence.authorize(boolean) from {{role}};
+-- Elections are not the guard's, unless it has its coordinator here: see elector.sql.
+set local ringfence._role = {{role literal}};
+do $$
+declare
+    f regprocedure;
+begin
+    for f in select p.oid from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname = any ({{of elections}}) loop
+        execute format('revoke execute on function %s from %I', f, current_setting('ringfence._role'));
+    end loop;
+end $$;
 
 -- What the guard's role, and the owner of the functions, need of the server: to see all sessions, and
 -- the guard to end them. A role that is no superuser grants what it may, and managed services differ in
 -- that: pg_monitor contains pg_read_all_stats. What cannot be granted fails nothing here. A warning says
 -- what to ask for.
-set local ringfence._guard = {{guard literal}};
 do $$
 declare
-    v_guard name := current_setting('ringfence._guard');
+    v_guard name := current_setting('ringfence._role');
     v_grant record;
 begin
     for v_grant in
