@@ -196,9 +196,6 @@ func claim(r fence.Resource, token fence.Token) fence.Claim {
 // admit admits a new session, as a guard does.
 func (f *fenced) admit(r fence.Resource, token fence.Token) *pgx.Conn {
 	f.t.Helper()
-	if err := f.store.BeginRun(f.t.Context()); err != nil {
-		f.t.Fatal(err)
-	}
 	c := f.connect()
 	var answer string
 	if err := c.QueryRow(f.t.Context(), pgmarks.IdentityQuery).Scan(&answer); err != nil {

@@ -62,9 +62,6 @@ func (l *login) find(ctx context.Context) (identity pgstore.Identity, ok bool, e
 
 // ask queries the connection itself.
 func (l *login) ask(ctx context.Context) (pgstore.Identity, error) {
-	if err := l.at.Store.BeginRun(ctx); err != nil {
-		return pgstore.Identity{}, err
-	}
 	answer, err := l.query(pgstore.IdentityQuery)
 	if err != nil {
 		return pgstore.Identity{}, unidentified(err, l.startup.database(), l.at.Store.Database())

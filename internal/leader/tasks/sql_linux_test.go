@@ -197,7 +197,7 @@ func TestTheStoresRaiseALostMarkAgain(t *testing.T) {
 			"sql: \"insert into effect (what) values ('x')\"}]\n")
 	l := b.run()
 	l.out.Await(t, "began")
-	d.SQL("update ringfence_private.mark set run = 'another'; update ringfence_private.gate set run = 'another'")
+	d.SQL("update ringfence_private.gate set place = 'another'")
 	b.touch("go")
 	l.exits(cli.Done)
 	if cp := b.shown(); cp.Token != 1 || d.Query("select count(*)::text from effect") != "1" {

@@ -250,6 +250,9 @@ func TestACopyOfWhatIsAllowedAllowsNothing(t *testing.T) {
 				t.Errorf("what the operator sees: %+v, %v", all, err)
 			}
 			allow(t, again, "temp", "orders")
+			if err := Install(t.Context(), r.url("postgres"), guardRole); err != nil { // a copy needs it
+				t.Fatal(err)
+			}
 			if conn, err := r.claimsAs(t, "temp", claimed(7)); err != nil {
 				t.Errorf("allowed again: %v", err)
 			} else {

@@ -42,7 +42,7 @@ func (d database) outside(t *testing.T, c fence.Claim, why error) {
 // revokeOnce calls revoke once and ends no backend.
 func (d database) revokeOnce(t *testing.T, c fence.Claim) {
 	t.Helper()
-	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, 0, 0)", c.Resource,
+	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, 0)", c.Resource,
 		int64(c.Token), c.Issuer)
 }
 
@@ -123,7 +123,7 @@ func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testi
 		t.Error("a claim without an issuer has entered")
 	}
 	// a failover
-	d.sql(t, "update ringfence_private.mark set run = 'another'; update ringfence_private.gate set run = 'another'")
+	d.sql(t, "update ringfence_private.gate set place = 'another'")
 	d.outside(t, c, fence.ErrNotRaised)
 	d.lead(t, c)
 	d.enters(t, c, pgx.TxOptions{})
@@ -174,7 +174,7 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
 		t.Fatal(err)
 	}
-	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000, 0)"
+	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000)"
 	first, second, revoked := d.connect(t, guardRole), d.connect(t, guardRole), make(chan error, 1)
 	must(t, first, "begin")
 	must(t, first, revoke, int64(c.Token))
@@ -282,7 +282,7 @@ func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
 	key, first, revoked := d.connect(t, "postgres"), d.connect(t, guardRole), make(chan error, 1)
 	must(t, key, "select pg_advisory_lock(1)")
 	must(t, first, "set test.held_up = 'yes'")
-	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000, 0)"
+	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000)"
 	go func() {
 		_, err := first.Exec(context.WithoutCancel(t.Context()), revoke, int64(c.Token))
 		revoked <- err
@@ -309,14 +309,14 @@ func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
 // holdUpOpen makes ringfence.open wait for the advisory lock 1 in sessions that ask for it.
 func (d database) holdUpOpen(t *testing.T) {
 	t.Helper()
-	d.sql(t, `alter function ringfence.open(text, bigint, text, integer) rename to open_at_once;
-	    create function ringfence.open(p_resource text, p_token bigint, p_issuer text, p_number integer) returns void
+	d.sql(t, `alter function ringfence.open(text, text) rename to open_at_once;
+	    create function ringfence.open(p_resource text, p_pass text) returns void
 	    language plpgsql security definer as $$
 	    begin
 	        if current_setting('test.held_up', true) = 'yes' then
 	            perform pg_advisory_xact_lock(1);
 	        end if;
-	        perform ringfence.open_at_once(p_resource, p_token, p_issuer, p_number);
+	        perform ringfence.open_at_once(p_resource, p_pass);
 	    end $$`)
 }
 

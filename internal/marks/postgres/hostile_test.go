@@ -58,7 +58,7 @@ func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
 			"select ringfence.register(1, now(), ringfence.run(), '{orders}', '{5}', array[''], 'zk:a')",
 			"select ringfence.raise('orders', 5, 'zk:a', 'host', '', (select basis " +
 				"from ringfence.look('orders')))",
-			"select ringfence.revoke('orders', 5, 'zk:a', 1000, 0)",
+			"select ringfence.revoke('orders', 5, 'zk:a', 1000)",
 			"select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
 		} {
 			must(t, c, "begin isolation level "+level)
@@ -133,6 +133,7 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
 		t.Fatal(err)
 	}
+	d.revokeOnce(t, claimed(5))
 	const register = "select step from ringfence.register($1, now(), ringfence.run(), " +
 		"'{orders}', '{5}', array[''], 'zk:a')"
 	first, second := d.connect(t, guardRole), d.connect(t, guardRole)

@@ -44,7 +44,7 @@ func (s *Store) Identify(ctx context.Context, pid uint32, tag string) (i Identit
 }
 
 // IdentityQuery asks a connection which session of which server it is. It takes a new backend a few
-// milliseconds, most of it to load PL/pgSQL; Identify takes a fraction of one. Call BeginRun first.
+// milliseconds, most of it to load PL/pgSQL; Identify takes a fraction of one.
 const IdentityQuery = "select ringfence.leg()"
 
 // ParseIdentity parses the answer to IdentityQuery.
@@ -89,7 +89,7 @@ func (s *Store) Walsender(ctx context.Context, pid uint32, role string) (i Ident
 	var start time.Time
 	var user string
 	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&start, &user, &i.Superuser, &i.Run) },
-		`select a.backend_start, a.usename, o.rolsuper, ringfence.begin_run()
+		`select a.backend_start, a.usename, o.rolsuper, ringfence.run()
 		   from pg_stat_activity a join pg_roles o on o.oid = a.usesysid
 		  where a.pid = $1 and a.backend_type = 'walsender'`, int64(pid))
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && user != role {
@@ -107,7 +107,7 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (alive bool, err 
 		return false, err
 	}
 	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&alive) },
-		`select coalesce(ringfence.run() = $3, false) and exists (
+		`select ringfence.run() = $3 and exists (
 		        select from pg_stat_get_activity($1) a where a.pid = $1 and a.backend_start = $2)`,
 		sess.ID, start, sess.Run)
 	return alive, err
@@ -124,19 +124,12 @@ var errOtherServer = refusal.Setup(
 // the same database as before.
 func (s *Store) onOtherServer(ctx context.Context, run string) bool {
 	var own string
-	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&own) }, beginRunSQL)
+	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&own) }, runSQL)
 	return err == nil && startOf(own) != startOf(run)
 }
 
-// startOf returns the start of the server from a run (a random id, database, start).
+// startOf returns the start of the server from a run.
 func startOf(run string) string { return run[strings.LastIndexByte(run, '/')+1:] }
-
-// BeginRun makes sure that a run of the store's server has begun. Call it before a connection is
-// asked with IdentityQuery, which may not write.
-func (s *Store) BeginRun(ctx context.Context) error {
-	var run string
-	return s.row(ctx, func(r pgx.Row) error { return r.Scan(&run) }, beginRunSQL)
-}
 
 // poolerError refuses a connection that does not lead straight to one server.
 func poolerError(what string) error {

@@ -122,6 +122,10 @@ func explain(err error) error {
 	case "3F000", "42883", "42P01", "42703": // no schema, function, table, column
 		what := "the database has no schema ringfence that fits: " + pg.Message
 		return refusal.NotInstalled(what, err)
+	case refusal.SQLState(fence.ErrNotInstalled): // ringfence.check_complete
+		r := refusal.NotInstalled(pg.Detail, err)
+		r.Message, r.Hint = pg.Message, pg.Hint
+		return r
 	case "42501": // insufficient_privilege
 		return refusal.Setup("the role lacks a privilege: "+pg.Message,
 			"an operator runs guard install again, with this role as the guard's "+

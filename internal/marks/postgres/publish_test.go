@@ -182,8 +182,8 @@ func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 			}
 		}
 	}
-	for _, call := range []string{"ringfence.open('orders', 5, 'zk:a', 1)",
-		"ringfence.shut('orders', 5, 'zk:a', 'x', '')", "ringfence.raise('orders', 9, 'zk:a', 'x', '', " +
+	for _, call := range []string{"ringfence.open('orders', 'x')",
+		"ringfence.make_gates('{orders}', true)", "ringfence.raise('orders', 9, 'zk:a', 'x', '', " +
 			"(select basis from ringfence.look('orders')))"} {
 		if err := d.run(t, "select "+call); sqlstate(err) != "42501" {
 			t.Errorf("a leader: %s: %v", call, err)

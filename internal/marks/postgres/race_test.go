@@ -152,20 +152,16 @@ func (d database) busyPool(t *testing.T, s *Store) {
 func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	// which a raise reads under a lock
-	d.sql(t, "update ringfence_private.installation set registry = null")
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
-	must(t, holder, "select from ringfence_private.installation for update")
+	must(t, holder, "insert into ringfence_private.mark (resource, token, issuer, holder, server, pass) "+
+		"values ('orders', 7, 'zk:a', 'newer', 'x', '')")
 	raised := make(chan error, 1)
 	go func() {
 		_, err := raiseTo(context.WithoutCancel(t.Context()), s, claimed(5))
 		raised <- err
 	}()
 	d.waits(t, "ringfence.raise", raised)
-	d.sql(t,
-		"insert into ringfence_private.mark (resource, token, issuer, holder, server) "+
-			"values ('orders', 7, 'zk:a', 'newer', 'x')")
 	must(t, holder, "commit")
 	if err := <-raised; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)

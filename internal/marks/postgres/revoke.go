@@ -35,7 +35,7 @@ const (
 // pgstat_beshutdown_hook runs after ShutdownPostgres). Backends that are leaving are ended a moment
 // later, because nobody waits for them.
 func (s *Store) Revoke(
-	ctx context.Context, newcomer marks.Session, c fence.Claim,
+	ctx context.Context, _ marks.Session, c fence.Claim,
 ) (ended int, err error) {
 	defer s.leaveSoon()
 	start := time.Now()
@@ -51,7 +51,7 @@ func (s *Store) Revoke(
 		err := s.row(ctx, func(r pgx.Row) error {
 			return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described)
 		}, revokeSQL,
-			c.Resource, int64(c.Token), c.Issuer, atMost, newcomer.ID)
+			c.Resource, int64(c.Token), c.Issuer, atMost)
 		if err != nil {
 			return ended, unfinished(ctx, c, remaining, described, err)
 		}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"syscall"
 	"testing"
 	"time"
@@ -12,13 +13,13 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// What ends a run, and what comes of it. setback_test.go has restarts, snapshots, base backups, dumps
+// What ends a run of the server, or takes a gate away, and what comes of it. setback_test.go has restarts, snapshots, base backups, dumps
 // and copies by CREATE DATABASE.
 
 const serverStarted = "select pg_postmaster_start_time()::text"
 
-// writtenHere makes the row of ringfence_private.boot look as if it had been written where it is.
-const writtenHere = "; update ringfence_private.boot set written = xmin"
+// writtenHere makes the row of a gate look as if it had been written where it is.
+const writtenHere = "; update ringfence_private.gate set written = xmin"
 
 // The clocks of the two servers have shown the same microsecond at their starts, so only the unlogged
 // table shows the promotion.
@@ -32,7 +33,7 @@ func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
 	t.Cleanup(func() { _ = standby.Close() })
 	s := &realm{database: database{standby, "postgres"}}
 	started := s.list(t, serverStarted)[0]
-	r.sql(t, "update ringfence_private.boot set started = '"+started+"'"+writtenHere)
+	r.sql(t, "update ringfence_private.gate set started = '"+started+"'"+writtenHere)
 	r.sql(t, "create table shipped ()")
 	s.until(t, "select (to_regclass('shipped') is not null)::text")
 	if _, err := s.connect(t, "app").Exec(t.Context(), enterQuery(old)); err == nil {
@@ -75,9 +76,9 @@ func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(time.Minute)
-	for r.hasRun(t) { // until the server has noticed the crash, and recovered
+	for r.standing(t) { // until the server has noticed the crash, and recovered
 		if time.Now().After(deadline) {
-			t.Fatal("the crash has not ended the run")
+			t.Fatal("the crash has not taken the gate")
 		}
 	}
 	if now := r.list(t, serverStarted)[0]; now != started {
@@ -92,27 +93,27 @@ func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
 	must(t, stranger, "select")
 }
 
-// hasRun returns whether a run has begun; true while the server does not answer.
-func (r *realm) hasRun(t *testing.T) bool {
+// standing returns whether a gate counts; true while the server does not answer.
+func (r *realm) standing(t *testing.T) bool {
 	c, err := pgx.Connect(t.Context(), r.url("postgres"))
 	if err != nil {
 		return true
 	}
 	defer c.Close(t.Context())
-	has := true
-	_ = c.QueryRow(t.Context(), "select ringfence.run() is not null").Scan(&has)
-	return has
+	is := true
+	_ = c.QueryRow(t.Context(), "select exists (select from ringfence_private.standing)").Scan(&is)
+	return is
 }
 
-// Somebody takes the row of the run away, or brings it back from a dump, while the server runs.
-// Sessions are alive then, and stay on the list of a newer leader.
-func TestARunThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNoSession(t *testing.T) {
+// Somebody takes the gate away, or brings it back from a dump, while the server runs. Sessions and transactions are
+// alive then, and a newer leader ends them.
+func TestAGateThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNobody(t *testing.T) {
 	for name, loses := range map[string]string{
-		"no row":           "delete from ringfence_private.boot",
-		"emptied":          "truncate ringfence_private.boot",
-		"a copied row":     "create table kept as table ringfence_private.boot; delete from ringfence_private.boot; insert into ringfence_private.boot table kept",
-		"another start":    "update ringfence_private.boot set started = started - interval '1 microsecond'" + writtenHere,
-		"another database": "update ringfence_private.boot set database = 1" + writtenHere,
+		"no row":           "delete from ringfence_private.gate",
+		"emptied":          "truncate ringfence_private.gate",
+		"a copied row":     "create table kept as table ringfence_private.gate; delete from ringfence_private.gate; insert into ringfence_private.gate table kept",
+		"another start":    "update ringfence_private.gate set started = started - interval '1 microsecond'" + writtenHere,
+		"another database": "update ringfence_private.gate set place = 'base/1/1'" + writtenHere,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,6 +122,11 @@ func TestARunThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNoSession(t *t
 			session, step := r.admitted(t, old)
 			if step != marks.Admitted {
 				t.Fatalf("step %v", step)
+			}
+			inside := func() error { return errors.New("nobody is inside") }
+			if name != "emptied" { // TRUNCATE would wait for it
+				_, tx := r.enters(t, old, pgx.TxOptions{})
+				inside = func() error { return tx.Commit(t.Context()) }
 			}
 			stranger := r.connect(t, "app")
 			before, err := pgx.Connect(t.Context(), r.url("app"))
@@ -138,6 +144,9 @@ func TestARunThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNoSession(t *t
 			if session.Ping(t.Context()) == nil {
 				t.Error("a session of the older leader is still alive")
 			}
+			if inside() == nil {
+				t.Error("a transaction of the older leader was committed")
+			}
 			must(t, stranger, "select")
 			r.outside(t, old, fence.ErrStale)
 			if _, err := before.Exec(t.Context(), enterQuery(old)); err == nil {
@@ -145,61 +154,5 @@ func TestARunThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNoSession(t *t
 			}
 			r.enters(t, claimed(7), pgx.TxOptions{})
 		})
-	}
-}
-
-// Two guards find no run at the same moment.
-func TestTwoThatBeginARunBeginTheSame(t *testing.T) {
-	r := led(t)
-	r.sql(t, "delete from ringfence_private.boot")
-	holder := r.connect(t, "postgres")
-	must(t, holder, "begin")
-	must(t, holder, "lock table ringfence_private.boot in share row exclusive mode")
-	type answer struct {
-		run string
-		err error
-	}
-	answers := make(chan answer, 2)
-	for range cap(answers) {
-		c := r.connect(t, guardRole)
-		go func() {
-			var a answer
-			a.err = c.QueryRow(context.WithoutCancel(t.Context()), beginRunSQL).Scan(&a.run)
-			answers <- a
-		}()
-	}
-	r.until(t, "select (count(*) = 2)::text from pg_stat_activity where wait_event_type = 'Lock' and query = $1 and datname = current_database()", beginRunSQL)
-	must(t, holder, "commit")
-	first, second := <-answers, <-answers
-	if first.err != nil || second.err != nil || first != second || first.run == "" {
-		t.Errorf("%+v, %+v", first, second)
-	}
-}
-
-// A client's own connection may not write, so it begins no run.
-func TestAReadOnlyConnectionIsIdentifiedAfterTheGuardHasBegunTheRun(t *testing.T) {
-	r := led(t)
-	r.sql(t, "delete from ringfence_private.boot")
-	c := r.connect(t, "app")
-	must(t, c, "set default_transaction_read_only = on")
-	ask := func() Identity {
-		var answer string
-		if err := c.QueryRow(t.Context(), IdentityQuery).Scan(&answer); err != nil {
-			t.Fatal(err)
-		}
-		i, err := ParseIdentity(answer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return i
-	}
-	if i := ask(); i.Run != "none" {
-		t.Errorf("there is a run: %+v", i)
-	}
-	if err := r.s.BeginRun(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if alive, err := r.s.Alive(t.Context(), ask().Session); err != nil || !alive {
-		t.Errorf("the session is not of this run: %t, %v", alive, err)
 	}
 }

@@ -3,7 +3,7 @@ package postgres
 // The statements of an admission. Each argument of a function has a type: otherwise somebody who may
 // create functions in the schema could make one that fits better, and the guard would call it.
 const (
-	identifySQL = `select a.backend_start, o.rolsuper, ringfence.begin_run()
+	identifySQL = `select a.backend_start, o.rolsuper, ringfence.run()
 	  from pg_stat_get_activity($1) a join pg_roles o on o.oid = a.usesysid
 	 where a.pid = $1 and a.query = $2
 	   and a.datid = (select d.oid from pg_database d where d.datname = current_database())
@@ -19,7 +19,7 @@ const (
 	raiseSQL = `select step, ` + markColumns + ` from ringfence.raise($1::text, $2::bigint, $3::text, $4::text, $5::text, $6::text)`
 
 	revokeSQL = `select current, gone, remaining, blocked, prepared, described
-	  from ringfence.revoke($1::text, $2::bigint, $3::text, $4::integer, $5::integer)`
+	  from ringfence.revoke($1::text, $2::bigint, $3::text, $4::integer)`
 
 	olderSQL = `select count(pg_terminate_backend(a.pid))
 	  from ringfence.older($1::text, $2::bigint, $3::text) o
@@ -46,7 +46,7 @@ const (
 	  from (select distinct a.usesysid from ringfence.sessions() s
 	          join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start) o`
 
-	beginRunSQL = `select ringfence.begin_run()`
+	runSQL = `select ringfence.run()`
 
 	tellSQL = `select pg_notify('ringfence', $1)`
 

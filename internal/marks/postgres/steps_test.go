@@ -11,27 +11,12 @@ import (
 
 // identify queries a connection for its session, as a guard does.
 func identify(ctx context.Context, c *pgx.Conn) (marks.Session, error) {
-	if err := beginRun(ctx, c.Config().Copy()); err != nil {
-		return marks.Session{}, err
-	}
 	var answer string
 	if err := c.QueryRow(ctx, IdentityQuery).Scan(&answer); err != nil {
 		return marks.Session{}, err
 	}
 	i, err := ParseIdentity(answer)
 	return i.Session, err
-}
-
-// beginRun begins a run, as a guard does on its own connection before it asks a client's.
-func beginRun(ctx context.Context, cfg *pgx.ConnConfig) error {
-	cfg.User = guardRole
-	c, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer c.Close(ctx)
-	_, err = c.Exec(ctx, beginRunSQL)
-	return err
 }
 
 // raiseTo raises the mark to a claim, which is confirmed if it is not below the mark.

@@ -106,7 +106,7 @@ func rehearse(ctx context.Context, on interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }) error {
 	var run string
-	if err := on.QueryRow(ctx, beginRunSQL).Scan(&run); err != nil {
+	if err := on.QueryRow(ctx, runSQL).Scan(&run); err != nil {
 		return err
 	}
 	for _, call := range []struct {
@@ -116,7 +116,7 @@ func rehearse(ctx context.Context, on interface {
 		{identifySQL, []any{0, ""}},
 		{registerSQL, []any{0, time.Time{}, run, []string{}, []int64{}, []string{}, ""}},
 		{raiseSQL, []any{"", 0, "", "", "", ""}},
-		{revokeSQL, []any{"", 0, "", 0, 0}},
+		{revokeSQL, []any{"", 0, "", 0}},
 		{releaseSQL, []any{[]int64{}, []time.Time{}, []string{}, []bool{}}},
 	} {
 		if _, err := on.Exec(ctx, call.sql, call.args...); err != nil {

@@ -235,8 +235,8 @@ select distinct format('%s depends on it: drop that first', pg_describe_object(d
    and not exists (select from pg_trigger t where d.classid = 'pg_trigger'::regclass and t.oid = d.objid and t.tgfoid = to_regproc('ringfence.seal'))
  order by 1`
 
-// created matches the tables and sequences that an installation creates.
-var created = regexp.MustCompile(`(?i)\bcreate (?:unlogged )?(?:table|sequence) (?:if not exists )?(ringfence[a-z_]*\.[a-z_]+)`)
+// created matches the tables, views and sequences that an installation creates.
+var created = regexp.MustCompile(`(?i)\bcreate (?:or replace )?(?:unlogged )?(?:table|view|sequence) (?:if not exists )?(ringfence[a-z_]*\.[a-z_]+)`)
 
 // strangers names what the schemas have and no installation makes: it may be somebody's, with data.
 func strangers(ctx context.Context, tx pgx.Tx, schemas []string, r *marks.Removal) error {

@@ -67,9 +67,9 @@ func TestNothingIsRemovedWhileSomethingReliesOnIt(t *testing.T) {
 			d.sql(t, "create table ringfence.mine (n serial)")
 			return func() { d.sql(t, "drop table ringfence.mine") }
 		}},
-		"a lost registry": {"the list of sessions is lost, so everybody counts, also: pid", func(t *testing.T, d *realm) func() {
+		"a list of another database": {"the list of sessions is not of this database, so everybody counts, also: pid", func(t *testing.T, d *realm) func() {
 			d.connect(t, "app")
-			d.sql(t, "update ringfence_private.installation set registry = null")
+			d.sql(t, "update ringfence_private.installation set registry = ''")
 			return func() {
 				d.sql(t, "update ringfence_private.installation set registry = ringfence.registry(); update ringfence_private.installation set written = xmin")
 			}

@@ -1,11 +1,9 @@
 -- Who is under a token of this database, or may be. A recorded session that is gone does not count; one
--- whose start the caller may not see does. If the registry is lost, it may lack any session, so every
--- client counts. On a new start of the server nobody has been admitted yet.
+-- whose start the caller may not see does. If the list may lack some, every client counts.
 with alive as materialized (
     select a.pid, a.backend_start, a.usename, a.application_name, a.client_addr, a.backend_type, a.datname from pg_stat_activity a
 ), lost as (
-    select from ringfence_private.installation i
-     where not ringfence.complete() and (i.written is distinct from i.xmin or i.registry is null or i.registry like ringfence.instance() || '/%')
+    select where not ringfence.complete()
 ), entered as (
     select l.pid from pg_locks l
      where l.locktype = 'relation' and l.relation = 'ringfence_private.entered'::regclass and l.pid is distinct from pg_backend_pid()
@@ -17,7 +15,7 @@ with alive as materialized (
     union all
     select e.pid, case when e.pid is null then 'a prepared transaction is under a token' else 'a transaction is under a token' end from entered e
     union all
-    select a.pid, 'the list of sessions is lost, so everybody counts, also'
+    select a.pid, 'the list of sessions is not of this database, so everybody counts, also'
       from alive a where exists (select from lost) and a.datname = current_database() and a.backend_type in ('client backend', 'walsender')
        and a.pid <> pg_backend_pid()
 )

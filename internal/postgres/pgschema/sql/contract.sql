@@ -31,11 +31,18 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
     select p_resource || ' ' || p_token || ' ' || p_issuer || ' ' || p_candidate
 $$;
 
--- is_pass returns whether these may be the parts of a pass: four, and the second one a token.
+-- new_pass writes the pass of a raise: with a random text, as a raise of the same claim is another one.
+create or replace function ringfence.new_pass(p_resource text, p_token bigint, p_issuer text, p_candidate text) returns text
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select ringfence.pass(p_resource, p_token, p_issuer, p_candidate) || ' ' || split_part(gen_random_uuid()::text, '-', 1)
+$$;
+
+-- is_pass returns whether these may be the parts of a pass: a claim, or that and the random part of a raise. The second
+-- one is a token.
 create or replace function ringfence.is_pass(p_part text[]) returns boolean
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
-    return coalesce(cardinality(p_part) = 4 and p_part[2] ~ '^[0-9]{1,19}$'
+    return coalesce(cardinality(p_part) in (4, 5) and p_part[2] ~ '^[0-9]{1,19}$'
                     and (length(p_part[2]) < 19 or p_part[2] <= '9223372036854775807' collate "C"), false);
 end $$;
 
@@ -47,22 +54,6 @@ begin
         raise exception using errcode = '25006', message = 'this server is a standby', detail = 'nothing was changed',
             hint = 'connect to the primary, as with target_session_attrs=read-write';
     end if;
-end $$;
-
--- enter puts the transaction under a pass, or fails it. It is enter of enter.sql with the parts of the pass.
-create or replace function ringfence.enter(p_pass text) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    v_part text[] := string_to_array(p_pass, ' ');
-begin
-    if not ringfence.is_pass(v_part) then
-        raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned',
-            detail = 'nothing of this transaction was written', hint = 'call campaign or take until ready is true, and enter with its pass';
-    end if;
-    if pg_is_in_recovery() then
-        perform ringfence.check_primary();
-    end if;
-    perform ringfence.enter(v_part[1], v_part[2]::bigint, v_part[3], v_part[4]);
 end $$;
 
 -- ended ends backends with the caller's rights. It returns the term, with what refuses it if the caller has
@@ -113,7 +104,6 @@ declare
     v_raises integer := 0;
     v_ttl bigint := (extract(epoch from p_ttl) * 1000)::bigint;
     v_issuer text;
-    v_run text;
     place record; -- what the election says
     e record;
 begin
@@ -121,7 +111,6 @@ begin
     if v_ttl is null or v_ttl not between 1000 and 86400000 then
         raise exception using errcode = '22023', message = 'the time to live is from one second to one day';
     end if;
-    perform ringfence.begin_run();
     select array_agg(c.resource) as resources, array_agg(c.token) as tokens, array_agg(c.id) as ids, array_agg(c.leads) as leads,
            array_agg(c.leader) as leaders, array_agg(c.until) as untils
       into place from ringfence.enlist(
@@ -129,22 +118,20 @@ begin
     v_issuer := ringfence.issuer();
     perform ringfence.begin_first(array_agg(c.resource), array_agg(c.token), v_issuer, p_holder, array_agg(c.id))
        from unnest(place.resources, place.tokens, place.ids, place.leads) as c(resource, token, id, leads) where c.leads;
-    v_run := ringfence.run();
     for e in
-        select c.*, coalesce(g.token = c.token and g.issuer = v_issuer and g.candidate = c.id and g.open and not g.rolled_back
-                             and g.run = v_run and g.written = g.xmin, false) as open
+        select c.*, case when g.token = c.token and g.issuer = v_issuer and g.candidate = c.id and g.open then g.pass end as pass
           from unnest(place.resources, place.tokens, place.ids, place.leads, place.leaders, place.untils)
                as c(resource, token, id, leads, leader, until)
-          left join ringfence_private.gate g on g.resource = c.resource
+          left join ringfence_private.standing g on g.resource = c.resource
          order by c.resource collate "C" loop
-        state := row(e.resource, e.token, v_issuer, null, e.leads and e.open, 0, e.leader, e.until, null);
+        state := row(e.resource, e.token, v_issuer, null, e.leads and e.pass is not null, 0, e.leader, e.until, null);
         remaining := '{}';
         if e.leads then
-            state.pass := ringfence.pass(e.resource, e.token, v_issuer, e.id);
+            state.pass := coalesce(e.pass, ringfence.pass(e.resource, e.token, v_issuer, e.id));
         end if;
-        if e.leads and not e.open and v_raises < c_raises then
+        if e.leads and e.pass is null and v_raises < c_raises then
             v_raises := v_raises + 1;
-            select b.ready, b.ending, b.refused, b.remaining into state.ready, state.ending, state.refused, remaining
+            select b.pass, b.ready, b.ending, b.refused, b.remaining into state.pass, state.ready, state.ending, state.refused, remaining
               from ringfence.begin_term(e.resource, e.token, v_issuer, p_holder, e.id) b;
         end if;
         return next;
@@ -170,7 +157,6 @@ declare
     v_issuer text;
 begin
     perform ringfence.check_caller(array[p_resource], p_holder);
-    perform ringfence.begin_run();
     select * into strict t from ringfence.seize(p_resource, p_holder, p_attempt);
     if t.outcome = 'late' then
         raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
@@ -180,8 +166,8 @@ begin
             hint = 'this attempt is over: stop';
     end if;
     v_issuer := ringfence.issuer();
-    state := row(p_resource, t.token, v_issuer, ringfence.pass(p_resource, t.token, v_issuer, t.id), false, 0, p_holder, null, null);
-    select b.ready, b.ending, b.refused, b.remaining into state.ready, state.ending, state.refused, remaining
+    state := row(p_resource, t.token, v_issuer, null, false, 0, p_holder, null, null);
+    select b.pass, b.ready, b.ending, b.refused, b.remaining into state.pass, state.ready, state.ending, state.refused, remaining
       from ringfence.begin_term(p_resource, t.token, v_issuer, p_holder, t.id) b;
 end $$;
 
@@ -206,7 +192,6 @@ declare
     m record;
 begin
     perform ringfence.check_caller(array[p_resource], p_holder);
-    perform ringfence.begin_run();
     perform ringfence.check_allowed(p_resource, p_token);
     if p_token is null or p_token < 1 or coalesce(p_issuer, '') !~ '^[!-~]{1,200}$' then
         raise exception using errcode = 'RF003', message = 'a token is a number from 1 on, and an issuer a name without blanks';
@@ -216,15 +201,15 @@ begin
     end if;
     select * into m from ringfence.look(p_resource);
     if m.issuer <> '' and (m.issuer <> p_issuer or m.token > p_token) then
-        perform ringfence.refuse(p_resource, p_token, p_issuer, m.token, m.issuer, ''::text);
+        perform ringfence.refuse(p_resource, p_token, p_issuer, ''::text);
     elsif not m.confirmed and not m.continued then
         raise exception using errcode = 'RF013', schema = 'ringfence', table = p_resource, column = p_token::text,
             message = format('the mark of "%s" may be older than the last one that counted', p_resource),
             detail = 'the database was restored or failed over, and nobody confirms a token that is brought; nothing was changed',
             hint = format('an operator makes sure that the token is the newest, and runs: guard adopt %s', p_resource);
     end if;
-    state := row(p_resource, p_token, p_issuer, ringfence.pass(p_resource, p_token, p_issuer, ''::text), false, 0, p_holder, null, null);
-    select b.ready, b.ending, b.refused, b.remaining into state.ready, state.ending, state.refused, remaining
+    state := row(p_resource, p_token, p_issuer, null, false, 0, p_holder, null, null);
+    select b.pass, b.ready, b.ending, b.refused, b.remaining into state.pass, state.ready, state.ending, state.refused, remaining
       from ringfence.begin_term(p_resource, p_token, p_issuer, p_holder, ''::text) b;
 end $$;
 
@@ -288,8 +273,7 @@ create or replace function ringfence.begin_first(
     p_resources text[], p_tokens bigint[], p_issuer text, p_holder text, p_candidates text[]) returns text[]
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text;
-    v_server text;
+    v_server text := ringfence.server();
     v_begun text[];
 begin
     if not exists (
@@ -297,11 +281,9 @@ begin
     ) or not ringfence.complete() then
         return '{}';
     end if;
-    v_server := ringfence.server();
-    v_run := ringfence.run();
     with begun as (
-        insert into ringfence_private.mark (resource, token, issuer, holder, raised_at, server, run, adoption, candidate)
-        select r.resource, r.token, p_issuer, p_holder, clock_timestamp(), v_server, v_run, '', r.candidate
+        insert into ringfence_private.mark (resource, token, issuer, holder, raised_at, server, candidate, pass)
+        select r.resource, r.token, p_issuer, p_holder, clock_timestamp(), v_server, r.candidate, ringfence.new_pass(r.resource, r.token, p_issuer, r.candidate)
           from unnest(p_resources, p_tokens, p_candidates) as r(resource, token, candidate)
          where not exists (select from ringfence_private.gate g where g.resource = r.resource)
            and not exists (select from ringfence_private.session s where s.resource in (r.resource, '*'))
@@ -309,9 +291,7 @@ begin
     )
     select coalesce(array_agg(b.resource), '{}') into v_begun from begun b;
     update ringfence_private.mark m set written = m.xmin where m.resource = any (v_begun);
-    insert into ringfence_private.gate (resource, token, issuer, run, candidate, open, number)
-    select m.resource, m.token, m.issuer, m.run, m.candidate, true, ringfence.number() from ringfence_private.mark m where m.resource = any (v_begun);
-    update ringfence_private.gate g set written = g.xmin where g.resource = any (v_begun);
+    perform ringfence.make_gates(v_begun, true);
     return v_begun;
 end $$;
 
@@ -322,19 +302,21 @@ end $$;
 -- has committed.
 create or replace function ringfence.begin_term(
     p_resource text, p_token bigint, p_issuer text, p_holder text, p_candidate text,
-    out ready boolean, out ending integer, out refused text, out remaining integer[])
+    out pass text, out ready boolean, out ending integer, out refused text, out remaining integer[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_before record;
     v_step text := 'changed';
     v_left record;
 begin
-    ready := ringfence.begin_first(array[p_resource], array[p_token], p_issuer, p_holder, array[p_candidate]) <> '{}'
-          or ringfence.is_open(p_resource, p_token, p_issuer, p_candidate);
+    perform ringfence.begin_first(array[p_resource], array[p_token], p_issuer, p_holder, array[p_candidate]);
+    select g.pass, g.open into pass, ready from ringfence_private.standing g
+     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate);
     ending := 0; remaining := '{}';
     if ready then
         return;
     end if;
+    ready := false;
     while v_step = 'changed' loop -- again if somebody raises it at the same time
         select * into v_before from ringfence.look(p_resource);
         exit when v_before.token = p_token and v_before.issuer = p_issuer and p_candidate in ('', v_before.candidate) and v_before.confirmed
@@ -348,14 +330,16 @@ begin
     elsif v_step = 'rolled back' then
         refused := format('RF004: the coordinator went back, it gives out tokens of "%s" a second time: guard adopt --new-issuer %s', p_resource, p_resource);
     elsif ringfence.is_committed((select m.written from ringfence_private.mark m where m.resource = p_resource)) then
-        select * into v_left from ringfence.revoke(p_resource, p_token, p_issuer, 2147483647::integer, 0::integer);
+        select * into v_left from ringfence.revoke(p_resource, p_token, p_issuer, 2147483647::integer);
         perform ringfence.durable(); -- revoke does without, and this transaction may have raised other marks
         ending := cardinality(v_left.remaining) + cardinality(v_left.prepared);
-        ready := v_left.current and ending = 0 and ringfence.complete();
+        ready := v_left.current and ending = 0;
         if cardinality(v_left.blocked) > 0 then
             remaining := v_left.remaining;
         end if;
     end if;
+    pass := coalesce((select m.pass from ringfence_private.mark m where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer
+                         and ('' in (p_candidate, m.candidate) or m.candidate = p_candidate)), ringfence.pass(p_resource, p_token, p_issuer, p_candidate));
 end $$;
 
 -- is_committed returns whether a transaction has committed. It is false for the caller's own one, and for

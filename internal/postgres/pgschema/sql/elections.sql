@@ -32,8 +32,7 @@ exception when others then
     create or replace function ringfence.timeline() returns bigint
     language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
     begin
-        perform ringfence.begin_run();
-        return (select i.number from ringfence_private.identity i);
+        return ringfence.recovery();
     end $$;
 end $do$;
 do $do$
@@ -339,7 +338,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_era text := ringfence.begin_call();
 begin
-    perform ringfence.expel(array[p_resource], v_era, null);
+    perform ringfence.expel(array[p_resource], v_era, null::integer);
     select coalesce(array_agg(c.token order by c.token), '{}'), coalesce(array_agg(c.id order by c.token), '{}'),
            coalesce(array_agg(c.holder order by c.token), '{}'),
            coalesce(array_agg(c.ready order by c.token), '{}'),

@@ -1,71 +1,101 @@
--- Transactions under a token, for a program that leads without a guard.
+-- Transactions under a token.
 
--- enter puts a transaction under a claim, or fails it. It checks the gate, takes the locks that
--- revoke looks for, and checks the gate again. It is right under every isolation level:
+-- enter puts a transaction under a pass, or fails it. It takes the locks that revoke looks for, and then looks at the
+-- gate. Where one look at one row does not show that all is well, enter_as goes the longer way, and finds out why.
 --
--- Both locks last until the transaction ends, so revoke can find the transaction in pg_locks from
--- before the second check. One lock is on the empty table ringfence_private.entered, where nobody else can
--- take one. The other is an advisory lock on the raise's number, which identifies the resource. Its
--- second half is the pid, so a transaction that enters again takes no further lock. If somebody
--- holds that one exclusively, the second half is random, so nobody can block it.
+-- Both locks last until the transaction ends, so revoke can find it in pg_locks from before the look. One lock is on the
+-- empty table ringfence_private.entered, where nobody else can take one. The other is an advisory lock on the number of
+-- the pass, which identifies the resource and the raise. Its second half is the pid, so a transaction that enters again
+-- takes no further lock. If somebody holds that one exclusively, the second half is random, so nobody can block it.
 --
--- Under READ COMMITTED the second check has its own snapshot, newer than the locks. A raise that it
--- does not see commits later, and then finds the locks. Under REPEATABLE READ and SERIALIZABLE the
--- snapshot may be older than the locks and show a row version that a raise has replaced since. But
--- that version carries the raise's transaction id in its xmax, which does not depend on snapshots
--- (PostgreSQL manual, 5.5 System Columns). So xmax 0 means that this is the newest version.
+-- Under READ COMMITTED the look has its own snapshot, newer than the locks. A raise that it does not see commits later,
+-- and then finds the locks. Under REPEATABLE READ and SERIALIZABLE the snapshot may be older than the locks and show a row
+-- version that a raise has replaced since. But that version carries the raise's transaction id in its xmax, which does not
+-- depend on snapshots (PostgreSQL manual, 5.5 System Columns). So xmax 0 means that this is the newest version.
 --
--- The first check spares those that will be refused the locks. It gives the number for the lock, too.
+-- Who is refused has taken the locks, too, for a moment. That delays no raise: see inside.
 --
--- A gate counts only on the run of the server on which its mark was raised, and only while its row
--- is original. The row of ringfence_private.boot comes with the snapshot of the second check. One that has been
--- replaced since, without an end of this transaction, was taken away while the server ran; then a raise
--- since then has replaced the gate's row, too, and without a raise the gate still has the newest token.
--- Only original rows count here as well, so a transaction without a run does not enter.
+create or replace function ringfence.enter(p_pass text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_resource text := split_part(p_pass, ' ', 1);
+    v_set text;
+begin
+    if pg_is_in_recovery() then
+        perform ringfence.check_primary();
+    end if;
+    if not pg_try_advisory_xact_lock_shared(hashtext(p_pass) & 2147483647, pg_backend_pid()) then
+        perform ringfence.lock_elsewhere(hashtext(p_pass) & 2147483647);
+    end if;
+    lock table ringfence_private.entered in access share mode;
+    perform from ringfence_private.standing g
+      where g.resource = v_resource and g.pass = p_pass and g.open and not g.touched
+        and not (select i.authorize from ringfence_private.installation i);
+    if found then
+        v_set := set_config('ringfence.' || v_resource, 'entered ' || split_part(p_pass, ' ', 2) || ' ' || split_part(p_pass, ' ', 3), true);
+    else
+        perform ringfence.enter_parts(string_to_array(p_pass, ' '));
+    end if;
+end $$;
+
+-- enter_parts enters with the parts of a pass.
+create or replace function ringfence.enter_parts(p_part text[]) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if not ringfence.is_pass(p_part) then
+        raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned',
+            detail = 'nothing of this transaction was written', hint = 'call campaign or take until ready is true, and enter with its pass';
+    end if;
+    perform ringfence.enter(p_part[1], p_part[2]::bigint, p_part[3], p_part[4]);
+end $$;
+
+-- enter puts a transaction under a claim: for those who do not know the pass of the last raise, or know one from before
+-- it. The first look at the gate gives the pass, so the locks are taken under the number that counts; the second one, with
+-- the locks, decides.
 --
--- If authorization is on, the session's own role must be allowed to claim the resource, and is told so
--- before anything else. A transaction whose snapshot is from before it was switched on counts as one from
--- before.
+-- If authorization is on, the session's own role must be allowed to claim the resource, and is told so before anything
+-- else. A transaction whose snapshot is from before it was switched on counts as one from before.
 --
--- p_candidate is whose term it is, for those who know it: a coordinator that was restored may have
--- given the same number to somebody else.
+-- p_candidate is whose term it is, for those who know it: a coordinator that was restored may have given the same number
+-- to somebody else.
 create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_set text;
-    f record;
-    g record;
+    v_pass text := (select g.pass from ringfence_private.standing g
+                     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.open
+                       and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate));
+    v_touched boolean;
 begin
-    select t.number, t.token, t.issuer,
-           t.token = p_token and t.issuer = p_issuer and t.open and t.written = t.xmin and not t.rolled_back
-           and ('' in (p_candidate, t.candidate) or t.candidate = p_candidate) as fits into f
-      from ringfence_private.gate t where t.resource = p_resource;
-    if f.fits is distinct from true then
-        perform ringfence.check_allowed(p_resource, p_token) from ringfence_private.installation i where i.authorize;
-        perform ringfence.refuse(p_resource, p_token, p_issuer, f.token, f.issuer, p_candidate);
+    if v_pass is not null then
+        if not pg_try_advisory_xact_lock_shared(ringfence.number(v_pass), pg_backend_pid()) then
+            perform ringfence.lock_elsewhere(ringfence.number(v_pass));
+        end if;
+        lock table ringfence_private.entered in access share mode;
     end if;
-    if not pg_try_advisory_xact_lock_shared(f.number, pg_backend_pid()) then
-        while not pg_try_advisory_xact_lock_shared(f.number, hashtext(gen_random_uuid()::text)) loop
-        end loop;
+    perform ringfence.check_allowed(p_resource, p_token) from ringfence_private.installation i where i.authorize;
+    select g.touched into v_touched from ringfence_private.standing g where g.resource = p_resource and g.pass = v_pass and g.open;
+    if not found then
+        perform ringfence.refuse(p_resource, p_token, p_issuer, p_candidate);
     end if;
-    lock table ringfence_private.entered in access share mode;
-    select i.authorize, t.token, t.issuer, t.xmax <> '0'::xid as touched,
-           t.token = p_token and t.issuer = p_issuer and t.run = b.run and t.open and t.written = t.xmin and not t.rolled_back
-           and ('' in (p_candidate, t.candidate) or t.candidate = p_candidate) and t.number = f.number as fits into g
-      from ringfence_private.installation i
-      left join ringfence_private.boot b on b.written = b.xmin and b.started = pg_postmaster_start_time()
-                                and b.database = (select d.oid from pg_database d where d.datname = current_database())
-      left join ringfence_private.gate t on t.resource = p_resource;
-    if g.authorize then
-        perform ringfence.check_allowed(p_resource, p_token);
-    end if;
-    if g.fits is distinct from true then
-        perform ringfence.refuse(p_resource, p_token, p_issuer, g.token, g.issuer, p_candidate);
-    end if;
-    if g.touched and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if v_touched and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform ringfence.newest(p_resource);
     end if;
     v_set := set_config('ringfence.' || p_resource, 'entered ' || p_token || ' ' || p_issuer, true);
+end $$;
+
+-- number returns the number of a pass, not negative, for the advisory locks of those that enter under it.
+create or replace function ringfence.number(p_pass text) returns integer
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+    select hashtext(p_pass) & 2147483647
+$$;
+
+-- lock_elsewhere takes the advisory lock with a random second half.
+create or replace function ringfence.lock_elsewhere(p_number integer) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    while not pg_try_advisory_xact_lock_shared(p_number, hashtext(gen_random_uuid()::text)) loop
+    end loop;
 end $$;
 
 -- newest fails with 40001, try again, when the row version of the gate that this transaction sees
@@ -81,74 +111,94 @@ exception when sqlstate 'RF000' then
     null;
 end $$;
 
--- inside lists the transactions that entered before the last raise and have not ended: the pids of
--- their backends, and the names of the prepared ones. Pid 0 is a transaction that is being prepared
--- or finished right now. Call it after the raise has committed: from then on none enters under an
--- older number, so a transaction that is not listed has ended. number is that of the last raise, or
--- null without one: the list says nothing of a later raise.
-create or replace function ringfence.inside(p_resource text, out pids integer[], out gids text[], out number integer)
+-- inside lists the transactions that entered before the last raise and have not ended: the pids of their backends, and
+-- the names of the prepared ones. Pid 0 is a transaction that is being prepared or finished right now. Call it after the
+-- raise has committed: from then on none enters under an older number, so a transaction that is not listed has ended. pass
+-- is that of the last raise, or null without one: the list says nothing of a later raise.
+--
+-- Who is refused holds the same locks for a moment, and may try again and again. So the first call after the raise notes
+-- who is there, and later calls list only whom it has noted: by the virtual transaction, which the server gives to no other
+-- one (a prepared transaction has another, and always counts: one that is refused is not prepared).
+create or replace function ringfence.inside(p_resource text, out pids integer[], out gids text[], out pass text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    m record;
+    v_all text[];
 begin
+    pids := '{}'; gids := '{}';
+    select k.pass, k.older, k.inside, k.written = k.xmin as original, ringfence.is_committed(k.xmin) as committed into m
+      from ringfence_private.mark k where k.resource = p_resource;
+    pass := m.pass;
+    if not found or m.older = '{}' then
+        return;
+    end if;
     with held as materialized (
         select * from pg_locks l where l.locktype in ('advisory', 'relation', 'transactionid') and l.granted
     ), older as materialized (
-        select unnest(g.older)::bigint as entry from ringfence_private.gate g where g.resource = p_resource
-    )
-    select coalesce(array_agg(distinct i.pid) filter (where i.gid is null), '{}'),
-           coalesce(array_agg(distinct i.gid) filter (where i.gid is not null), '{}'),
-           (select g.number from ringfence_private.gate g where g.resource = p_resource)
-      into pids, gids, number
-      from (
-        select coalesce(h.pid, 0) as pid,
-               (select min(x.gid) from held own join pg_prepared_xacts x on x.transaction = own.transactionid
-                 where h.pid is null and own.virtualtransaction = h.virtualtransaction) as gid
-          from held h
-         where h.locktype = 'advisory' and h.objsubid = 2 and h.classid::bigint in (select o.entry from older o)
+        select unnest(m.older)::bigint as number
+    ), entered as (
+        select distinct h.virtualtransaction, h.pid from held h
+         where h.locktype = 'relation' and h.mode = 'AccessShareLock' and h.relation = 'ringfence_private.entered'::regclass
            and h.database = (select d.oid from pg_database d where d.datname = current_database())
-           and exists (select from held e where e.locktype = 'relation' and e.mode = 'AccessShareLock' and e.relation = 'ringfence_private.entered'::regclass
-                          and e.database = h.database and e.virtualtransaction = h.virtualtransaction)
-      ) i;
+           and (m.older is null or exists (
+                select from held a where a.locktype = 'advisory' and a.objsubid = 2 and a.classid::bigint in (select o.number from older o)
+                   and a.database = h.database and a.virtualtransaction = h.virtualtransaction))
+           and (m.inside is null or h.pid is null or h.virtualtransaction = any (m.inside))
+    ), named as (
+        select coalesce(e.pid, 0) as pid, e.virtualtransaction,
+               (select min(x.gid) from held own join pg_prepared_xacts x on x.transaction = own.transactionid
+                 where e.pid is null and own.virtualtransaction = e.virtualtransaction) as gid
+          from entered e
+    )
+    select coalesce(array_agg(distinct n.pid) filter (where n.gid is null), '{}'),
+           coalesce(array_agg(distinct n.gid) filter (where n.gid is not null), '{}'), array_agg(n.virtualtransaction)
+      into pids, gids, v_all from named n;
+    if m.inside is null and m.committed and v_all is not null then
+        update ringfence_private.mark k set inside = v_all where k.resource = p_resource and k.pass = m.pass and k.inside is null;
+        if found and m.original then
+            update ringfence_private.mark k set written = k.xmin where k.resource = p_resource;
+        end if;
+    end if;
 end $$;
 
 -- is_open returns whether a transaction that began now could enter. It takes no lock, so the answer
 -- may be outdated when it returns.
 create or replace function ringfence.is_open(p_resource text, p_token bigint, p_issuer text, p_candidate text) returns boolean
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select exists (select from ringfence_private.gate g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer
-                      and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate) and g.open and not g.rolled_back and g.run = ringfence.run() and g.written = g.xmin)
+    select exists (select from ringfence_private.standing g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer
+                      and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate) and g.open)
 $$;
 
 -- refuse fails a transaction that must not enter, with the reason, in the words of internal/refusal.
-create or replace function ringfence.refuse(
-    p_resource text, p_token bigint, p_issuer text, p_mark bigint, p_mark_issuer text, p_candidate text default '') returns void
+create or replace function ringfence.refuse(p_resource text, p_token bigint, p_issuer text, p_candidate text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     m record;
 begin
-    select k.holder, k.raised_at, k.candidate, k.rolled_back into m from ringfence_private.mark k where k.resource = p_resource;
-    if p_mark_issuer <> p_issuer then
+    select k.token, k.issuer, k.holder, k.raised_at, k.candidate, k.rolled_back into m from ringfence_private.mark k where k.resource = p_resource;
+    if m.issuer <> p_issuer then
         raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
-            column = p_token::text, constraint = coalesce(p_mark, 0)::text,
-            message = format('token %s of "%s" comes from another issuer than the mark %s', p_token, p_resource, coalesce(p_mark, 0)),
-            detail = format('the mark was raised under %s, the token comes from %s: their numbers cannot be compared, so neither is older; nothing of this transaction was written', p_mark_issuer, p_issuer),
+            column = p_token::text, constraint = coalesce(m.token, 0)::text,
+            message = format('token %s of "%s" comes from another issuer than the mark %s', p_token, p_resource, coalesce(m.token, 0)),
+            detail = format('the mark was raised under %s, the token comes from %s: their numbers cannot be compared, so neither is older; nothing of this transaction was written', m.issuer, p_issuer),
             hint = format('an operator checks first that leaders and guards have the same coordinator; if it was rebuilt or replaced, and no older leader runs: guard adopt %s', p_resource);
-    elsif m.rolled_back or p_mark = p_token and m.candidate <> '' and p_candidate not in ('', m.candidate) then
+    elsif m.rolled_back or m.token = p_token and m.candidate <> '' and p_candidate not in ('', m.candidate) then
         raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
-            column = p_token::text, constraint = coalesce(p_mark, 0)::text,
+            column = p_token::text, constraint = coalesce(m.token, 0)::text,
             message = format('the coordinator went back: it gives out tokens of "%s" a second time', p_resource),
             detail = format('a leader had a token that issuer %s has given to another one before, as after a restore from a backup; nothing of this transaction was written', p_issuer),
             hint = format('an operator stops all leaders, paused ones too, and runs: guard adopt --new-issuer %s', p_resource);
-    elsif p_mark > p_token then
+    elsif m.token > p_token then
         raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
-            column = p_token::text, constraint = coalesce(p_mark, 0)::text,
-            message = format('stale token: %s is older than the mark %s of "%s"', p_token, p_mark, p_resource),
+            column = p_token::text, constraint = coalesce(m.token, 0)::text,
+            message = format('stale token: %s is older than the mark %s of "%s"', p_token, m.token, p_resource),
             detail = format('%s raised the mark of this database at %s; nothing of this transaction was written', coalesce(nullif(m.holder, ''), 'a newer leader'),
                 to_char(m.raised_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
             hint = 'this process no longer leads: stop, or campaign for a new token; no retry with this one will succeed';
     end if;
     raise exception using errcode = 'RF012', schema = 'ringfence', table = p_resource,
-        column = p_token::text, constraint = coalesce(p_mark, 0)::text,
+        column = p_token::text, constraint = coalesce(m.token, 0)::text,
         message = format('the mark of "%s" is not raised to token %s', p_resource, p_token),
-        detail = format('the mark is %s, or what was under it may not have ended, or the server has changed since it was raised; nothing of this transaction was written', coalesce(p_mark, 0)),
+        detail = format('the mark is %s, or what was under it may not have ended, or the server has changed since it was raised; nothing of this transaction was written', coalesce(m.token, 0)),
         hint = 'raise the mark with this token, then try again (SQL: call take or campaign until ready is true; Go: fence.RetryRaised)';
 end $$;

@@ -18,13 +18,6 @@ begin
     end if;
 end $$;
 
--- complete returns whether ringfence_private.session lists every session that may be alive.
-create or replace function ringfence.complete() returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    return exists (select from ringfence_private.installation i where i.registry = ringfence.registry() and i.written = i.xmin);
-end $$;
-
 -- register admits a session, or returns the step that is missing. It holds the marks locked against
 -- raise until it has committed, so a raise waits for it and then finds the session in its list.
 -- Registrations wait for this lock too: with a shared lock they would pass a waiting raise, and
@@ -45,16 +38,14 @@ create or replace function ringfence.register(
     out basis text, out older bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text := ringfence.begin_run();
-    v_server text := ringfence.server(); -- begin_run may change it
-    v_complete boolean;
+    v_server text := ringfence.server();
     v_vouched boolean;
     v_role oid;
 begin
     perform ringfence.check_isolation();
     basis := ''; older := 0; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false;
     adoption := ''; candidate := ''; rolled_back := false;
-    if p_run is distinct from v_run then
+    if p_run is distinct from ringfence.run() then
         step := 'elsewhere'; resource := '';
         return;
     end if;
@@ -67,10 +58,10 @@ begin
             return;
         end if;
     end if;
+    perform ringfence.check_complete();
     perform set_config('synchronous_commit', 'off', true); -- a session that a crash forgets is a session that it ended
     perform 1 from ringfence_private.mark m where m.resource = any (p_resources) order by m.resource for no key update;
-    select i.written = i.xmin and coalesce(i.registry = ringfence.registry(), false), i.written = i.xmin and i.server = v_server
-      into v_complete, v_vouched from ringfence_private.installation i;
+    select i.server = v_server into v_vouched from ringfence_private.installation i;
 
     select w.step, w.resource, coalesce(w.token, 0), coalesce(w.issuer, ''), coalesce(w.holder, ''), w.raised_at, w.confirmed, w.continued,
            coalesce(w.adoption, ''), coalesce(w.candidate, ''), coalesce(w.rolled_back, false)
@@ -79,20 +70,16 @@ begin
         select case
                  when m.issuer <> p_issuer or m.rolled_back then 'issuer'
                  when m.token > wanted.token then 'stale'
-                 when m.token = wanted.token and wanted.candidate in ('', m.candidate)
-                      and m.run = v_run and m.written = m.xmin and gate.fits then
-                   case when v_complete and (gate.open or ringfence.nobody_left(m.resource, m.token, m.issuer)) then 'admitted' else 'revoke' end
+                 when m.token = wanted.token and wanted.candidate in ('', m.candidate) and m.written = m.xmin and gate.pass = m.pass then
+                   case when gate.open or ringfence.nobody_left(m.resource, m.token, m.issuer) then 'admitted' else 'revoke' end
                  else 'raise'
                end as step,
                wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at, m.adoption, m.candidate, m.rolled_back,
-               case when m.resource is null then v_vouched and v_complete else coalesce(m.run = v_run and m.written = m.xmin, false) end as confirmed,
+               case when m.resource is null then v_vouched else coalesce(gate.pass = m.pass and m.written = m.xmin, false) end as confirmed,
                case when m.resource is null then v_vouched else coalesce(m.server = v_server and m.written = m.xmin, false) end as continued
           from unnest(p_resources, p_tokens, p_candidates) with ordinality as wanted(resource, token, candidate, place)
           left join ringfence_private.mark m on m.resource = wanted.resource
-          left join lateral (
-            select g.open, (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin as fits
-              from ringfence_private.gate g where g.resource = m.resource
-          ) gate on true
+          left join ringfence_private.standing gate on gate.resource = m.resource
       ) w
      order by array_position(array['issuer', 'stale', 'raise', 'revoke', 'admitted'], w.step), w.place
      limit 1;
@@ -102,10 +89,7 @@ begin
         select wanted.resource, wanted.token, p_issuer, p_pid, p_backend_start
           from unnest(p_resources, p_tokens) as wanted(resource, token)
             on conflict do nothing;
-        -- An open gate stays open while its mark is locked, and its number stays, too.
-        perform ringfence.open(wanted.resource, wanted.token, p_issuer, g.number)
-           from unnest(p_resources, p_tokens) as wanted(resource, token) join ringfence_private.gate g on g.resource = wanted.resource
-          where not g.open;
+        perform ringfence.open(g.resource, g.pass) from ringfence_private.standing g where g.resource = any (p_resources) and not g.open;
     elsif step = 'raise' then
         -- The mark and its basis must come from one look: a mark that is not there cannot be
         -- locked, so somebody may have raised it since the statement above.
@@ -140,26 +124,28 @@ create or replace function ringfence.look(
     out adoption text, out candidate text, out rolled_back boolean, out basis text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text := ringfence.begin_run();
-    v_server text := ringfence.server(); -- begin_run may change it
+    v_server text := ringfence.server();
     m record;
     i record;
 begin
-    select k.*, k.xmin as row_xmin into m from ringfence_private.mark k where k.resource = p_resource;
-    select n.*, n.xmin as row_xmin, n.registry = ringfence.registry() as complete into i from ringfence_private.installation n;
+    perform ringfence.check_complete();
+    select k.*, k.xmin as row_xmin, k.written = k.xmin as original,
+           exists (select from ringfence_private.standing g where g.resource = k.resource and g.pass = k.pass) as stands
+      into m from ringfence_private.mark k where k.resource = p_resource;
+    select n.server, n.xmin as row_xmin into i from ringfence_private.installation n;
     token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
     adoption := coalesce(m.adoption, ''); candidate := coalesce(m.candidate, ''); rolled_back := coalesce(m.rolled_back, false);
     if m.resource is null then
-        continued := coalesce(i.server = v_server and i.written = i.row_xmin, false);
-        confirmed := continued and coalesce(i.complete, false);
+        continued := i.server = v_server;
+        confirmed := continued;
     else
-        continued := coalesce(m.server = v_server and m.written = m.row_xmin, false);
-        confirmed := coalesce(m.run = v_run and m.written = m.row_xmin, false);
+        continued := coalesce(m.server = v_server and m.original, false);
+        confirmed := coalesce(m.stands and m.original, false);
     end if;
-    basis := concat_ws(' ', v_run, 'ringfence_private.mark'::regclass::oid, i.row_xmin, coalesce(m.row_xmin::text, '-'));
+    basis := concat_ws(' ', ringfence.run(), 'ringfence_private.mark'::regclass::oid, i.row_xmin, coalesce(m.row_xmin::text, '-'));
 end $$;
 
--- raise raises a mark, never lowers it, and confirms it for this run, if nothing that it depends on
+-- raise raises a mark, never lowers it, and confirms it for this server, if nothing that it depends on
 -- has changed since look returned p_basis. So a delayed raise does not count on a server that was
 -- restarted, or for a mark that was rolled back. It is durable when the statement returns, whatever
 -- the defaults of the role or the database are.
@@ -180,7 +166,6 @@ declare
 begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
-    perform ringfence.begin_run();
     perform 1 from ringfence_private.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.candidate, l.rolled_back, l.basis
@@ -196,7 +181,6 @@ begin
         perform ringfence.distrust(p_resource);
         step := 'rolled back'; rolled_back := true;
     else
-        perform ringfence.confirm_registry(p_resource);
         step := case when ringfence.write_mark(v_there, p_resource, p_token, p_issuer, case when token < p_token then p_holder else holder end,
             case when token < p_token then clock_timestamp() else raised_at end, adoption,
             case when token = p_token and p_candidate = '' then candidate else p_candidate end) then 'raised' else 'changed' end;
@@ -208,13 +192,11 @@ end $$;
 create or replace function ringfence.distrust(p_resource text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_mark boolean := (select m.written = m.xmin from ringfence_private.mark m where m.resource = p_resource);
-    v_gate boolean := (select g.written = g.xmin from ringfence_private.gate g where g.resource = p_resource);
+    v_original boolean := (select m.written = m.xmin from ringfence_private.mark m where m.resource = p_resource);
 begin
     update ringfence_private.mark m set rolled_back = true where m.resource = p_resource;
-    update ringfence_private.mark m set written = m.xmin where m.resource = p_resource and v_mark;
-    update ringfence_private.gate g set rolled_back = true where g.resource = p_resource;
-    update ringfence_private.gate g set written = g.xmin where g.resource = p_resource and v_gate;
+    update ringfence_private.mark m set written = m.xmin where m.resource = p_resource and v_original;
+    delete from ringfence_private.gate g where g.resource = p_resource;
 end $$;
 
 -- durable makes the transaction commit with synchronous_commit on, whatever the defaults are.
@@ -226,101 +208,53 @@ begin
     end if;
 end $$;
 
--- write_mark writes a mark for this run and closes the gate, unless both are already so. p_there
+-- write_mark writes a mark, with a new pass, and closes the gate, unless the mark is this one and stands. p_there
 -- means that the caller holds the row locked. Where the caller found no row, a mark that has been
 -- written since must not be overwritten, because it may be a newer leader's: then write_mark writes
--- nothing and returns false.
+-- nothing and returns false. Of a mark that is a copy, or was lost while its gate is there, the passes before are not
+-- known: then everybody who is inside in this database has to end first.
 create or replace function ringfence.write_mark(
     p_there boolean, p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text,
     p_candidate text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text := ringfence.begin_run();
-    v_server text := ringfence.server(); -- begin_run may change it
+    v_pass text := ringfence.new_pass(p_resource, p_token, p_issuer, p_candidate);
+    v_server text := ringfence.server();
 begin
     if p_there then
         update ringfence_private.mark m
-           set token = p_token, issuer = p_issuer, holder = p_holder, raised_at = p_raised, server = v_server, run = v_run,
-               adoption = p_adoption, candidate = p_candidate, rolled_back = false
+           set token = p_token, issuer = p_issuer, holder = p_holder, raised_at = p_raised, server = v_server,
+               adoption = p_adoption, candidate = p_candidate, rolled_back = false, pass = v_pass,
+               older = case when m.written = m.xmin and m.older is not null then m.older || ringfence.number(m.pass) end, inside = null
          where m.resource = p_resource
-           and ((m.token, m.issuer, m.run, m.adoption, m.candidate) is distinct from (p_token, p_issuer, v_run, p_adoption, p_candidate)
-                or m.written is distinct from m.xmin);
+           and ((m.token, m.issuer, m.adoption, m.candidate) is distinct from (p_token, p_issuer, p_adoption, p_candidate)
+                or m.written is distinct from m.xmin
+                or not exists (select from ringfence_private.standing g where g.resource = m.resource and g.pass = m.pass));
+        if not found then
+            return true;
+        end if;
     else
-        insert into ringfence_private.mark (resource, token, issuer, holder, raised_at, server, run, adoption, candidate)
-        values (p_resource, p_token, p_issuer, p_holder, p_raised, v_server, v_run, p_adoption, p_candidate) on conflict do nothing;
+        insert into ringfence_private.mark (resource, token, issuer, holder, raised_at, server, adoption, candidate, pass, older)
+        values (p_resource, p_token, p_issuer, p_holder, p_raised, v_server, p_adoption, p_candidate, v_pass,
+                case when not exists (select from ringfence_private.gate g where g.resource = p_resource) then '{}'::integer[] end)
+            on conflict do nothing;
         if not found then
             return false;
         end if;
     end if;
-    update ringfence_private.mark m set written = m.xmin where m.resource = p_resource and m.written is distinct from m.xmin;
-    perform ringfence.shut(p_resource, p_token, p_issuer, v_run, p_candidate);
+    update ringfence_private.mark m set written = m.xmin where m.resource = p_resource;
+    delete from ringfence_private.gate g where g.resource = p_resource;
+    perform ringfence.make_gates(array[p_resource], false);
     return true;
 end $$;
 
--- number returns a new number of a raise, not negative, for the advisory locks of those that enter
--- under it.
-create or replace function ringfence.number() returns integer
-language sql volatile set search_path = pg_catalog, pg_temp as $$
-    select hashtext(gen_random_uuid()::text) & 2147483647
-$$;
-
--- shut points the gate at this mark and closes it, unless it already is this mark's. The caller
--- holds the mark locked. A row that does not change must not be locked either (ON CONFLICT DO
--- UPDATE would lock it), because enter mistakes a lock for a replacement.
-create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_run text, p_candidate text) returns void
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    insert into ringfence_private.gate (resource, token, issuer, run, open, number)
-    values (p_resource, p_token, p_issuer, '', false, ringfence.number()) on conflict do nothing;
-    update ringfence_private.gate g
-       set token = p_token, issuer = p_issuer, run = p_run, candidate = p_candidate, rolled_back = false, open = false,
-           number = ringfence.number(), older = g.older || g.number
-     where g.resource = p_resource
-       and ((g.token, g.issuer, g.run, g.candidate, g.rolled_back) is distinct from (p_token, p_issuer, p_run, p_candidate, false)
-            or g.written is distinct from g.xmin);
-    update ringfence_private.gate g set written = g.xmin where g.resource = p_resource and g.written is distinct from g.xmin
-$$;
-
--- confirm_registry makes the registry one of this instance. On a new start of the server nobody has been
--- admitted yet, so the registry is complete and empty. If it was restored, or its table is new, or
--- a row of the resource was copied, it counts as lost: then revoke first lists every session.
-create or replace function ringfence.confirm_registry(p_resource text) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    i record;
-    v_copied boolean := exists (select from ringfence_private.mark m where m.resource = p_resource and m.written is distinct from m.xmin)
-                     or exists (select from ringfence_private.gate g where g.resource = p_resource and g.written is distinct from g.xmin);
-begin
-    if ringfence.complete() and not v_copied then
-        return;
-    end if;
-    perform from ringfence_private.installation for no key update;
-    select n.*, n.written = n.xmin as original into i from ringfence_private.installation n;
-    if i.original and not v_copied and i.registry is not null and i.registry not like ringfence.instance() || '/%' then
-        delete from ringfence_private.session;
-        update ringfence_private.installation set registry = ringfence.registry();
-    elsif not i.original or v_copied or i.registry is distinct from ringfence.registry() then
-        update ringfence_private.installation set registry = null, server = case when i.original then i.server else '' end;
-    end if;
-    update ringfence_private.installation n set written = n.xmin where n.written is distinct from n.xmin;
-end $$;
-
--- lose_registry and record complete a registry that counts as lost, by listing every session that
--- may have been in it. lose_registry locks it and returns whether it is lost; record lists the
--- sessions and completes it, in the same transaction.
-create or replace function ringfence.lose_registry() returns boolean
+-- make_gates makes the gates of marks that have none.
+create or replace function ringfence.make_gates(p_resources text[], p_open boolean) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform from ringfence_private.installation for no key update;
-    return not ringfence.complete();
-end $$;
-
-create or replace function ringfence.record(p_pids integer[], p_backend_starts timestamptz[]) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    insert into ringfence_private.session (resource, token, issuer, pid, backend_start)
-    select '*', 0, '', s.pid, s.backend_start from unnest(p_pids, p_backend_starts) as s(pid, backend_start) on conflict do nothing;
-    update ringfence_private.installation set registry = ringfence.registry();
-    update ringfence_private.installation n set written = n.xmin;
+    insert into ringfence_private.gate (resource, token, issuer, candidate, pass, open)
+    select m.resource, m.token, m.issuer, m.candidate, m.pass, p_open from ringfence_private.mark m where m.resource = any (p_resources);
+    update ringfence_private.gate g set written = g.xmin where g.resource = any (p_resources);
 end $$;
 
 -- is_mark returns whether this is the mark, confirmed, with its gate.
@@ -328,9 +262,8 @@ create or replace function ringfence.is_mark(p_resource text, p_token bigint, p_
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     return exists (
-        select from ringfence_private.mark m join ringfence_private.gate g on g.resource = m.resource
-         where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer and m.run = ringfence.run() and m.written = m.xmin
-           and not m.rolled_back and (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin);
+        select from ringfence_private.mark m join ringfence_private.standing g on g.resource = m.resource and g.pass = m.pass
+         where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer and m.written = m.xmin and not m.rolled_back);
 end $$;
 
 -- others lists the sessions of a resource that are not under its mark, and those of an unknown
@@ -388,41 +321,21 @@ begin
     end if;
 end $$;
 
--- open opens the gate of the mark, if the mark still is this one, and this is the number of its last
--- raise: transactions may enter and sessions be admitted. The caller has seen that nobody from before
--- that raise is left. Of a raise to the same token since then it has seen nothing. It locks
+-- open opens the gate of the mark, if this is the pass of its last raise: transactions may enter and sessions be
+-- admitted. The caller has seen that nobody from before that raise is left. Of a later raise it has seen nothing. It locks
 -- the mark so that two calls do not meet at the gate's row: the second would leave a lock there,
 -- which enter mistakes for a replacement.
-create or replace function ringfence.open(p_resource text, p_token bigint, p_issuer text, p_number integer) returns void
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select from ringfence_private.mark m where m.resource = p_resource for no key update;
-    update ringfence_private.gate g set open = true, older = '{}'
-     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.number = p_number
-       and g.run = ringfence.run() and g.written = g.xmin and not g.open;
-    update ringfence_private.gate g set written = g.xmin
-     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.number = p_number and g.open and g.written <> g.xmin
-$$;
-
--- list_everybody completes a registry that counts as lost. It records every session that could be
--- ended as one of an unknown resource, so that the next revocation of any resource ends it. A
--- session that starts later is admitted only by the new registry. The same holds for the newcomer,
--- whose guard has sent nothing of its client. Sessions of superusers are left out unless the caller
--- is one: they are never admitted.
-create or replace function ringfence.list_everybody(p_newcomer integer) returns void
-language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
-declare
-    v_pids integer[];
-    v_starts timestamptz[];
+create or replace function ringfence.open(p_resource text, p_pass text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if not ringfence.lose_registry() then
-        return;
+    perform from ringfence_private.mark m where m.resource = p_resource for no key update;
+    if exists (select from ringfence_private.mark m join ringfence_private.standing g on g.resource = m.resource and g.pass = m.pass
+                where m.resource = p_resource and m.pass = p_pass and m.written = m.xmin and not g.open) then
+        update ringfence_private.gate g set open = true where g.resource = p_resource;
+        update ringfence_private.gate g set written = g.xmin where g.resource = p_resource;
+        update ringfence_private.mark m set older = '{}', inside = null where m.resource = p_resource;
+        update ringfence_private.mark m set written = m.xmin where m.resource = p_resource;
     end if;
-    perform pg_stat_clear_snapshot();
-    select coalesce(array_agg(a.pid), '{}'), coalesce(array_agg(a.backend_start), '{}') into v_pids, v_starts
-      from pg_stat_activity a join pg_roles o on o.oid = a.usesysid
-     where a.datname = current_database() and a.backend_type in ('client backend', 'walsender') and a.pid not in (pg_backend_pid(), p_newcomer)
-       and (not o.rolsuper or (select u.rolsuper from pg_roles u where u.rolname = current_user));
-    perform ringfence.record(v_pids, v_starts);
 end $$;
 
 -- revoke looks for sessions that are not under the mark and for transactions that entered before
@@ -432,7 +345,7 @@ end $$;
 -- blocked has the roles of sessions that the caller may not end, prepared the names of prepared
 -- transactions, which end only by name. described has those who remain, as text for people.
 create or replace function ringfence.revoke(
-    p_resource text, p_token bigint, p_issuer text, p_signal_at_most integer, p_newcomer integer,
+    p_resource text, p_token bigint, p_issuer text, p_signal_at_most integer,
     out current boolean, out gone integer, out remaining integer[], out blocked text[], out prepared text[], out described text[])
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
@@ -441,7 +354,7 @@ declare
     v_pids integer[];
     v_starts timestamptz[];
     v_inside integer[];
-    v_number integer;
+    v_pass text;
 begin
     perform ringfence.check_isolation();
     -- A crash loses nothing that this writes and that still counts: it ends every session, and a
@@ -451,13 +364,9 @@ begin
     -- Check the mark before listing who is inside: others could enter while the mark is another
     -- one.
     current := ringfence.is_mark(p_resource, p_token, p_issuer);
-    if current and not ringfence.complete() then
-        perform ringfence.check_sight();
-        perform ringfence.list_everybody(p_newcomer);
-    end if;
     -- Transactions first, sessions second: one that attaches is inside until the record of its
     -- session is visible.
-    select i.pids, i.gids, i.number into v_inside, prepared, v_number from ringfence.inside(p_resource) i;
+    select i.pids, i.gids, i.pass into v_inside, prepared, v_pass from ringfence.inside(p_resource) i;
     -- List first, check second: a listed session was alive before, so one that is missing now is
     -- gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
@@ -501,8 +410,8 @@ begin
     if gone > 0 then
         perform ringfence.forget(p_resource, v_pids, v_starts);
     end if;
-    if current and cardinality(remaining) = 0 and cardinality(prepared) = 0 and ringfence.complete() then
-        perform ringfence.open(p_resource, p_token, p_issuer, v_number);
+    if current and cardinality(remaining) = 0 and cardinality(prepared) = 0 then
+        perform ringfence.open(p_resource, v_pass);
     end if;
 end $$;
 
@@ -623,9 +532,10 @@ returns table (resource text, token bigint, issuer text, holder text, raised_at 
                adoption text, candidate text, rolled_back boolean, sessions bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select m.resource, m.token, m.issuer, m.holder, m.raised_at,
-           coalesce(m.run = here.run and m.written = m.xmin, false), coalesce(m.server = here.server and m.written = m.xmin, false), m.adoption,
+           coalesce(g.pass = m.pass and m.written = m.xmin, false), coalesce(m.server = here.server and m.written = m.xmin, false), m.adoption,
            m.candidate, m.rolled_back, coalesce(recorded.sessions, 0)
-      from (select ringfence.run() as run, ringfence.server() as server) here, ringfence_private.mark m
+      from (select ringfence.server() as server) here cross join ringfence_private.mark m
+      left join ringfence_private.standing g on g.resource = m.resource
       left join (select s.resource, count(*) as sessions from ringfence_private.session s where p_resources is null group by s.resource) recorded
         on recorded.resource = m.resource
      where p_resources is null or m.resource = any (p_resources)
@@ -644,14 +554,12 @@ declare
 begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
-    perform ringfence.begin_run();
     perform from ringfence_private.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption
       into token, issuer, holder, raised_at, confirmed, continued, adoption from ringfence.look(p_resource) l;
     insert into ringfence_private.adoption (by_holder, resource, old_issuer, old_token, new_issuer, new_token)
     values (p_by, p_resource, nullif(issuer, ''), case when issuer <> '' then token end, p_issuer, p_token);
-    perform ringfence.confirm_registry(p_resource);
     if not ringfence.write_mark(v_there, p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text, ''::text) then
         raise serialization_failure using message = format('the mark of %s was raised for the first time just now', p_resource),
             hint = 'adopt it again';

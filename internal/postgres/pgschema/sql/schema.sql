@@ -2,9 +2,9 @@
 -- locks the tables that it names before Postgres looks at privileges, so no statement of anybody else may name one.
 -- Programs call the functions of the schema ringfence.
 --
--- Two columns are in several tables. written is the transaction that wrote this version of the row: a row is original
--- while written = xmin. COPY and INSERT give a copied row (from a dump, say) another xmin; VACUUM, freezing and
--- pg_upgrade keep it. run names the run of the server on which the row was last raised or confirmed: see ringfence.run.
+-- Several tables have the column written: the transaction that wrote this version of the row. A row is original while
+-- written = xmin. COPY and INSERT give a copied row (from a dump, say) another xmin; VACUUM, freezing and pg_upgrade
+-- keep it.
 --
 -- Text is in the order of its bytes, as the order of a database may change with the operating system.
 
@@ -23,45 +23,39 @@ begin
 end $$;
 
 -- One row. server is the server (see ringfence.server) for which an operator last vouched for the marks. On another
--- one (a failover, a restore) a missing mark does not mean that there never was one. registry names the registry that
--- is complete (see ringfence.registry); null means that sessions may be alive which it does not list. authorize is
--- whether the list of allowed counts.
+-- one (a failover, a restore) a missing mark does not mean that there never was one. registry names the table of sessions
+-- that lists everybody who may have been admitted (see ringfence.complete). unlisted is the start of the server whose
+-- sessions the installation could not list; null if it could. authorize is whether the list of allowed counts.
 create table if not exists ringfence_private.installation (
     only_row     boolean primary key default true check (only_row),
     version      integer not null,
     server       text collate "C" not null,
-    registry     text collate "C",
+    registry     text collate "C" not null,
+    unlisted     timestamptz,
     authorize    boolean not null default false,
     installed_at timestamptz not null default clock_timestamp(),
     written      xid
 );
 
--- Which data these are, where the server hides its system identifier and its timeline: see hidden.sql. It has no row
--- elsewhere. id is a random one, in place of the system identifier. number is in place of the timeline: it rises when
--- boot has lost its row.
+-- Which data these are, where the server hides its system identifier and its timeline: see hidden.sql. identity has
+-- one row there, which is never changed. recovery is unlogged, so it is empty after a recovery; then it gets a row with
+-- the next number.
 create table if not exists ringfence_private.identity (
     only_row boolean primary key default true check (only_row),
-    id       text collate "C" not null,
-    number   bigint not null,
-    written  xid
+    id       text collate "C" not null default gen_random_uuid()::text
 );
-
--- One row, of the run of the server that has begun. The table is unlogged: recovery empties it after a crash, after a
--- promotion, also of a standby that is not restarted, and where a snapshot or a base backup is put back. A standby
--- cannot read it. What keeps the row shows in the other columns: started is when the server had started, and
--- database the oid of the original, which CREATE DATABASE ... TEMPLATE copies.
-create unlogged table if not exists ringfence_private.boot (
-    only_row boolean primary key default true check (only_row),
-    run      text collate "C" not null,
-    started  timestamptz not null,
-    database oid not null,
-    written  xid
-);
+create unlogged table if not exists ringfence_private.recovery (number bigint not null);
+create sequence if not exists ringfence_private.recoveries;
 
 -- The mark: the highest token accepted for a resource. The table is logged, so a mark is as durable as the other
 -- data. candidate is whose term has raised it, empty where that is not known. rolled_back: a leader of the mark's
 -- issuer was seen below the mark, or at it as another candidate, so nobody of that issuer counts any more, until an
 -- operator adopts the resource.
+--
+-- pass is that of the last raise: resource, token, issuer, candidate, and a random text. older has the numbers (see
+-- ringfence.number) of the passes before, under which transactions may still be open; null stands for any number. inside
+-- lists those transactions as they were when somebody first looked after the raise, null before that: who comes later is
+-- refused, so nobody has to wait for it.
 create table if not exists ringfence_private.mark (
     resource    ringfence_private.resource primary key,
     token       bigint not null check (token >= 0),
@@ -70,9 +64,11 @@ create table if not exists ringfence_private.mark (
     holder      text collate "C" not null,
     raised_at   timestamptz not null default clock_timestamp(),
     server      text collate "C" not null,
-    run         text collate "C",
     adoption    text collate "C" not null default '',
     rolled_back boolean not null default false,
+    pass        text collate "C" not null,
+    older       integer[] default '{}',
+    inside      text[] collate "C",
     written     xid
 ) with (fillfactor = 50);
 
@@ -88,26 +84,35 @@ create table if not exists ringfence_private.adoption (
     new_token  bigint not null
 );
 
--- The gate: the mark as transactions check it. Only raise, adopt and revoke write it, and nothing locks it, so a row
--- version whose xmax is 0 is the newest one (see enter). A raise closes the gate. It is opened once all sessions and
--- transactions under older tokens have ended. number is that of this raise, older has those of raises whose
--- transactions may still be open.
-create table if not exists ringfence_private.gate (
-    resource    ringfence_private.resource primary key,
-    token       bigint not null,
-    issuer      text collate "C" not null,
-    candidate   text collate "C" not null default '',
-    run         text collate "C" not null,
-    open        boolean not null,
-    number      integer not null,
-    older       integer[] not null default '{}',
-    rolled_back boolean not null default false,
-    written     xid
-) with (fillfactor = 50);
-
 -- An empty table that only enter reads: a backend that holds a lock on it has entered. An advisory lock alone proves
 -- nothing, because anybody may take one.
 create table if not exists ringfence_private.entered ();
+
+-- The gate: the mark as transactions check it. A raise writes it, closed. It is opened once all sessions and
+-- transactions under older tokens have ended. Nothing else locks or changes a row, so a version whose xmax is 0 is the
+-- newest one (see enter).
+--
+-- The table is unlogged: recovery empties it after a crash, after a promotion, also of a standby that is not restarted,
+-- and where a snapshot or a base backup is put back. Then the mark, which is durable, has to be raised again. What keeps
+-- the row shows in the other columns: started is when the server had started, and place the folder of the
+-- database's files, which is another one in a copy of the database (CREATE DATABASE ... TEMPLATE).
+create unlogged table if not exists ringfence_private.gate (
+    resource  ringfence_private.resource primary key,
+    token     bigint not null,
+    issuer    text collate "C" not null,
+    candidate text collate "C" not null,
+    pass      text collate "C" not null,
+    open      boolean not null default false,
+    started   timestamptz not null default pg_postmaster_start_time(),
+    place     text collate "C" not null default rtrim(pg_relation_filepath('ringfence_private.entered'), '0123456789'),
+    written   xid
+) with (fillfactor = 50);
+
+-- The gates that count. touched: a transaction has replaced or locked the row, and may have committed.
+create or replace view ringfence_private.standing as
+select g.resource, g.token, g.issuer, g.candidate, g.pass, g.open, g.xmax <> '0'::xid as touched
+  from ringfence_private.gate g
+ where g.written = g.xmin and g.started = pg_postmaster_start_time() and g.place = rtrim(pg_relation_filepath('ringfence_private.entered'), '0123456789');
 
 -- The sessions admitted under a mark. The table is unlogged: a crash that empties it has ended every session that it
 -- listed. attachment is the number that attach gave to the session; null if only a guard has registered it.

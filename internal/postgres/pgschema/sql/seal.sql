@@ -34,7 +34,7 @@ begin
     if not found then
         perform ringfence.enter_as_claimed(v_resource, format('%I.%I', tg_table_schema, tg_table_name));
     elsif (s.token, s.issuer, true) is distinct from (s.mark, s.mark_issuer, s.original) then
-        perform ringfence.refuse(v_resource, s.token, s.issuer, s.mark, s.mark_issuer, ''::text);
+        perform ringfence.refuse(v_resource, s.token, s.issuer, ''::text);
     elsif current_setting('max_prepared_transactions')::integer > 0 then
         perform ringfence.enter(v_resource, s.token, s.issuer, ''::text);
     end if;
