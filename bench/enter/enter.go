@@ -1,5 +1,6 @@
-// Package enter measures what ringfence.enter costs in every transaction: pgbench -N with it, in one
-// message with BEGIN, beside the same without it.
+// Package enter measures what ringfence.enter adds to a transaction: pgbench -N with it, in one message with BEGIN,
+// beside the same with a lock of a lease row that an application might write by hand (FOR SHARE), and with a statement
+// that does nothing.
 package enter
 
 import (
@@ -13,6 +14,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/report"
@@ -32,6 +35,7 @@ func New() program.Benchmark {
 
 const (
 	without = "without"
+	peer    = "for share"
 	with    = "enter"
 
 	scale   = 10
@@ -41,18 +45,20 @@ const (
 
 var claim = fence.Claim{Resource: "orders", Token: 5, Issuer: "bench:a", Holder: "bench", Candidate: "a"}
 
-// scripts are pgbench -N, and the same with enter.
-var scripts = map[string]string{
-	without: fmt.Sprintf(script, "BEGIN;"),
-	with: fmt.Sprintf(script, fmt.Sprintf(`BEGIN\; SELECT ringfence.enter('%s', %d, '%s', '%s');`,
-		claim.Resource, claim.Token, claim.Issuer, claim.Candidate)),
+var ways = []string{without, peer, with}
+
+// first is the statement at the beginning of each transaction.
+var first = map[string]string{
+	without: "select 1",
+	peer:    fmt.Sprintf("select 1 from lease where name = '%s' and epoch = %d for share", claim.Resource, claim.Token),
 }
 
+// script is pgbench -N with a statement at the beginning.
 const script = `\set aid random(1, 100000 * :scale)
 \set bid random(1, :scale)
 \set tid random(1, 10 * :scale)
 \set delta random(-5000, 5000)
-%s
+BEGIN\; %s;
 UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
@@ -76,28 +82,74 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (_ report.Re
 		return nil, err
 	}
 	r := report.New("enter", s.Options)
+	if err := b.measureCPU(ctx, r, s.Options, progress); err != nil {
+		return nil, err
+	}
 	for _, commit := range []string{"on", "off"} {
 		for _, clients := range []int{1, 8} {
-			row := r.Row(report.Row{
-				Name: fmt.Sprintf("pgbench -N, synchronous_commit %s, %d clients", commit, clients), Unit: "tps",
-				Bar: &report.Bar{Way: with, Against: without, Limit: map[string]float64{"on": 0.95, "off": 0.85}[commit]},
-			})
-			if !s.Wants(row.Name) {
-				continue
-			}
-			fmt.Fprintln(progress, row.Name)
-			for round := range s.Rounds {
-				for _, way := range rounds.Turn([]string{without, with}, round) {
-					tps, err := b.run(ctx, way, commit, clients)
-					if err != nil {
-						return nil, err
-					}
-					row.Add(way, tps)
-				}
+			if err := b.measureTPS(ctx, r, s.Options, progress, commit, clients); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return r, nil
+}
+
+// most is how many times as much as the peer enter may add.
+const most = 1.5
+
+// measureCPU measures the CPU time that a backend needs more than without, for each transaction.
+func (b *bench) measureCPU(ctx context.Context, r *report.Report, o report.Options, progress io.Writer) error {
+	row := r.Row(report.Row{Name: "added to a transaction, CPU of the backend", Unit: "µs", Lower: true,
+		Bar: &report.Bar{Way: with, Against: peer, Limit: 1 / most}})
+	if !o.Wants(row.Name) {
+		return nil
+	}
+	fmt.Fprintln(progress, row.Name)
+	for range o.Rounds {
+		took, err := b.cpu(ctx)
+		if err != nil {
+			return err
+		}
+		for _, way := range []string{peer, with} {
+			row.Add(way, took[way]-took[without])
+		}
+	}
+	return nil
+}
+
+// measureTPS measures transactions per second, and how much longer one takes than without. It takes no longer on a disk
+// that is waited for, so only the runs without that are judged by it.
+func (b *bench) measureTPS(ctx context.Context, r *report.Report, o report.Options, progress io.Writer, commit string, clients int) error {
+	name := fmt.Sprintf("pgbench -N, synchronous_commit %s, %d clients", commit, clients)
+	if !o.Wants(name) {
+		return nil
+	}
+	fmt.Fprintln(progress, name)
+	row := r.Row(report.Row{Name: name, Unit: "tps",
+		Bar: &report.Bar{Way: with, Against: without, Limit: map[string]float64{"on": 0.95, "off": 0.85}[commit]}})
+	var added *report.Row
+	if commit == "off" {
+		added = r.Row(report.Row{Name: fmt.Sprintf("added to a transaction, %d clients", clients), Unit: "µs", Lower: true,
+			Bar: &report.Bar{Way: with, Against: peer, Limit: 1 / most}})
+	}
+	for round := range o.Rounds {
+		took := map[string]float64{}
+		for _, way := range rounds.Turn(ways, round) {
+			tps, err := b.run(ctx, way, commit, clients)
+			if err != nil {
+				return err
+			}
+			row.Add(way, tps)
+			took[way] = 1e6 * float64(clients) / tps
+		}
+		for _, way := range []string{peer, with} {
+			if added != nil {
+				added.Add(way, took[way]-took[without])
+			}
+		}
+	}
+	return nil
 }
 
 // bench is a server with pgbench's tables, and a mark.
@@ -108,11 +160,6 @@ type bench struct {
 }
 
 func (b *bench) prepare(ctx context.Context) error {
-	for way, text := range scripts {
-		if err := os.WriteFile(b.script(way), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
 	admin, err := pgmarks.Connect(ctx, b.pg.URL("postgres", "postgres"))
 	if err != nil {
 		return err
@@ -120,6 +167,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	defer admin.Close(context.WithoutCancel(ctx))
 	for _, sql := range []string{
 		"create role " + control + " login", "create role " + app + " login", "grant create on schema public to " + app,
+		"create table lease (name text primary key, epoch bigint)", fmt.Sprintf("insert into lease values ('%s', %d)", claim.Resource, claim.Token),
+		"grant select, update on lease to " + app,
 	} {
 		if _, err := admin.Exec(ctx, sql); err != nil {
 			return err
@@ -131,8 +180,80 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err := pgmarks.NewRaiser(b.pg.URL(control, "postgres")).Raise(ctx, claim); err != nil {
 		return err
 	}
+	var pass string
+	if err := admin.QueryRow(ctx, "select pass from ringfence_private.gate").Scan(&pass); err != nil {
+		return err
+	}
+	first[with] = fmt.Sprintf("select ringfence.enter('%s')", pass)
+	for _, way := range ways {
+		if err := os.WriteFile(b.script(way), fmt.Appendf(nil, script, first[way]), 0o644); err != nil {
+			return err
+		}
+	}
 	_, err = b.pgbench(ctx, "-i", "-q", "-s", strconv.Itoa(scale))
 	return err
+}
+
+// cpu returns the CPU time of a backend for each transaction, in microseconds. One backend does all three in short turns.
+func (b *bench) cpu(ctx context.Context) (map[string]float64, error) {
+	const turns, transactions = 21, 300
+	conn, err := pgmarks.Connect(ctx, b.pg.URL(app, "postgres"))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, "set synchronous_commit = off"); err != nil {
+		return nil, err
+	}
+	took := map[string]float64{}
+	for turn := range turns {
+		for _, way := range rounds.Turn(ways, turn) {
+			start, err := cpuOf(conn.PgConn().PID())
+			if err != nil {
+				return nil, err
+			}
+			for n := range transactions {
+				if err := transaction(ctx, conn.PgConn(), way, 1+(turn*transactions+n)*7919%(100000*scale)); err != nil {
+					return nil, err
+				}
+			}
+			end, err := cpuOf(conn.PgConn().PID())
+			if err != nil {
+				return nil, err
+			}
+			if turn > 0 { // the first one warms the backend up
+				took[way] += float64((end-start).Nanoseconds()) / 1e3 / transactions / (turns - 1)
+			}
+		}
+	}
+	return took, nil
+}
+
+// transaction does what the script does.
+func transaction(ctx context.Context, conn *pgconn.PgConn, way string, account int) error {
+	for _, sql := range []string{
+		"BEGIN; " + first[way],
+		fmt.Sprintf("UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = %d", account),
+		fmt.Sprintf("SELECT abalance FROM pgbench_accounts WHERE aid = %d", account),
+		fmt.Sprintf("INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, %d, 1, CURRENT_TIMESTAMP)", account),
+		"END",
+	} {
+		if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cpuOf returns the CPU time that a process has had (proc(5), schedstat).
+func cpuOf(pid uint32) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	if err != nil {
+		return 0, err
+	}
+	var took int64
+	_, err = fmt.Sscan(string(text), &took)
+	return time.Duration(took), err
 }
 
 func (b *bench) script(way string) string { return filepath.Join(b.dir, way+".sql") }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/campaign"
 	"github.com/ringfence/ringfence/internal/postgres/pgcause"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 )
 
 var (
@@ -103,6 +104,15 @@ func row(ctx context.Context, conn *pgx.Conn, into []any, call string, args ...a
 	return err
 }
 
+// unheld makes a call for resources, and ends who holds them up: see pgschema.Unheld.
+func unheld(ctx context.Context, conn *pgx.Conn, resources []string, call func() error) error {
+	exec := func(sql string, args ...any) error {
+		_, err := conn.Exec(ctx, sql, args...)
+		return err
+	}
+	return pgschema.Unheld(ctx, resources, exec, call)
+}
+
 // query calls a function of the schema. It asks for the answer in the binary format, which does not
 // depend on settings such as bytea_output; the driver would ask for text, as nothing is prepared.
 func query(ctx context.Context, conn *pgx.Conn, call string, args ...any) (pgx.Rows, error) {
@@ -140,8 +150,9 @@ func refused(err error) bool {
 		return false
 	}
 	// Connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks. An error without an
-	// SQLSTATE comes from something between us and the server.
-	passes := pgcause.OfClass(pg, "08", "25", "40", "53", "54", "55", "57", "58", "XX")
+	// SQLSTATE comes from something between us and the server. RF006: somebody holds the election up, until an
+	// operator ends that.
+	passes := pg.Code == "RF006" || pgcause.OfClass(pg, "08", "25", "40", "53", "54", "55", "57", "58", "XX")
 	return !passes && pg.Code != ""
 }
 

@@ -82,7 +82,9 @@ func (s *store) send(ctx context.Context, args []any) (changed, error) {
 		ctx context.Context, conn *pgx.Conn,
 	) (a changed, err error) {
 		into := []any{&a.outcome, &a.place, &a.leader, &a.holder, &a.versions}
-		err = row(ctx, conn, into, "change_documents($1, $2, $3, $4, $5, $6, $7, $8, $9)", args...)
+		err = unheld(ctx, conn, args[0].([]string), func() error {
+			return row(ctx, conn, into, "change_documents($1, $2, $3, $4, $5, $6, $7, $8, $9)", args...)
+		})
 		pg, answered := errors.AsType[*pgconn.PgError](err)
 		if answered && pg.Code == "RFE04" {
 			return a, fmt.Errorf("%w: %s; nothing has changed", documents.ErrConflict, pg.Message)

@@ -24,8 +24,10 @@ func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) {
 		func(ctx context.Context, conn *pgx.Conn) (token fence.Token, err error) {
 			var leads bool
 			var issuer string
-			err = row(ctx, conn, []any{&token, &leads, &issuer}, "nominate($1, $2, $3, $4)",
-				e.s.id, e.Key, string(e.Resource), e.Holder)
+			err = unheld(ctx, conn, []string{string(e.Resource)}, func() error {
+				return row(ctx, conn, []any{&token, &leads, &issuer}, "nominate($1, $2, $3, $4)",
+					e.s.id, e.Key, string(e.Resource), e.Holder)
+			})
 			switch {
 			case err == nil && token == 0:
 				err = errOver

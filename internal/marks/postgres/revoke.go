@@ -48,7 +48,7 @@ func (s *Store) Revoke(
 		var gone int
 		var blocked, prepared []string
 		atMost := signalAtMost(len(remaining), time.Since(start), time.Since(signalled))
-		err := s.row(ctx, func(r pgx.Row) error {
+		err := s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error {
 			return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described)
 		}, revokeSQL,
 			c.Resource, int64(c.Token), c.Issuer, atMost)

@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
+	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -156,7 +157,7 @@ func (s *Store) register(
 	var step string
 	var m marks.Mark
 	var read looked
-	err = s.row(ctx, func(r pgx.Row) error {
+	err = s.rowFor(ctx, resources, func(r pgx.Row) error {
 		return scanMark(r, &m, &step, &read.basis, &read.older, &m.Resource)
 	}, registerSQL,
 		sess.ID, start, sess.Run, resources, tokens, candidates, issuer)
@@ -263,7 +264,7 @@ func (s *Store) raise(
 	var step string
 	before.Resource = c.Resource
 	err = inEncoding(func(text func(string) string) error {
-		return s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before, &step) },
+		return s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error { return scanMark(r, &before, &step) },
 			raiseSQL, c.Resource, int64(c.Token), c.Issuer, text(c.Holder), c.Candidate, basis)
 	})
 	switch {
@@ -338,7 +339,7 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark, error) {
 	before := marks.Mark{Resource: c.Resource}
 	err := inEncoding(func(text func(string) string) error {
-		return s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before) },
+		return s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error { return scanMark(r, &before) },
 			`select token, issuer, holder, coalesce(raised_at, 'epoch'),
 			        confirmed, continued, adoption, '', false
 			   from ringfence.adopt($1::text, $2::bigint, $3::text, $4::text, $5::text)`,
@@ -358,6 +359,12 @@ func scanMark(r pgx.Row, m *marks.Mark, first ...any) error {
 
 func (s *Store) row(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {
 	return s.retry(ctx, func() error { return scan(s.pool.QueryRow(ctx, sql, args...)) })
+}
+
+// rowFor is row for a call that locks rows of resources. It ends who holds them up: see pgschema.Unheld.
+func (s *Store) rowFor(ctx context.Context, resources []string, scan func(pgx.Row) error, sql string, args ...any) error {
+	exec := func(sql string, args ...any) error { return s.exec(ctx, sql, args...) }
+	return pgschema.Unheld(ctx, resources, exec, func() error { return s.row(ctx, scan, sql, args...) })
 }
 
 func (s *Store) exec(ctx context.Context, sql string, args ...any) error {

@@ -24,7 +24,7 @@ const Version = 1
 var files embed.FS
 
 var all = []string{
-	"schema", "server", "hidden", "enter", "functions", "authorization", "attach", "checkpoint", "seal",
+	"schema", "server", "hidden", "enter", "calls", "functions", "authorization", "attach", "checkpoint", "seal",
 	"elections", "sql_elections", "contract", "grants", "stamp",
 }
 

@@ -209,12 +209,12 @@ func TestWhoIsNotNamedGetsNoToken(t *testing.T) {
 	for _, call := range []string{
 		"campaign('orders', 'host-1')", "campaign(array['orders'], 'host-1')", "take('orders', 'host-1')", "bring('orders', 7, 'x', 'host-1')",
 		"stand(array['orders'], 'host-1', '1 minute')", "take_term('orders', 'host-1', 1)", "bring_term('orders', 7, 'x', 'host-1')",
-		"begin_term('orders', 7, 'x', 'host-1', '')", "leave('orders 1 x y')",
+		"begin_term(null::ringfence.term, 'host-1', '')", "leave('orders 1 x y')",
 	} {
 		_, err := c.Exec(s.ctx, "select * from ringfence."+call)
 		s.fails(err, "42501")
 	}
-	_, err := s.connect("app").Exec(s.ctx, "select * from ringfence.begin_term('orders', 7, 'x', 'host-1', '')")
+	_, err := s.connect("app").Exec(s.ctx, "select * from ringfence.begin_term(null::ringfence.term, 'host-1', '')")
 	s.fails(err, "42501")
 }
 
@@ -254,7 +254,7 @@ func TestATokenIsBroughtThatTheMarkHas(t *testing.T) {
 	s := newStage(t)
 	c, admin := s.connect("app"), s.connect("postgres")
 	s.exec(admin, "select ringfence.allow('app', 'orders')")
-	s.exec(admin, "select ringfence.begin_term('orders', 7, 'zookeeper:a', 'host-1', 'its znode')")
+	s.exec(admin, "select ringfence.begin_term(row('orders', 7, 'zookeeper:a', null, false, 0, 'host-1', null, null)::ringfence.term, 'host-1', 'its znode')")
 	if err := s.writes(c, s.ready(c, "bring('orders', 7, 'zookeeper:a', 'host-1')").Pass); err != nil {
 		t.Error(err)
 	}

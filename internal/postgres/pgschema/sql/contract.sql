@@ -9,6 +9,7 @@
 -- campaign, take and bring run with the caller's rights, and so end backends that the caller may end.
 -- What decides runs with the owner's. All of them take locks that last until the transaction ends, so
 -- they belong into a transaction of their own. What they have returned counts once that has committed.
+-- A call for the same resource that waits for such a lock ends a transaction that has it for more than five seconds.
 
 -- term is what the three return.
 --   pass    what enter takes: resource, token, issuer and candidate in one text; null unless it leads
@@ -22,6 +23,9 @@ begin
     if to_regtype('ringfence.term') is null then
         create type ringfence.term as (
             resource text, token bigint, issuer text, pass text, ready boolean, ending integer, leader text, until timestamptz, refused text);
+    end if;
+    if to_regtype('ringfence.begun') is null then -- remaining: backends that the owner of the functions could not end
+        create type ringfence.begun as (state ringfence.term, remaining integer[]);
     end if;
 end $$;
 
@@ -76,15 +80,21 @@ end $$;
 -- so nobody renews or ends the lease of a resource that its role may not claim.
 create or replace function ringfence.campaign(p_resources text[], p_holder text, p_ttl interval default '10 seconds')
 returns setof ringfence.term
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
-    r record;
+    v_all ringfence.begun[];
+    r ringfence.begun;
 begin
-    for r in select * from ringfence.stand(p_resources, p_holder, p_ttl) loop
-        if r.remaining <> '{}' then
-            r.state := ringfence.ended(r.state, r.remaining);
-        end if;
-        return next r.state;
+    for n in 1 .. ringfence.tries() loop
+        begin
+            v_all := array(select s from ringfence.stand(p_resources, p_holder, p_ttl) s);
+            exit;
+        exception when lock_not_available then
+            perform ringfence.free_or_fail(p_resources, n);
+        end;
+    end loop;
+    foreach r in array v_all loop
+        return next ringfence.ended(r.state, r.remaining);
     end loop;
 end $$;
 
@@ -95,11 +105,12 @@ begin
     return query select * from ringfence.campaign(array[p_resource], p_holder, p_ttl);
 end $$;
 
--- stand does what campaign does with the owner's rights. remaining has the backends that it could not end.
+-- stand does what campaign does with the owner's rights.
 create or replace function ringfence.stand(p_resources text[], p_holder text, p_ttl interval)
-returns table (state ringfence.term, remaining integer[])
+returns setof ringfence.begun
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    b ringfence.begun;
     c_raises constant integer := 1000; -- of one call
     v_raises integer := 0;
     v_ttl bigint := (extract(epoch from p_ttl) * 1000)::bigint;
@@ -124,17 +135,14 @@ begin
                as c(resource, token, id, leads, leader, until)
           left join ringfence_private.standing g on g.resource = c.resource
          order by c.resource collate "C" loop
-        state := row(e.resource, e.token, v_issuer, null, e.leads and e.pass is not null, 0, e.leader, e.until, null);
-        remaining := '{}';
-        if e.leads then
-            state.pass := coalesce(e.pass, ringfence.pass(e.resource, e.token, v_issuer, e.id));
-        end if;
+        b := row(row(e.resource, e.token, v_issuer, null, e.leads and e.pass is not null, 0, e.leader, e.until, null), '{}'::integer[]);
         if e.leads and e.pass is null and v_raises < c_raises then
             v_raises := v_raises + 1;
-            select b.pass, b.ready, b.ending, b.refused, b.remaining into state.pass, state.ready, state.ending, state.refused, remaining
-              from ringfence.begin_term(e.resource, e.token, v_issuer, p_holder, e.id) b;
+            b := ringfence.begin_term(b.state, p_holder, e.id);
+        elsif e.leads then
+            b.state.pass := coalesce(e.pass, ringfence.pass(e.resource, e.token, v_issuer, e.id));
         end if;
-        return next;
+        return next b;
     end loop;
 end $$;
 
@@ -142,19 +150,25 @@ end $$;
 -- holder is dead. An attempt below the highest one so far fails with RF001.
 create or replace function ringfence.take(p_resource text, p_holder text, p_attempt bigint default null)
 returns setof ringfence.term
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
-    r record;
+    b ringfence.begun;
 begin
-    select * into strict r from ringfence.take_term(p_resource, p_holder, p_attempt);
-    return next ringfence.ended(r.state, r.remaining);
+    for n in 1 .. ringfence.tries() loop
+        begin
+            b := ringfence.take_term(p_resource, p_holder, p_attempt);
+            exit;
+        exception when lock_not_available then
+            perform ringfence.free_or_fail(array[p_resource], n);
+        end;
+    end loop;
+    return next ringfence.ended(b.state, b.remaining);
 end $$;
 
-create or replace function ringfence.take_term(p_resource text, p_holder text, p_attempt bigint, out state ringfence.term, out remaining integer[])
+create or replace function ringfence.take_term(p_resource text, p_holder text, p_attempt bigint) returns ringfence.begun
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t record;
-    v_issuer text;
 begin
     perform ringfence.check_caller(array[p_resource], p_holder);
     select * into strict t from ringfence.seize(p_resource, p_holder, p_attempt);
@@ -165,10 +179,7 @@ begin
             detail = 'nothing was changed',
             hint = 'this attempt is over: stop';
     end if;
-    v_issuer := ringfence.issuer();
-    state := row(p_resource, t.token, v_issuer, null, false, 0, p_holder, null, null);
-    select b.pass, b.ready, b.ending, b.refused, b.remaining into state.pass, state.ready, state.ending, state.refused, remaining
-      from ringfence.begin_term(p_resource, t.token, v_issuer, p_holder, t.id) b;
+    return ringfence.begin_term(row(p_resource, t.token, ringfence.issuer(), null, false, 0, p_holder, null, null)::ringfence.term, p_holder, t.id);
 end $$;
 
 -- bring raises the mark to a token that somebody else has given out, such as a lock library or a
@@ -177,16 +188,22 @@ end $$;
 -- is on or not. A token below the mark fails with RF001, one of another issuer with RF004.
 create or replace function ringfence.bring(p_resource text, p_token bigint, p_issuer text, p_holder text)
 returns setof ringfence.term
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
-    r record;
+    b ringfence.begun;
 begin
-    select * into strict r from ringfence.bring_term(p_resource, p_token, p_issuer, p_holder);
-    return next ringfence.ended(r.state, r.remaining);
+    for n in 1 .. ringfence.tries() loop
+        begin
+            b := ringfence.bring_term(p_resource, p_token, p_issuer, p_holder);
+            exit;
+        exception when lock_not_available then
+            perform ringfence.free_or_fail(array[p_resource], n);
+        end;
+    end loop;
+    return next ringfence.ended(b.state, b.remaining);
 end $$;
 
-create or replace function ringfence.bring_term(
-    p_resource text, p_token bigint, p_issuer text, p_holder text, out state ringfence.term, out remaining integer[])
+create or replace function ringfence.bring_term(p_resource text, p_token bigint, p_issuer text, p_holder text) returns ringfence.begun
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     m record;
@@ -208,23 +225,31 @@ begin
             detail = 'the database was restored or failed over, and nobody confirms a token that is brought; nothing was changed',
             hint = format('an operator makes sure that the token is the newest, and runs: guard adopt %s', p_resource);
     end if;
-    state := row(p_resource, p_token, p_issuer, null, false, 0, p_holder, null, null);
-    select b.pass, b.ready, b.ending, b.refused, b.remaining into state.pass, state.ready, state.ending, state.refused, remaining
-      from ringfence.begin_term(p_resource, p_token, p_issuer, p_holder, ''::text) b;
+    return ringfence.begin_term(row(p_resource, p_token, p_issuer, null, false, 0, p_holder, null, null)::ringfence.term, p_holder, ''::text);
 end $$;
 
 -- leave gives up what a pass stands for: the next one may lead. The mark stays. It returns whether there
 -- was something to give up.
 create or replace function ringfence.leave(p_pass text) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    v_part text[] := string_to_array(p_pass, ' ');
+language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 begin
-    if not ringfence.is_pass(v_part) then
+    for n in 1 .. ringfence.tries() loop
+        begin
+            return ringfence.leave_term(string_to_array(p_pass, ' '));
+        exception when lock_not_available then
+            perform ringfence.free_or_fail(array[split_part(p_pass, ' ', 1)], n);
+        end;
+    end loop;
+end $$;
+
+create or replace function ringfence.leave_term(p_part text[]) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if not ringfence.is_pass(p_part) then
         raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned', detail = 'nothing was changed';
     end if;
     perform ringfence.check_primary();
-    return ringfence.withdraw(v_part[1], v_part[2]::bigint, v_part[4]);
+    return ringfence.withdraw(p_part[1], p_part[2]::bigint, p_part[4]);
 end $$;
 
 -- limit_pause has the server end a process that pauses between this call and COMMIT: what it has locked holds
@@ -296,50 +321,48 @@ begin
 end $$;
 
 -- begin_term raises the mark for a claim that leads, or, if a transaction before this one has raised it,
--- ends who is under older tokens, and opens the gate when nobody is left. remaining has the backends that
--- it could not end. refused says why it cannot raise; that must be committed, since raise may have noted
--- that a coordinator went back. It is for functions that know that the claim leads until this transaction
--- has committed.
-create or replace function ringfence.begin_term(
-    p_resource text, p_token bigint, p_issuer text, p_holder text, p_candidate text,
-    out pass text, out ready boolean, out ending integer, out refused text, out remaining integer[])
+-- ends who is under older tokens, and opens the gate when nobody is left. refused says why it cannot raise; that must be
+-- committed, since raise may have noted that a coordinator went back. It is for functions that know that the claim leads
+-- until this transaction has committed.
+create or replace function ringfence.begin_term(p_state ringfence.term, p_holder text, p_candidate text) returns ringfence.begun
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    v_resource constant text := p_state.resource;
+    v_token constant bigint := p_state.token;
+    v_issuer constant text := p_state.issuer;
+    v_remaining integer[] := '{}';
     v_before record;
     v_step text := 'changed';
     v_left record;
 begin
-    perform ringfence.begin_first(array[p_resource], array[p_token], p_issuer, p_holder, array[p_candidate]);
-    select g.pass, g.open into pass, ready from ringfence_private.standing g
-     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate);
-    ending := 0; remaining := '{}';
-    if ready then
-        return;
-    end if;
-    ready := false;
-    while v_step = 'changed' loop -- again if somebody raises it at the same time
-        select * into v_before from ringfence.look(p_resource);
-        exit when v_before.token = p_token and v_before.issuer = p_issuer and p_candidate in ('', v_before.candidate) and v_before.confirmed
-              and not v_before.rolled_back and ringfence.is_mark(p_resource, p_token, p_issuer);
-        v_step := (ringfence.raise(p_resource, p_token, p_issuer, p_holder, p_candidate, v_before.basis)).step;
+    perform ringfence.begin_first(array[v_resource], array[v_token], v_issuer, p_holder, array[p_candidate]);
+    p_state.ready := ringfence.is_open(v_resource, v_token, v_issuer, p_candidate);
+    while v_step = 'changed' and not p_state.ready loop -- again if somebody raises it at the same time
+        select * into v_before from ringfence.look(v_resource);
+        exit when v_before.token = v_token and v_before.issuer = v_issuer and p_candidate in ('', v_before.candidate) and v_before.confirmed
+              and not v_before.rolled_back and ringfence.is_mark(v_resource, v_token, v_issuer);
+        v_step := (ringfence.raise(v_resource, v_token, v_issuer, p_holder, p_candidate, v_before.basis)).step;
     end loop;
-    if v_step = 'raised' then
-        select cardinality(i.pids) + cardinality(i.gids) into ending from ringfence.inside(p_resource) i;
+    if p_state.ready then
+        null;
+    elsif v_step = 'raised' then
+        select cardinality(i.pids) + cardinality(i.gids) into p_state.ending from ringfence.inside(v_resource) i;
     elsif v_step = 'issuer' then
-        refused := format('RF004: the mark of "%s" belongs to issuer %s: guard adopt %s', p_resource, v_before.issuer, p_resource);
+        p_state.refused := format('RF004: the mark of "%s" belongs to issuer %s: guard adopt %s', v_resource, v_before.issuer, v_resource);
     elsif v_step = 'rolled back' then
-        refused := format('RF004: the coordinator went back, it gives out tokens of "%s" a second time: guard adopt --new-issuer %s', p_resource, p_resource);
-    elsif ringfence.is_committed((select m.written from ringfence_private.mark m where m.resource = p_resource)) then
-        select * into v_left from ringfence.revoke(p_resource, p_token, p_issuer, 2147483647::integer);
+        p_state.refused := format('RF004: the coordinator went back, it gives out tokens of "%s" a second time: guard adopt --new-issuer %s', v_resource, v_resource);
+    elsif ringfence.is_committed((select m.written from ringfence_private.mark m where m.resource = v_resource)) then
+        select * into v_left from ringfence.revoke(v_resource, v_token, v_issuer, 2147483647::integer);
         perform ringfence.durable(); -- revoke does without, and this transaction may have raised other marks
-        ending := cardinality(v_left.remaining) + cardinality(v_left.prepared);
-        ready := v_left.current and ending = 0;
+        p_state.ending := cardinality(v_left.remaining) + cardinality(v_left.prepared);
+        p_state.ready := v_left.current and p_state.ending = 0;
         if cardinality(v_left.blocked) > 0 then
-            remaining := v_left.remaining;
+            v_remaining := v_left.remaining;
         end if;
     end if;
-    pass := coalesce((select m.pass from ringfence_private.mark m where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer
-                         and ('' in (p_candidate, m.candidate) or m.candidate = p_candidate)), ringfence.pass(p_resource, p_token, p_issuer, p_candidate));
+    p_state.pass := coalesce((select m.pass from ringfence_private.mark m where m.resource = v_resource and m.token = v_token and m.issuer = v_issuer
+                                 and ('' in (p_candidate, m.candidate) or m.candidate = p_candidate)), ringfence.pass(v_resource, v_token, v_issuer, p_candidate));
+    return row(p_state, v_remaining);
 end $$;
 
 -- is_committed returns whether a transaction has committed. It is false for the caller's own one, and for

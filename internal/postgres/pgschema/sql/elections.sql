@@ -56,8 +56,9 @@ begin
 end $$;
 
 -- begin_call begins every other function, and returns the era: the issuer, and the timeline of the server. What the
--- caller's transaction writes is durable when it is answered, whatever the defaults of the role or the database are.
-create or replace function ringfence.begin_call() returns text
+-- caller's transaction writes is durable when it is answered, whatever the defaults of the role or the database are. The
+-- call is for these resources: see begin_work.
+create or replace function ringfence.begin_call(p_resources text[] default '{}') returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_timeline bigint;
@@ -74,6 +75,7 @@ begin
             using errcode = 'RFE02', hint = 'ALTER ROLE ... RESET session_replication_role';
     end if;
     perform ringfence.durable();
+    perform ringfence.begin_work(p_resources);
     v_timeline := ringfence.timeline();
     if v_timeline > 2147483647 then
         raise exception 'timeline % does not fit into a token', v_timeline using errcode = 'RFE03';
@@ -160,7 +162,7 @@ create or replace function ringfence.enrol(
     p_session text, p_id text, p_resource text, p_holder text, out token bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_era text := ringfence.begin_call();
+    v_era text := ringfence.begin_call(array[p_resource]);
     v_issuer text := ringfence.issuer();
     v_last bigint;
 begin
@@ -365,7 +367,7 @@ end $$;
 create or replace function ringfence.withdraw(p_session text, p_ids text[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform ringfence.begin_call();
+    perform ringfence.begin_call(array(select c.resource::text from ringfence_private.candidate c where c.lease = p_session and c.id = any (p_ids)));
     delete from ringfence_private.candidate c where c.lease = p_session and c.id = any (p_ids);
 end $$;
 
@@ -378,9 +380,9 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_resource text;
 begin
-    perform ringfence.begin_call();
-    perform ringfence.quiet();
     select c.resource into v_resource from ringfence_private.candidate c where c.lease = p_session and c.id = p_id;
+    perform ringfence.begin_call(array[v_resource]);
+    perform ringfence.quiet();
     perform from ringfence_private.election e where e.resource = v_resource for no key update; -- nobody enrols meanwhile
     delete from ringfence_private.candidate c where c.lease = p_session and c.id = p_id;
     if not exists (select from ringfence_private.candidate c where c.resource = v_resource) then
@@ -400,7 +402,7 @@ end $$;
 create or replace function ringfence.depose(p_resource text, p_token bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform ringfence.begin_call();
+    perform ringfence.begin_call(array[p_resource]);
     perform ringfence.remove(p_resource, p_token, ''::text);
 end $$;
 
@@ -482,7 +484,7 @@ create or replace function ringfence.change_documents(
     out outcome text, out place integer, out leader bigint, out holder text, out versions bigint[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_era text := ringfence.begin_call();
+    v_era text := ringfence.begin_call(p_resources);
     w record;
     v_version bigint;
 begin
@@ -583,7 +585,7 @@ declare
     v_refused record;
 begin
     select * into v_refused from ringfence.who_does_not_lead(
-        p_resources, p_tokens, p_candidates, p_issuers, ringfence.begin_call());
+        p_resources, p_tokens, p_candidates, p_issuers, ringfence.begin_call(p_resources));
     if v_refused.outcome is not null then
         return query select v_refused.outcome, v_refused.place::bigint, v_refused.leader, v_refused.holder,
                             null::bigint, null::bytea;

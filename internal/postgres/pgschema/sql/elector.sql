@@ -8,3 +8,4 @@ begin
         execute format('grant execute on function %s to %I', f, current_setting('ringfence._role'));
     end loop;
 end $$;
+grant execute on function ringfence.free(text[]), ringfence.held(text[]) to {{role}};

@@ -15,6 +15,7 @@
 --
 -- Who is refused has taken the locks, too, for a moment. That delays no raise: see inside.
 --
+-- The look is that of the view ringfence_private.standing, without the view: each transaction pays for it.
 create or replace function ringfence.enter(p_pass text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -28,8 +29,9 @@ begin
         perform ringfence.lock_elsewhere(hashtext(p_pass) & 2147483647);
     end if;
     lock table ringfence_private.entered in access share mode;
-    perform from ringfence_private.standing g
-      where g.resource = v_resource and g.pass = p_pass and g.open and not g.touched
+    perform from ringfence_private.gate g
+      where g.resource = v_resource and g.pass = p_pass and g.open and g.xmax = '0'::xid and g.written = g.xmin
+        and g.started = pg_postmaster_start_time() and g.place = rtrim(pg_relation_filepath('ringfence_private.entered'), '0123456789')
         and not (select i.authorize from ringfence_private.installation i);
     if found then
         v_set := set_config('ringfence.' || v_resource, 'entered ' || split_part(p_pass, ' ', 2) || ' ' || split_part(p_pass, ' ', 3), true);

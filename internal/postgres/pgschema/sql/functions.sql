@@ -59,6 +59,7 @@ begin
         end if;
     end if;
     perform ringfence.check_complete();
+    perform ringfence.begin_work(p_resources);
     perform set_config('synchronous_commit', 'off', true); -- a session that a crash forgets is a session that it ended
     perform 1 from ringfence_private.mark m where m.resource = any (p_resources) order by m.resource for no key update;
     select i.server = v_server into v_vouched from ringfence_private.installation i;
@@ -166,6 +167,7 @@ declare
 begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
+    perform ringfence.begin_work(array[p_resource]);
     perform 1 from ringfence_private.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.candidate, l.rolled_back, l.basis
@@ -357,6 +359,7 @@ declare
     v_pass text;
 begin
     perform ringfence.check_isolation();
+    perform ringfence.begin_work(array[p_resource]);
     -- A crash loses nothing that this writes and that still counts: it ends every session, and a
     -- gate counts on one run of the server.
     perform set_config('synchronous_commit', 'off', true);
@@ -554,6 +557,7 @@ declare
 begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
+    perform ringfence.begin_work(array[p_resource]);
     perform from ringfence_private.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption

@@ -3,7 +3,7 @@
 revoke all on all tables in schema ringfence_private from public;
 revoke all on all sequences in schema ringfence_private from public;
 revoke all on all functions in schema ringfence from public;
-revoke all on type ringfence.term from public; -- a table of it would depend on it
+revoke all on type ringfence.term, ringfence.begun from public; -- a table of them would depend on them
 
 grant usage on schema ringfence to public;
 grant execute on function ringfence.version(), ringfence.holds(text, bigint), ringfence.leg(), ringfence.own_start(), ringfence.run() to public;

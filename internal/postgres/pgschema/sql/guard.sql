@@ -1,7 +1,7 @@
 -- What the guard's role needs, and nothing more. The role is no superuser and owns nothing here.
 grant execute on all functions in schema ringfence to {{role}};
 -- Only those who hand out terms know that a claim leads.
-revoke execute on function ringfence.begin_term(text, bigint, text, text, text), ringfence.stand(text[], text, interval),
+revoke execute on function ringfence.begin_term(ringfence.term, text, text), ringfence.stand(text[], text, interval),
     ringfence.take_term(text, text, bigint), ringfence.bring_term(text, bigint, text, text) from {{role}};
 revoke execute on function ringfence.allow(name, text), ringfence.forbid(name, text), ringfence.authorize(boolean) from {{role}};
 -- Elections are not the guard's, unless it has its coordinator here: see elector.sql.

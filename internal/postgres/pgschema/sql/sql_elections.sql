@@ -9,7 +9,7 @@ create or replace function ringfence.enlist(p_session text, p_holder text, p_res
 returns table (resource text, token bigint, id text, leads boolean, leader text, until timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_era text := ringfence.begin_call();
+    v_era text := ringfence.begin_call(p_resources);
     v_lease text;
     v_own bigint;
 begin
@@ -87,7 +87,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     c_ttl constant bigint := 10 * 365 * 86400000::bigint; -- it is renewed by nobody
     v_session text := ringfence.lease_of_takes(p_resource);
-    v_era text := ringfence.begin_call();
+    v_era text := ringfence.begin_call(array[p_resource]);
     v_crowd boolean;
 begin
     insert into ringfence_private.election (resource) values (p_resource) on conflict do nothing;
@@ -130,7 +130,7 @@ end $$;
 create or replace function ringfence.withdraw(p_resource text, p_token bigint, p_id text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform ringfence.begin_call();
+    perform ringfence.begin_call(array[p_resource]);
     return ringfence.remove(p_resource, p_token, p_id);
 end $$;
 

@@ -1,0 +1,119 @@
+package sqlterms
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	elections "github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
+)
+
+const (
+	heldAtMost = 5 * time.Second
+	slack      = 10 * time.Second // on a machine that is busy
+)
+
+// The next call for a resource ends the transaction of one that is held open, whatever that does.
+func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
+	var own sync.Once
+	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
+	for name, hold := range map[string]func(ctx context.Context, c *pgx.Conn, call string){
+		"idle": func(ctx context.Context, c *pgx.Conn, call string) {
+			// The limit of five seconds for idle transactions is switched off: it is the caller's own setting.
+			_, _ = c.PgConn().Exec(ctx, "begin; "+call+"; set local idle_in_transaction_session_timeout = 0").ReadAll()
+		},
+		"active": func(ctx context.Context, c *pgx.Conn, call string) {
+			_, _ = c.PgConn().Exec(ctx, "begin; "+call+"; select pg_sleep(600)").ReadAll()
+		},
+		"in a pipeline": func(ctx context.Context, c *pgx.Conn, call string) {
+			p := c.PgConn().StartPipeline(ctx)
+			p.SendQueryParams(call, nil, nil, nil, nil)
+			p.SendFlushRequest()
+			_ = p.Flush()
+			_, _ = p.GetResults() // no Sync follows
+		},
+		"in COPY": func(ctx context.Context, c *pgx.Conn, call string) {
+			_, _ = c.PgConn().Exec(ctx, "begin; "+call+"; create temp table t (x text)").ReadAll()
+			_, _ = c.PgConn().CopyFrom(ctx, blocked{ctx}, "copy t from stdin")
+		},
+	} {
+		for _, call := range []string{"campaign('led'::text, 'holds')", "take('led', 'holds', 2)", "campaign('new'::text, 'holds')", "take('new', 'holds', 1)"} {
+			t.Run(name+" after "+call, func(t *testing.T) {
+				t.Parallel()
+				s := stageAt(t, pg, &own)
+				s.ready(s.connect("app"), "take('led', 'host-1', 1)")
+				ctx, cancel := context.WithCancel(s.ctx)
+				defer cancel()
+				holder, done := s.connect("app"), make(chan struct{})
+				pid := holder.PgConn().PID()
+				go func() { defer close(done); hold(ctx, holder, "select ringfence."+call) }()
+				defer func() { cancel(); <-done }()
+				s.until("select exists (select from pg_locks l where l.pid = $1 and l.locktype = 'advisory')", int64(pid))
+				began := time.Now()
+				next := s.one(s.connect("second"), strings.ReplaceAll(strings.ReplaceAll(call, "holds", "next"), ", 2)", ", 3)"))
+				if strings.HasPrefix(call, "take") && next.Leader != "next" {
+					t.Errorf("after the call %+v", next)
+				}
+				if took := time.Since(began); took > heldAtMost+slack {
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+	}
+}
+
+// blocked is what a client has not sent.
+type blocked struct{ ctx context.Context }
+
+func (b blocked) Read([]byte) (int, error) {
+	<-b.ctx.Done()
+	return 0, b.ctx.Err()
+}
+
+// until waits until a query returns true.
+func (s *stage) until(sql string, args ...any) {
+	s.Helper()
+	c := s.connect("postgres")
+	electiontest.Eventually(s.TB, sql, func() (is bool) {
+		return c.QueryRow(s.ctx, sql, args...).Scan(&is) == nil && is
+	})
+}
+
+// The coordinator's other clients wait as long, and no longer.
+func TestACandidateEndsACallThatIsHeldOpen(t *testing.T) {
+	s := newStage(t)
+	coordinator, err := elections.Open(s.ctx, s.url("postgres"), elections.Options{SessionTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = coordinator.Close() })
+	holder := s.connect("app")
+	s.exec(holder, "begin; select ringfence.campaign('led'::text, 'holds'); set local idle_in_transaction_session_timeout = 0")
+	began := time.Now()
+	electiontest.Win(t, coordinator, "led", "host-2")
+	if took := time.Since(began); took > heldAtMost+slack {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// Nobody can end a prepared transaction but by its name.
+func TestAPreparedCallIsNamed(t *testing.T) {
+	var own sync.Once
+	s := stageAt(t, serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}}), &own)
+	s.exec(s.connect("app"), "begin; select ringfence.take('led', 'holds', 2); prepare transaction 'mine'")
+	c := s.connect("second")
+	_, err := s.call(c, "take('led', 'next', 3)")
+	s.fails(err, "RF006")
+	if !strings.Contains(err.Error(), "prepared transaction 'mine'") {
+		t.Error(err)
+	}
+	s.exec(s.connect("postgres"), "rollback prepared 'mine'")
+	s.ready(c, "take('led', 'next', 3)")
+}
