@@ -10,7 +10,8 @@
  *
  * A guard that stops is a process that takes no further step. Its connections may end, so any backend may
  * end at any time. A guard that is started again remembers nothing, and neither does a process here. The
- * server may start again. A dump of an earlier state may be restored into the running server.
+ * server may start again. A dump of an earlier state, or of the marks alone, may be restored into the running server. An
+ * operator installs again where the list of sessions is not of this database.
  *
  * Worlds: the claims hold in the one above, and in each of these.
  *   ELECTED        a coordinator is asked at each admission, and at each raise. Guard A follows the
@@ -24,8 +25,7 @@
  *   1    the mark never goes down                               in raise
  *   3    a record is removed only if its session is gone        in forget
  *   5    once token 2 is ready, token 1 writes nothing          in Backends
- *   13   a registry that is complete has every session          in Duty
- *   17   a guard that follows an election loses no registry     in confirm_registry
+ *   13   a list of sessions that counts has every session       in Duty
  *   live token 2 gets in                                        ltl gets_in
  *
  * Mutations: each takes away one step, and Spin finds a violation of the claim with this number.
@@ -40,19 +40,17 @@
  *   COPY_COUNTS           5   a mark that a dump has brought back counts
  *   NOT_DURABLE           5   a restart loses a raise that was answered
  *   ELECTED+REGISTRY      13  a registry that a dump has brought back counts as complete
- *   ELECTED+CLEARS        13  a raise empties a registry that is lost, as one of an earlier start
- *   ELECTED+NOT_LISTED    13  a lost registry counts as complete again, and nobody is listed
+ *   ELECTED+NOT_LISTED    13  the installation lists nobody
  *   ELECTED+NO_VERIFY     5   the coordinator is not asked at the admission
  *   ELECTED+NO_CONFIRM    5   the coordinator is not asked at the raise
  *   ELECTED+NO_BASIS      5   a raise counts although the run or the mark has changed since it was confirmed
- *   ELECTED+FOLLOW_ANY    17  a guard that follows raises marks that are not confirmed
  *   ELECTED+LIVE+NO_SIGNAL  live  revoke waits for older sessions, and does not end them
  *   ELECTED+LIVE+NO_FORGET  live  revoke does not remove the records of sessions that are gone
- *   ELECTED+LIVE+NO_REPAIR  live  nobody completes a registry that is lost
+ *   ELECTED+LIVE+NO_INSTALL live  nobody installs again
  *
  * These violate nothing; the steps are there for another reason:
  *   register asks for a raise in place of refusing a token below the mark. Confirm refuses it then
- *   list_everybody lists the newcomer, too. Then it is ended, and gets in with its next connection
+ *   a guard that follows raises marks that are not confirmed. It has asked the coordinator
  *   revoke looks who lives before it lists. Nobody of an older token is recorded any more then
  */
 #include "invariant.h"
@@ -67,8 +65,7 @@
 typedef Data {
     byte mark, raisedIn;      /* ringfence_private.mark: the token, and the run of the server in which it was raised */
     bit copied;               /* its row is a copy (written <> xmin) */
-    byte registry;            /* installation: the start of the server that the registry is of; 0 if it is lost */
-    bit foreign;              /* its row is a copy */
+    bit foreign;              /* the row of the installation, and the list of sessions, are copies */
     byte recorded[SESSIONS]   /* ringfence_private.session: 0, a token or STAR */
 };
 Data db, saved;
@@ -82,6 +79,7 @@ bit flow;                     /* session 0: something of its client is on the wa
 bit closed;                   /* session 0: its guard passes on nothing more */
 byte newest;                  /* the highest token that was ever ready */
 byte leads = 1;               /* at the coordinator */
+bit installed;            /* again: the operator vouches for no mark then */
 bit halted;                   /* LIVE: the older leader, and guard A */
 
 #ifdef ELECTED
@@ -100,16 +98,16 @@ bit halted;                   /* LIVE: the older leader, and guard A */
 #define ORIGINAL (!db.copied)
 #endif
 #ifdef REGISTRY
-#define COMPLETE (db.registry == present)
+#define COMPLETE true
 #else
-#define COMPLETE (db.registry == present && !db.foreign)
+#define COMPLETE (!db.foreign)
 #endif
 #define IS_MARK(t) (db.mark == t && db.raisedIn == present && ORIGINAL)
 #define CONFIRMED (db.mark != 0 && db.raisedIn == present && ORIGINAL)
 #define IS_OTHER(k, t) (db.recorded[k] != 0 && db.recorded[k] != t)
 #define OTHERS(t) (IS_OTHER(0, t) || IS_OTHER(1, t) || IS_OTHER(2, t))
 /* What look returns, and raise compares: the run, and the rows of mark and installation. */
-#define BASIS (present + 4 * (db.mark + 4 * (db.raisedIn + 4 * (db.registry + 4 * (db.copied + 2 * db.foreign)))))
+#define BASIS (present + 4 * (db.mark + 4 * (db.raisedIn + 4 * (db.copied + 2 * db.foreign))))
 
 #ifdef LIVE
 #define MAY_END(s) (told[s] && alive[s])
@@ -122,7 +120,7 @@ ltl gets_in { <> (ready[1]) }
 
 inline copy(to, from)
 {
-    to.mark = from.mark; to.raisedIn = from.raisedIn; to.copied = from.copied; to.registry = from.registry;
+    to.mark = from.mark; to.raisedIn = from.raisedIn; to.copied = from.copied;
     to.foreign = from.foreign; to.recorded[0] = from.recorded[0]; to.recorded[1] = from.recorded[1];
     to.recorded[2] = from.recorded[2]
 }
@@ -134,38 +132,16 @@ inline forget(k)
     db.recorded[k] = 0
 }
 
-/* ringfence.confirm_registry: a new start of the server has admitted nobody yet. */
-inline confirm_registry(raiser)
+/* The installation lists everybody (stamp.sql). */
+inline install()
 {
-    if
-    :: COMPLETE && !db.copied
-    :: else ->
-       if
-#ifdef CLEARS
-       :: true ->
-          if :: db.recorded[0] -> forget(0) :: else fi;
-#else
-       :: !db.foreign && !db.copied && db.registry != 0 && db.registry != present ->
-          db.recorded[0] = 0;
+    db.recorded[0] = 0; db.recorded[1] = 0; db.recorded[2] = 0;
+#ifndef NOT_LISTED
+    if :: alive[0] -> db.recorded[0] = STAR :: else fi;
+    if :: alive[1] -> db.recorded[1] = STAR :: else fi;
+    if :: alive[2] -> db.recorded[2] = STAR :: else fi;
 #endif
-          db.recorded[1] = 0; db.recorded[2] = 0; db.registry = present
-#ifdef NOT_LISTED
-       :: else -> db.registry = present
-#else
-       :: else -> invariant(17, raiser != FOLLOWER || db.registry == 0); db.registry = 0
-#endif
-       fi;
-       db.foreign = 0
-    fi
-}
-
-/* ringfence.list_everybody, which spares the newcomer */
-inline list_everybody(newcomer)
-{
-    if :: alive[0] && newcomer != 0 -> db.recorded[0] = STAR :: else fi;
-    if :: alive[1] && newcomer != 1 -> db.recorded[1] = STAR :: else fi;
-    if :: alive[2] && newcomer != 2 -> db.recorded[2] = STAR :: else fi;
-    db.registry = present; db.foreign = 0
+    db.foreign = 0; installed = 1
 }
 
 /* revoke, of one session that it has listed: it is gone, or it is told to end */
@@ -219,23 +195,22 @@ register:
     atomic { /* ringfence.register */
         PAUSE(s);
         if
-        :: !here[s] || BELOW(TOKEN(s)) -> goto refused
+        :: !here[s] || BELOW(TOKEN(s)) || !COMPLETE -> goto refused
 #ifdef NO_MARK
         :: here[s] && !BELOW(TOKEN(s)) && COMPLETE && !OTHERS(TOKEN(s)) -> skip
-        :: here[s] && !BELOW(TOKEN(s)) && !(COMPLETE && !OTHERS(TOKEN(s))) && IS_MARK(TOKEN(s)) -> goto revoke
-        :: here[s] && !BELOW(TOKEN(s)) && !(COMPLETE && !OTHERS(TOKEN(s))) && !IS_MARK(TOKEN(s)) -> goto raise
+        :: here[s] && !BELOW(TOKEN(s)) && COMPLETE && OTHERS(TOKEN(s)) && IS_MARK(TOKEN(s)) -> goto revoke
+        :: here[s] && !BELOW(TOKEN(s)) && COMPLETE && OTHERS(TOKEN(s)) && !IS_MARK(TOKEN(s)) -> goto raise
 #else
-        :: here[s] && !BELOW(TOKEN(s)) && IS_MARK(TOKEN(s)) ->
+        :: here[s] && !BELOW(TOKEN(s)) && COMPLETE && IS_MARK(TOKEN(s)) ->
            if
 #ifdef NO_REVOKE
-           :: COMPLETE -> skip
-           :: !COMPLETE -> goto revoke
+           :: true -> skip
 #else
-           :: COMPLETE && !OTHERS(TOKEN(s)) -> skip
-           :: !COMPLETE || OTHERS(TOKEN(s)) -> goto revoke
+           :: !OTHERS(TOKEN(s)) -> skip
+           :: OTHERS(TOKEN(s)) -> goto revoke
 #endif
            fi
-        :: here[s] && !BELOW(TOKEN(s)) && !IS_MARK(TOKEN(s)) -> goto raise
+        :: here[s] && !BELOW(TOKEN(s)) && COMPLETE && !IS_MARK(TOKEN(s)) -> goto raise
 #endif
         fi;
 #ifdef SPLIT
@@ -257,16 +232,12 @@ raise: /* Store.Raise: look, confirm, raise */
     atomic {
         PAUSE(s);
         basis = BASIS;
-        doubt = BELOW(TOKEN(s)) || (db.mark != 0 -> db.copied : db.foreign);
+        doubt = BELOW(TOKEN(s)) || (db.mark != 0 -> db.copied : installed);
         if
-#ifdef FOLLOW_ANY
-        :: s == FOLLOWER && (db.mark == 0 || db.mark >= 2) -> basis = 0; goto over
-        :: s == FOLLOWER && db.mark != 0 && db.mark < 2 -> skip
-#else
-        :: s == FOLLOWER && (!CONFIRMED || db.mark >= 2) -> basis = 0; goto over
-        :: s == FOLLOWER && CONFIRMED && db.mark < 2 -> skip
-#endif
-        :: s != FOLLOWER -> skip
+        :: !COMPLETE -> basis = 0; goto refused
+        :: COMPLETE && s == FOLLOWER && (!CONFIRMED || db.mark >= 2) -> basis = 0; goto over
+        :: COMPLETE && s == FOLLOWER && CONFIRMED && db.mark < 2 -> skip
+        :: COMPLETE && s != FOLLOWER -> skip
         fi
     };
 #if !defined(NO_CONFIRM)
@@ -289,7 +260,6 @@ raise: /* Store.Raise: look, confirm, raise */
         :: BELOW(TOKEN(s)) -> basis = 0; goto refused
         :: !BELOW(TOKEN(s)) ->
 #endif
-           confirm_registry(s);
 #ifndef ALONE
            invariant(1, TOKEN(s) >= db.mark);
 #endif
@@ -325,12 +295,7 @@ revoke: /* ringfence.revoke, again and again: list first, check second */
         PAUSE(s);
         if
         :: !IS_MARK(TOKEN(s)) -> goto refused
-        :: IS_MARK(TOKEN(s)) && COMPLETE -> skip
-        :: IS_MARK(TOKEN(s)) && !COMPLETE ->
-#ifndef NO_REPAIR
-           list_everybody(s);
-#endif
-           printf("revoke under %d: lists everybody, since the registry is lost\n", TOKEN(s))
+        :: IS_MARK(TOKEN(s)) -> skip
         fi;
         other0 = IS_OTHER(0, TOKEN(s)); other1 = IS_OTHER(1, TOKEN(s)); other2 = IS_OTHER(2, TOKEN(s))
     };
@@ -441,12 +406,16 @@ proctype SetBack()
            copy(db, saved); db.copied = (db.mark != 0 -> 1 : 0); db.foreign = 1;
            printf("server: a dump of it is restored while it runs\n")
        }
+    :: d_step { saved.mark != 0 -> /* of the marks alone: a mark that is missing while its gate is there is in doubt */
+           db.mark = saved.mark; db.raisedIn = saved.raisedIn; db.copied = (db.mark != 0 -> 1 : 0);
+           printf("server: a dump of the marks is restored while it runs\n")
+       }
 #if defined(ELECTED) && !defined(LIVE)
     :: d_step { copy(db, saved); present++; end_all(); printf("server: the snapshot is put back, and it starts again\n") }
     :: d_step { copy(db, saved); end_all(); printf("server: goes back to it without a trace\n") }
 #endif
     fi;
-    d_step { saved.mark = 0; saved.raisedIn = 0; saved.registry = 0; saved.foreign = 0; saved.copied = 0;
+    d_step { saved.mark = 0; saved.raisedIn = 0; saved.foreign = 0; saved.copied = 0;
              saved.recorded[0] = 0; saved.recorded[1] = 0; saved.recorded[2] = 0 }
 }
 
@@ -463,7 +432,11 @@ proctype Stop()
 }
 #endif
 
-/* A registry that is complete has each session that may write. */
+#ifndef NO_INSTALL
+proctype Operator() { atomic { db.foreign -> install(); printf("operator: installs again\n") } }
+#endif
+
+/* A list that counts as complete has each session that may write. */
 proctype Duty()
 {
     atomic { COMPLETE && ready[0] && alive[0] && db.recorded[0] == 0 && !(closed && !flow) -> invariant(13, false) }
@@ -471,7 +444,6 @@ proctype Duty()
 
 init {
     atomic {
-        db.registry = present;
 #ifdef ELECTED
         db.mark = 1; db.raisedIn = present; /* by an earlier session of token 1 */
 #endif
@@ -487,6 +459,9 @@ init {
         run Stop();
 #else
         run Sweep(); run Restart(); run Duty();
+#endif
+#ifndef NO_INSTALL
+        run Operator();
 #endif
         run Backends(); run Ends(); run SetBack()
     }

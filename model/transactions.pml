@@ -3,8 +3,9 @@
  *
  *     make model MODEL=transactions
  *
- * The mark is token 1, and a transaction enters under it once the gate is open (transaction 0). It has a snapshot for each statement (read committed), or one snapshot
- * from its first statement on (repeatable read, serializable). It may roll back to a savepoint, which
+ * The mark is token 1, and a transaction enters under it once the gate is open (transaction 0): with the pass of a raise that it
+ * knows, or with its claim, and then it takes the pass of the gate. It has a snapshot for each statement (read committed), or one
+ * snapshot from its first statement on (repeatable read, serializable). It may roll back to a savepoint, which
  * releases the locks that it has taken since; then the trigger of a sealed table enters again. It may be
  * prepared. Then the mark is raised: to token 1 once more, as a candidate that nobody knew before, and to
  * token 2, by two guards that may stop anywhere. A raise may be rolled back. Transaction 2 enters under token 2.
@@ -34,12 +35,12 @@
  *   ATTACHED+SESSIONS_FIRST  10    revoke lists sessions first, and transactions second
  *   PREPARED          10    revoke does not look for transactions that are prepared
  *   SEAL_ONCE         10    the trigger of a sealed table does not enter again after a rollback to a savepoint
+ *   NOTED_ALONE       10    a prepared transaction counts only if it was noted
  *   LIVE+NO_SIGNAL    live  revoke waits for who is inside, and does not end them
+ *   LIVE+NO_NOTE      live  revoke waits for everybody who has the locks, and those who are refused have them for a moment
  *
  * This was tried, and violates nothing:
- *   enter takes its locks before it looks at the gate for the first time (NO_FIRST, also with LIVE). Who is
- *   refused then looks like one that is inside only under the number of the last raise, and nobody waits for that
- *   number. The look only spares the locks
+ *   a raise keeps what was noted after the raise before (NOTED_ONCE): nobody has entered since, as the gate was shut
  */
 #include "invariant.h"
 
@@ -53,7 +54,8 @@ bit replacing;           /* a transaction has replaced the row, and has not ende
 byte older;              /* the numbers that revoke looks for, one bit each */
 byte number = 1;         /* of the last raise */
 
-byte inside[2];          /* the number under which it holds its locks, as pg_locks shows at once; 0: none */
+byte inside[2];          /* the numbers under which it holds its locks, one bit each, as pg_locks shows at once */
+bit looked, noted[2];    /* somebody has looked since the last raise; who was inside then */
 bit prepared;            /* process 0: it outlives its session */
 bit told[2];             /* its backend is to end */
 bit attached;            /* process 1: its session is recorded */
@@ -72,7 +74,7 @@ inline read(to)
     to.token = gate.token; to.number = gate.number; to.open = gate.open
 }
 
-/* ringfence.enter. It goes to refused if it fails. */
+/* ringfence.enter. It goes to refused if it fails. The pass that it may know is that of the first raise. */
 inline enter(me, t)
 {
     atomic {
@@ -80,10 +82,13 @@ inline enter(me, t)
         :: !old -> read(seen)
         :: else
         fi;
-        first = seen.number;
-#ifndef NO_FIRST
         if
-        :: seen.token == t && seen.open
+        :: first = 1
+        :: seen.token == t && seen.open -> first = seen.number
+        fi;
+#ifdef ONE_LOOK
+        if
+        :: seen.token == t && seen.open && seen.number == first
         :: else -> goto refused
         fi;
 #endif
@@ -93,7 +98,7 @@ inline enter(me, t)
         fi
     };
 #ifndef LOCK_LATE
-    atomic { inside[me] = first; printf("transaction %d: takes its locks, under number %d\n", me, first) };
+    atomic { inside[me] = inside[me] | BIT(first); printf("transaction %d: takes its locks, under number %d\n", me, first) };
 #endif
 #ifndef ONE_LOOK
     atomic {
@@ -128,7 +133,7 @@ inline enter(me, t)
 #ifdef LOCK_LATE
     };
     atomic {
-        inside[me] = first;
+        inside[me] = inside[me] | BIT(first);
 #else
         invariant(11, !REPLACED && !(old && replacing));
 #endif
@@ -171,7 +176,7 @@ proctype Work()
 #ifdef LIVE
        :: told[OLD] -> break /* it has stopped, and its backend ends */
 #else
-       :: atomic { locked && !told[OLD] -> prepared = true; printf("transaction 0: is prepared\n") }
+       :: atomic { locked && !told[OLD] -> prepared = true; noted[OLD] = 0; printf("transaction 0: is prepared\n") }
        :: atomic { prepared -> printf("transaction 0: is committed, long after its session\n"); invariant(10, newest <= 1); break }
        :: break
 #endif
@@ -179,7 +184,7 @@ proctype Work()
 refused:
     skip; /* see invariant.h */
        atomic {
-           inside[OLD] = 0; prepared = 0; told[OLD] = 0; locked = 0; first = 0; old = 0;
+           inside[OLD] = 0; noted[OLD] = 0; prepared = 0; told[OLD] = 0; locked = 0; first = 0; old = 0;
            seen.token = 0; seen.number = 0; seen.open = 0
        }
 #ifndef LIVE
@@ -233,6 +238,9 @@ inline raise(t)
 #ifndef OPEN_AT_ONCE
            gate.open = false;
 #endif
+#ifndef NOTED_ONCE
+           looked = 0; noted[OLD] = 0; noted[ATTACHING] = 0;
+#endif
            replacing = false; raised = true;
            printf("raise to %d: has committed, with number %d\n", t, number)
        }
@@ -258,11 +266,23 @@ inline revoke(guard, t)
 #endif
 #ifndef NO_INSIDE
 #ifdef PREPARED
-           in0 = !prepared && inside[OLD] != 0 && (older & BIT(inside[OLD])) != 0;
+           in0 = !prepared && (older & inside[OLD]) != 0;
 #else
-           in0 = inside[OLD] != 0 && (older & BIT(inside[OLD])) != 0;
+           in0 = (older & inside[OLD]) != 0;
 #endif
-           in1 = inside[ATTACHING] != 0 && (older & BIT(inside[ATTACHING])) != 0
+           in1 = (older & inside[ATTACHING]) != 0;
+#ifndef NO_NOTE
+           if
+           :: !looked && gate.token == t && (in0 || in1) -> looked = true; noted[OLD] = in0; noted[ATTACHING] = in1
+           :: else
+           fi;
+#ifdef NOTED_ALONE
+           in0 = in0 && (!looked || noted[OLD]);
+#else
+           in0 = in0 && (!looked || noted[OLD] || prepared);
+#endif
+           in1 = in1 && (!looked || noted[ATTACHING])
+#endif
 #endif
        };
        atomic { /* others, is_mark again, and who of them lives */
@@ -296,7 +316,7 @@ inline revoke(guard, t)
               if
               :: gate.token == t && !gate.open && gate.number == n ->
 #endif
-                 gate.open = true; older = 0; printf("guard %c, revoke for %d: opens the gate of number %d\n", guard, t, gate.number)
+                 gate.open = true; older = 0; looked = 0; noted[OLD] = 0; noted[ATTACHING] = 0; printf("guard %c, revoke for %d: opens the gate of number %d\n", guard, t, gate.number)
               :: else
               fi;
               n = 0

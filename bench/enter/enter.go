@@ -222,7 +222,7 @@ func (b *bench) cpu(ctx context.Context) (map[string]float64, error) {
 				return nil, err
 			}
 			if turn > 0 { // the first one warms the backend up
-				took[way] += float64((end-start).Nanoseconds()) / 1e3 / transactions / (turns - 1)
+				took[way] += float64((end - start).Nanoseconds()) / 1e3 / transactions / (turns - 1)
 			}
 		}
 	}

@@ -18,31 +18,44 @@ create table step (
 	issuer   text not null default '',
 	backend  text not null default '',
 	original boolean not null default true, -- false: a row that was restored
-	run      text not null,         -- of the server: that of the row, or the present one
+	run      text not null,         -- of the server: that of the row of a gate, or the present one
 	xid      text not null default pg_current_xact_id()::text
 );
 
 -- A row of mark, gate or installation is original if it was written in place (written = xmin). Each is
--- written twice in its transaction, and original only after the second time.
+-- written twice in its transaction, and original only after the second time. A mark is also written when its gate is
+-- opened, or to note who is inside: that is no raise.
 create function lab_step() returns trigger language plpgsql security definer set search_path = public as $$
 declare
 	r jsonb := to_jsonb(coalesce(new, old));
 	v_what text;
+	v_original boolean := true;
 begin
+	if tg_table_name = 'mark' and tg_op = 'UPDATE' and r->>'pass' = to_jsonb(old)->>'pass' and not exists (
+		select from step s where s.xid = pg_current_xact_id()::text and s.what = 'raise' and s.resource = r->>'resource' and not s.original
+	) then
+		return null;
+	end if;
+	if tg_table_name in ('mark', 'gate') then
+		execute format('select t.written is not distinct from t.xmin from ringfence_private.%I t where t.resource = $1', tg_table_name)
+			into v_original using r->>'resource';
+	elsif tg_table_name = 'installation' then
+		select t.written is not distinct from t.xmin into v_original from ringfence_private.installation t;
+	end if;
 	v_what := case tg_table_name
 		when 'session' then case when tg_op = 'DELETE' then 'forget' when r->>'attachment' is null then 'register' else 'attach' end
 		when 'mark' then 'raise'
-		when 'gate' then case when (r->>'open')::boolean then 'open' else 'shut' end
+		when 'gate' then case when tg_op <> 'DELETE' and (r->>'open')::boolean then 'open' else 'shut' end
 		else case when r->>'registry' = ringfence.registry() then 'complete' else 'incomplete' end
 	end;
-	if tg_op = 'DELETE' and tg_table_name <> 'session' then
+	if tg_op = 'DELETE' and tg_table_name not in ('session', 'gate') then
 		return null;
 	end if;
 	insert into step (what, resource, token, issuer, backend, original, run) values (v_what,
 		coalesce(r->>'resource', ''), coalesce((r->>'token')::bigint, 0), coalesce(r->>'issuer', ''),
 		coalesce(lab_backend((r->>'pid')::integer, (r->>'backend_start')::timestamptz), ''),
-		tg_table_name = 'session' or (r->>'written') is not distinct from pg_current_xact_id()::xid::text,
-		coalesce(case when tg_table_name in ('mark', 'gate') then r->>'run' else ringfence.run() end, ''));
+		coalesce(v_original, false), case when tg_table_name = 'gate'
+			then ringfence.server() || '/' || (extract(epoch from (r->>'started')::timestamptz) * 1000000)::bigint else ringfence.run() end);
 	return null;
 end $$;
 

@@ -10,15 +10,12 @@ as $$ select true $$`
 // Originals makes rows from a dump count as rows that were written in place, in this run: CopiedMark.
 // (The second update in a transaction stores what the first one has set.)
 const Originals = `
-update ringfence_private.boot set written = xmin; update ringfence_private.boot set written = xmin;
-update ringfence_private.installation set written = xmin; update ringfence_private.installation set written = xmin;
-update ringfence_private.mark set run = (select run from ringfence_private.boot), written = xmin; update ringfence_private.mark set written = xmin;
-update ringfence_private.gate set run = (select run from ringfence_private.boot), written = xmin; update ringfence_private.gate set written = xmin;`
+update ringfence_private.installation set registry = ringfence.registry(), written = xmin; update ringfence_private.installation set written = xmin;
+update ringfence_private.mark set written = xmin; update ringfence_private.mark set written = xmin;
+update ringfence_private.gate set started = pg_postmaster_start_time(), written = xmin; update ringfence_private.gate set written = xmin;`
 
-// Believe makes a new registry count as complete: BelievedRegistry.
-const Believe = `
-update ringfence_private.installation set registry = ringfence.registry(), written = xmin;
-update ringfence_private.installation set registry = ringfence.registry(), written = xmin`
+// Believe takes away the list that an installation makes of those who are connected: BelievedRegistry.
+const Believe = `delete from ringfence_private.session where resource = '*'`
 
 // Trust makes publish trust a setting: BelievedSetting.
 const Trust = `create or replace function

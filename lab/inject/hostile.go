@@ -55,7 +55,7 @@ func (r *Injector) release(f scenario.Fault) {
 // stays open, and sessions that queue for a lock that identifies entered transactions.
 func (r *Injector) obstruct(ctx context.Context, f scenario.Fault) error {
 	var number int
-	sql := "select coalesce(max(number), 0) from ringfence_private.gate where resource = '" + scenario.Resource + "'"
+	sql := "select coalesce(max(ringfence.number(pass)), 0) from ringfence_private.gate where resource = '" + scenario.Resource + "'"
 	err := r.queryRow(ctx, sql, &number)
 	if err != nil {
 		return err

@@ -36,6 +36,9 @@ func (r *Injector) saveMarks(ctx context.Context) error {
 	sql := "drop schema if exists saved cascade; create schema saved;"
 	for _, table := range saved {
 		sql += fmt.Sprintf("create table saved.%[1]s as table ringfence_private.%[1]s;", table)
+		if table != "installation" { // DROP SCHEMA would take a column of our domain along
+			sql += fmt.Sprintf("alter table saved.%s alter column resource type text;", table)
+		}
 	}
 	return r.asSuperuser(ctx, sql)
 }
@@ -53,7 +56,10 @@ func (r *Injector) restoreMarks(ctx context.Context) error {
 	if r.Topology.SchemaFlaw == string(flaw.CopiedMark) {
 		sql += flaw.Originals
 	}
-	return r.asSuperuser(ctx, sql)
+	if err := r.asSuperuser(ctx, sql); err != nil {
+		return err
+	}
+	return r.operate(ctx, "install")
 }
 
 // reinstall does what an administrator does who thinks that the schema is broken. Sessions live on.

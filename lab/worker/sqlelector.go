@@ -193,8 +193,11 @@ func (k *sqlTerm) Release(ctx context.Context) error {
 	return err
 }
 
-// candidateIn returns the candidate that a pass names.
-func candidateIn(pass string) string { return pass[strings.LastIndex(pass, " ")+1:] }
+// candidateIn returns the candidate that a pass names: its fourth part.
+func candidateIn(pass string) string {
+	parts := strings.Split(pass, " ")
+	return parts[min(3, len(parts)-1)]
+}
 
 // pass is what enter takes.
 func pass(c fence.Claim) string {

@@ -411,6 +411,10 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 			t.Fatalf("token %d was admitted to a copy of which nobody knows the mark", token)
 		}
 	}
+	prepared(t, s.pg, copied)
+	if _, err := s.in(copied, 10); err == nil {
+		t.Fatal("an installation vouches for the marks of a copy")
+	}
 	store, err := pgstore.Open(s.pg.URL("guard_role", copied), pgstore.Options{})
 	if err != nil {
 		t.Fatal(err)

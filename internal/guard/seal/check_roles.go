@@ -1,5 +1,7 @@
 package seal
 
+import "github.com/ringfence/ringfence/internal/postgres/pgschema"
+
 // loginRoles begins a query: it lists the roles that can log in, and what each can become, itself first
 // of all. A role without INHERIT has the rights of its groups after SET ROLE.
 const loginRoles = `
@@ -11,9 +13,10 @@ const loginRoleList = `login_role(oid, rolname, becomes) as (
 
 // grantedFunctions are the functions that an installation grants to everybody, to leaders and to
 // holders: see grants.sql, leader.sql and holder.sql in internal/postgres/pgschema.
-const grantedFunctions = `'holds', 'leg', 'own_start', 'run', 'enter', 'is_open', 'attach',
+const grantedFunctions = `'version', 'holds', 'leg', 'own_start', 'run', 'enter', 'is_open', 'attach',
        'take', 'publish', 'enter_and_publish', 'enter_and_forget', 'checkpoints',
-       'campaign', 'stand', 'take_term', 'bring', 'bring_term', 'leave', 'signal', 'ended'`
+       'campaign', 'stand', 'take_term', 'bring', 'bring_term', 'leave', 'leave_term', 'signal', 'ended',
+       'tries', 'free', 'held', 'free_or_fail'`
 
 // roleKinds are the findings about roles that could go round a seal. Superusers are listed once, and
 // not again for each privilege that they have. A role that only REPLICATION sets apart writes nothing,
@@ -130,7 +133,7 @@ select distinct quote_ident(r.rolname), 'it may write, create or owns something 
 select quote_ident(r.rolname), format('it may call functions of a guard, such as ringfence.%I, and is not the guard''s role %I', min(p.proname), $2::text),
        format('REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ringfence FROM %I; then guard install', r.rolname)
   from login_role r join pg_proc p on p.pronamespace = 'ringfence'::regnamespace and has_function_privilege(r.becomes, p.oid, 'execute')
- where r.rolname <> $2::text and p.proname not in (` + grantedFunctions + `)
+ where r.rolname <> $2::text and p.proname not in (` + grantedFunctions + `) and p.proname <> all (` + pgschema.OfElections + `)
  group by r.rolname`,
 	},
 	{

@@ -144,7 +144,7 @@ var holes = []struct{ open, finding, closed string }{
 		"server-access:seal_files", "drop owned by seal_files; drop role seal_files",
 	},
 	{
-		"create role seal_records login; grant execute on function ringfence.record(integer[], timestamptz[]) to seal_records",
+		"create role seal_records login; grant execute on function ringfence.forget(text, integer[], timestamptz[]) to seal_records",
 		"guard-role:seal_records", "drop owned by seal_records; drop role seal_records",
 	},
 	{

@@ -59,10 +59,10 @@ select 'there is no table ' || w.name from named w
  where cardinality(w.path) <> 2 or not ` + isTable + `
 union all
 select 'the tables of the schema ' || w.path[1] || ' cannot be sealed' from named w
- where w.path[1] ~ '^pg_' or w.path[1] in ('ringfence', 'information_schema')
+ where w.path[1] ~ '^pg_' or w.path[1] in ('ringfence', 'ringfence_private', 'information_schema')
 union all
 select 'there is no schema ' || u.name from unnest($2::text[]) u(name)
- where u.name ~ '^pg_' or u.name in ('ringfence', 'information_schema') or to_regnamespace(quote_ident(u.name)) is null`
+ where u.name ~ '^pg_' or u.name in ('ringfence', 'ringfence_private', 'information_schema') or to_regnamespace(quote_ident(u.name)) is null`
 
 // recordsSQL finds which of the names $1 and the schemas $2 are neither of tables nor recorded as sealed.
 const recordsSQL = `with ` + named + `

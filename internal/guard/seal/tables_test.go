@@ -112,7 +112,7 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 		{Request{Tables: []string{"nothing"}}, "no table nothing"},
 		{Request{Tables: []string{"seen"}}, "no table seen"},
 		{Request{Tables: []string{"a.b.c"}}, "no table a.b.c"},
-		{Request{Tables: []string{"ringfence_private.mark"}}, "ringfence cannot be sealed"},
+		{Request{Tables: []string{"ringfence_private.mark"}}, "ringfence_private cannot be sealed"},
 		{Request{Tables: []string{"pg_catalog.pg_class"}}, "pg_catalog cannot be sealed"},
 		{Request{Schemas: []string{"shop"}}, "no schema shop"},
 		{Request{Schemas: []string{"ringfence"}}, "no schema ringfence"},
@@ -126,7 +126,7 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 			t.Errorf("%+v: %v", test.request, err)
 		}
 	}
-	r.sql("update ringfence_private.installation set version = 1")
+	r.sql("update ringfence_private.installation set version = 0")
 	if _, err := Protect(t.Context(), c, Request{Resource: "orders",
 		Tables: []string{"entry"}}); !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
 		t.Errorf("an older version: %v", err)

@@ -1,5 +1,6 @@
-// Package postgres is marks.Store for Postgres. It keeps marks and sessions in the schema ringfence
-// of the database that it protects. The schema's tables and functions are in sql/.
+// Package postgres is marks.Store for Postgres. It keeps marks and sessions in the schema ringfence_private
+// of the database that it protects, and calls the functions of the schema ringfence. Both are in
+// internal/postgres/pgschema/sql.
 //
 // An operator installs the schema once; guards and tools then open a store:
 //
@@ -42,9 +43,9 @@
 // # Restarts, failovers, restores
 //
 // A mark and the table of sessions count only on the run of the server on which they were written, and
-// only as they were written (ARCHITECTURE.md, invariants 6 and 13). Where the table may be incomplete,
-// Revoke first records every session of the database that it could end, under the resource *, and ends
-// those with the others.
+// only as they were written (ARCHITECTURE.md, invariants 6 and 13). In a copy of the database, or after a dump was
+// restored, nobody is admitted before Install. That records every session of the database that it could end, under
+// the resource *, and Revoke ends those with the others.
 //
 // One case remains: a restored snapshot of the whole machine, memory included, looks like the
 // server that never stopped. With a coordinator a guard admits nobody deposed even then. A deposed

@@ -122,12 +122,6 @@ func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
 				t.Fatalf("marks after the restore: %+v, %v", found, err)
 			}
 			r.outside(t, old, fence.ErrNotRaised)
-			if _, err := r.opens(t, leader(9), claimed(9)); !errors.Is(err, fence.ErrNotInstalled) {
-				t.Errorf("the newest leader, and nobody knows who is at work: %v", err)
-			}
-			if err := Install(t.Context(), r.url("postgres"), guardRole); err != nil {
-				t.Fatal(err)
-			}
 			if _, err := r.opens(t, leader(7), old); !errors.Is(err, fence.ErrNotLeader) {
 				t.Errorf("through a guard the older leader gets %v", err)
 			}

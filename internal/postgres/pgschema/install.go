@@ -28,8 +28,8 @@ var all = []string{
 	"elections", "sql_elections", "contract", "grants", "stamp",
 }
 
-// ofElections are the functions that clients of a coordinator call.
-const ofElections = `'{open_lease, close_lease, beat, nominate, standing, leaders, candidates, acknowledge, withdraw, resign,
+// OfElections names the functions that clients of a coordinator call, as a literal of SQL.
+const OfElections = `'{open_lease, close_lease, beat, nominate, standing, leaders, candidates, acknowledge, withdraw, resign,
     takes_part, depose, change_documents, read_documents, list_documents, tell, renew_issuer}'`
 
 // Roles are who uses the schema, beside its owner.
@@ -48,7 +48,7 @@ func (r Roles) SQL() string {
 	add := func(name, role string) {
 		// This is no text/template: a program with that in it keeps every method of every type, 10 MB more.
 		fill := strings.NewReplacer("{{role}}", pgx.Identifier{role}.Sanitize(), "{{role literal}}", literal(role),
-			"{{of elections}}", ofElections, "{{version}}", strconv.Itoa(Version))
+			"{{of elections}}", OfElections, "{{version}}", strconv.Itoa(Version))
 		b.WriteString(fill.Replace(file(name)) + "\n")
 	}
 	for _, name := range all {

@@ -11,15 +11,15 @@ type Function struct {
 // Sealing returns the functions that decide whether a sealed table takes a statement, as an
 // installation creates them.
 func Sealing() (all []Function) {
-	for _, f := range []struct{ file, name, parameters string }{
-		{"seal", "ringfence.seal(", ")"},
-		{"seal", "ringfence.enter_as_claimed(", "text, text)"},
-		{"enter", "ringfence.enter(", "text, bigint, text, text)"},
+	for _, f := range []struct{ file, begins, signature string }{
+		{"seal", "ringfence.seal()", "ringfence.seal()"},
+		{"seal", "ringfence.enter_as_claimed(", "ringfence.enter_as_claimed(text, text)"},
+		{"enter", "ringfence.enter(p_resource", "ringfence.enter(text, bigint, text, text)"},
 	} {
-		_, text, _ := strings.Cut(file(f.file), "create or replace function "+f.name)
+		_, text, _ := strings.Cut(file(f.file), "create or replace function "+f.begins)
 		_, text, _ = strings.Cut(text, " as $$")
 		text, _, _ = strings.Cut(text, "$$;")
-		all = append(all, Function{f.name + f.parameters, text})
+		all = append(all, Function{f.signature, text})
 	}
 	return all
 }

@@ -110,6 +110,7 @@ create or replace function ringfence.stand(p_resources text[], p_holder text, p_
 returns setof ringfence.begun
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    t ringfence.term;
     b ringfence.begun;
     c_raises constant integer := 1000; -- of one call
     v_raises integer := 0;
@@ -135,12 +136,14 @@ begin
                as c(resource, token, id, leads, leader, until)
           left join ringfence_private.standing g on g.resource = c.resource
          order by c.resource collate "C" loop
-        b := row(row(e.resource, e.token, v_issuer, null, e.leads and e.pass is not null, 0, e.leader, e.until, null), '{}'::integer[]);
+        t := row(e.resource, e.token, v_issuer, null, e.leads and e.pass is not null, 0, e.leader, e.until, null);
+        if e.leads then
+            t.pass := coalesce(e.pass, ringfence.pass(e.resource, e.token, v_issuer, e.id));
+        end if;
+        b := row(t, '{}'::integer[]);
         if e.leads and e.pass is null and v_raises < c_raises then
             v_raises := v_raises + 1;
-            b := ringfence.begin_term(b.state, p_holder, e.id);
-        elsif e.leads then
-            b.state.pass := coalesce(e.pass, ringfence.pass(e.resource, e.token, v_issuer, e.id));
+            b := ringfence.begin_term(t, p_holder, e.id);
         end if;
         return next b;
     end loop;

@@ -76,11 +76,11 @@ begin
                  else 'raise'
                end as step,
                wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at, m.adoption, m.candidate, m.rolled_back,
-               case when m.resource is null then v_vouched else coalesce(gate.pass = m.pass and m.written = m.xmin, false) end as confirmed,
-               case when m.resource is null then v_vouched else coalesce(m.server = v_server and m.written = m.xmin, false) end as continued
+               case when m.resource is null then v_vouched and gate.resource is null else coalesce(gate.pass = m.pass and m.written = m.xmin, false) end as confirmed,
+               case when m.resource is null then v_vouched and gate.resource is null else coalesce(m.server = v_server and m.written = m.xmin, false) end as continued
           from unnest(p_resources, p_tokens, p_candidates) with ordinality as wanted(resource, token, candidate, place)
           left join ringfence_private.mark m on m.resource = wanted.resource
-          left join ringfence_private.standing gate on gate.resource = m.resource
+          left join ringfence_private.standing gate on gate.resource = wanted.resource
       ) w
      order by array_position(array['issuer', 'stale', 'raise', 'revoke', 'admitted'], w.step), w.place
      limit 1;
@@ -137,7 +137,7 @@ begin
     token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
     adoption := coalesce(m.adoption, ''); candidate := coalesce(m.candidate, ''); rolled_back := coalesce(m.rolled_back, false);
     if m.resource is null then
-        continued := i.server = v_server;
+        continued := i.server = v_server and not exists (select from ringfence_private.gate g where g.resource = p_resource);
         confirmed := continued;
     else
         continued := coalesce(m.server = v_server and m.original, false);

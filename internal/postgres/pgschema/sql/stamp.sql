@@ -11,16 +11,20 @@ declare
 begin
     create schema if not exists ringfence_installed;
     comment on schema ringfence_installed is 'Ringfence was installed in this database. Drop it only together with the schema ringfence, and when no client is connected';
+    perform pg_stat_clear_snapshot();
     if not v_complete then
-        delete from ringfence_private.session;
-        delete from ringfence_private.leaving;
+        delete from ringfence_private.session s where not exists (
+            select from pg_stat_activity a where a.pid = s.pid and a.backend_start = s.backend_start and a.datname = current_database());
+        delete from ringfence_private.leaving l where not exists (
+            select from pg_stat_activity a where a.pid = l.pid and a.backend_start = l.backend_start and a.datname = current_database());
     end if;
     if not v_complete and v_known then
         insert into ringfence_private.session (resource, token, issuer, pid, backend_start)
         select '*', 0, '', a.pid, a.backend_start
           from pg_stat_activity a join pg_roles o on o.oid = a.usesysid
          where a.datname = current_database() and a.backend_type in ('client backend', 'walsender') and a.pid <> pg_backend_pid()
-           and not o.rolsuper and a.backend_start is not null;
+           and not o.rolsuper and a.backend_start is not null
+            on conflict do nothing;
     end if;
     insert into ringfence_private.installation (version, server, registry, unlisted)
     values ({{version}}, case when v_known then '' else ringfence.server() end, ringfence.registry(),
