@@ -43,7 +43,7 @@ func deploy(ctx context.Context, tables string) (d deployment, err error) {
 	if err := execute(ctx, d.database, tables); err != nil {
 		return d, err
 	}
-	return d, pgmarks.Install(ctx, d.database, "postgres", "postgres")
+	return d, pgmarks.Install(ctx, d.database, "", "postgres")
 }
 
 func execute(ctx context.Context, url, sql string) error {

@@ -54,7 +54,7 @@ func inspect(ctx context.Context, s *guardpg.Settings, schemas []string) (*seal.
 		return nil, err
 	}
 	defer admin.Close(context.WithoutCancel(ctx))
-	guard, err := pgstore.Connect(ctx, s.Upstream.Reveal())
+	guard, err := pgstore.Connect(ctx, s.URL().Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("GUARD_POSTGRES_UPSTREAM: %w", err)
 	}
@@ -71,7 +71,7 @@ func inspect(ctx context.Context, s *guardpg.Settings, schemas []string) (*seal.
 			Database: admin.Config().Database, Schemas: []string{}, Findings: pooled,
 		}, nil
 	}
-	return seal.Check(ctx, admin, guard.Config().User, schemas...)
+	return seal.Check(ctx, admin, s.Guard(), schemas...)
 }
 
 // printReport prints a report for people. Whoever creates a table chooses its name, and must not add

@@ -114,8 +114,8 @@ func (p *program) installFunctions(ctx context.Context, t server, stores int) er
 	return nil
 }
 
-// withCoordinator names the roles of elections to the store that has the coordinator beside the marks: the guard's role,
-// the role of GUARD_COORDINATOR and GUARD_POSTGRES_LEADERS. here reports whether there is such a store.
+// withCoordinator has the role of GUARD_COORDINATOR take part in elections in the store that has the coordinator beside
+// the marks. The guard's role may, anyway. here reports whether there is such a store.
 func withCoordinator(c *config, stores []server) (here bool, err error) {
 	if _, ok := coordinators.Installers[c.Coordinator.Scheme()]; !ok {
 		return false, nil
@@ -124,16 +124,13 @@ func withCoordinator(c *config, stores []server) (here bool, err error) {
 	if of == nil {
 		return false, nil
 	}
-	roles := slices.Clone(of.Leaders)
-	for _, each := range []string{c.Coordinator.Reveal(), of.Upstream.Reveal()} {
-		role, err := pgstore.Role(each)
-		if err != nil {
-			return true, fmt.Errorf("coordinator: %w", err)
-		}
-		roles = append(roles, role)
+	role, err := pgstore.Role(c.Coordinator.Reveal())
+	if err != nil {
+		return true, fmt.Errorf("coordinator: %w", err)
 	}
-	slices.Sort(roles)
-	of.Electors = slices.Compact(roles)
+	if guard, _ := pgstore.Role(of.URL().Reveal()); role != guard && !slices.Contains(of.Leaders, role) {
+		of.Leaders = append(of.Leaders, role)
+	}
 	return true, nil
 }
 
@@ -162,7 +159,7 @@ func postgresAt(stores []server, url string) *guardpg.Settings {
 	for _, s := range stores {
 		pg, ok := s.Upstream.(*guardpg.Settings)
 		database, err := pgstore.DatabaseOf(url)
-		if ok && err == nil && pg.Database() == database && pgstore.Address(url) == pgstore.Address(pg.Upstream.Reveal()) {
+		if ok && err == nil && pg.Database() == database && pgstore.Address(url) == pgstore.Address(pg.URL().Reveal()) {
 			return pg
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -32,7 +34,7 @@ func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 		"GUARD_POSTGRES_LEADERS=keeper,Nightly Batch",
 	}
 	code, shown, _ := invoke(t, env, "install", "--print")
-	if code != cli.Done || !strings.Contains(shown, `"Nightly Batch"`) {
+	if code != cli.Done || !strings.Contains(shown, `E'Nightly Batch'`) {
 		t.Errorf("--print does not show the leaders: %d %s", code, shown)
 	}
 	if code, _, errs := invoke(t, env, "install"); code != cli.Done {
@@ -56,5 +58,38 @@ func TestRolesAreSeparatedByCommasWithoutSpaces(t *testing.T) {
 				t.Errorf("%s=%q: exit %d: %s", setting, list, code, errs)
 			}
 		}
+	}
+}
+
+func TestADatabaseWithoutAGuardNeedsItsAdministratorOnly(t *testing.T) {
+	pg, _ := fresh(t)
+	env := []string{"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", "postgres"), "GUARD_POSTGRES_LEADERS=app"}
+	for _, args := range [][]string{
+		{"install", "--print"}, {"install"}, {"status"}, {"allow", "app", "orders"}, {"check", "--accept", "superuser,login-unguarded"},
+	} {
+		code, out, errs := invoke(t, env, args...)
+		if code != cli.Done && code != cli.Uncovered || args[0] == "check" && strings.Contains(out, "guard's role") {
+			t.Errorf("%q: exit %d: %s%s", args, code, out, errs)
+		}
+	}
+	raiser := postgres.Raiser{URL: pg.URL("app", "postgres")}
+	if err := raiser.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5, Issuer: "zk:a", Holder: "h"}); err != nil {
+		t.Error(err)
+	}
+	code, _, errs := invoke(t, append(env, "GUARD_POSTGRES_LISTEN=127.0.0.1:0"), "serve")
+	if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LISTEN is set, GUARD_POSTGRES_UPSTREAM is not") {
+		t.Errorf("serve: exit %d: %s", code, errs)
+	}
+	if code, out, errs := invoke(t, env, "uninstall", "--yes"); code != cli.Done {
+		t.Errorf("uninstall: exit %d: %s%s", code, out, errs)
+	}
+}
+
+func TestARoleIsNotAGuardsAndAProgramsAtOnce(t *testing.T) {
+	code, _, errs := invoke(t, []string{
+		"GUARD_POSTGRES_UPSTREAM=postgres://app@h/db", "GUARD_POSTGRES_LEADERS=batch,app",
+	}, "install")
+	if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS names the role of GUARD_POSTGRES_UPSTREAM") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }

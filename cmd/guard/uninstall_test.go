@@ -18,7 +18,7 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 	create(t, pg, "shop", "held")
 	rd := serverstest.Redis(t, servers.RedisOptions{})
 	coordinator := pg.URL("postgres", "held")
-	env = append(env, "GUARD_REDIS_UPSTREAM="+rd.URL(), "GUARD_COORDINATOR="+coordinator, "GUARD_POSTGRES_HOLDERS=app")
+	env = append(env, "GUARD_REDIS_UPSTREAM="+rd.URL(), "GUARD_COORDINATOR="+coordinator, "GUARD_POSTGRES_LEADERS=app")
 	uninstall := func(want int, args []string, parts ...string) {
 		t.Helper()
 		code, out, errs := invoke(t, env, append([]string{"uninstall"}, args...)...)

@@ -52,7 +52,7 @@ func testRefusedRaise(t *testing.T, program string) {
 		"redis":    "redis://app:PASSWORD@" + cache.Addr() + "/0",
 	} {
 		for password, want := range map[string]string{
-			"wrong": "check user and password in the URL", "right": map[string]string{"postgres": "may not raise marks", "redis": "lacks a"}[kind],
+			"wrong": "check user and password in the URL", "right": map[string]string{"postgres": "may not lead", "redis": "lacks a"}[kind],
 		} {
 			for _, args := range [][]string{{"run", "orders", "--", "true"}, {"task", task}} {
 				t.Run(kind+" "+password+" "+args[0], func(t *testing.T) {

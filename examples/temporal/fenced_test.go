@@ -182,7 +182,7 @@ func newStage(t *testing.T) *stage {
 	install := exec.CommandContext(ctx, "go", "run", "./cmd/guard", "install")
 	install.Dir = filepath.Join("..", "..")
 	install.Env = append(os.Environ(), "GUARD_POSTGRES_UPSTREAM="+pg.URL("guard", "postgres"),
-		"GUARD_POSTGRES_ADMIN="+admin, "GUARD_POSTGRES_HOLDERS=app")
+		"GUARD_POSTGRES_ADMIN="+admin, "GUARD_POSTGRES_LEADERS=app")
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -15,7 +15,7 @@ import (
 // InstallSQL returns the SQL that Install runs, as one transaction, for people who want to read it
 // first and run it with psql. roles are those of the programs that take part in elections or ask
 // who leads. The role that installs owns the schema and needs no mention.
-func InstallSQL(roles ...string) string { return pgschema.Roles{Electors: roles}.SQL() }
+func InstallSQL(roles ...string) string { return pgschema.Roles{Leaders: roles}.SQL() }
 
 // Install creates the schemas in the database, or replaces their functions, of url, for the roles
 // of InstallSQL. It runs one transaction and may be repeated: elections go on. The role of url must
@@ -37,7 +37,7 @@ func install(ctx context.Context, conn *pgx.Conn, roles ...string) error {
 	if _, err := installed(ctx, conn); err != nil && !errors.Is(err, errNotInstalled) {
 		return fmt.Errorf("install: %w", err)
 	}
-	err := pgschema.Roles{Electors: roles}.Install(ctx, conn)
+	err := pgschema.Roles{Leaders: roles}.Install(ctx, conn)
 	if errors.Is(err, pgschema.ErrNewer) {
 		return tooNew(err)
 	}

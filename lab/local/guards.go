@@ -110,7 +110,7 @@ func (s *System) operatorOf(database string) []string {
 	coordinator := s.elects.url(s.elects.legs())
 	own := []string{"GUARD_POSTGRES_LEADERS=app"}
 	if s.build.Topology.Route == scenario.SQL {
-		own = []string{"GUARD_POSTGRES_HOLDERS=app", "GUARD_POSTGRES_ALLOW_PREPARED=true"}
+		own = []string{"GUARD_POSTGRES_LEADERS=app", "GUARD_POSTGRES_ALLOW_PREPARED=true"}
 	}
 	return append(append(s.guardEnviron(coordinator, to), "PATH="+os.Getenv("PATH"),
 		"GUARD_POSTGRES_ADMIN="+s.tls.postgres("postgres", s.pg.Addr(), database)), own...)

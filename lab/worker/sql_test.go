@@ -41,7 +41,7 @@ func newSQLStage(t *testing.T) *sqlStage {
 	admin := pg.URL("postgres", "postgres")
 	s.must(system.Exec(ctx, admin, "create role warden login", "create role app login"))
 	s.must(elections.Install(ctx, admin))
-	_, err = marks.Roles{Guard: "warden", Holders: []string{"app"}}.Install(ctx, admin)
+	_, err = marks.Roles{Guard: "warden", Leaders: []string{"app"}}.Install(ctx, admin)
 	s.must(err)
 	s.must(system.Exec(ctx, admin, append(strings.Split(system.Tables, ";\n"), system.SQLTables)...))
 	pooler := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})

@@ -24,12 +24,8 @@ type Settings struct {
 	Databases     settings.Names `env:"DATABASES"`
 	MaxDatabases  int            `env:"MAX_DATABASES" envDefault:"20"`
 	Leaders       settings.Names `env:"LEADERS"`
-	Holders       settings.Names `env:"HOLDERS"`
 	Operators     settings.Names `env:"OPERATORS"`
 	AllowPrepared bool           `env:"ALLOW_PREPARED" envDefault:"false"`
-
-	// Electors are the roles of elections, if the coordinator is in this database. Whoever installs sets them.
-	Electors []string
 }
 
 var _ guard.Databases = (*Settings)(nil)
@@ -48,7 +44,8 @@ var texts = settings.Texts{
 		logins are relayed to the same host.
 		sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them.
 		password_file=FILE or password_command=COMMAND say where the password of this URL is, and are
-		read again for each new connection; so for every URL with a user`},
+		read again for each new connection; so for every URL with a user. Unset, with ADMIN set: a database without a
+		guard, for every command but serve`},
 	"ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
 		Meaning: "URL of a role that may create the schema; used by guard install, uninstall, protect, unprotect and check",
@@ -62,12 +59,9 @@ var texts = settings.Texts{
 		connections of the guard's own, three while little happens. One without a client for five
 		minutes is closed, earlier if another one needs the room`},
 	"LEADERS": {Meaning: `
-		comma-separated roles of programs that keep checkpoints of tasks in the database;
-		guard install grants them the privileges. Used by guard install only`},
-	"HOLDERS": {Meaning: `
-		comma-separated roles of programs that get tokens by SQL, with ringfence.campaign, take
-		and bring; guard install grants them the functions, and prepares elections in the
-		database. Used by guard install only`},
+		comma-separated roles of programs that may lead: by SQL (ringfence.campaign, take, bring), as clients of
+		elections in this database, without a guard, or with checkpoints here; guard install grants them the
+		functions. None of them may be the guard's role. Used by guard install only`},
 	"OPERATORS": {Meaning: `
 		comma-separated roles that may use the console, besides the guard's own: they log in
 		to the guard's port with the database ringfence and without a token, as with
@@ -87,6 +81,12 @@ func (s *Settings) Check(prefix string) (problems []error) {
 			problems = append(problems, err)
 		}
 	}
+	if s.Upstream == "" && s.Listen != "" {
+		problems = append(problems, fmt.Errorf("%[1]sLISTEN is set, %[1]sUPSTREAM is not", prefix))
+	}
+	if err := s.roles(s.Leaders).Check(); err != nil {
+		problems = append(problems, fmt.Errorf("%[1]sLEADERS names the role of %[1]sUPSTREAM: %[2]w", prefix, err))
+	}
 	if s.MaxDatabases <= 0 {
 		problems = append(problems, fmt.Errorf("%sMAX_DATABASES is %d: it must be above 0", prefix, s.MaxDatabases))
 	}
@@ -96,9 +96,15 @@ func (s *Settings) Check(prefix string) (problems []error) {
 // AdminURL returns the URL of a role that may create the schema.
 func (s *Settings) AdminURL() string { return cmp.Or(s.Admin, s.Upstream).Reveal() }
 
+// URL returns the URL of the guard's role or, without a guard, of the administrator's.
+func (s *Settings) URL() settings.URL { return cmp.Or(s.Upstream, s.Admin) }
+
+// Addresses implements guard.Upstream.
+func (s *Settings) Addresses() (listen string, server settings.URL) { return s.Listen, s.URL() }
+
 // Database implements guard.Upstream.
 func (s *Settings) Database() string {
-	name, _ := pgstore.DatabaseOf(s.Upstream.Reveal())
+	name, _ := pgstore.DatabaseOf(s.URL().Reveal())
 	return name
 }
 
@@ -116,7 +122,9 @@ func (s *Settings) In(database string) guard.Upstream {
 		return s
 	}
 	own := *s
-	own.Upstream = settings.URL(pgstore.ForDatabase(s.Upstream.Reveal(), database))
+	if s.Upstream != "" {
+		own.Upstream = settings.URL(pgstore.ForDatabase(s.Upstream.Reveal(), database))
+	}
 	own.Admin = settings.URL(pgstore.ForDatabase(s.AdminURL(), database))
 	return &own
 }
@@ -131,7 +139,7 @@ func (s *Settings) All(ctx context.Context) ([]string, error) {
 
 // Installed implements guard.Databases.
 func (s *Settings) Installed(ctx context.Context) (found []string, err error) {
-	names, err := pgstore.Databases(ctx, s.Upstream.Reveal())
+	names, err := pgstore.Databases(ctx, s.URL().Reveal())
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +161,7 @@ func letsNobodyIn(err error) bool {
 
 // Open implements guard.Upstream.
 func (s *Settings) Open(_ context.Context, c guard.Common, replaced func()) (guard.Store, error) {
-	return pgstore.Open(s.Upstream.Reveal(), pgstore.Options{
+	return pgstore.Open(s.URL().Reveal(), pgstore.Options{
 		AllowPrepared: s.AllowPrepared, Timeouts: c.Timeouts, Replaced: replaced,
 	})
 }
@@ -185,11 +193,21 @@ func (s *Settings) OpenAuthorizer(ctx context.Context, _ guard.Common) (guard.Au
 
 // Install implements guard.Upstream.
 func (s *Settings) Install(ctx context.Context) ([]string, error) {
-	role, err := pgstore.Role(s.Upstream.Reveal())
-	if err != nil {
-		return nil, err
+	return s.roles(s.Leaders).Install(ctx, s.AdminURL())
+}
+
+// roles returns who uses the schema.
+func (s *Settings) roles(leaders []string) pgstore.Roles {
+	return pgstore.Roles{Guard: s.Guard(), Leaders: leaders}
+}
+
+// Guard returns the role of the guard, or "" without one.
+func (s *Settings) Guard() string {
+	if s.Upstream == "" {
+		return ""
 	}
-	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders, Electors: s.Electors}.Install(ctx, s.AdminURL())
+	role, _ := pgstore.Role(s.Upstream.Reveal())
+	return role
 }
 
 // Image implements guard.Upstream.
@@ -199,18 +217,10 @@ func (s *Settings) Image(ctx context.Context) (string, error) {
 
 // Script implements guard.Upstream.
 func (s *Settings) Script() (string, error) {
-	role, err := pgstore.Role(s.Upstream.Reveal())
-	if err != nil {
-		return "", err
-	}
-	return pgstore.Roles{Guard: role, Leaders: s.Leaders, Holders: s.Holders, Electors: s.Electors}.SQL(), nil
+	return s.roles(s.Leaders).SQL(), nil
 }
 
 // Uninstall implements guard.Upstream.
 func (s *Settings) Uninstall(ctx context.Context, o marks.Removing) (marks.Removal, error) {
-	role, err := pgstore.Role(s.Upstream.Reveal())
-	if err != nil {
-		return marks.Removal{}, err
-	}
-	return pgstore.Uninstall(ctx, s.AdminURL(), role, o)
+	return pgstore.Uninstall(ctx, s.AdminURL(), s.Guard(), o)
 }

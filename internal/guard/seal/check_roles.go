@@ -11,13 +11,6 @@ const loginRoleList = `login_role(oid, rolname, becomes) as (
     select r.oid, r.rolname, g.oid from pg_roles r join pg_roles g on not g.rolsuper and pg_has_role(r.oid, g.oid, 'member')
      where r.rolcanlogin and not r.rolsuper)`
 
-// grantedFunctions are the functions that an installation grants to everybody, to leaders and to
-// holders: see grants.sql, leader.sql and holder.sql in internal/postgres/pgschema.
-const grantedFunctions = `'version', 'holds', 'leg', 'own_start', 'run', 'enter', 'is_open', 'attach',
-       'take', 'publish', 'enter_and_publish', 'enter_and_forget', 'checkpoints',
-       'campaign', 'stand', 'take_term', 'bring', 'bring_term', 'leave', 'leave_term', 'signal', 'ended',
-       'tries', 'free', 'held', 'free_or_fail'`
-
 // roleKinds are the findings about roles that could go round a seal. Superusers are listed once, and
 // not again for each privilege that they have. A role that only REPLICATION sets apart writes nothing,
 // and in Postgres itself only superusers create event triggers.
@@ -130,10 +123,24 @@ select distinct quote_ident(r.rolname), 'it may write, create or owns something 
 		id:  "guard-role",
 		why: "the functions of a guard raise marks and record sessions, and believe who calls them",
 		sql: loginRoles + `
-select quote_ident(r.rolname), format('it may call functions of a guard, such as ringfence.%I, and is not the guard''s role %I', min(p.proname), $2::text),
+select quote_ident(r.rolname), format('it may call functions of a guard, such as ringfence.%I, and is not the guard''s role', min(p.proname)),
        format('REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ringfence FROM %I; then guard install', r.rolname)
   from login_role r join pg_proc p on p.pronamespace = 'ringfence'::regnamespace and has_function_privilege(r.becomes, p.oid, 'execute')
- where r.rolname <> $2::text and p.proname not in (` + grantedFunctions + `) and p.proname <> all (` + pgschema.OfElections + `)
+ where r.rolname <> $2::text and p.proname <> all (` + pgschema.OfEverybody + `) and p.proname <> all (` + pgschema.OfLeaders + `)
+ group by r.rolname
+union all
+select quote_ident(r.rolname), 'the guard''s role may lead, too, so it is also the role of a program',
+       format('let guard and programs log in as different roles; then REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ringfence FROM %I, and guard install', r.rolname)
+  from pg_roles r
+ where r.rolname = $2::text and not r.rolsuper and exists (
+        select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname = 'take_term' and p.proowner <> r.oid
+           and has_function_privilege(r.oid, p.oid, 'execute'))
+union all
+select quote_ident(r.rolname), format('the guard''s role may write tables of programs: %s, such as %s', count(*), min(c.oid::regclass::text)),
+       'let the guard log in as a role of its own, which needs no privilege on any table (GUARD_POSTGRES_UPSTREAM)'
+  from pg_roles r join pg_class c on c.relkind in ('r', 'p') and has_table_privilege(r.oid, c.oid, 'insert, update, delete, truncate')
+  join pg_namespace n on n.oid = c.relnamespace and n.nspname !~ '^(pg_|ringfence|information_schema$)'
+ where r.rolname = $2::text and not r.rolsuper
  group by r.rolname`,
 	},
 	{

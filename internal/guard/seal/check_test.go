@@ -258,9 +258,23 @@ func TestCheckComparesTheFunctionsOfASeal(t *testing.T) {
 	}
 }
 
-func TestCheckLeavesLeadersAndHoldersTheirFunctions(t *testing.T) {
+func TestCheckFindsAGuardsRoleThatIsAProgramsToo(t *testing.T) {
 	r := newRealm(t)
-	roles := postgres.Roles{Guard: guardRole, Leaders: []string{"app"}, Holders: []string{"app"}}
+	r.finds("guard-role:"+guardRole, false)
+	for grant, revoke := range map[string]string{
+		"grant execute on function ringfence.take_term(text, text, bigint) to " + guardRole: "revoke execute on function ringfence.take_term(text, text, bigint) from " + guardRole,
+		"create table stock (); grant insert on stock to " + guardRole:                      "drop table stock",
+	} {
+		r.sql(grant)
+		r.finds("guard-role:"+guardRole, true)
+		r.sql(revoke)
+		r.finds("guard-role:"+guardRole, false)
+	}
+}
+
+func TestCheckLeavesLeadersTheirFunctions(t *testing.T) {
+	r := newRealm(t)
+	roles := postgres.Roles{Guard: guardRole, Leaders: []string{"app"}}
 	if _, err := roles.Install(t.Context(), r.pg.URL("postgres", r.name)); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,9 @@ type Roles pgschema.Roles
 // it with psql.
 func (r Roles) SQL() string { return pgschema.Roles(r).SQL() }
 
+// Check returns an error if a role has both kinds of rights.
+func (r Roles) Check() error { return pgschema.Roles(r).Check() }
+
 func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // Install is Roles.Install for a guard and its leaders, without its warnings.

@@ -74,7 +74,7 @@ func TestOnEachManagedServiceTheDatabaseFences(t *testing.T) {
 	for name, s := range services {
 		t.Run(name, func(t *testing.T) {
 			d, admin, guard, app := managed(t, pg, name, s)
-			warnings, err := Roles{Guard: guard, Leaders: []string{app}, Holders: []string{app}}.Install(t.Context(), d.url(admin))
+			warnings, err := Roles{Guard: guard, Leaders: []string{app}}.Install(t.Context(), d.url(admin))
 			if err != nil {
 				t.Fatal(err)
 			}

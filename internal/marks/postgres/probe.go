@@ -77,12 +77,12 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	}
 	var version int
 	if err := c.QueryRow(ctx, `select ringfence.version()`).Scan(&version); err != nil {
-		return mayRaise(role, err)
+		return explain(err)
 	}
 	if version != pgschema.Version {
 		return refusal.OtherVersion(version, pgschema.Version)
 	}
-	if !sees {
+	if !sees && !o.program {
 		return refusal.Setup(
 			fmt.Sprintf("role %s lacks pg_read_all_stats, so live sessions look gone", role),
 			fmt.Sprintf("GRANT pg_read_all_stats TO %[1]s; or GRANT pg_monitor TO %[1]s, "+
@@ -91,17 +91,17 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	return nil
 }
 
-// mayRaise is explain for the first function that only the role of a guard may call.
-func mayRaise(role string, err error) error {
-	pg, answered := errors.AsType[*pgconn.PgError](err)
-	if !answered || pg.Code != "42501" {
-		return explain(err)
+// mayLead is explain for the first function of a raise that only a role that may lead may call.
+func (s *Store) mayLead(err error) error {
+	setup, ok := errors.AsType[*fence.SetupError](err)
+	if !ok || !s.program || !failedWith(setup.Cause, "42501") {
+		return err
 	}
 	return &fence.SetupError{
-		What: fmt.Sprintf("the role %s may not raise marks in this database: %s", role, pg.Message),
-		Hint: "a leader's store is the URL of a guard. If this is the guard's own role, or there is no guard, an operator " +
-			"runs guard install again, with this role in GUARD_POSTGRES_UPSTREAM",
-		Cause: pg,
+		What: fmt.Sprintf("the role %s may not lead in this database: %s", s.cfg.User, setup.Cause),
+		Hint: "either the store is meant to be a guard, and this is not its URL; or an operator names the role in " +
+			"GUARD_POSTGRES_LEADERS, and runs guard install again",
+		Cause: setup.Cause,
 	}
 }
 
@@ -127,9 +127,12 @@ func explain(err error) error {
 		r.Message, r.Hint = pg.Message, pg.Hint
 		return r
 	case "42501": // insufficient_privilege
-		return refusal.Setup("the role lacks a privilege: "+pg.Message,
-			"an operator runs guard install again, with this role as the guard's "+
-				"(GUARD_POSTGRES_UPSTREAM) or among GUARD_POSTGRES_LEADERS")
+		return &fence.SetupError{
+			What: "the role lacks a privilege: " + pg.Message,
+			Hint: "an operator runs guard install again. A program's role stands in GUARD_POSTGRES_LEADERS, " +
+				"a guard's in GUARD_POSTGRES_UPSTREAM",
+			Cause: pg,
+		}
 	}
 	return pgcause.Plain(err)
 }

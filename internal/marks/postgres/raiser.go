@@ -33,10 +33,10 @@ func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 // Raise implements fence.Raiser. It opens a session under the claim. Through a guard nothing more
 // is needed: the guard admits nobody before the mark is raised and older sessions are gone. If the
 // session is not a guard's, the database was reached directly, and Raise does the guard's work
-// itself, which needs the guard's privileges.
+// itself, with the rights of a program that may lead (Roles.Leaders).
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	return r.Kept.Raise(ctx, r.Authority, c, r.Present, func() (marks.Reached, error) {
-		return Open(r.URL, Options{Connections: 1, unswept: true})
+		return Open(r.URL, Options{Connections: 1, program: true})
 	})
 }
 

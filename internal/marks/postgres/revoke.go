@@ -37,8 +37,14 @@ const (
 func (s *Store) Revoke(
 	ctx context.Context, _ marks.Session, c fence.Claim,
 ) (ended int, err error) {
-	defer s.leaveSoon()
+	if !s.program { // revokeOwnSQL does that
+		defer s.leaveSoon()
+	}
 	start := time.Now()
+	sql := revokeSQL
+	if s.program {
+		sql = revokeOwnSQL
+	}
 	var signalled time.Time // when those who remained were last signalled
 	// They outlive an iteration: when ctx ends during a query, the one before it tells who is left.
 	var remaining []int32
@@ -50,7 +56,7 @@ func (s *Store) Revoke(
 		atMost := signalAtMost(len(remaining), time.Since(start), time.Since(signalled))
 		err := s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error {
 			return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described)
-		}, revokeSQL,
+		}, sql,
 			c.Resource, int64(c.Token), c.Issuer, atMost)
 		if err != nil {
 			return ended, unfinished(ctx, c, remaining, described, err)
@@ -135,7 +141,7 @@ func (s *Store) blockedBy(c fence.Claim, pids []int32, roles []string) error {
 	slices.Sort(roles)
 	roles = slices.Compact(roles)
 	return refusal.Unrevoked(c, fmt.Sprintf(
-		"the guard's role %[1]s may not end sessions of role %[2]s (backend pids %[3]v): "+
+		"the role %[1]s may not end sessions of role %[2]s (backend pids %[3]v): "+
 			"GRANT pg_signal_backend TO %[1]s; where a service does not let you, grant it each of "+
 			"those roles; only a superuser ends a superuser's session, so let leaders log in as ordinary roles",
 		identifier(s.cfg.User), strings.Join(roles, ", "), pids), nil)

@@ -21,6 +21,16 @@ const (
 	revokeSQL = `select current, gone, remaining, blocked, prepared, described
 	  from ringfence.revoke($1::text, $2::bigint, $3::text, $4::integer)`
 
+	// raiseOwnSQL and revokeOwnSQL are the two for a program. The owner of the functions ends backends there; the program
+	// ends those that only it may end.
+	raiseOwnSQL = `select step, mark_token, mark_issuer, mark_holder, coalesce(raised_at, 'epoch'),
+	       confirmed, continued, adoption, mark_candidate, rolled_back
+	  from ringfence.raise_own($1::text, $2::bigint, $3::text, $4::text, $5::text, $6::text)`
+
+	revokeOwnSQL = `select current, gone, remaining,
+	       case when blocked = '{}' then blocked else ringfence.signal(remaining::integer[]) end, prepared, described
+	  from ringfence.revoke_own($1::text, $2::bigint, $3::text, $4::integer)`
+
 	olderSQL = `select count(pg_terminate_backend(a.pid))
 	  from ringfence.older($1::text, $2::bigint, $3::text) o
 	  join pg_stat_get_activity(null) a on a.pid = o.pid and a.backend_start = o.backend_start`

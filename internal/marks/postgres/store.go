@@ -38,7 +38,7 @@ type Options struct {
 	// Timeouts say when the server counts as gone, for control connections and for Dial.
 	Timeouts keepalive.Timeouts
 
-	unswept bool // no sweeps: the store only raises
+	program bool // of a program, which only raises: with a program's rights, and without sweeps
 }
 
 // Store keeps marks and sessions in the schema ringfence of the database itself. Any goroutine of
@@ -51,6 +51,7 @@ type Store struct {
 	revoked chan struct{} // has a value if backends may be leaving that a revocation has to end
 	looks   marks.Looks[looked]
 	of      origin
+	program bool // see Options
 
 	listenIdle time.Duration // the constant; tests change it
 }
@@ -87,11 +88,11 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep two warm
 	pc.MaxConnLifetime = forever
-	s := &Store{Target: to, revoked: make(chan struct{}, 1), listenIdle: listenIdle}
+	s := &Store{Target: to, revoked: make(chan struct{}, 1), listenIdle: listenIdle, program: o.program}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		to.password.Accepted()
 		err := probe(ctx, c, o)
-		if err == nil {
+		if err == nil && !o.program {
 			err = s.of.check(ctx, c, o.Replaced)
 		}
 		return err
@@ -101,7 +102,7 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.sweeper.Go(func() { s.sweep(ctx, !o.unswept) })
+	s.sweeper.Go(func() { s.sweep(ctx, !o.program) })
 	return s, nil
 }
 
@@ -254,7 +255,7 @@ func (s *Store) look(ctx context.Context, r fence.Resource) (l looked, err error
 	l.mark.Resource = r
 	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &l.mark, &l.basis) },
 		`select basis, `+markColumns+` from ringfence.look($1::text)`, r)
-	return l, err
+	return l, s.mayLead(err)
 }
 
 // raise raises a mark, unless its basis has changed since look. It returns whether it has.
@@ -263,13 +264,17 @@ func (s *Store) raise(
 ) (before marks.Mark, changed bool, err error) {
 	var step string
 	before.Resource = c.Resource
+	sql := raiseSQL
+	if s.program {
+		sql = raiseOwnSQL
+	}
 	err = inEncoding(func(text func(string) string) error {
 		return s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error { return scanMark(r, &before, &step) },
-			raiseSQL, c.Resource, int64(c.Token), c.Issuer, text(c.Holder), c.Candidate, basis)
+			sql, c.Resource, int64(c.Token), c.Issuer, text(c.Holder), c.Candidate, basis)
 	})
 	switch {
 	case err != nil:
-		return before, false, err
+		return before, false, Refused(err, c)
 	case step == "issuer", step == "rolled back":
 		return before, false, otherIssuer(c, before)
 	}

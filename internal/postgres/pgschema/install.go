@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,19 +26,34 @@ var files embed.FS
 
 var all = []string{
 	"schema", "server", "hidden", "enter", "calls", "functions", "authorization", "attach", "checkpoint", "seal",
-	"elections", "sql_elections", "contract", "grants", "stamp",
+	"elections", "sql_elections", "contract", "raise_own", "grants", "stamp",
 }
 
-// OfElections names the functions that clients of a coordinator call, as a literal of SQL.
-const OfElections = `'{open_lease, close_lease, beat, nominate, standing, leaders, candidates, acknowledge, withdraw, resign,
+// Functions of the schema ringfence by who may call them, as literals of SQL. A guard may call all but those that hand
+// out terms and those of an operator.
+const (
+	OfEverybody = `'{version, holds, leg, own_start, run, enter, is_open, attach}'`
+	OfLeaders   = `'{campaign, stand, take, take_term, bring, bring_term, leave, leave_term, look, raise_own, revoke_own,
+    marks, signal, ended, tries, free, held, free_or_fail,
+    publish, enter_and_publish, enter_and_forget, checkpoints,
+    open_lease, close_lease, beat, nominate, standing, leaders, candidates, acknowledge, withdraw, resign,
     takes_part, depose, change_documents, read_documents, list_documents, tell, renew_issuer}'`
+	notOfGuards = `'{begin_term, stand, take_term, bring_term, allow, forbid, authorize}'`
+)
 
 // Roles are who uses the schema, beside its owner.
 type Roles struct {
-	Guard    string   // a guard logs in as this role; empty without one
-	Leaders  []string // programs that keep checkpoints in this database
-	Holders  []string // programs that get tokens by SQL
-	Electors []string // clients of the coordinator in this database
+	Guard   string   // a guard logs in as this role; empty without one
+	Leaders []string // programs that may lead log in as these
+}
+
+// Check returns an error if a role has both kinds of rights.
+func (r Roles) Check() error {
+	if r.Guard != "" && slices.Contains(r.Leaders, r.Guard) {
+		return fmt.Errorf("the role %q would be a guard's and a program's: a guard's rights record and forget sessions, "+
+			"so with them a program could let a deposed leader write; give the guard a role of its own", r.Guard)
+	}
+	return nil
 }
 
 // SQL returns the SQL that Install runs, as one transaction, for people who want to read it first and run
@@ -48,7 +64,8 @@ func (r Roles) SQL() string {
 	add := func(name, role string) {
 		// This is no text/template: a program with that in it keeps every method of every type, 10 MB more.
 		fill := strings.NewReplacer("{{role}}", pgx.Identifier{role}.Sanitize(), "{{role literal}}", literal(role),
-			"{{of elections}}", OfElections, "{{version}}", strconv.Itoa(Version))
+			"{{of everybody}}", OfEverybody, "{{of leaders}}", OfLeaders, "{{not of guards}}", notOfGuards,
+			"{{version}}", strconv.Itoa(Version))
 		b.WriteString(fill.Replace(file(name)) + "\n")
 	}
 	for _, name := range all {
@@ -57,14 +74,10 @@ func (r Roles) SQL() string {
 	if r.Guard != "" {
 		add("guard", r.Guard)
 	}
-	for _, grant := range []struct {
-		name  string
-		roles []string
-	}{{"leader", r.Leaders}, {"holder", r.Holders}, {"elector", r.Electors}} {
-		for _, role := range grant.roles {
-			add(grant.name, role)
-		}
+	for _, role := range r.Leaders {
+		add("leader", role)
 	}
+	add("sight", r.Guard)
 	b.WriteString("commit;\n")
 	return b.String()
 }
@@ -108,6 +121,9 @@ const Tries = 5
 // repeated: it changes no mark, and elections go on. The role of conn must be able to create a schema in the database.
 // An error means that nothing was changed.
 func (r Roles) Install(ctx context.Context, conn *pgx.Conn) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
 	version, err := Installed(ctx, conn)
 	if err != nil {
 		return err

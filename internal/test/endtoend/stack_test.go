@@ -76,7 +76,7 @@ func newStackWith(t testing.TB, coordinator string) *stack {
 	if coordinator == "" {
 		s.coordinator = s.pg.URL("elections", "postgres")
 	}
-	s.sql(`create role guard login; create role app login; create role elections login;
+	s.sql(`create role guard login; create role app login; create role stranger login; create role elections login;
 	    create table ledger (n bigserial, token bigint, note text);
 	    create table spare (note text);
 	    grant all on ledger, ledger_n_seq, spare to app`)

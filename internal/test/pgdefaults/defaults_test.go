@@ -91,12 +91,13 @@ func TestNoDefaultOfADatabaseChangesWhatWeDo(t *testing.T) {
 		if changed := set(t, pg, database, round); changed < 100 {
 			t.Errorf("only %d settings were changed", changed)
 		}
-		t.Run(fmt.Sprint(round), func(t *testing.T) { works(t, pg.URL("postgres", database), pg.URL("guard", database)) })
+		t.Run(fmt.Sprint(round), func(t *testing.T) { works(t, func(role string) string { return pg.URL(role, database) }) })
 	}
 }
 
 // works elects a leader, and does what it does, with every part of ours that connects to Postgres.
-func works(t *testing.T, admin, guard string) {
+func works(t *testing.T, url func(role string) string) {
+	admin, guard, app := url("postgres"), url("guard"), url("app")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	must := func(err error) {
@@ -108,14 +109,13 @@ func works(t *testing.T, admin, guard string) {
 	conn, err := marks.Connect(ctx, admin)
 	must(err)
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, `begin read write; do $$ begin create role guard login; exception when duplicate_object then null; end $$;
+	_, err = conn.Exec(ctx, `begin read write; do $$ begin create role guard login; create role app login; exception when duplicate_object then null; end $$;
 	    create table public.entry (n int); commit`)
 	must(err)
-	_, err = marks.Roles{Guard: "guard", Leaders: []string{"guard"}, Holders: []string{"guard"}}.Install(ctx, admin)
+	_, err = marks.Roles{Guard: "guard", Leaders: []string{"app"}}.Install(ctx, admin)
 	must(err)
-	must(elections.Install(ctx, admin, "guard"))
 
-	c, err := elections.Open(ctx, guard, elections.Options{})
+	c, err := elections.Open(ctx, app, elections.Options{})
 	must(err)
 	defer c.Close()
 	term, err := c.Campaign(ctx, "orders", "büro-1")
@@ -134,7 +134,7 @@ func works(t *testing.T, admin, guard string) {
 		t.Errorf("the document is %x", read[0].Data)
 	}
 
-	raiser := store.NewRaiser(guard, c)
+	raiser := store.NewRaiser(app, c)
 	defer raiser.Close()
 	must(raiser.Raise(ctx, term.Claim()))
 	s, err := marks.Open(guard, marks.Options{})
@@ -145,12 +145,12 @@ func works(t *testing.T, admin, guard string) {
 	if len(found) != 1 || found[0].Holder != "büro-1" || time.Since(found[0].Raised).Abs() > time.Hour || !found[0].Confirmed {
 		t.Errorf("the marks are %+v", found)
 	}
-	publishes(t, guard, term.Claim())
+	publishes(t, app, term.Claim())
 
 	authorizer, err := marks.OpenAuthorizer(ctx, admin)
 	must(err)
 	defer authorizer.Close()
-	must(authorizer.Allow(ctx, "guard", "orders"))
+	must(authorizer.Allow(ctx, "app", "orders"))
 	must(authorizer.Authorize(ctx, true))
 	plan, err := seal.Protect(ctx, conn, seal.Request{Resource: "orders", Tables: []string{"entry"}})
 	must(err)

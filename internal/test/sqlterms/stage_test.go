@@ -48,7 +48,7 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 	if err := elections.Install(ctx, s.url("postgres")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (marks.Roles{Guard: "warden", Holders: []string{"app", "second"}}).Install(ctx, s.url("postgres")); err != nil {
+	if _, err := (marks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}).Install(ctx, s.url("postgres")); err != nil {
 		t.Fatal(err)
 	}
 	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, written_n_seq to app, second")

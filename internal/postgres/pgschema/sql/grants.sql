@@ -6,10 +6,14 @@ revoke all on all functions in schema ringfence from public;
 revoke all on type ringfence.term, ringfence.begun from public; -- a table of them would depend on them
 
 grant usage on schema ringfence to public;
-grant execute on function ringfence.version(), ringfence.holds(text, bigint), ringfence.leg(), ringfence.own_start(), ringfence.run() to public;
-grant execute on function ringfence.enter(text, bigint, text, text), ringfence.enter(text) to public;
-grant execute on function ringfence.is_open(text, bigint, text, text) to public;
-grant execute on function ringfence.attach(bigint, text, bigint, text, text) to public;
+do $$
+declare
+    f regprocedure;
+begin
+    for f in select p.oid from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname = any ({{of everybody}}) loop
+        execute format('grant execute on function %s to public', f);
+    end loop;
+end $$;
 
 -- A function that is new belongs to the role that installs, such as an operator's. All are to belong to the owner of
 -- the schema, as the tables do.

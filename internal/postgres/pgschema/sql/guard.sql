@@ -1,56 +1,12 @@
 -- What the guard's role needs, and nothing more. The role is no superuser and owns nothing here.
 grant execute on all functions in schema ringfence to {{role}};
 -- Only those who hand out terms know that a claim leads.
-revoke execute on function ringfence.begin_term(ringfence.term, text, text), ringfence.stand(text[], text, interval),
-    ringfence.take_term(text, text, bigint), ringfence.bring_term(text, bigint, text, text) from {{role}};
-revoke execute on function ringfence.allow(name, text), ringfence.forbid(name, text), ringfence.authorize(boolean) from {{role}};
--- Elections are not the guard's, unless it has its coordinator here: see elector.sql.
 set local ringfence._role = {{role literal}};
 do $$
 declare
     f regprocedure;
 begin
-    for f in select p.oid from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname = any ({{of elections}}) loop
+    for f in select p.oid from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname = any ({{not of guards}}) loop
         execute format('revoke execute on function %s from %I', f, current_setting('ringfence._role'));
     end loop;
-end $$;
-
--- What the guard's role, and the owner of the functions, need of the server: to see all sessions, and
--- the guard to end them. A role that is no superuser grants what it may, and managed services differ in
--- that: pg_monitor contains pg_read_all_stats. What cannot be granted fails nothing here. A warning says
--- what to ask for.
-do $$
-declare
-    v_guard name := current_setting('ringfence._role');
-    v_grant record;
-begin
-    for v_grant in
-        select * from (values (v_guard, 'pg_read_all_stats', 'pg_read_all_stats'), (v_guard, 'pg_read_all_stats', 'pg_monitor'),
-                              (v_guard, 'pg_signal_backend', 'pg_signal_backend'),
-                              (current_user, 'pg_read_all_stats', 'pg_read_all_stats'), (current_user, 'pg_read_all_stats', 'pg_monitor')) g (role, needs, contains)
-    loop
-        continue when pg_has_role(v_grant.role, v_grant.needs, 'usage');
-        begin
-            execute format('grant %I to %I', v_grant.contains, v_grant.role);
-        exception when insufficient_privilege or invalid_grant_operation then
-            null;
-        end;
-    end loop;
-    if not pg_has_role(v_guard, 'pg_read_all_stats', 'usage') then
-        raise warning using errcode = '01RF0',
-            message = format('the guard''s role %s cannot see the sessions of other roles, and serves nobody until it can', v_guard),
-            hint = format('ask whoever may for one of: GRANT pg_read_all_stats TO %1$I; GRANT pg_monitor TO %1$I', v_guard);
-    end if;
-    if not pg_has_role(v_guard, 'pg_signal_backend', 'usage') then
-        raise warning using errcode = '01RF0',
-            message = format('the guard''s role %s ends only sessions of its own role and of roles that are granted to it: '
-                || 'a take-over fails while older sessions of other roles live', v_guard),
-            hint = format('ask whoever may for GRANT pg_signal_backend TO %1$I; or grant each role that leaders log in as: GRANT app TO %1$I', v_guard);
-    end if;
-    if not pg_has_role(current_user, 'pg_read_all_stats', 'usage') then
-        raise warning using errcode = '01RF0',
-            message = format('role %s, which owns the functions, cannot see when sessions of other roles began: '
-                || 'programs enter with each transaction instead of attaching, and sealed tables refuse sessions of guards', current_user),
-            hint = format('ask whoever may for one of: GRANT pg_read_all_stats TO %1$I; GRANT pg_monitor TO %1$I', current_user);
-    end if;
 end $$;

@@ -1,6 +1,10 @@
--- What the role of a program with checkpointed tasks needs.
-grant execute on function ringfence.take(text, bigint, text, text, bigint, text) to {{role}};
-grant execute on function ringfence.publish(text, bigint, text, text, bigint, json) to {{role}};
-grant execute on function ringfence.enter_and_publish(text, bigint, text, text, bigint, json, text) to {{role}};
-grant execute on function ringfence.enter_and_forget(text, bigint, text, text, text) to {{role}};
-grant execute on function ringfence.checkpoints(text[]) to {{role}};
+-- What the role of a program that may lead needs, and nothing more.
+set local ringfence._role = {{role literal}};
+do $$
+declare
+    f regprocedure;
+begin
+    for f in select p.oid from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname = any ({{of leaders}}) loop
+        execute format('grant execute on function %s to %I', f, current_setting('ringfence._role'));
+    end loop;
+end $$;
