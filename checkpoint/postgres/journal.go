@@ -35,9 +35,8 @@
 //
 // # Roles
 //
-// The role of the journal's connections needs the privileges that guard install grants to leaders
-// (GUARD_POSTGRES_LEADERS). They do not suffice to raise the mark. So connect through a guard, or
-// set Options.Raiser to one that goes through a guard or has the guard's privileges.
+// The role of the journal's connections needs the privileges that guard install grants to programs that may lead
+// (GUARD_POSTGRES_LEADERS). They suffice to raise the mark, too.
 package postgres
 
 import (

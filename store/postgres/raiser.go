@@ -28,7 +28,7 @@ func NewRaiser(url string, coordinator fence.Observer) *Raiser {
 // Raise implements fence.Raiser. It opens a session under the claim. Through a guard nothing more
 // is needed: the guard admits nobody before the mark is raised and older sessions are gone. If the
 // session is not a guard's, the database was reached directly, and Raise does the guard's work
-// itself, which needs the guard's privileges.
+// itself, with the rights of a program that may lead (GUARD_POSTGRES_LEADERS).
 func (r *Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	inner := pgmarks.Raiser{URL: r.url, Kept: &r.kept}
 	if r.coordinator != nil {
