@@ -90,7 +90,7 @@ var allowed = map[string][]string{
 	"internal/program/systemd":    {"internal/program/settings", "golang.org/x/sys"},
 	"internal/network/clienthost": {},
 	"internal/network/password":   {"internal/network/backoff", "internal/process"},
-	"internal/postgres/pgschema":  {pgx},
+	"internal/postgres/pgschema":  {"internal/network/backoff", pgx},
 	"internal/postgres/pglogin":   {"internal/network/password", "internal/postgres/pgcause", "internal/refusal", pgx},
 	"internal/postgres/pgoptions": {},
 	"internal/postgres/pglisten":  {pgx},
