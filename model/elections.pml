@@ -18,7 +18,7 @@
  *   21   a change of documents is made only while its candidate leads               in Change
  *
  * Mutations: each takes away one step, and Spin finds a violation of the claim with this number.
- *   UNLOCKED       1    enrol takes its number before it locks the row of the election
+ *   UNLOCKED       1    enrol reads the last number before it locks the row of the election
  *   SKIPPED        7    look passes over a session that is over, and does not delete it
  *   JUDGED         8    a session is judged before the lock is waited for, and not after that
  *   NOT_SHORTENED  8    the client counts from the answer to its heartbeat
@@ -101,12 +101,13 @@ proctype Candidate(byte i)
         beating[i] = true; late[i] = false
     };
 #ifdef UNLOCKED
-    atomic { db.counter++; number = db.counter };
+    atomic { number = db.counter + 1 };
 #endif
     atomic { /* enrol, with the lock of the election's row */
 #ifndef UNLOCKED
-        db.counter++; number = db.counter;
+        number = db.counter + 1;
 #endif
+        db.counter = number;
         db.row[i] = true; db.token[i] = HIGH + number; db.line[i] = timeline; over[i] = false;
         printf("candidate %d: enrols, with token %d\n", i, db.token[i]);
         invariant(1, db.token[i] > given);

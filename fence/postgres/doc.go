@@ -48,24 +48,21 @@
 //
 //   - A base backup or disk snapshot is started without recovery from an archive. It has the same
 //     timeline. Recovery to a point in time begins a new timeline, and tokens rise.
-//   - Two standbys are promoted independently of each other, and choose the same timeline. A
-//     standby that sees the archive of the others does not choose theirs.
 //   - A crash loses what was committed, because fsync or full_page_writes is off.
 //
 // # Layout
 //
 //	issuer      one row; the random part of the issuer
-//	session     a process: expires_at, ttl, timeline
-//	election    a resource; an enrolment locks its row
-//	candidate   a resource, token, session, holder, and whether it is ready
-//	counter     a sequence: the low half of tokens
+//	lease       a process: expires_at, ttl, era
+//	election    a resource and its last token; an enrolment locks the row
+//	candidate   a resource, token, lease, holder, and whether it is ready
 //
 // The candidate with the lowest token leads. All candidates of a Coordinator share one session, so
 // a process that leads a thousand resources sends one heartbeat. Advisory locks would be no lease:
 // a process that is paused keeps its connection, and a pooler hands it on.
 //
-// The token has the server's timeline in its high 31 bits and the counter in its low 32. A timeline
-// has 4294967295 tokens for all resources together.
+// The token has the server's timeline in its high 31 bits. The low 32 count the tokens of the resource. After a promotion
+// they begin at a random number: two standbys that are promoted independently of each other may choose the same timeline.
 //
 // # A campaign
 //

@@ -247,19 +247,3 @@ func TestAnotherIsolationLevelIsRefused(t *testing.T) {
 	wantSetupError(t, err, "READ COMMITTED", "ALTER ROLE")
 	electiontest.Win(t, openWith(t, d.url(), long, nil), "orders", "a") // without a pooler we set it
 }
-
-func TestACounterThatIsUsedUpOrSetBackGivesNoToken(t *testing.T) {
-	t.Parallel()
-	d := fresh(t)
-	c := openWith(t, d.url(), long, nil)
-	term := electiontest.Win(t, c, "orders", "a")
-	for _, to := range []string{"1, false", "4294967295"} {
-		d.sql(t, "select setval('ringfence_private.counter', "+to+")")
-		_, err := c.Campaign(t.Context(), "orders", "b")
-		wantSetupError(t, err, "counter")
-	}
-	_, leaders, err := c.Leaders(t.Context(), "orders")
-	if err != nil || leaders[0].Token != term.Token() {
-		t.Errorf("%v leads, %v", leaders, err)
-	}
-}

@@ -179,22 +179,28 @@ begin
     if found then
         return;
     end if;
-    token := (ringfence.timeline() << 32) | nextval('ringfence_private.counter');
-    if token <= v_last then
-        perform ringfence.refuse_counter(p_resource, v_last, token);
-    end if;
+    token := ringfence.next_token(v_last);
     update ringfence_private.election e set last = token, issuer = v_issuer where e.resource = p_resource;
     insert into ringfence_private.candidate (resource, token, id, lease, holder)
     values (p_resource, token, p_id, p_session, p_holder);
 end $$;
 
--- refuse_counter fails for a counter that has gone back without another issuer, as by hand.
-create or replace function ringfence.refuse_counter(p_resource text, p_last bigint, p_token bigint) returns void
+-- next_token returns the token behind the last one of an election, whose row the caller has locked. It has the timeline in
+-- its high half, so it is higher than those that were given out on the timelines before, and perhaps lost. Two standbys that
+-- are promoted from one past may choose the same timeline, and know the same last token. So the first one of an election
+-- on a timeline is random, but on the timeline of the installation, where nobody was promoted.
+create or replace function ringfence.next_token(p_last bigint) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence.timeline();
+    v_first bigint := v_timeline << 32;
 begin
-    raise exception using errcode = 'RFE03',
-        message = format('the counter of elections has gone back: %s has had token %s and would get %s', p_resource, p_last, p_token),
-        hint = 'an operator stops all leaders, and runs: guard adopt --new-issuer RESOURCE';
+    if p_last >= v_first then
+        return p_last + 1;
+    elsif not exists (select from ringfence_private.issuer i where i.timeline = v_timeline) then
+        v_first := v_first + ('x' || substr(gen_random_uuid()::text, 1, 8))::bit(32)::bigint / 2;
+    end if;
+    return v_first + 1;
 end $$;
 
 -- stand enrols as enrol does, and says whether the candidate leads at once. The client sends the notices

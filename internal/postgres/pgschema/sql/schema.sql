@@ -183,10 +183,11 @@ create table if not exists ringfence_private.checkpoint (
 -- Elections.
 --
 -- One row: the random part of the issuer. The transaction that wrote it is part of the issuer, too (see issuer), so a
--- row that a dump brought back is another one.
+-- row that a dump brought back is another one. timeline is that of the installation (see next_token).
 create table if not exists ringfence_private.issuer (
     only_row boolean primary key default true check (only_row),
-    id       text collate "C" not null default gen_random_uuid()::text
+    id       text collate "C" not null default gen_random_uuid()::text,
+    timeline bigint
 );
 insert into ringfence_private.issuer default values on conflict do nothing;
 
@@ -201,12 +202,8 @@ create table if not exists ringfence_private.lease (
     over       boolean not null default false
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.1);
 
--- The low half of tokens. One sequence for all elections: the server never counts a number twice on a timeline, also
--- after a crash.
-create sequence if not exists ringfence_private.counter as bigint maxvalue 4294967295 no cycle;
-
 -- An enrolment locks the row of the election, so that its tokens are committed in their order. last is the highest
--- of them, under that issuer. holder and attempt are those of the last take. The row is never deleted.
+-- of them, under that issuer, and the next one is counted from it. holder and attempt are those of the last take. The row is never deleted.
 create table if not exists ringfence_private.election (
     resource ringfence_private.resource primary key,
     last     bigint not null default 0,
