@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/program/cli"
@@ -70,24 +69,6 @@ func TestACrowdOfStaleReconnectsIsAHandfulOfLinesAndAllAreCounted(t *testing.T) 
 	}
 	if len(refusals) > 10 || sum != crowd {
 		t.Errorf("%d lines with %v refusals", len(refusals), sum)
-	}
-}
-
-func TestOperatorsOfTheSettingsAndTheGuardsOwnRoleUseTheConsole(t *testing.T) {
-	r := installed(t, "GUARD_POSTGRES_OPERATORS=app")
-	for user, want := range map[string]bool{"app": true, "guard": true, "postgres": false} {
-		c, err := pgx.Connect(t.Context(), "postgres://"+user+"@"+r.pg+"/ringfence")
-		if (err == nil) != want {
-			t.Errorf("%s: %v", user, err)
-		}
-		if err != nil {
-			continue
-		}
-		var statement, meaning string
-		if err := c.QueryRow(t.Context(), "show help").Scan(&statement, &meaning); err != nil {
-			t.Error(err)
-		}
-		_ = c.Close(t.Context())
 	}
 }
 

@@ -49,7 +49,7 @@ func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 }
 
 func TestRolesAreSeparatedByCommasWithoutSpaces(t *testing.T) {
-	for _, setting := range []string{"GUARD_POSTGRES_LEADERS", "GUARD_POSTGRES_OPERATORS"} {
+	for _, setting := range []string{"GUARD_POSTGRES_LEADERS", "GUARD_POSTGRES_DATABASES"} {
 		for _, list := range []string{"keeper, batch", "keeper,,batch", " keeper"} {
 			code, _, errs := invoke(t, []string{
 				"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db", setting + "=" + list,

@@ -54,8 +54,7 @@ func TestNamesHaveEveryCharacterThatTheServerAllows(t *testing.T) {
 	}
 	env[0] = "GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres")
 	invoke(t, env, "install")
-	lists := append(env, "GUARD_POSTGRES_LEADERS="+listed(odd),
-		"GUARD_POSTGRES_OPERATORS="+listed(odd), "GUARD_POSTGRES_DATABASES="+listed(odd))
+	lists := append(env, "GUARD_POSTGRES_LEADERS="+listed(odd), "GUARD_POSTGRES_DATABASES="+listed(odd))
 	if code, out, errs := invoke(t, lists, "install"); code != cli.Done || strings.Count(out, "\n") != len(odd) {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}

@@ -12,7 +12,7 @@ var texts = settings.Texts{
 	"GUARD_POSTGRES_SERVERS": {Meaning: `
 		comma-separated names of further Postgres servers, such as archive. Each has settings of
 		its own: GUARD_POSTGRES_ARCHIVE_LISTEN, _UPSTREAM, _ADMIN, _DATABASES, _MAX_DATABASES,
-		_LEADERS, _OPERATORS and _ALLOW_PREPARED, with the meaning and the default of the setting
+		_LEADERS and _ALLOW_PREPARED, with the meaning and the default of the setting
 		without a name. All other settings are the same for all servers; limits count for each`},
 	"GUARD_REDIS_SERVERS": {Meaning: `
 		comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,

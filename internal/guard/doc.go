@@ -88,7 +88,7 @@
 //     installing.md, upgrading.md, monitoring.md, threats.md, glossary.md, leader.md and agent.md; README.md and
 //     CHANGELOG.md
 //
-// Listeners, reloads, status, install, metrics, the page and the console's rows follow from the table of protocols.
+// Listeners, reloads, status, install, metrics and the page follow from the table of protocols.
 // Seals (protect, check) and LEADER_CARRY are of single databases. Settings.Open refuses what its protocol does
 // not have.
 package guard

@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// The rows that a guard shows of its stores. The status page sends them as JSON, and the console makes a row of
-// each (postgres/tables.go). What is not for everybody who may open the page has no name in JSON. The command guard status asks no guard: it reads marks from the stores.
+// The rows that the status page shows of a guard's stores, sent as JSON. The command guard status asks no guard: it
+// reads marks from the stores.
 
 // Location is the store of a row.
 type Location struct {
@@ -29,10 +29,7 @@ type Session struct {
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"`
 	Holder   string         `json:"holder"`
-	ID       int64          `json:"-"` // as the database has it
-	Client   marks.Client   `json:"-"`
 	Since    time.Time      `json:"since"`
-	State    string         `json:"-"` // in the words of the database; "" if the guard does not know
 }
 
 // Refusal is the refusals of one client by this guard, under one token and for one reason.
@@ -41,20 +38,12 @@ type Refusal struct {
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"` // 0: none was claimed
 	Holder   string         `json:"holder"`
-	Client   marks.Client   `json:"-"`
+	Client   marks.Client   `json:"-"`       // not for everybody who may open the page
 	Mark     fence.Token    `json:"mark"`    // 0: not known
 	Reason   string         `json:"reason"`  // in one word; "error" if the error is no refusal
 	Message  string         `json:"message"` // what the client was told; "" if the error is no refusal
 	At       time.Time      `json:"at"`      // when the last one was
 	Count    int            `json:"count"`
-}
-
-// Election is who leads a resource, as the coordinator says. Without a leader the token is 0.
-type Election struct {
-	Resource fence.Resource
-	Token    fence.Token
-	Holder   string
-	Issuer   fence.Issuer
 }
 
 // Source is an open store, from which rows are made.
@@ -68,14 +57,7 @@ type Source struct {
 // SessionsIn returns the rows of sessions in a store.
 func SessionsIn(p Location, open []marks.OpenSession) (rows []Session) {
 	for _, s := range open {
-		state := ""
-		if relayed, ok := s.Relayed.(interface{ State() string }); ok {
-			state = relayed.State()
-		}
-		rows = append(rows, Session{
-			Location: p, Resource: s.Claim.Resource, Token: s.Claim.Token, Holder: s.Claim.Holder,
-			ID: s.Session.ID, Client: s.Client, Since: s.Since, State: state,
-		})
+		rows = append(rows, Session{p, s.Claim.Resource, s.Claim.Token, s.Claim.Holder, s.Since})
 	}
 	return rows
 }

@@ -434,36 +434,6 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 	refusedWith(t, err, "RF001")
 }
 
-func TestTheConsoleShowsEveryOpenDatabase(t *testing.T) {
-	s := serveSeveral(t, Options{Operators: []string{"app"}})
-	crm := s.fresh()
-	s.mustBeIn(s.database, 5)
-	s.mustBeIn(crm, 9)
-	_, err := s.in(crm, 8)
-	refusedWith(t, err, "RF001")
-	c, err := pgx.Connect(t.Context(), "postgres://app@"+s.Addr+"/ringfence?sslmode=disable")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(context.Background())
-	for statement, want := range map[string]string{
-		"show fences": s.database + ":5 " + crm + ":9", "show sessions": s.database + ":5 " + crm + ":9",
-		"show refusals": crm + ":8",
-	} {
-		rows, err := c.Query(t.Context(), statement)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (string, error) {
-			m, err := pgx.RowToMap(r)
-			return fmt.Sprintf("%v:%v", m["database"], m["token"]), err
-		})
-		if err != nil || strings.Join(found, " ") != want {
-			t.Errorf("%s: %v, %v; want %s", statement, found, err, want)
-		}
-	}
-}
-
 // single returns the only value of a query.
 func single(t *testing.T, url, query string) (n int) {
 	t.Helper()

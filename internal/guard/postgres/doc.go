@@ -30,7 +30,7 @@
 // reports that it was terminated (FATAL 57P01) because of a newer leader, the client gets RF001
 // instead.
 //
-// Without a token a client gets the console (package console), or nothing.
+// A client without a token is refused.
 //
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
 // transaction is open then, and every request is answered. The server has confirmed that (marks.Proof),
@@ -78,7 +78,6 @@
 //	    ▼
 //	startup (startup.go, claims.go): version and options are negotiated, claims are read
 //	    │                                           ──▶ none or malformed: RF002, RF003
-//	    │                                           ──▶ none, database ringfence: login, console
 //	    ▼
 //	login (login.go): relayed message by message; the client's bytes go upstream only as answers to requests
 //	    │  of the server, whose BackendKeyData names the backend

@@ -36,7 +36,6 @@ type login struct {
 	startup *startup
 	at      *databases.Selected
 	claims  []marks.Presented
-	console bool // it claims nothing and asks for the console
 
 	unknown []string // protocol options that were removed from the client's packet
 	capped  bool     // the client's minor version was lowered
@@ -48,9 +47,8 @@ type login struct {
 	rounds int    // how often room was made for the login
 	feed   func() // ends what the login has others wait for (Seat.Starve); may be nil
 
-	pid      uint32
-	reported map[string]string // the settings that the server has reported
-	ready    []byte            // the ReadyForQuery that is held back
+	pid   uint32
+	ready []byte // the ReadyForQuery that is held back
 }
 
 // connect dials the upstream connection of a client, once there is a slot for its login and unless
@@ -84,16 +82,11 @@ func (l *login) dial(ctx context.Context) (err error) {
 	return nil
 }
 
-// claim reads the client's claims, if this guard serves them. There are none only if the client asks for
-// the console.
+// claim reads the client's claims, if this guard serves them.
 func (l *login) claim() (err error) {
 	o, s := l.p.o, l.startup
 	if l.claims, err = s.claims(s.holder(l.client)); err != nil {
 		return err
-	}
-	l.console = len(l.claims) == 0 && l.p.wantsConsole(s)
-	if l.console {
-		return nil
 	}
 	if len(l.claims) == 0 {
 		return refusal.NoOption()
@@ -116,9 +109,6 @@ func (l *login) precheck(ctx context.Context) error {
 // packet returns the startup packet for the server.
 func (l *login) packet() (packet []byte) {
 	packet, l.unknown, l.capped = l.startup.negotiated()
-	if l.console {
-		return l.p.consoleLogin(l.startup)
-	}
 	return packet
 }
 
@@ -127,7 +117,6 @@ func (l *login) run() error {
 	if _, err := l.server.Write(l.packet()); err != nil {
 		return err
 	}
-	l.reported = make(map[string]string)
 	negotiated := false
 	for {
 		kind, message, err := wire.Read(l.fromServer)
@@ -155,7 +144,7 @@ func (l *login) run() error {
 		if kind == 'R' {
 			message = l.withoutBinding(message)
 		}
-		if kind == 'E' && len(l.claims) > 0 && lacksRoom(message[5:]) {
+		if kind == 'E' && lacksRoom(message[5:]) {
 			return &fullError{message}
 		}
 		if _, err := l.out.Write(message); err != nil {
@@ -188,12 +177,7 @@ func (l *login) handle(kind byte, body []byte) error {
 		l.pid = binary.BigEndian.Uint32(body)
 	case 'E':
 		return errRefusedByServer
-	case 'S':
-		var s pgproto3.ParameterStatus
-		if s.Decode(body) == nil {
-			l.reported[s.Name] = s.Value
-		}
-	case 'N', 'v':
+	case 'S', 'N', 'v':
 	default:
 		return fmt.Errorf("the server sent message %q during login", kind)
 	}

@@ -125,13 +125,6 @@ func (p *progress) shut(why error) bool {
 	return true
 }
 
-// State returns what the session does.
-func (p *progress) State() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return wire.Activity(!p.atRest(), p.status)
-}
-
 // Quiet implements marks.Relayed.
 func (p *progress) Quiet() (marks.Proof, bool) {
 	p.mu.Lock()

@@ -46,12 +46,7 @@ type Options struct {
 
 	TLS guard.TLS // of clients; the Store's URL says how the server is reached
 
-	// Operators are the roles that may use the console, which lists the refusals that Audit
-	// remembers. There is no console if no role is named.
-	Operators []string
-	Audit     *guard.Audit
-	// ConsoleIdle is how long a client of the console may send nothing; 5 min when zero.
-	ConsoleIdle time.Duration
+	Audit *guard.Audit // gets the refusals in databases that are not open; may be nil
 
 	// Sessions reports whether the session of a client that does not read still lives; the Store of
 	// its database when nil.
@@ -64,8 +59,7 @@ type Options struct {
 type Protocol struct {
 	o         Options
 	databases *databases.Set
-	full      atomic.Bool   // the server had no connection for a leader, and no login has succeeded since
-	asking    chan struct{} // holds a value while a statement of a console reads the stores
+	full      atomic.Bool // the server had no connection for a leader, and no login has succeeded since
 }
 
 var (
@@ -78,8 +72,7 @@ var (
 func New(o Options) *Protocol {
 	o.Name = cmp.Or(o.Name, "postgres")
 	o.LoginTimeout = cmp.Or(o.LoginTimeout, 30*time.Second)
-	o.ConsoleIdle = cmp.Or(o.ConsoleIdle, 5*time.Minute)
-	return &Protocol{o: o, asking: make(chan struct{}, 1), databases: databases.New(databases.Options{
+	return &Protocol{o: o, databases: databases.New(databases.Options{
 		Home: Database{Store: o.Store, Admission: o.Admission}, Another: o.Another,
 		Max: o.MaxDatabases, Idle: o.DatabaseIdle,
 	})}
@@ -173,9 +166,6 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session
 	stopWatching()
 	if !unhook() {
 		return nil, l.abort(loginCtx, context.Cause(loginCtx))
-	}
-	if l.console {
-		return nil, l.serveConsole(ctx)
 	}
 	return l.enter(ctx)
 }

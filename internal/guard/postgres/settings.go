@@ -24,7 +24,6 @@ type Settings struct {
 	Databases     settings.Names `env:"DATABASES"`
 	MaxDatabases  int            `env:"MAX_DATABASES" envDefault:"20"`
 	Leaders       settings.Names `env:"LEADERS"`
-	Operators     settings.Names `env:"OPERATORS"`
 	AllowPrepared bool           `env:"ALLOW_PREPARED" envDefault:"false"`
 }
 
@@ -62,10 +61,6 @@ var texts = settings.Texts{
 		comma-separated roles of programs that may lead: by SQL (ringfence.campaign, take, bring), as clients of
 		elections in this database, without a guard, or with checkpoints here; guard install grants them the
 		functions. None of them may be the guard's role. Used by guard install only`},
-	"OPERATORS": {Meaning: `
-		comma-separated roles that may use the console, besides the guard's own: they log in
-		to the guard's port with the database ringfence and without a token, as with
-		psql -p 6432 -d ringfence -c 'show help'`},
 	"ALLOW_PREPARED": {Meaning: `
 		serve although max_prepared_transactions is above 0. A prepared transaction outlives
 		its session, so one of a deposed leader could still be committed`},
@@ -172,7 +167,7 @@ func (s *Settings) Serve(with guard.Service) guard.Protocol {
 	return New(Options{
 		Name: with.Name, Store: store, Admission: with.Admission,
 		LoginTimeout: with.LoginTimeout, IdleTimeout: with.IdleTimeout, Resources: with.Resources,
-		TLS: with.TLS, Audit: with.Audit, Operators: append([]string{store.Role()}, s.Operators...),
+		TLS: with.TLS, Audit: with.Audit,
 		Databases: s.Databases, MaxDatabases: s.MaxDatabases,
 		Another: func(name string) (*Database, error) {
 			other, err := with.Another(name)

@@ -205,7 +205,7 @@ func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 		if _, err := Begin(t.Context(), d.connect(t, app), newer, pgx.TxOptions{}); !errors.Is(err, fence.ErrNotRaised) {
 			t.Errorf("the newer leader enters beside the older one: %v", err)
 		}
-		d.sql(t, fmt.Sprintf("grant %s to %s", app, s.Role()))
+		d.sql(t, fmt.Sprintf("grant %s to %s", app, s.cfg.User))
 		err = takeOver(t.Context(), s, newer)
 	}
 	if err != nil {

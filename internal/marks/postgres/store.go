@@ -121,9 +121,6 @@ func (s *Store) Ping(ctx context.Context) error {
 // Database returns the name of the database that this store protects and that has its marks.
 func (s *Store) Database() string { return s.cfg.Database }
 
-// Role returns the role of the store's own connections.
-func (s *Store) Role() string { return s.cfg.User }
-
 // Register implements marks.Store, in one statement and one transaction. If the session is on
 // another server than the control connections, Register redials these and tries once more: a
 // balancer may have switched servers since they were dialed.

@@ -240,7 +240,7 @@ var created = regexp.MustCompile(`(?i)\bcreate (?:or replace )?(?:unlogged )?(?:
 
 // strangers names what the schemas have and no installation makes: it may be somebody's, with data.
 func strangers(ctx context.Context, tx pgx.Tx, schemas []string, r *marks.Removal) error {
-	known := []string{}
+	known := []string{"ringfence.terms", "ringfence.sessions", "ringfence.transactions"} // created elsewhere: views.sql
 	for _, m := range created.FindAllStringSubmatch(pgschema.Roles{}.SQL(), -1) {
 		known = append(known, m[1])
 	}

@@ -26,7 +26,7 @@ var files embed.FS
 
 var all = []string{
 	"schema", "server", "hidden", "enter", "calls", "functions", "authorization", "attach", "checkpoint", "seal",
-	"elections", "sql_elections", "contract", "raise_own", "replicas", "grants", "stamp",
+	"elections", "sql_elections", "contract", "raise_own", "replicas", "views", "grants", "stamp",
 }
 
 // Functions of the schema ringfence by who may call them, as literals of SQL. A guard may call all but those that hand

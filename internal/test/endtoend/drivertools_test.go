@@ -82,16 +82,6 @@ func (e *encrypted) psql(t *testing.T) {
 	if err == nil || !strings.Contains(out, "stale token: 5 is older than the mark 6") {
 		t.Errorf("a deposed leader: %v: %s", err, out)
 	}
-	for _, show := range []string{"fences", "sessions", "refusals"} {
-		out, err := e.tool(t, []string{"PGUSER=viewer"}, "", "psql", "-XAt", "-d", "ringfence", "-c", "show "+show)
-		if err != nil || !strings.Contains(out, "psql") {
-			t.Errorf("show %s: %v: %s", show, err, out)
-		}
-	}
-	out, err = e.tool(t, []string{"PGUSER=viewer"}, "", "psql", "-XAt", "-d", "ringfence", "-c", "show elections")
-	if err != nil || !strings.Contains(out, "no coordinator") {
-		t.Errorf("show elections: %v: %s", err, out)
-	}
 }
 
 // dump copies a table out and in again, both through the guard.

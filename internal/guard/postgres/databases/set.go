@@ -224,7 +224,7 @@ func (s *Set) closeUnused() {
 }
 
 // Hold returns the open databases with some names, or all, the home database first. They stay open until
-// release. Who only looks does not count as a client: one that nobody else uses counts as unused.
+// release. That counts as no client: a database without one may be closed after the release.
 func (s *Set) Hold(names ...string) (open []*Opened, release func()) {
 	which := func(name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 	s.mu.Lock()

@@ -12,21 +12,15 @@ import (
 
 // SQLSTATEs of Postgres itself that a guard uses (manual, appendix A).
 const (
-	ResolutionUnknown     = "08007"
-	ProtocolViolation     = "08P01"
-	NotSupported          = "0A000"
-	UndefinedStatement    = "26000"
-	InvalidAuthorization  = "28000"
-	UndefinedCursor       = "34000"
-	InvalidCatalogName    = "3D000"
-	InsufficientPrivilege = "42501"
-	UndefinedObject       = "42704"
-	TooManyConnections    = "53300"
-	ProgramLimitExceeded  = "54000"
-	AdminShutdown         = "57P01"
-	CannotConnectNow      = "57P03"
-	IdleSessionTimeout    = "57P05"
-	SystemError           = "58000"
+	ResolutionUnknown    = "08007"
+	ProtocolViolation    = "08P01"
+	NotSupported         = "0A000"
+	InvalidAuthorization = "28000"
+	InvalidCatalogName   = "3D000"
+	TooManyConnections   = "53300"
+	AdminShutdown        = "57P01"
+	CannotConnectNow     = "57P03"
+	IdleSessionTimeout   = "57P05"
 )
 
 // Error is an error of the guard's own that has nothing to do with claims: what happened, why, and what

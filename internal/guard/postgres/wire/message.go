@@ -100,17 +100,3 @@ func (h *Header) Next(b []byte) (n int, complete bool, err error) {
 	h.have, h.left = 0, length-4
 	return n, true, nil
 }
-
-// Activity says what a session does, in the words of pg_stat_activity. status is that of the last
-// ReadyForQuery.
-func Activity(busy bool, status byte) string {
-	switch {
-	case busy:
-		return "active"
-	case status == 'T':
-		return "idle in transaction"
-	case status == 'E':
-		return "idle in transaction (aborted)"
-	}
-	return "idle"
-}

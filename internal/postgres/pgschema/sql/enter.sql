@@ -113,6 +113,26 @@ exception when sqlstate 'RF000' then
     null;
 end $$;
 
+-- entered lists who holds the locks of enter, with each number of a two-part advisory lock that it holds: one row has the
+-- number of its pass. A prepared transaction has no pid, and a gid unless it is being prepared or finished right now.
+--
+-- The planner expects few locks, and would compare each with each.
+create or replace function ringfence.entered() returns table (virtualtransaction text, number bigint, pid integer, gid text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
+begin
+    return query
+    with held as materialized (
+        select * from pg_locks l where l.locktype in ('advisory', 'relation', 'transactionid') and l.granted
+    )
+    select e.virtualtransaction, a.classid::bigint, e.pid,
+           case when e.pid is null then (select min(x.gid) from held own join pg_prepared_xacts x on x.transaction = own.transactionid
+                                          where own.virtualtransaction = e.virtualtransaction) end
+      from held e
+      left join held a on a.virtualtransaction = e.virtualtransaction and a.database = e.database and a.locktype = 'advisory' and a.objsubid = 2
+     where e.locktype = 'relation' and e.mode = 'AccessShareLock' and e.relation = 'ringfence_private.entered'::regclass
+       and e.database = (select d.oid from pg_database d where d.datname = current_database());
+end $$;
+
 -- inside lists the transactions that entered before the last raise and have not ended: the pids of their backends, and
 -- the names of the prepared ones. Pid 0 is a transaction that is being prepared or finished right now. Call it after the
 -- raise has committed: from then on none enters under an older number, so a transaction that is not listed has ended. pass
@@ -134,26 +154,15 @@ begin
     if not found or m.older = '{}' then
         return;
     end if;
-    with held as materialized (
-        select * from pg_locks l where l.locktype in ('advisory', 'relation', 'transactionid') and l.granted
-    ), older as materialized (
+    with older as materialized (
         select unnest(m.older)::bigint as number
-    ), entered as (
-        select distinct h.virtualtransaction, h.pid from held h
-         where h.locktype = 'relation' and h.mode = 'AccessShareLock' and h.relation = 'ringfence_private.entered'::regclass
-           and h.database = (select d.oid from pg_database d where d.datname = current_database())
-           and (m.older is null or exists (
-                select from held a where a.locktype = 'advisory' and a.objsubid = 2 and a.classid::bigint in (select o.number from older o)
-                   and a.database = h.database and a.virtualtransaction = h.virtualtransaction))
-           and (m.inside is null or h.pid is null or h.virtualtransaction = any (m.inside))
     ), named as (
-        select coalesce(e.pid, 0) as pid, e.virtualtransaction,
-               (select min(x.gid) from held own join pg_prepared_xacts x on x.transaction = own.transactionid
-                 where e.pid is null and own.virtualtransaction = e.virtualtransaction) as gid
-          from entered e
+        select coalesce(e.pid, 0) as pid, e.gid, e.virtualtransaction from ringfence.entered() e
+         where (m.older is null or e.number in (select o.number from older o))
+           and (m.inside is null or e.pid is null or e.virtualtransaction = any (m.inside))
     )
     select coalesce(array_agg(distinct n.pid) filter (where n.gid is null), '{}'),
-           coalesce(array_agg(distinct n.gid) filter (where n.gid is not null), '{}'), array_agg(n.virtualtransaction)
+           coalesce(array_agg(distinct n.gid) filter (where n.gid is not null), '{}'), array_agg(distinct n.virtualtransaction)
       into pids, gids, v_all from named n;
     if m.inside is null and m.committed and v_all is not null then
         update ringfence_private.mark k set inside = v_all where k.resource = p_resource and k.pass = m.pass and k.inside is null;

@@ -510,10 +510,14 @@ begin
     end if;
 end $$;
 
-create or replace function ringfence.sessions() returns table (resource text, pid integer, backend_start timestamptz)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select s.resource, s.pid, s.backend_start from ringfence_private.session s
-$$;
+-- sessions lists the recorded sessions. attached: the session has attached itself.
+create or replace function ringfence.sessions()
+returns table (resource text, pid integer, backend_start timestamptz, token bigint, attached boolean)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence.check_primary();
+    return query select s.resource, s.pid, s.backend_start, s.token, s.attachment is not null from ringfence_private.session s;
+end $$;
 
 create or replace function ringfence.sweep() returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
@@ -529,21 +533,24 @@ begin
     perform ringfence.leave();
 end $$;
 
--- marks reads the marks of these resources; of all when the list is null.
+-- marks reads the marks of these resources; of all when the list is null. open: the gate is, so transactions may enter.
 create or replace function ringfence.marks(p_resources text[])
 returns table (resource text, token bigint, issuer text, holder text, raised_at timestamptz, confirmed boolean, continued boolean,
-               adoption text, candidate text, rolled_back boolean, sessions bigint)
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select m.resource, m.token, m.issuer, m.holder, m.raised_at,
+               adoption text, candidate text, rolled_back boolean, sessions bigint, open boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence.check_primary();
+    return query
+    select m.resource::text, m.token, m.issuer, m.holder, m.raised_at,
            coalesce(g.pass = m.pass and m.written = m.xmin, false), coalesce(m.server = here.server and m.written = m.xmin, false), m.adoption,
-           m.candidate, m.rolled_back, coalesce(recorded.sessions, 0)
+           m.candidate, m.rolled_back, coalesce(recorded.sessions, 0), coalesce(g.open and g.pass = m.pass and m.written = m.xmin, false)
       from (select ringfence.server() as server) here cross join ringfence_private.mark m
       left join ringfence_private.standing g on g.resource = m.resource
       left join (select s.resource, count(*) as sessions from ringfence_private.session s where p_resources is null group by s.resource) recorded
         on recorded.resource = m.resource
      where p_resources is null or m.resource = any (p_resources)
-     order by m.resource
-$$;
+     order by m.resource;
+end $$;
 
 -- adopt starts a new issuer's count and records who did it. The caller then revokes the sessions of
 -- the old count. A new value of the mark's adoption makes guards forget what they remember of the

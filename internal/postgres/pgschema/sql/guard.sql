@@ -1,12 +1,16 @@
--- What the guard's role needs, and nothing more. The role is no superuser and owns nothing here.
-grant execute on all functions in schema ringfence to {{role}};
--- Only those who hand out terms know that a claim leads.
+-- What the guard's role needs, and nothing more. The role is no superuser and owns nothing here. Only those who hand out
+-- terms know that a claim leads.
 set local ringfence._role = {{role literal}};
 do $$
 declare
-    f regprocedure;
+    f record;
 begin
-    for f in select p.oid from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname = any ({{not of guards}}) loop
-        execute format('revoke execute on function %s from %I', f, current_setting('ringfence._role'));
+    for f in select p.oid::regprocedure as name, p.proname = any ({{not of guards}}) as others, exists (
+                    select from aclexplode(p.proacl) a join pg_roles r on r.oid = a.grantee where r.rolname = current_setting('ringfence._role')) as granted
+               from pg_proc p where p.pronamespace = 'ringfence'::regnamespace loop
+        if f.granted = f.others then
+            execute format(case when f.others then 'revoke execute on function %s from %I' else 'grant execute on function %s to %I' end,
+                           f.name, current_setting('ringfence._role'));
+        end if;
     end loop;
 end $$;

@@ -12,22 +12,14 @@ import org.postgresql.util.ServerErrorMessage;
 
 /** What a leader does with JDBC. drivers_test.go says how it talks to the test. */
 public class Jdbc {
-    static final String RESOURCE = System.getenv("RESOURCE");
-
-    static Connection connect(String user, String database, String options) throws SQLException {
+    static Connection lead() throws SQLException {
         Properties p = new Properties();
-        p.setProperty("user", user);
+        p.setProperty("user", "app");
         p.setProperty("password", "secret");
         p.setProperty("sslmode", "verify-full");
         p.setProperty("sslrootcert", System.getenv("CA"));
-        if (options != null) {
-            p.setProperty("options", options);
-        }
-        return DriverManager.getConnection("jdbc:postgresql://localhost:" + System.getenv("PORT") + "/" + database, p);
-    }
-
-    static Connection lead() throws SQLException {
-        return connect("app", "postgres", "-c fence." + RESOURCE + "=5");
+        p.setProperty("options", "-c fence." + System.getenv("RESOURCE") + "=5");
+        return DriverManager.getConnection("jdbc:postgresql://localhost:" + System.getenv("PORT") + "/postgres", p);
     }
 
     public static void main(String[] args) throws Exception {
@@ -72,20 +64,6 @@ public class Jdbc {
             lead();
         } catch (SQLException e) {
             say("refused " + e.getSQLState());
-        }
-
-        try (Connection console = connect("viewer", "ringfence", null)) {
-            for (String name : new String[] {"fences", "sessions", "refusals", "elections"}) {
-                try (PreparedStatement s = console.prepareStatement("show " + name); ResultSet r = s.executeQuery()) {
-                    int ours = 0;
-                    while (r.next()) {
-                        for (int i = 1; i <= r.getMetaData().getColumnCount(); i++) {
-                            ours += RESOURCE.equals(r.getString(i)) ? 1 : 0;
-                        }
-                    }
-                    say("show " + name + ": " + r.getMetaData().getColumnName(2) + ", " + ours);
-                }
-            }
         }
     }
 

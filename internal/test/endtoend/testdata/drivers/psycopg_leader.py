@@ -42,9 +42,3 @@ try:
     lead()
 except psycopg.OperationalError as e:
     say("refused " + reason(e))
-
-console = psycopg.connect(f"{host.replace('dbname=postgres', 'dbname=ringfence')} user=viewer password=secret", autocommit=True)
-for name in ["fences", "sessions", "refusals", "elections"]:
-    with console.cursor(binary=name == "fences") as rows:
-        found = rows.execute(f"show {name}", prepare=True).fetchall()
-        say(f"show {name}: {rows.description[1].name}, {sum(os.environ['RESOURCE'] in row for row in found)}")
