@@ -129,7 +129,7 @@ active proctype LetGo()
     closed = true;
     atomic { !recorded -> ready = true }; /* ringfence.register */
     flow!fin;                             /* session.end */
-    leaving -> signalled = true;          /* ringfence.leave */
+    leaving -> signalled = true;          /* ringfence.end_leaving */
     !alive -> leaving = false
 }
 

@@ -14,18 +14,18 @@ import (
 //   - publish is the real one, without its checks that the session is recorded under the claim. It
 //     still finds out whether the step has ended its own transaction, which is not the fence.
 //   - attach registers nothing, and says that it has.
-//   - enter is called only by take, once in each run, and checks nothing. It fails if a step calls it,
+//   - enter is called only by resume, once in each run, and checks nothing. It fails if a step calls it,
 //     so that "off" cannot become "on" unnoticed.
 const noEnter = `create or replace function
-	ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
+	ringfence.enter(resource text, token bigint, issuer text, candidate text default '') returns void
 	language plpgsql as $$ begin
-		if current_query() !~ 'ringfence.take' then
+		if current_query() !~ 'ringfence.resume' then
 			raise exception 'the fence was to be off, and a step has called it';
 		end if;
 	end $$`
 
 const noAttach = `create or replace function
-	ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns boolean
+	ringfence.attach(pid bigint, resource text, token bigint, issuer text, candidate text default '') returns boolean
 	language sql as $$ select true $$`
 
 // checks are the parts of publish that check the claim, and what is left of each.
@@ -34,8 +34,8 @@ var checks = []struct {
 	left string
 }{
 	{regexp.MustCompile(`and current_setting\('ringfence\._numbered', true\) = 'true'`), ""},
-	{regexp.MustCompile(`v_number := currval\('ringfence\.attachment'\);`), ""},
-	{regexp.MustCompile(`(?s)and exists \(select from ringfence\.session .*?\)\);`), ";"},
+	{regexp.MustCompile(`v_number := currval\('ringfence_private\.attachment'\);`), ""},
+	{regexp.MustCompile(`(?s)and exists \(select from ringfence_private\.session .*?\)\);`), ";"},
 	{regexp.MustCompile(`(?s)if not ringfence\.registered.*?end if;`), ""},
 }
 

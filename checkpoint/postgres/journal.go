@@ -144,17 +144,17 @@ func (j *Journal) Take(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (checkpoint.Checkpoint, bool, error) {
 	var version int64
-	var resource *string
+	var owner *string
 	var document []byte
 	err := j.pool.QueryRow(ctx,
-		`select version, resource, checkpoint from ringfence.take($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::text)`,
-		c.Resource, int64(c.Token), c.Issuer, task, have, c.Candidate).Scan(&version, &resource, &document)
+		`select version, owner, checkpoint from ringfence.resume($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::text)`,
+		c.Resource, int64(c.Token), c.Issuer, task, have, c.Candidate).Scan(&version, &owner, &document)
 	if err != nil {
 		return checkpoint.Checkpoint{}, false, answered(ctx, err, c)
 	}
-	if resource != nil && *resource != string(c.Resource) {
+	if owner != nil && *owner != string(c.Resource) {
 		return checkpoint.Checkpoint{}, false, fmt.Errorf("%w: %s belongs to %q, not to %q; "+
-			"nothing was run", checkpoint.ErrOtherResource, task, *resource, c.Resource)
+			"nothing was run", checkpoint.ErrOtherResource, task, *owner, c.Resource)
 	}
 	if version == have || version == 0 {
 		return checkpoint.Checkpoint{Task: task}, version == have && version > 0, nil

@@ -13,7 +13,7 @@ import (
 )
 
 const mayTake = `select has_function_privilege($1,
-	'ringfence.take(text, bigint, text, text, bigint, text)', 'execute')`
+	'ringfence.resume(text, bigint, text, text, bigint, text)', 'execute')`
 
 func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)

@@ -135,7 +135,7 @@ func TestAnAttemptThatWakesUpBooksNothing(t *testing.T) {
 // Without enter the same attempt writes behind the next one, so the test above can fail.
 func TestAnAttemptThatWakesUpBooksWithoutEnter(t *testing.T) {
 	s := newStage(t)
-	s.exec("create or replace function ringfence.enter(p_pass text) returns void language sql as ''")
+	s.exec("create or replace function ringfence.enter(pass text) returns void language sql as ''")
 	s.stopsAndWakes()
 	for s.count("attempt = 1 and n > (select min(n) from ledger where attempt > 1)") == 0 {
 		s.waits("the first attempt books nothing")

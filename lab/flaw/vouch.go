@@ -3,7 +3,7 @@ package flaw
 // Vouch makes the database vouch for every session, after guard install, so that flawed guards
 // work. Leaders check in the database that their session is recorded, so that they do not take a
 // database for a guard, and flawed guards do not record everybody whom they admit.
-const Vouch = `create or replace function ringfence.holds(p_resource text, p_token bigint)
+const Vouch = `create or replace function ringfence.holds(resource text, token bigint)
 returns boolean language sql volatile security definer set search_path = pg_catalog, pg_temp
 as $$ select true $$`
 

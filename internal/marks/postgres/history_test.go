@@ -37,7 +37,7 @@ func TestWritesOfTransactionsAndSessionsNeverGoBackToAnOlderToken(t *testing.T) 
 func TestWithoutTheCheckTheSameWorkFindsStaleWrites(t *testing.T) {
 	d := recorded(t)
 	d.sql(t, `create or replace
-	    function ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
+	    function ringfence.enter(resource text, token bigint, issuer text, candidate text default '') returns void
 	    language sql set search_path = pg_catalog, pg_temp as ''`)
 	h := &guardtest.Histories{Open: d.openLease, Written: d.written, Moves: 40}
 	h.FindStaleWrites(t)

@@ -153,7 +153,7 @@ func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 
 func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 	calls := []string{
-		"select * from ringfence.take('orders', 5, 'zk:a', 'nightly', 0)",
+		"select * from ringfence.resume('orders', 5, 'zk:a', 'nightly', 0)",
 		"select * from ringfence.checkpoints(null)",
 		"select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
 		"select ringfence.enter_and_forget('orders', 5, 'zk:a', 'nightly')",

@@ -60,7 +60,7 @@ const (
 
 	tellSQL = `select pg_notify('ringfence', $1)`
 
-	leaveSQL = `select ringfence.leave()`
+	endLeavingSQL = `select ringfence.end_leaving()`
 
 	// letGoSQL is part of what releaseSQL does.
 	letGoSQL = `select ringfence.let_go($1::integer[], $2::timestamptz[])`

@@ -56,7 +56,7 @@ func (s *Store) sweep(ctx context.Context, sweeps bool) {
 func (s *Store) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
-	_ = s.exec(ctx, leaveSQL) // the next revocation and the next sweep do so too
+	_ = s.exec(ctx, endLeavingSQL) // the next revocation and the next sweep do so too
 }
 
 // leaveAtLast does so before the store is closed, if it has not been done since a revocation.

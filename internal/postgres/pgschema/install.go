@@ -35,7 +35,7 @@ const (
 	OfEverybody = `'{version, holds, leg, own_start, run, enter, is_open, attach}'`
 	OfLeaders   = `'{campaign, stand, take, take_term, bring, bring_term, leave, leave_term, look, raise_own, revoke_own,
     marks, signal, ended, tries, free, held, free_or_fail,
-    publish, enter_and_publish, enter_and_forget, checkpoints,
+    resume, publish, enter_and_publish, enter_and_forget, checkpoints,
     open_lease, close_lease, beat, nominate, standing, leaders, candidates, acknowledge, withdraw, resign,
     takes_part, depose, change_documents, read_documents, list_documents, tell, renew_issuer}'`
 	notOfGuards = `'{begin_term, stand, take_term, bring_term, allow, forbid, authorize}'`

@@ -14,7 +14,7 @@ func Sealing() (all []Function) {
 	for _, f := range []struct{ file, begins, signature string }{
 		{"seal", "ringfence.seal()", "ringfence.seal()"},
 		{"seal", "ringfence.enter_as_claimed(", "ringfence.enter_as_claimed(text, text)"},
-		{"enter", "ringfence.enter(p_resource", "ringfence.enter(text, bigint, text, text)"},
+		{"enter", "ringfence.enter(resource", "ringfence.enter(text, bigint, text, text)"},
 	} {
 		_, text, _ := strings.Cut(file(f.file), "create or replace function "+f.begins)
 		_, text, _ = strings.Cut(text, " as $$")

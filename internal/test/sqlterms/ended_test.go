@@ -66,11 +66,6 @@ func TestWhatProgramsInOtherLanguagesSeeOfATakeOver(t *testing.T) {
 	}
 }
 
-// inOneStatement is a transaction for where BEGIN is not allowed.
-func inOneStatement(pass, insert string) string {
-	return "with fence as materialized (select ringfence.enter('" + pass + "')) insert into ledger select 'late' from fence" + insert
-}
-
 // startEnded starts a program as host-1, and returns when it is in its transaction.
 func (s *stage) startEnded(command []string, mode string, slow bool) *program {
 	s.Helper()
@@ -87,7 +82,7 @@ func (s *stage) startEnded(command []string, mode string, slow bool) *program {
 	}
 	var statement string
 	if slow {
-		statement = inOneStatement(*first.Pass, ", pg_sleep(600)")
+		statement = "do $$ begin perform ringfence.enter('" + *first.Pass + "'); insert into ledger values ('late'); perform pg_sleep(600); end $$"
 	}
 	p := s.launch(exec.CommandContext(s.ctx, command[0], command[1:]...), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(), "PGUSER=app",
 		"PGDATABASE="+s.name, "PGSSLMODE=disable", "NODE_PATH="+modules, "PASS="+*first.Pass, "STATEMENT="+statement)

@@ -49,7 +49,7 @@ var ours = fencing{
 		return *s.ready(c, "take('orders', $1)", holder).Pass
 	},
 	write: func(s *stage, c querier, pass any) error {
-		return changes(s, c, "with fence as materialized (select ringfence.enter($1)) insert into written (token) select 1 from fence", pass)
+		return changes(s, c, "select as_leader($1)", pass)
 	},
 }
 

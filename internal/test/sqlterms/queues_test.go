@@ -73,7 +73,7 @@ func TestAttemptsOfQueuesInOtherLanguagesBookTwiceWithoutEnter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			needsDrivers(t, q.has)
 			s := newQueueStage(t)
-			s.exec(s.connect("postgres"), "create or replace function ringfence.enter(p_pass text) returns void language sql as ''")
+			s.exec(s.connect("postgres"), "create or replace function ringfence.enter(pass text) returns void language sql as ''")
 			j := newJob(s, q.new)
 			j.stopsAndWakes()
 			for j.count("line in (select line from ledger group by line having count(*) > 1)") == 0 {

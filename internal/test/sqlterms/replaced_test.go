@@ -7,7 +7,7 @@ import (
 )
 
 // replaced are the eight mistakes of docs/by-hand.md in place of the contract, for programs that do not
-// notice. check is the body of enter, which fails with RF001 unless it finds a row; p_pass is the pass,
+// notice. check is the body of enter, which fails with RF001 unless it finds a row; pass is the pass,
 // and v_token the token in it.
 var replaced = []struct {
 	name, level string
@@ -41,17 +41,17 @@ func (s *stage) byHand(setup, check, take string) {
 	s.Helper()
 	admin := s.connect("postgres")
 	s.exec(admin, "create table ledger (line text); grant all on ledger to app;"+setup)
-	s.exec(admin, fmt.Sprintf(`create or replace function ringfence.enter(p_pass text) returns void language plpgsql security definer as $f$
-		declare v_token bigint := split_part(p_pass, ' ', 2)::bigint;
+	s.exec(admin, fmt.Sprintf(`create or replace function ringfence.enter(pass text) returns void language plpgsql security definer as $f$
+		declare v_token bigint := split_part(pass, ' ', 2)::bigint;
 		begin
 			perform from (%s) c;
 			if not found then raise exception using errcode = 'RF001'; end if;
 		end $f$`, check))
 	if take != "" {
-		s.exec(admin, fmt.Sprintf(`create or replace function ringfence.take(p_resource text, p_holder text, p_attempt bigint default null)
+		s.exec(admin, fmt.Sprintf(`create or replace function ringfence.take(resource text, holder text, attempt bigint default null)
 			returns setof ringfence.term language plpgsql security definer as $f$ begin
 				perform ringfence.enter('%[1]s');
-				return query select p_resource, 1::bigint, 'by-hand', '%[1]s', true, 0, p_holder, null::timestamptz, null::text;
+				return query select take.resource, 1::bigint, 'by-hand', '%[1]s', true, 0, take.holder, null::timestamptz, null::text;
 			end $f$`, take))
 	}
 }

@@ -51,7 +51,7 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 	if _, err := (marks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}).Install(ctx, s.url("postgres")); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, written_n_seq to app, second")
+	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, written_n_seq to app, second;"+inFunction("insert into written (token) values (1)"))
 	return s
 }
 

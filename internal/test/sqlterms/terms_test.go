@@ -338,8 +338,13 @@ func TestAnAttemptThatIsOverNeverWinsAgain(t *testing.T) {
 func TestWhoHasTakenLeadsWithoutAnEnd(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
-	s.ready(c, "take('orders', 'host-1', 1)")
-	if waits := s.one(c, "campaign('orders'::text, 'host-2')"); waits.Until != nil || waits.Leader != "host-1" {
-		t.Errorf("%+v", waits)
+	led := s.ready(c, "campaign('orders'::text, 'host-2')")
+	if led.Until == nil {
+		t.Errorf("without a lease: %+v", led)
+	}
+	for _, call := range []string{"take('orders', 'host-1', 1)", "campaign('orders'::text, 'host-2')", "campaign(array['orders'], 'host-1')"} {
+		if now := s.one(c, call); now.Until != nil || now.Leader != "host-1" {
+			t.Errorf("%s: %+v", call, now)
+		}
 	}
 }

@@ -105,14 +105,14 @@ func postgresWorld(t *testing.T) *world {
 	w.journal = j
 	w.unfence = func() {
 		w.exec(conn, `create or replace function
-		    ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
+		    ringfence.enter(resource text, token bigint, issuer text, candidate text default '') returns void
 		    language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$ begin
-		    perform set_config('ringfence.' || p_resource,
-		      'entered ' || p_token || ' ' || p_issuer, true); end $$;
+		    perform set_config('ringfence.' || resource,
+		      'entered ' || token || ' ' || issuer, true); end $$;
 		  create or replace function
-		    ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns boolean
+		    ringfence.attach(pid bigint, resource text, token bigint, issuer text, candidate text default '') returns boolean
 		    language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$ begin
-		    perform set_config('ringfence_session.' || p_resource, p_token || ' ' || p_issuer, false);
+		    perform set_config('ringfence_session.' || resource, token || ' ' || issuer, false);
 		    return true; end $$`)
 	}
 	w.exactlyOnce = func() []string {

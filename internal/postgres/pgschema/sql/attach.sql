@@ -8,24 +8,25 @@
 -- under this claim, its record gets the number too.
 --
 -- It returns false where a session cannot attach, and then the caller enters with each transaction:
--- the session is a pooler's (p_pid is the pid that the caller got at login), a superuser's (a guard
+-- the session is a pooler's (pid is the pid that the caller got at login), a superuser's (a guard
 -- could not end it), or has an isolation level that hides what is committed meanwhile; or the
 -- server allows prepared transactions, which survive their sessions and are found only by the locks
 -- that enter takes.
 create or replace function ringfence.attach(
-    p_pid bigint, p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns boolean
+    pid bigint, resource text, token bigint, issuer text, candidate text default '') returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column -- of ON CONFLICT
 declare
     v_start timestamptz := ringfence.own_start();
 begin
-    if v_start is null or p_pid <> pg_backend_pid() or current_setting('transaction_isolation') <> 'read committed'
+    if v_start is null or pid <> pg_backend_pid() or current_setting('transaction_isolation') <> 'read committed'
        or exists (select from pg_roles o where o.rolname = session_user and o.rolsuper)
        or current_setting('max_prepared_transactions')::integer > 0 then
         return false;
     end if;
-    perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
+    perform ringfence.enter(resource, token, issuer, candidate);
     insert into ringfence_private.session as s (resource, token, issuer, pid, backend_start, attachment)
-    values (p_resource, p_token, p_issuer, pg_backend_pid(), v_start, nextval('ringfence_private.attachment'))
+    values (attach.resource, attach.token, attach.issuer, pg_backend_pid(), v_start, nextval('ringfence_private.attachment'))
         on conflict (resource, pid, backend_start) do update set attachment = excluded.attachment
      where s.token = excluded.token and s.issuer = excluded.issuer;
     perform set_config('ringfence._numbered', 'true', false);

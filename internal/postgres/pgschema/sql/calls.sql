@@ -20,7 +20,7 @@ end $$;
 
 -- held lists whose transactions have worked on these resources for more than five seconds, and wait for no other one of
 -- them. It ends those that the owner of the functions may end, and leaves them out. A prepared transaction has a gid.
-create or replace function ringfence.held(p_resources text[]) returns table (pid integer, gid text, described text)
+create or replace function ringfence.held(resources text[]) returns table (pid integer, gid text, described text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     h record;
@@ -30,7 +30,7 @@ begin
         with held as materialized (
             select * from pg_locks l where l.locktype in ('advisory', 'relation', 'transactionid') and l.granted
         ), numbers as materialized (
-            select ringfence.number('work on ' || r.resource)::bigint as number from unnest(p_resources) as r(resource)
+            select ringfence.number('work on ' || r.resource)::bigint as number from unnest(resources) as r(resource)
         ), working as materialized (
             select distinct w.pid, w.virtualtransaction from held w
              where w.locktype = 'advisory' and w.objsubid = 2 and w.classid::bigint in (select n.number from numbers n)
@@ -61,13 +61,13 @@ end $$;
 
 -- free ends the transactions of held, also with the caller's rights, and fails with RF006 if that is not possible. Call it
 -- after a call has failed with 55P03, and then make that call again.
-create or replace function ringfence.free(p_resources text[]) returns void
+create or replace function ringfence.free(resources text[]) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     h record;
     v_left text[] := '{}';
 begin
-    for h in select * from ringfence.held(p_resources) loop
+    for h in select * from ringfence.held(resources) loop
         begin
             continue when pg_terminate_backend(h.pid);
         exception when insufficient_privilege then
@@ -76,26 +76,26 @@ begin
         v_left := v_left || h.described;
     end loop;
     if v_left <> '{}' then
-        raise exception using errcode = 'RF006', schema = 'ringfence', table = array_to_string(p_resources, ','),
+        raise exception using errcode = 'RF006', schema = 'ringfence', table = array_to_string(resources, ','),
             message = format('a call for "%s" waits for a transaction that has been open for more than five seconds: %s',
-                array_to_string(p_resources, '", "'), array_to_string(v_left, '; ')),
+                array_to_string(resources, '", "'), array_to_string(v_left, '; ')),
             detail = 'nothing was changed',
             hint = 'end it (a prepared transaction: COMMIT PREPARED or ROLLBACK PREPARED), or GRANT pg_signal_backend to the owner of the functions; then try again';
     end if;
 end $$;
 
--- tries is how often a call waits for a lock, and free_or_fail what it does in between. p_number counts the waits.
+-- tries is how often a call waits for a lock, and free_or_fail what it does in between. waits is how many there were.
 create or replace function ringfence.tries() returns integer
 language sql immutable set search_path = pg_catalog, pg_temp as $$
     select 20
 $$;
 
-create or replace function ringfence.free_or_fail(p_resources text[], p_number integer) returns void
+create or replace function ringfence.free_or_fail(resources text[], waits integer) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-    perform ringfence.free(p_resources);
-    if p_number >= ringfence.tries() then
-        raise exception using errcode = '55P03', message = format('others call for "%s" all the time', array_to_string(p_resources, '", "')),
+    perform ringfence.free(resources);
+    if waits >= ringfence.tries() then
+        raise exception using errcode = '55P03', message = format('others call for "%s" all the time', array_to_string(resources, '", "')),
             detail = 'nothing was changed', hint = 'try again';
     end if;
 end $$;

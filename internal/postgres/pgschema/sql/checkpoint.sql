@@ -17,36 +17,36 @@
 -- currval fails in a session that has drawn no number. attach says in the setting _numbered that
 -- there is one; no resource has such a name. If anybody else makes the setting, publish fails.
 create or replace function ringfence.publish(
-    p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
+    resource text, token bigint, issuer text, task text, version bigint, checkpoint json) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_under text := coalesce(current_setting('ringfence.' || p_resource, true), '');
-    v_attached boolean := v_under = 'attached ' || p_token || ' ' || p_issuer;
+    v_under text := coalesce(current_setting('ringfence.' || resource, true), '');
+    v_attached boolean := v_under = 'attached ' || token || ' ' || issuer;
     v_number bigint;
 begin
-    if not v_attached and v_under <> 'entered ' || p_token || ' ' || p_issuer then
+    if not v_attached and v_under <> 'entered ' || token || ' ' || issuer then
         raise exception using errcode = 'invalid_transaction_termination',
-            message = format('task %s: the transaction of the step was ended before its checkpoint was written', p_task),
+            message = format('task %s: the transaction of the step was ended before its checkpoint was written', task),
             detail = 'a synchronous step must not COMMIT or ROLL BACK its own transaction; what it committed has landed, its checkpoint has not',
             hint = 'take COMMIT, ROLLBACK and the like out of the step';
     end if;
     perform ringfence.durable(); -- what comes after this step may rely on it
-    if v_attached and p_version > 1 and current_setting('ringfence._numbered', true) = 'true' then
+    if v_attached and version > 1 and current_setting('ringfence._numbered', true) = 'true' then
         v_number := currval('ringfence_private.attachment');
         update ringfence_private.checkpoint c
-           set version = p_version, token = p_token, checkpoint = p_checkpoint, saved_at = clock_timestamp()
-         where c.task = p_task and c.version = p_version - 1 and c.resource = p_resource
+           set version = publish.version, token = publish.token, checkpoint = publish.checkpoint, saved_at = clock_timestamp()
+         where c.task = publish.task and c.version = publish.version - 1 and c.resource = publish.resource
            and exists (select from ringfence_private.session s
-                        where s.attachment = v_number and s.resource = p_resource and s.token = p_token and s.issuer = p_issuer
+                        where s.attachment = v_number and s.resource = publish.resource and s.token = publish.token and s.issuer = publish.issuer
                           and s.pid = pg_backend_pid());
         if found then
             return;
         end if;
     end if;
-    if not ringfence.registered(p_resource, p_token, p_issuer) then
-        perform ringfence.enter(p_resource, p_token, p_issuer, ''::text);
+    if not ringfence.registered(resource, token, issuer) then
+        perform ringfence.enter(resource, token, issuer, ''::text);
     end if;
-    perform ringfence.save(p_resource, p_token, p_task, p_version, p_checkpoint);
+    perform ringfence.save(resource, token, task, version, checkpoint);
 end $$;
 
 -- save writes a checkpoint after the version before it. It checks no claim: only publish and
@@ -98,45 +98,45 @@ end $$;
 -- enter_and_publish is publish as a separate transaction, durable when the statement returns. It
 -- enters first, so it need not find out whether the session is recorded.
 create or replace function ringfence.enter_and_publish(
-    p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json, p_candidate text default '')
+    resource text, token bigint, issuer text, task text, version bigint, checkpoint json, candidate text default '')
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.durable();
-    perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
-    perform ringfence.save(p_resource, p_token, p_task, p_version, p_checkpoint);
+    perform ringfence.enter(resource, token, issuer, candidate);
+    perform ringfence.save(resource, token, task, version, checkpoint);
 end $$;
 
 -- enter_and_forget deletes a checkpoint, as a separate transaction that is durable when the statement
 -- returns. It is no error if there is none.
 create or replace function ringfence.enter_and_forget(
-    p_resource text, p_token bigint, p_issuer text, p_task text, p_candidate text default '') returns void
+    resource text, token bigint, issuer text, task text, candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.durable();
-    perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
-    delete from ringfence_private.checkpoint c where c.task = p_task and c.resource = p_resource;
+    perform ringfence.enter(resource, token, issuer, candidate);
+    delete from ringfence_private.checkpoint c where c.task = enter_and_forget.task and c.resource = enter_and_forget.resource;
     if not found then
-        perform ringfence.check_owner(p_resource, p_task);
+        perform ringfence.check_owner(resource, task);
     end if;
 end $$;
 
--- take reads a checkpoint under a claim. It returns version 0 when there is none, and no checkpoint
--- when the version is p_have.
-create or replace function ringfence.take(
-    p_resource text, p_token bigint, p_issuer text, p_task text, p_have bigint, p_candidate text default '',
-    out version bigint, out resource text, out checkpoint json)
+-- resume reads a checkpoint under a claim. It returns version 0 when there is none, and no checkpoint
+-- when the version is have. owner is the resource that the task belongs to.
+create or replace function ringfence.resume(
+    resource text, token bigint, issuer text, task text, have bigint, candidate text default '',
+    out version bigint, out owner text, out checkpoint json)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform ringfence.enter(p_resource, p_token, p_issuer, p_candidate);
-    select c.version, c.resource, case when c.version <> p_have then c.checkpoint end
-      into version, resource, checkpoint
-      from ringfence_private.checkpoint c where c.task = p_task;
+    perform ringfence.enter(resource, token, issuer, candidate);
+    select c.version, c.resource, case when c.version <> have then c.checkpoint end
+      into version, owner, checkpoint
+      from ringfence_private.checkpoint c where c.task = resume.task;
     version := coalesce(version, 0);
 end $$;
 
 -- checkpoints reads the checkpoints of these tasks; of all tasks when the list is null.
-create or replace function ringfence.checkpoints(p_tasks text[]) returns table (checkpoint json)
+create or replace function ringfence.checkpoints(tasks text[]) returns table (checkpoint json)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select c.checkpoint from ringfence_private.checkpoint c where p_tasks is null or c.task = any (p_tasks) order by c.task
+    select c.checkpoint from ringfence_private.checkpoint c where tasks is null or c.task = any (tasks) order by c.task
 $$;

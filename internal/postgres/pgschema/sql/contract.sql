@@ -16,7 +16,7 @@
 --   ready   enter lets transactions in
 --   ending  transactions and sessions under older tokens that have to end first, as far as is known
 --   leader  who leads
---   until   when the lease ends that the call has renewed, by the server's clock; null for take and bring
+--   until   when the leader's lease ends, by the server's clock; null if the leader has taken the resource, and for bring
 --   refused why the mark cannot be raised, such as a mark of another coordinator; null if it can
 do $$
 begin
@@ -62,23 +62,23 @@ end $$;
 
 -- ended ends backends with the caller's rights. It returns the term, with what refuses it if the caller has
 -- no right to end one of them.
-create or replace function ringfence.ended(p_state ringfence.term, p_remaining integer[]) returns ringfence.term
+create or replace function ringfence.ended(state ringfence.term, remaining integer[]) returns ringfence.term
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-    v_blocked text[] := array(select distinct b.role from unnest(ringfence.signal(p_remaining)) as b(role) order by b.role);
+    v_blocked text[] := array(select distinct b.role from unnest(ringfence.signal(remaining)) as b(role) order by b.role);
 begin
     if v_blocked <> '{}' then
-        p_state.refused := format('RF006: neither the owner of the functions nor %s may end sessions of %s, which are under an older token: '
+        state.refused := format('RF006: neither the owner of the functions nor %s may end sessions of %s, which are under an older token: '
             'GRANT pg_signal_backend, or these roles, to one of them', session_user, array_to_string(v_blocked, ', '));
     end if;
-    return p_state;
+    return state;
 end $$;
 
 -- campaign stands for the election of each of these resources, renews the lease of the holder, and says
--- who leads. p_holder must be a name that no other process has, also none that was started before:
+-- who leads. holder must be a name that no other process has, also none that was started before:
 -- a second process with the same holder and role has the same terms. A holder of another role has others,
 -- so nobody renews or ends the lease of a resource that its role may not claim.
-create or replace function ringfence.campaign(p_resources text[], p_holder text, p_ttl interval default '10 seconds')
+create or replace function ringfence.campaign(resources text[], holder text, ttl interval default '10 seconds')
 returns setof ringfence.term
 language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
@@ -87,10 +87,10 @@ declare
 begin
     for n in 1 .. ringfence.tries() loop
         begin
-            v_all := array(select s from ringfence.stand(p_resources, p_holder, p_ttl) s);
+            v_all := array(select s from ringfence.stand(resources, holder, ttl) s);
             exit;
         exception when lock_not_available then
-            perform ringfence.free_or_fail(p_resources, n);
+            perform ringfence.free_or_fail(resources, n);
         end;
     end loop;
     foreach r in array v_all loop
@@ -98,15 +98,15 @@ begin
     end loop;
 end $$;
 
-create or replace function ringfence.campaign(p_resource text, p_holder text, p_ttl interval default '10 seconds')
+create or replace function ringfence.campaign(resource text, holder text, ttl interval default '10 seconds')
 returns setof ringfence.term
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-    return query select * from ringfence.campaign(array[p_resource], p_holder, p_ttl);
+    return query select * from ringfence.campaign(array[resource], holder, ttl);
 end $$;
 
 -- stand does what campaign does with the owner's rights.
-create or replace function ringfence.stand(p_resources text[], p_holder text, p_ttl interval)
+create or replace function ringfence.stand(resources text[], holder text, ttl interval)
 returns setof ringfence.begun
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -114,21 +114,21 @@ declare
     b ringfence.begun;
     c_raises constant integer := 1000; -- of one call
     v_raises integer := 0;
-    v_ttl bigint := (extract(epoch from p_ttl) * 1000)::bigint;
+    v_ttl bigint := (extract(epoch from ttl) * 1000)::bigint;
     v_issuer text;
     place record; -- what the election says
     e record;
 begin
-    perform ringfence.check_caller(p_resources, p_holder);
+    perform ringfence.check_caller(resources, holder);
     if v_ttl is null or v_ttl not between 1000 and 86400000 then
         raise exception using errcode = '22023', message = 'the time to live is from one second to one day';
     end if;
     select array_agg(c.resource) as resources, array_agg(c.token) as tokens, array_agg(c.id) as ids, array_agg(c.leads) as leads,
            array_agg(c.leader) as leaders, array_agg(c.until) as untils
       into place from ringfence.enlist(
-                format('sql %s %s', quote_ident(session_user)::regrole::oid, md5(p_holder)), p_holder, p_resources, v_ttl) c;
+                format('sql %s %s', quote_ident(session_user)::regrole::oid, md5(holder)), holder, resources, v_ttl) c;
     v_issuer := ringfence.issuer();
-    perform ringfence.begin_first(array_agg(c.resource), array_agg(c.token), v_issuer, p_holder, array_agg(c.id))
+    perform ringfence.begin_first(array_agg(c.resource), array_agg(c.token), v_issuer, holder, array_agg(c.id))
        from unnest(place.resources, place.tokens, place.ids, place.leads) as c(resource, token, id, leads) where c.leads;
     for e in
         select c.*, case when g.token = c.token and g.issuer = v_issuer and g.candidate = c.id and g.open then g.pass end as pass
@@ -143,7 +143,7 @@ begin
         b := row(t, '{}'::integer[]);
         if e.leads and e.pass is null and v_raises < c_raises then
             v_raises := v_raises + 1;
-            b := ringfence.begin_term(t, p_holder, e.id);
+            b := ringfence.begin_term(t, holder, e.id);
         end if;
         return next b;
     end loop;
@@ -151,7 +151,7 @@ end $$;
 
 -- take makes the holder the leader of a resource at once, for who has decided already that the former
 -- holder is dead. An attempt below the highest one so far fails with RF001.
-create or replace function ringfence.take(p_resource text, p_holder text, p_attempt bigint default null)
+create or replace function ringfence.take(resource text, holder text, attempt bigint default null)
 returns setof ringfence.term
 language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
@@ -159,37 +159,37 @@ declare
 begin
     for n in 1 .. ringfence.tries() loop
         begin
-            b := ringfence.take_term(p_resource, p_holder, p_attempt);
+            b := ringfence.take_term(resource, holder, attempt);
             exit;
         exception when lock_not_available then
-            perform ringfence.free_or_fail(array[p_resource], n);
+            perform ringfence.free_or_fail(array[resource], n);
         end;
     end loop;
     return next ringfence.ended(b.state, b.remaining);
 end $$;
 
-create or replace function ringfence.take_term(p_resource text, p_holder text, p_attempt bigint) returns ringfence.begun
+create or replace function ringfence.take_term(resource text, holder text, attempt bigint) returns ringfence.begun
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t record;
 begin
-    perform ringfence.check_caller(array[p_resource], p_holder);
-    select * into strict t from ringfence.seize(p_resource, p_holder, p_attempt);
+    perform ringfence.check_caller(array[resource], holder);
+    select * into strict t from ringfence.seize(resource, holder, attempt);
     if t.outcome = 'late' then
-        raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
-            message = format('attempt %s of "%s" is late: %s', p_attempt, p_resource,
+        raise exception using errcode = 'RF001', schema = 'ringfence', table = resource,
+            message = format('attempt %s of "%s" is late: %s', attempt, resource,
                 case when t.holder is null then format('attempt %s was given up', t.attempt) else format('"%s" has attempt %s', t.holder, t.attempt) end),
             detail = 'nothing was changed',
             hint = 'this attempt is over: stop';
     end if;
-    return ringfence.begin_term(row(p_resource, t.token, ringfence.issuer(), null, false, 0, p_holder, null, null)::ringfence.term, p_holder, t.id);
+    return ringfence.begin_term(row(resource, t.token, ringfence.issuer(), null, false, 0, holder, null, null)::ringfence.term, holder, t.id);
 end $$;
 
 -- bring raises the mark to a token that somebody else has given out, such as a lock library or a
 -- coordinator that Ringfence does not ask. Nobody confirms it, and one that is too high locks everybody
 -- out, so the caller's role needs a row in the authorization list (guard allow), whether authorization
 -- is on or not. A token below the mark fails with RF001, one of another issuer with RF004.
-create or replace function ringfence.bring(p_resource text, p_token bigint, p_issuer text, p_holder text)
+create or replace function ringfence.bring(resource text, token bigint, issuer text, holder text)
 returns setof ringfence.term
 language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 declare
@@ -197,62 +197,63 @@ declare
 begin
     for n in 1 .. ringfence.tries() loop
         begin
-            b := ringfence.bring_term(p_resource, p_token, p_issuer, p_holder);
+            b := ringfence.bring_term(resource, token, issuer, holder);
             exit;
         exception when lock_not_available then
-            perform ringfence.free_or_fail(array[p_resource], n);
+            perform ringfence.free_or_fail(array[resource], n);
         end;
     end loop;
     return next ringfence.ended(b.state, b.remaining);
 end $$;
 
-create or replace function ringfence.bring_term(p_resource text, p_token bigint, p_issuer text, p_holder text) returns ringfence.begun
+create or replace function ringfence.bring_term(resource text, token bigint, issuer text, holder text) returns ringfence.begun
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     m record;
 begin
-    perform ringfence.check_caller(array[p_resource], p_holder);
-    perform ringfence.check_allowed(p_resource, p_token);
-    if p_token is null or p_token < 1 or coalesce(p_issuer, '') !~ '^[!-~]{1,200}$' then
+    perform ringfence.check_caller(array[resource], holder);
+    perform ringfence.check_allowed(resource, token);
+    if token is null or token < 1 or coalesce(issuer, '') !~ '^[!-~]{1,200}$' then
         raise exception using errcode = 'RF003', message = 'a token is a number from 1 on, and an issuer a name without blanks';
     end if;
-    if p_issuer = ringfence.issuer() then
+    if issuer = ringfence.issuer() then
         raise exception using errcode = 'RF003', message = 'tokens of this database''s own elections are not brought: call campaign or take';
     end if;
-    select * into m from ringfence.look(p_resource);
-    if m.issuer <> '' and (m.issuer <> p_issuer or m.token > p_token) then
-        perform ringfence.refuse(p_resource, p_token, p_issuer, ''::text);
+    select * into m from ringfence.look(resource);
+    if m.issuer <> '' and (m.issuer <> issuer or m.token > token) then
+        perform ringfence.refuse(resource, token, issuer, ''::text);
     elsif not m.confirmed and not m.continued then
-        raise exception using errcode = 'RF013', schema = 'ringfence', table = p_resource, column = p_token::text,
-            message = format('the mark of "%s" may be older than the last one that counted', p_resource),
+        raise exception using errcode = 'RF013', schema = 'ringfence', table = resource, column = token::text,
+            message = format('the mark of "%s" may be older than the last one that counted', resource),
             detail = 'the database was restored or failed over, and nobody confirms a token that is brought; nothing was changed',
-            hint = format('an operator makes sure that the token is the newest, and runs: guard adopt %s', p_resource);
+            hint = format('an operator makes sure that the token is the newest, and runs: guard adopt %s', resource);
     end if;
-    return ringfence.begin_term(row(p_resource, p_token, p_issuer, null, false, 0, p_holder, null, null)::ringfence.term, p_holder, ''::text);
+    return ringfence.begin_term(row(resource, token, issuer, null, false, 0, holder, null, null)::ringfence.term, holder, ''::text);
 end $$;
 
 -- leave gives up what a pass stands for: the next one may lead. The mark stays. It returns whether there
 -- was something to give up.
-create or replace function ringfence.leave(p_pass text) returns boolean
+create or replace function ringfence.leave(pass text) returns boolean
 language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '5s' as $$
 begin
     for n in 1 .. ringfence.tries() loop
         begin
-            return ringfence.leave_term(string_to_array(p_pass, ' '));
+            return ringfence.leave_term(string_to_array(pass, ' '));
         exception when lock_not_available then
-            perform ringfence.free_or_fail(array[split_part(p_pass, ' ', 1)], n);
+            perform ringfence.free_or_fail(array[split_part(pass, ' ', 1)], n);
         end;
     end loop;
 end $$;
 
-create or replace function ringfence.leave_term(p_part text[]) returns boolean
+create or replace function ringfence.leave_term(part text[]) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if not ringfence.is_pass(p_part) then
+    if not ringfence.is_pass(part) then
         raise exception using errcode = 'RF003', message = 'this is not a valid pass: use the one that campaign or take returned', detail = 'nothing was changed';
     end if;
     perform ringfence.check_primary();
-    return ringfence.withdraw(p_part[1], p_part[2]::bigint, p_part[4]);
+    perform ringfence.begin_call(array[part[1]]);
+    return ringfence.remove(part[1], part[2]::bigint, part[4]);
 end $$;
 
 -- limit_pause has the server end a process that pauses between this call and COMMIT: what it has locked holds

@@ -85,11 +85,11 @@ end $$;
 
 -- renew_issuer replaces the identity, if it is still the one that the caller knows. So a call that
 -- arrives twice, or late, replaces no newer one.
-create or replace function ringfence.renew_issuer(p_before text) returns text
+create or replace function ringfence.renew_issuer(before text) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.begin_call();
-    update ringfence_private.issuer set id = gen_random_uuid()::text where ringfence.issuer() = p_before;
+    update ringfence_private.issuer set id = gen_random_uuid()::text where ringfence.issuer() = renew_issuer.before;
     return ringfence.issuer();
 end $$;
 
@@ -135,7 +135,7 @@ end $$;
 
 -- open_lease opens a lease, and removes some that nobody else had a reason to look at. They ended a day ago, so nobody
 -- waits for their rows.
-create or replace function ringfence.open_lease(p_session text, p_ttl bigint) returns void
+create or replace function ringfence.open_lease(session text, ttl bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_era text := ringfence.begin_call();
@@ -144,15 +144,15 @@ begin
         select o.id from ringfence_private.lease o
          where o.expires_at < clock_timestamp() - interval '1 day' limit 100 for update skip locked);
     insert into ringfence_private.lease (id, ttl, expires_at, era)
-    values (p_session, p_ttl, clock_timestamp() + p_ttl * interval '1 millisecond', v_era);
+    values (open_lease.session, open_lease.ttl, clock_timestamp() + open_lease.ttl * interval '1 millisecond', v_era);
 end $$;
 
 -- close ends a session and its candidates.
-create or replace function ringfence.close_lease(p_session text) returns void
+create or replace function ringfence.close_lease(session text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.begin_call();
-    delete from ringfence_private.lease s where s.id = p_session;
+    delete from ringfence_private.lease s where s.id = close_lease.session;
 end $$;
 
 -- enrol enters a candidate into an election, once: a call that is repeated finds the row. It
@@ -206,17 +206,17 @@ end $$;
 -- stand enrols as enrol does, and says whether the candidate leads at once. The client sends the notices
 -- afterwards (tell).
 create or replace function ringfence.nominate(
-    p_session text, p_id text, p_resource text, p_holder text, out token bigint, out leads boolean, out issuer text)
+    session text, id text, resource text, holder text, out token bigint, out leads boolean, out issuer text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_token bigint;
 begin
     perform ringfence.quiet();
-    v_token := ringfence.enrol(p_session, p_id, p_resource, p_holder);
+    v_token := ringfence.enrol(nominate.session, nominate.id, nominate.resource, nominate.holder);
     token := v_token;
     -- An election's tokens are committed in their order, so nobody comes before this candidate any more.
     select v_token > 0 and not exists (select from ringfence_private.candidate c
-                                        where c.resource = p_resource and c.token < v_token),
+                                        where c.resource = nominate.resource and c.token < v_token),
            ringfence.issuer()
       into leads, issuer;
 end $$;
@@ -231,14 +231,14 @@ end $$;
 
 -- tell sends notices about what is committed already: these, and one to the candidate that now leads each
 -- election. It waits for no disk: a notice that is lost costs only time.
-create or replace function ringfence.tell(p_channels text[], p_payloads text[], p_elections text[])
+create or replace function ringfence.tell(channels text[], payloads text[], elections text[])
 returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform set_config('synchronous_commit', 'off', true);
-    perform pg_notify(n.channel, n.payload) from unnest(p_channels, p_payloads) as n(channel, payload);
+    perform pg_notify(n.channel, n.payload) from unnest(tell.channels, tell.payloads) as n(channel, payload);
     perform pg_notify('ringfence_s_' || n.lease, n.id)
-       from unnest(p_elections) as r(resource)
+       from unnest(tell.elections) as r(resource)
       cross join lateral (
             select c.lease, c.id
               from ringfence_private.candidate c join ringfence_private.lease s on s.id = c.lease
@@ -257,35 +257,35 @@ $$;
 -- are ahead, at most 2; with 0 ahead a candidate leads. wait is when the session of the leader
 -- expires, in seconds from now. alive is whether the session is. All of it was so at one moment.
 create or replace function ringfence.standing(
-    p_session text, p_only text[],
+    session text, wanted text[],
     out alive boolean, out issuer text, out ids text[], out tokens bigint[], out ahead integer[], out wait double precision[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_era text := ringfence.begin_call();
 begin
-    perform ringfence.expel(ringfence.elections_of(p_session, p_only), v_era);
+    perform ringfence.expel(ringfence.elections_of(standing.session, standing.wanted), v_era);
     select p.alive, p.issuer, p.ids, p.tokens, p.ahead, p.wait
-      into alive, issuer, ids, tokens, ahead, wait from ringfence.places(p_session, p_only, v_era) p;
+      into alive, issuer, ids, tokens, ahead, wait from ringfence.places(standing.session, standing.wanted, v_era) p;
 end $$;
 
 -- beat renews a session that is not over, and then looks.
 create or replace function ringfence.beat(
-    p_session text,
+    session text,
     out alive boolean, out issuer text, out ids text[], out tokens bigint[], out ahead integer[], out wait double precision[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_era text := ringfence.begin_call();
 begin
-    perform ringfence.expel(ringfence.elections_of(p_session, null::text[]), v_era);
+    perform ringfence.expel(ringfence.elections_of(beat.session, null::text[]), v_era);
     update ringfence_private.lease s set expires_at = clock_timestamp() + s.ttl * interval '1 millisecond'
-     where s.id = p_session and s.era = v_era and not s.over and s.expires_at > clock_timestamp();
+     where s.id = beat.session and s.era = v_era and not s.over and s.expires_at > clock_timestamp();
     if not found then
-        update ringfence_private.lease s set over = true where s.id = p_session and not s.over;
+        update ringfence_private.lease s set over = true where s.id = beat.session and not s.over;
         alive := false; issuer := ''; ids := '{}'; tokens := '{}'; ahead := '{}'; wait := '{}';
         return;
     end if;
     select p.alive, p.issuer, p.ids, p.tokens, p.ahead, p.wait
-      into alive, issuer, ids, tokens, ahead, wait from ringfence.places(p_session, null::text[], v_era) p;
+      into alive, issuer, ids, tokens, ahead, wait from ringfence.places(beat.session, null::text[], v_era) p;
 end $$;
 
 -- entered lists the elections of a session's candidates.
@@ -321,18 +321,18 @@ end $$;
 -- leaders returns the issuer and the leader of each resource, token 0 where nobody leads. The last
 -- statement reads all of it at one moment.
 create or replace function ringfence.leaders(
-    p_resources text[], out issuer text, out tokens bigint[], out ids text[], out holders text[])
+    resources text[], out issuer text, out tokens bigint[], out ids text[], out holders text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_era text := ringfence.begin_call();
 begin
-    perform ringfence.expel(p_resources, v_era);
+    perform ringfence.expel(leaders.resources, v_era);
     select ringfence.issuer(),
            coalesce(array_agg(coalesce(l.token, 0) order by r.place), '{}'),
            coalesce(array_agg(coalesce(l.id, '') order by r.place), '{}'),
            coalesce(array_agg(coalesce(l.holder, '') order by r.place), '{}')
       into issuer, tokens, ids, holders
-      from unnest(p_resources) with ordinality as r(resource, place)
+      from unnest(leaders.resources) with ordinality as r(resource, place)
       left join lateral (
            select c.token, c.id, c.holder from ringfence_private.candidate c
             where c.resource = r.resource order by c.token limit 1) l on true;
@@ -341,75 +341,75 @@ end $$;
 -- candidates lists an election in order of tokens. wait is when the next session of it expires, in
 -- seconds from now.
 create or replace function ringfence.candidates(
-    p_resource text, out tokens bigint[], out ids text[], out holders text[], out ready boolean[], out wait double precision)
+    resource text, out tokens bigint[], out ids text[], out holders text[], out ready boolean[], out wait double precision)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_era text := ringfence.begin_call();
 begin
-    perform ringfence.expel(array[p_resource], v_era, null::integer);
+    perform ringfence.expel(array[candidates.resource], v_era, null::integer);
     select coalesce(array_agg(c.token order by c.token), '{}'), coalesce(array_agg(c.id order by c.token), '{}'),
            coalesce(array_agg(c.holder order by c.token), '{}'),
            coalesce(array_agg(c.ready order by c.token), '{}'),
            coalesce(extract(epoch from min(s.expires_at) - clock_timestamp()), 0)::double precision
       into tokens, ids, holders, ready, wait
       from ringfence_private.candidate c join ringfence_private.lease s on s.id = c.lease
-     where c.resource = p_resource;
+     where c.resource = candidates.resource;
 end $$;
 
 -- acknowledge publishes that a leader is ready, unless its candidate or its session is gone.
-create or replace function ringfence.acknowledge(p_id text, p_token bigint) returns boolean
+create or replace function ringfence.acknowledge(id text, token bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_era text := ringfence.begin_call();
 begin
     update ringfence_private.candidate c set ready = true
-     where c.id = p_id and c.token = p_token
+     where c.id = acknowledge.id and c.token = acknowledge.token
        and exists (select from ringfence_private.lease s
                     where s.id = c.lease and s.era = v_era and not s.over and s.expires_at > clock_timestamp());
     return found;
 end $$;
 
--- leave deletes candidates of a session.
-create or replace function ringfence.withdraw(p_session text, p_ids text[]) returns void
+-- withdraw deletes candidates of a session.
+create or replace function ringfence.withdraw(session text, ids text[]) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform ringfence.begin_call(array(select c.resource::text from ringfence_private.candidate c where c.lease = p_session and c.id = any (p_ids)));
-    delete from ringfence_private.candidate c where c.lease = p_session and c.id = any (p_ids);
+    perform ringfence.begin_call(array(select c.resource::text from ringfence_private.candidate c where c.lease = withdraw.session and c.id = any (withdraw.ids)));
+    delete from ringfence_private.candidate c where c.lease = withdraw.session and c.id = any (withdraw.ids);
 end $$;
 
 -- resign deletes a candidate of a session, whose holder has stopped. The client sends the notices
 -- afterwards (tell). If nobody else is in the election, it waits for no disk: who enrols next commits
 -- later, and waits for both. A crash of the server before that only undoes the resignation; then the
 -- session's next beat finds a candidate that nobody knows, and deletes it.
-create or replace function ringfence.resign(p_session text, p_id text) returns void
+create or replace function ringfence.resign(session text, id text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_resource text;
 begin
-    select c.resource into v_resource from ringfence_private.candidate c where c.lease = p_session and c.id = p_id;
+    select c.resource into v_resource from ringfence_private.candidate c where c.lease = resign.session and c.id = resign.id;
     perform ringfence.begin_call(array[v_resource]);
     perform ringfence.quiet();
     perform from ringfence_private.election e where e.resource = v_resource for no key update; -- nobody enrols meanwhile
-    delete from ringfence_private.candidate c where c.lease = p_session and c.id = p_id;
+    delete from ringfence_private.candidate c where c.lease = resign.session and c.id = resign.id;
     if not exists (select from ringfence_private.candidate c where c.resource = v_resource) then
         perform set_config('synchronous_commit', 'off', true);
     end if;
 end $$;
 
 -- takes_part returns whether an election has a candidate with this token.
-create or replace function ringfence.takes_part(p_resource text, p_token bigint) returns boolean
+create or replace function ringfence.takes_part(resource text, token bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.begin_call();
-    return exists (select from ringfence_private.candidate c where c.resource = p_resource and c.token = p_token);
+    return exists (select from ringfence_private.candidate c where c.resource = takes_part.resource and c.token = takes_part.token);
 end $$;
 
 -- depose deletes the candidate with this token, whoever holds it.
-create or replace function ringfence.depose(p_resource text, p_token bigint) returns void
+create or replace function ringfence.depose(resource text, token bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform ringfence.begin_call(array[p_resource]);
-    perform ringfence.remove(p_resource, p_token, ''::text);
+    perform ringfence.begin_call(array[depose.resource]);
+    perform ringfence.remove(depose.resource, depose.token, ''::text);
 end $$;
 
 -- silent returns whether the triggers send no notices in this transaction: a client sends them later, or
@@ -485,22 +485,22 @@ create trigger removed after delete on ringfence_private.candidate
 -- wait for each other. If one has another version it fails with RFE04, and nothing has changed. The client
 -- sends the notices afterwards (tell).
 create or replace function ringfence.change_documents(
-    p_resources text[], p_tokens bigint[], p_candidates text[], p_issuers text[],
-    p_folders text[], p_names text[], p_versions bigint[], p_kinds integer[], p_data bytea[],
+    resources text[], tokens bigint[], candidates text[], issuers text[],
+    folders text[], names text[], expected bigint[], kinds integer[], data bytea[],
     out outcome text, out place integer, out leader bigint, out holder text, out versions bigint[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_era text := ringfence.begin_call(p_resources);
+    v_era text := ringfence.begin_call(change_documents.resources);
     w record;
     v_version bigint;
 begin
-    versions := array_fill(0::bigint, array[cardinality(p_names)]);
+    versions := array_fill(0::bigint, array[cardinality(change_documents.names)]);
     select r.outcome, r.place, r.leader, r.holder into outcome, place, leader, holder
-      from ringfence.who_does_not_lead(p_resources, p_tokens, p_candidates, p_issuers, v_era) r;
+      from ringfence.who_does_not_lead(change_documents.resources, change_documents.tokens, change_documents.candidates, change_documents.issuers, v_era) r;
     if outcome is not null then
         return;
     end if;
-    for w in select * from unnest(p_folders, p_names, p_versions, p_kinds, p_data) with ordinality
+    for w in select * from unnest(change_documents.folders, change_documents.names, change_documents.expected, change_documents.kinds, change_documents.data) with ordinality
                  as u(folder, name, version, kind, data, place) order by u.folder collate "C", u.name collate "C" loop
         v_version := ringfence.write_document(w.folder, w.name, w.version, w.kind, w.data);
         if v_version is null then
@@ -584,28 +584,28 @@ end $$;
 -- change of an earlier leader was committed before that, because it keeps its candidate's row. If claim
 -- number place does not lead, there is one row with the outcome and the leader.
 create or replace function ringfence.read_documents(
-    p_resources text[], p_tokens bigint[], p_candidates text[], p_issuers text[], p_folders text[], p_names text[])
+    resources text[], tokens bigint[], candidates text[], issuers text[], folders text[], names text[])
 returns table (outcome text, place bigint, leader bigint, holder text, version bigint, data bytea)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_refused record;
 begin
     select * into v_refused from ringfence.who_does_not_lead(
-        p_resources, p_tokens, p_candidates, p_issuers, ringfence.begin_call(p_resources));
+        read_documents.resources, read_documents.tokens, read_documents.candidates, read_documents.issuers, ringfence.begin_call(read_documents.resources));
     if v_refused.outcome is not null then
         return query select v_refused.outcome, v_refused.place::bigint, v_refused.leader, v_refused.holder,
                             null::bigint, null::bytea;
         return;
     end if;
     return query select 'done', u.place, null::bigint, null::text, d.version, d.data
-       from unnest(p_folders, p_names) with ordinality as u(folder, name, place)
+       from unnest(read_documents.folders, read_documents.names) with ordinality as u(folder, name, place)
        join ringfence_private.document d on d.folder = u.folder and d.name = u.name;
 end $$;
 
 -- list_documents returns the names in a folder, sorted.
-create or replace function ringfence.list_documents(p_folder text) returns text[]
+create or replace function ringfence.list_documents(folder text) returns text[]
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.begin_call();
-    return array(select d.name from ringfence_private.document d where d.folder = p_folder order by d.name);
+    return array(select d.name from ringfence_private.document d where d.folder = list_documents.folder order by d.name);
 end $$;

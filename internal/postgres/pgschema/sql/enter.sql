@@ -16,27 +16,27 @@
 -- Who is refused has taken the locks, too, for a moment. That delays no raise: see inside.
 --
 -- The look is that of the view ringfence_private.standing, without the view: each transaction pays for it.
-create or replace function ringfence.enter(p_pass text) returns void
+create or replace function ringfence.enter(pass text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_resource text := split_part(p_pass, ' ', 1);
+    v_resource text := split_part(pass, ' ', 1);
     v_set text;
 begin
     if pg_is_in_recovery() then
         perform ringfence.check_primary();
     end if;
-    if not pg_try_advisory_xact_lock_shared(hashtext(p_pass) & 2147483647, pg_backend_pid()) then
-        perform ringfence.lock_elsewhere(hashtext(p_pass) & 2147483647);
+    if not pg_try_advisory_xact_lock_shared(hashtext(pass) & 2147483647, pg_backend_pid()) then
+        perform ringfence.lock_elsewhere(hashtext(pass) & 2147483647);
     end if;
     lock table ringfence_private.entered in access share mode;
     perform from ringfence_private.gate g
-      where g.resource = v_resource and g.pass = p_pass and g.open and g.xmax = '0'::xid and g.written = g.xmin
+      where g.resource = v_resource and g.pass = enter.pass and g.open and g.xmax = '0'::xid and g.written = g.xmin
         and g.started = pg_postmaster_start_time() and g.place = rtrim(pg_relation_filepath('ringfence_private.entered'), '0123456789')
         and not (select i.authorize from ringfence_private.installation i);
     if found then
-        v_set := set_config('ringfence.' || v_resource, 'entered ' || split_part(p_pass, ' ', 2) || ' ' || split_part(p_pass, ' ', 3), true);
+        v_set := set_config('ringfence.' || v_resource, 'entered ' || split_part(pass, ' ', 2) || ' ' || split_part(pass, ' ', 3), true);
     else
-        perform ringfence.enter_parts(string_to_array(p_pass, ' '));
+        perform ringfence.enter_parts(string_to_array(pass, ' '));
     end if;
 end $$;
 
@@ -58,15 +58,15 @@ end $$;
 -- If authorization is on, the session's own role must be allowed to claim the resource, and is told so before anything
 -- else. A transaction whose snapshot is from before it was switched on counts as one from before.
 --
--- p_candidate is whose term it is, for those who know it: a coordinator that was restored may have given the same number
+-- candidate is whose term it is, for those who know it: a coordinator that was restored may have given the same number
 -- to somebody else.
-create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text, p_candidate text default '') returns void
+create or replace function ringfence.enter(resource text, token bigint, issuer text, candidate text default '') returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_set text;
     v_pass text := (select g.pass from ringfence_private.standing g
-                     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.open
-                       and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate));
+                     where g.resource = enter.resource and g.token = enter.token and g.issuer = enter.issuer and g.open
+                       and ('' in (enter.candidate, g.candidate) or g.candidate = enter.candidate));
     v_touched boolean;
 begin
     if v_pass is not null then
@@ -75,15 +75,15 @@ begin
         end if;
         lock table ringfence_private.entered in access share mode;
     end if;
-    perform ringfence.check_allowed(p_resource, p_token) from ringfence_private.installation i where i.authorize;
-    select g.touched into v_touched from ringfence_private.standing g where g.resource = p_resource and g.pass = v_pass and g.open;
+    perform ringfence.check_allowed(enter.resource, enter.token) from ringfence_private.installation i where i.authorize;
+    select g.touched into v_touched from ringfence_private.standing g where g.resource = enter.resource and g.pass = v_pass and g.open;
     if not found then
-        perform ringfence.refuse(p_resource, p_token, p_issuer, p_candidate);
+        perform ringfence.refuse(resource, token, issuer, candidate);
     end if;
     if v_touched and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        perform ringfence.newest(p_resource);
+        perform ringfence.newest(resource);
     end if;
-    v_set := set_config('ringfence.' || p_resource, 'entered ' || p_token || ' ' || p_issuer, true);
+    v_set := set_config('ringfence.' || resource, 'entered ' || token || ' ' || issuer, true);
 end $$;
 
 -- number returns the number of a pass, not negative, for the advisory locks of those that enter under it.
@@ -174,10 +174,10 @@ end $$;
 
 -- is_open returns whether a transaction that began now could enter. It takes no lock, so the answer
 -- may be outdated when it returns.
-create or replace function ringfence.is_open(p_resource text, p_token bigint, p_issuer text, p_candidate text) returns boolean
+create or replace function ringfence.is_open(resource text, token bigint, issuer text, candidate text) returns boolean
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select exists (select from ringfence_private.standing g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer
-                      and ('' in (p_candidate, g.candidate) or g.candidate = p_candidate) and g.open)
+    select exists (select from ringfence_private.standing g where g.resource = is_open.resource and g.token = is_open.token and g.issuer = is_open.issuer
+                      and ('' in (is_open.candidate, g.candidate) or g.candidate = is_open.candidate) and g.open)
 $$;
 
 -- refuse fails a transaction that must not enter, with the reason, in the words of internal/refusal.

@@ -120,7 +120,7 @@ end $$;
 -- compares. The basis changes with the run, with the tables, and with every write of the mark, by
 -- another raise or by a restore.
 create or replace function ringfence.look(
-    p_resource text,
+    resource text,
     out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean, out continued boolean,
     out adoption text, out candidate text, out rolled_back boolean, out basis text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -132,12 +132,12 @@ begin
     perform ringfence.check_complete();
     select k.*, k.xmin as row_xmin, k.written = k.xmin as original,
            exists (select from ringfence_private.standing g where g.resource = k.resource and g.pass = k.pass) as stands
-      into m from ringfence_private.mark k where k.resource = p_resource;
+      into m from ringfence_private.mark k where k.resource = look.resource;
     select n.server, n.xmin as row_xmin into i from ringfence_private.installation n;
     token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
     adoption := coalesce(m.adoption, ''); candidate := coalesce(m.candidate, ''); rolled_back := coalesce(m.rolled_back, false);
     if m.resource is null then
-        continued := i.server = v_server and not exists (select from ringfence_private.gate g where g.resource = p_resource);
+        continued := i.server = v_server and not exists (select from ringfence_private.gate g where g.resource = look.resource);
         confirmed := continued;
     else
         continued := coalesce(m.server = v_server and m.original, false);
@@ -420,13 +420,13 @@ end $$;
 
 -- signal tells backends to end, one by one, and returns the roles of those that the caller may not
 -- end.
-create or replace function ringfence.signal(p_pids integer[]) returns text[]
+create or replace function ringfence.signal(pids integer[]) returns text[]
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
     v_pid integer;
     blocked text[] := '{}';
 begin
-    foreach v_pid in array coalesce(p_pids, '{}') loop
+    foreach v_pid in array coalesce(pids, '{}') loop
         continue when v_pid = 0;
         begin
             perform pg_terminate_backend(v_pid);
@@ -496,9 +496,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select l.pid, l.backend_start from ringfence_private.leaving l
 $$;
 
--- leave releases the backends that are leaving, whoever has let them go, and all of them are overdue.
+-- end_leaving releases the backends that are leaving, whoever has let them go, and all of them are overdue.
 -- Call it after a newcomer was admitted: it need not wait for them, and their ends keep the server busy.
-create or replace function ringfence.leave() returns void
+create or replace function ringfence.end_leaving() returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
     v_pids integer[];
@@ -530,11 +530,11 @@ begin
     -- gone.
     select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts from ringfence.sessions() s;
     perform ringfence.release(v_pids, v_starts, '{}'::text[], '{}'::boolean[]);
-    perform ringfence.leave();
+    perform ringfence.end_leaving();
 end $$;
 
 -- marks reads the marks of these resources; of all when the list is null. open: the gate is, so transactions may enter.
-create or replace function ringfence.marks(p_resources text[])
+create or replace function ringfence.marks(resources text[])
 returns table (resource text, token bigint, issuer text, holder text, raised_at timestamptz, confirmed boolean, continued boolean,
                adoption text, candidate text, rolled_back boolean, sessions bigint, open boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -546,9 +546,9 @@ begin
            m.candidate, m.rolled_back, coalesce(recorded.sessions, 0), coalesce(g.open and g.pass = m.pass and m.written = m.xmin, false)
       from (select ringfence.server() as server) here cross join ringfence_private.mark m
       left join ringfence_private.standing g on g.resource = m.resource
-      left join (select s.resource, count(*) as sessions from ringfence_private.session s where p_resources is null group by s.resource) recorded
+      left join (select s.resource, count(*) as sessions from ringfence_private.session s where marks.resources is null group by s.resource) recorded
         on recorded.resource = m.resource
-     where p_resources is null or m.resource = any (p_resources)
+     where marks.resources is null or m.resource = any (marks.resources)
      order by m.resource;
 end $$;
 
@@ -579,10 +579,10 @@ end $$;
 
 -- holds returns whether the caller's own session was admitted under this token. A leader learns
 -- from it that there is a guard in between.
-create or replace function ringfence.holds(p_resource text, p_token bigint) returns boolean
+create or replace function ringfence.holds(resource text, token bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return ringfence.registered(p_resource, p_token, null::text);
+    return ringfence.registered(resource, token, null::text);
 end $$;
 
 -- registered returns whether the caller's own session is recorded under this token, and under this

@@ -31,6 +31,6 @@ begin
     select r.current, r.gone, r.remaining, r.blocked, r.prepared, r.described into current, gone, remaining, blocked, prepared, described
       from ringfence.revoke(resource, token, issuer, signal_at_most) r;
     if current and remaining = '{}' and prepared = '{}' and exists (select from ringfence.leaving()) then
-        perform ringfence.leave();
+        perform ringfence.end_leaving();
     end if;
 end $$;

@@ -1,7 +1,7 @@
 -- Elections for programs that call SQL functions: ringfence.campaign and ringfence.take. Their callers
 -- raise the mark in the same transaction, and whoever leads here leads until that has committed.
 
--- campaign stands for elections as one holder, with one session, and renews that. p_session is the same
+-- enlist stands for elections as one holder, with one session, and renews that. p_session is the same
 -- in each call of a holder; two calls at once wait for each other. Once a call has committed, each of the
 -- resources has a candidate of the session, and a row that says where it is: whether it leads, and until
 -- when; otherwise who leads. These candidates keep their rows until the transaction ends.
@@ -68,7 +68,7 @@ begin
      where x.resource = any (p_resources) and c.resource = x.resource and c.lease = p_session;
 end $$;
 
--- take makes a holder the leader of a resource at once, and deposes everybody else. A call that is
+-- seize makes a holder the leader of a resource at once, and deposes everybody else. A call that is
 -- repeated with the same holder and attempt finds its candidate. outcome is 'taken', or 'late' for an
 -- attempt that is below the highest one so far, or that somebody else has; then holder and attempt are
 -- those of the one that has it. Without an attempt the call deposes whoever leads. The candidate lasts until the next take, depose or leave, on this timeline.
@@ -118,15 +118,8 @@ begin
     attempt := p_attempt;
 end $$;
 
--- leave gives up the candidate with this token and id, whoever holds it. It returns whether it was there.
-create or replace function ringfence.withdraw(p_resource text, p_token bigint, p_id text) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    perform ringfence.begin_call(array[p_resource]);
-    return ringfence.remove(p_resource, p_token, p_id);
-end $$;
-
--- remove deletes a candidate, whoever holds it. If it had taken the resource, its attempt never wins again.
+-- remove deletes the candidate with this token and id, whoever holds it, and returns whether it was there. If it had
+-- taken the resource, its attempt never wins again.
 create or replace function ringfence.remove(p_resource text, p_token bigint, p_id text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
