@@ -61,7 +61,7 @@
 // a process that leads a thousand resources sends one heartbeat. Advisory locks would be no lease:
 // a process that is paused keeps its connection, and a pooler hands it on.
 //
-// The token has the server's timeline in its high 31 bits. The low 32 count the tokens of the resource. After a promotion
+// The token has the server's timeline in its high 31 bits. The low 32 count the tokens. After a promotion
 // they begin at a random number: two standbys that are promoted independently of each other may choose the same timeline.
 //
 // # A campaign

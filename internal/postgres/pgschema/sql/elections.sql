@@ -185,7 +185,7 @@ begin
     values (p_resource, token, p_id, p_session, p_holder);
 end $$;
 
--- next_token returns the token behind the last one of an election, whose row the caller has locked. It has the timeline in
+-- next_token returns a token above the last one of an election, whose row the caller has locked. It has the timeline in
 -- its high half, so it is higher than those that were given out on the timelines before, and perhaps lost. Two standbys that
 -- are promoted from one past may choose the same timeline, and know the same last token. So the first one of an election
 -- on a timeline is random, but on the timeline of the installation, where nobody was promoted.
@@ -195,12 +195,12 @@ declare
     v_timeline bigint := ringfence.timeline();
     v_first bigint := v_timeline << 32;
 begin
-    if p_last >= v_first then
+    if exists (select from ringfence_private.issuer i where i.timeline = v_timeline) then
+        return greatest(p_last + 1, v_first + nextval('ringfence_private.counter'));
+    elsif p_last >= v_first then
         return p_last + 1;
-    elsif not exists (select from ringfence_private.issuer i where i.timeline = v_timeline) then
-        v_first := v_first + ('x' || substr(gen_random_uuid()::text, 1, 8))::bit(32)::bigint / 2;
     end if;
-    return v_first + 1;
+    return v_first + 1 + ('x' || substr(gen_random_uuid()::text, 1, 8))::bit(32)::bigint / 2;
 end $$;
 
 -- stand enrols as enrol does, and says whether the candidate leads at once. The client sends the notices

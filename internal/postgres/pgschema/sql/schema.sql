@@ -202,8 +202,11 @@ create table if not exists ringfence_private.lease (
     over       boolean not null default false
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.1);
 
+-- What tokens count on the timeline of the installation: one sequence for all elections (see next_token).
+create sequence if not exists ringfence_private.counter;
+
 -- An enrolment locks the row of the election, so that its tokens are committed in their order. last is the highest
--- of them, under that issuer, and the next one is counted from it. holder and attempt are those of the last take. The row is never deleted.
+-- of them, under that issuer, and the next one is above it. holder and attempt are those of the last take. The row is never deleted.
 create table if not exists ringfence_private.election (
     resource ringfence_private.resource primary key,
     last     bigint not null default 0,

@@ -18,7 +18,7 @@ begin
         continue when pg_has_role(v_grant.role, v_grant.needs, 'usage');
         begin
             execute format('grant %I to %I', v_grant.contains, v_grant.role);
-        exception when insufficient_privilege or invalid_grant_operation then
+        exception when insufficient_privilege or invalid_grant_operation or unique_violation then -- another installation grants it
             null;
         end;
     end loop;
