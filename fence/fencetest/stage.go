@@ -41,9 +41,9 @@ func newStage(t testing.TB, f Fixture) *stage {
 	return s
 }
 
-// anotherResource returns a name that no other test uses, not even in an earlier process.
+// anotherResource returns a name that no other test uses, not even in an earlier process. It is as long as names may be.
 func (s *stage) anotherResource() fence.Resource {
-	return fence.Resource(fmt.Sprintf("t%d_%d", time.Now().UnixNano(), resources.Add(1)))
+	return fence.Resource(fmt.Sprintf("t%019d_%027d", time.Now().UnixNano(), resources.Add(1)))
 }
 
 // open makes a client and closes it at the end of the test.

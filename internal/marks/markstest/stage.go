@@ -17,8 +17,8 @@ import (
 const first fence.Token = 1<<53 + 1
 
 const (
-	orders fence.Resource = "orders"
-	stock  fence.Resource = "stock"
+	orders fence.Resource = "orders_with_a_name_that_is_as_long_as_one_may_be"
+	stock  fence.Resource = "stock_with_a_name_that_is_as_long_as_one_may_be_"
 
 	here      fence.Issuer = "coordinator-1"
 	elsewhere fence.Issuer = "coordinator-2"

@@ -98,10 +98,15 @@ type stream struct {
 
 func (s *stack) stands(client *http.Client, holder string) stream {
 	s.t.Helper()
+	return s.standsFor(client, "orders", holder)
+}
+
+func (s *stack) standsFor(client *http.Client, resource, holder string) stream {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "POST", "http://agent/v1/terms",
-		strings.NewReader(`{"resource":"orders","holder":"`+holder+`"}`))
+		strings.NewReader(`{"resource":"`+resource+`","holder":"`+holder+`"}`))
 	if err != nil {
 		s.t.Fatal(err)
 	}
