@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,5 +92,24 @@ func TestARoleIsNotAGuardsAndAProgramsAtOnce(t *testing.T) {
 	}, "install")
 	if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS names the role of GUARD_POSTGRES_UPSTREAM") {
 		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// The role of the coordinator's URL may take part there, and not install.
+func TestASecondDatabaseIsInstalledWhoseElectionsAreInTheFirst(t *testing.T) {
+	pg, env := fresh(t)
+	create(t, pg, "second")
+	execute(t, pg.URL("postgres", "postgres"), "create role elections login")
+	env = append(env, "GUARD_COORDINATOR="+pg.URL("elections", "postgres"))
+	second := append(slices.Clone(env), "GUARD_POSTGRES_UPSTREAM="+pg.URL("guard", "second"), "GUARD_POSTGRES_ADMIN="+pg.URL("postgres", "second"))
+	if code, _, errs := invoke(t, second, "install"); code != cli.Error || !strings.Contains(errs, "coordinator: ") {
+		t.Errorf("without elections: exit %d: %s", code, errs)
+	}
+	if code, _, errs := invoke(t, env, "install"); code != cli.Done {
+		t.Fatalf("the first: exit %d: %s", code, errs)
+	}
+	code, out, errs := invoke(t, second, "install")
+	if code != cli.Done || !strings.Contains(out, "coordinator: was installed, nothing to change") {
+		t.Errorf("the second: exit %d: %s%s", code, out, errs)
 	}
 }
