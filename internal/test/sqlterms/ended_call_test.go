@@ -9,7 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/fence"
 	elections "github.com/ringfence/ringfence/fence/postgres"
+	marks "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -23,7 +25,7 @@ const (
 // The next call for a resource ends the transaction of one that is held open, whatever that does.
 func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
 	var own sync.Once
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	for name, hold := range map[string]func(ctx context.Context, c *pgx.Conn, call string){
 		"idle": func(ctx context.Context, c *pgx.Conn, call string) {
 			// The limit of five seconds for idle transactions is switched off: it is the caller's own setting.
@@ -44,27 +46,64 @@ func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
 			_, _ = c.PgConn().CopyFrom(ctx, blocked{ctx}, "copy t from stdin")
 		},
 	} {
-		for _, call := range []string{"campaign('led'::text, 'holds')", "take('led', 'holds', 2)", "campaign('new'::text, 'holds')", "take('new', 'holds', 1)"} {
-			t.Run(name+" after "+call, func(t *testing.T) {
+		for _, call := range heldCalls {
+			t.Run(name+" after "+call.held, func(t *testing.T) {
 				t.Parallel()
 				s := stageAt(t, pg, &own)
-				s.ready(s.connect("app"), "take('led', 'host-1', 1)")
+				s.exec(s.connect("postgres"), "select ringfence.allow('app', 'brought'), ringfence.allow('second', 'brought')")
+				first := s.ready(s.connect("app"), "take('led', 'host-1', 1)")
 				ctx, cancel := context.WithCancel(s.ctx)
 				defer cancel()
 				holder, done := s.connect("app"), make(chan struct{})
 				pid := holder.PgConn().PID()
-				go func() { defer close(done); hold(ctx, holder, "select ringfence."+call) }()
+				go func() {
+					defer close(done)
+					hold(ctx, holder, "select ringfence."+strings.ReplaceAll(call.held, "PASS", "'"+*first.Pass+"'"))
+				}()
 				defer func() { cancel(); <-done }()
 				s.until("select exists (select from pg_locks l where l.pid = $1 and l.locktype = 'advisory')", int64(pid))
 				began := time.Now()
-				next := s.one(s.connect("second"), strings.ReplaceAll(strings.ReplaceAll(call, "holds", "next"), ", 2)", ", 3)"))
-				if strings.HasPrefix(call, "take") && next.Leader != "next" {
-					t.Errorf("after the call %+v", next)
-				}
+				call.next(s)
 				if took := time.Since(began); took > heldAtMost+slack {
 					t.Errorf("it took %v", took)
 				}
 			})
+		}
+	}
+}
+
+// heldCalls are calls of every kind that locks rows of a resource, each with the next one for it.
+var heldCalls = []struct {
+	held string
+	next func(s *stage)
+}{
+	{"campaign('led'::text, 'holds')", func(s *stage) { s.one(s.connect("second"), "campaign('led'::text, 'next')") }},
+	{"campaign('new'::text, 'holds')", func(s *stage) { s.one(s.connect("second"), "campaign('new'::text, 'next')") }},
+	{"take('led', 'holds', 2)", takes("led")},
+	{"take('new', 'holds', 1)", takes("new")},
+	{"leave(PASS)", takes("led")},
+	{"bring('brought', 7, 'shedlock', 'holds')", func(s *stage) { s.one(s.connect("second"), "bring('brought', 8, 'shedlock', 'next')") }},
+	{"bring('brought', 7, 'shedlock', 'holds')", raises("brought", "shedlock")},
+	{"raise_own('raised', 7, 'zk:a', 'holds', '', (select basis from ringfence.look('raised')))", raises("raised", "zk:a")},
+	{"revoke_own('led', 1, 'zk:a', 0)", takes("led")},
+}
+
+func takes(resource string) func(s *stage) {
+	return func(s *stage) {
+		s.Helper()
+		if next := s.one(s.connect("second"), "take($1, 'next', 3)", resource); next.Leader != "next" {
+			s.Errorf("after the call %+v", next)
+		}
+	}
+}
+
+// raises raises as a program in Go does that leads without a guard.
+func raises(resource fence.Resource, issuer fence.Issuer) func(s *stage) {
+	return func(s *stage) {
+		s.Helper()
+		raiser := marks.Raiser{URL: s.url("second")}
+		if err := raiser.Raise(s.ctx, fence.Claim{Resource: resource, Token: 8, Issuer: issuer, Holder: "next"}); err != nil {
+			s.Error(err)
 		}
 	}
 }

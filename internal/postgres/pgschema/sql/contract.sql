@@ -219,6 +219,7 @@ begin
     if issuer = ringfence.issuer() then
         raise exception using errcode = 'RF003', message = 'tokens of this database''s own elections are not brought: call campaign or take';
     end if;
+    perform ringfence.begin_work(array[resource]);
     select * into m from ringfence.look(resource);
     if m.issuer <> '' and (m.issuer <> issuer or m.token > token) then
         perform ringfence.refuse(resource, token, issuer, ''::text);
