@@ -156,3 +156,43 @@ func TestAPreparedCallIsNamed(t *testing.T) {
 	s.exec(s.connect("postgres"), "rollback prepared 'mine'")
 	s.ready(c, "take('led', 'next', 3)")
 }
+
+// The functions belong to a role that may end nobody else's sessions, as on some managed services.
+func TestWhoHoldsACallOpenIsNamedIfNobodyMayEndIt(t *testing.T) {
+	s := newStage(t)
+	owner := "owner_" + s.name
+	admin := s.connect("postgres")
+	s.exec(admin, "create role "+owner+"; grant pg_read_all_stats to "+owner)
+	s.owns(admin, owner)
+	s.exec(s.connect("app"), "begin; select ringfence.take('led', 'holds', 1); set local idle_in_transaction_session_timeout = 0")
+	_, err := s.call(s.connect("second"), "take('led', 'next', 2)")
+	s.fails(err, "RF006")
+	if !strings.Contains(err.Error(), "of role app") || !strings.Contains(err.Error(), "idle in transaction") {
+		t.Error(err)
+	}
+	s.exec(admin, "grant pg_signal_backend to "+owner)
+	s.ready(s.connect("second"), "take('led', 'next', 2)")
+}
+
+// owns gives everything of the schemas to a role.
+func (s *stage) owns(admin *pgx.Conn, owner string) {
+	s.Helper()
+	s.exec(admin, `do $$
+	declare
+	    x record;
+	begin
+	    for x in select format('alter schema %I owner to `+owner+`', n.nspname) as command from pg_namespace n where n.nspname like 'ringfence%'
+	        union all select format('alter table %s owner to `+owner+`', c.oid::regclass) from pg_class c
+	         where c.relnamespace::regnamespace::text like 'ringfence%' and c.relkind in ('r', 'v')
+	        union all select format('alter sequence %s owner to `+owner+`', c.oid::regclass) from pg_class c
+	         where c.relnamespace::regnamespace::text like 'ringfence%' and c.relkind = 'S'
+	        union all select format('alter function %s owner to `+owner+`', p.oid::regprocedure) from pg_proc p
+	         where p.pronamespace::regnamespace::text like 'ringfence%'
+	    loop
+	        execute x.command;
+	    end loop;
+	end $$`)
+	s.Cleanup(func() {
+		_, _ = admin.Exec(context.WithoutCancel(s.ctx), "drop owned by "+owner+" cascade; drop role "+owner)
+	})
+}
