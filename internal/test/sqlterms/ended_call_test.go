@@ -46,65 +46,81 @@ func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
 			_, _ = c.PgConn().CopyFrom(ctx, blocked{ctx}, "copy t from stdin")
 		},
 	} {
-		for _, call := range heldCalls {
-			t.Run(name+" after "+call.held, func(t *testing.T) {
-				t.Parallel()
-				s := stageAt(t, pg, &own)
-				s.exec(s.connect("postgres"), "select ringfence.allow('app', 'brought'), ringfence.allow('second', 'brought')")
-				first := s.ready(s.connect("app"), "take('led', 'host-1', 1)")
-				ctx, cancel := context.WithCancel(s.ctx)
-				defer cancel()
-				holder, done := s.connect("app"), make(chan struct{})
-				pid := holder.PgConn().PID()
-				go func() {
-					defer close(done)
-					hold(ctx, holder, "select ringfence."+strings.ReplaceAll(call.held, "PASS", "'"+*first.Pass+"'"))
-				}()
-				defer func() { cancel(); <-done }()
-				s.until("select exists (select from pg_locks l where l.pid = $1 and l.locktype = 'advisory')", int64(pid))
-				began := time.Now()
-				call.next(s)
-				if took := time.Since(began); took > heldAtMost+slack {
-					t.Errorf("it took %v", took)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := stageAt(t, pg, &own)
+			ctx, cancel := context.WithCancel(s.ctx)
+			var held sync.WaitGroup
+			defer func() { cancel(); held.Wait() }()
+			for _, call := range heldCalls {
+				s.exec(s.connect("postgres"), "select ringfence.allow('app', '"+call.resource+"'), ringfence.allow('second', '"+call.resource+"')")
+				statement := "select ringfence." + strings.ReplaceAll(call.held, "RESOURCE", call.resource)
+				if strings.HasPrefix(call.resource, "led") {
+					first := s.ready(s.connect("app"), "take($1, 'host-1', 1)", call.resource)
+					statement = strings.ReplaceAll(statement, "PASS", *first.Pass)
 				}
-			})
-		}
+				holder := s.connect("app")
+				pid := int64(holder.PgConn().PID())
+				held.Go(func() { hold(ctx, holder, statement) })
+				s.until("select exists (select from pg_locks l where l.pid = $1 and l.locktype = 'advisory')", pid)
+			}
+			var next sync.WaitGroup
+			began := time.Now()
+			for _, call := range heldCalls {
+				c := s.connect("second")
+				next.Go(func() { call.next(s, c, call.resource) })
+			}
+			next.Wait()
+			if took := time.Since(began); took > heldAtMost+slack {
+				t.Errorf("it took %v", took)
+			}
+		})
 	}
 }
 
-// heldCalls are calls of every kind that locks rows of a resource, each with the next one for it.
+// heldCalls are calls of every kind that locks rows of a resource, each with the next one for it. Somebody leads those that
+// begin with led.
 var heldCalls = []struct {
-	held string
-	next func(s *stage)
+	resource, held string
+	next           func(s *stage, c *pgx.Conn, resource string)
 }{
-	{"campaign('led'::text, 'holds')", func(s *stage) { s.one(s.connect("second"), "campaign('led'::text, 'next')") }},
-	{"campaign('new'::text, 'holds')", func(s *stage) { s.one(s.connect("second"), "campaign('new'::text, 'next')") }},
-	{"take('led', 'holds', 2)", takes("led")},
-	{"take('new', 'holds', 1)", takes("new")},
-	{"leave(PASS)", takes("led")},
-	{"bring('brought', 7, 'shedlock', 'holds')", func(s *stage) { s.one(s.connect("second"), "bring('brought', 8, 'shedlock', 'next')") }},
-	{"bring('brought', 7, 'shedlock', 'holds')", raises("brought", "shedlock")},
-	{"raise_own('raised', 7, 'zk:a', 'holds', '', (select basis from ringfence.look('raised')))", raises("raised", "zk:a")},
-	{"revoke_own('led', 1, 'zk:a', 0)", takes("led")},
+	{"led_1", "campaign('RESOURCE'::text, 'holds')", campaigns},
+	{"new_1", "campaign('RESOURCE'::text, 'holds')", campaigns},
+	{"led_2", "take('RESOURCE', 'holds', 2)", takes},
+	{"new_2", "take('RESOURCE', 'holds', 1)", takes},
+	{"led_3", "leave('PASS')", takes},
+	{"led_4", "revoke_own('RESOURCE', 1, 'zk:a', 0)", takes},
+	{"brought_1", "bring('RESOURCE', 7, 'zk:a', 'holds')", brings},
+	{"brought_2", "bring('RESOURCE', 7, 'zk:a', 'holds')", raises},
+	{"raised_1", "raise_own('RESOURCE', 7, 'zk:a', 'holds', '', (select basis from ringfence.look('RESOURCE')))", raises},
+	{"raised_2", "raise_own('RESOURCE', 7, 'zk:a', 'holds', '', (select basis from ringfence.look('RESOURCE')))", brings},
 }
 
-func takes(resource string) func(s *stage) {
-	return func(s *stage) {
-		s.Helper()
-		if next := s.one(s.connect("second"), "take($1, 'next', 3)", resource); next.Leader != "next" {
-			s.Errorf("after the call %+v", next)
-		}
+func campaigns(s *stage, c *pgx.Conn, resource string) {
+	if _, err := s.call(c, "campaign($1::text, 'next')", resource); err != nil {
+		s.Errorf("%s: %v", resource, err)
+	}
+}
+
+func takes(s *stage, c *pgx.Conn, resource string) {
+	next, err := s.call(c, "take($1, 'next', 3)", resource)
+	if err != nil || next[0].Leader != "next" {
+		s.Errorf("%s: %+v, %v", resource, next, err)
+	}
+}
+
+func brings(s *stage, c *pgx.Conn, resource string) {
+	next, err := s.call(c, "bring($1, 8, 'zk:a', 'next')", resource)
+	if err != nil || next[0].Token != 8 {
+		s.Errorf("%s: %+v, %v", resource, next, err)
 	}
 }
 
 // raises raises as a program in Go does that leads without a guard.
-func raises(resource fence.Resource, issuer fence.Issuer) func(s *stage) {
-	return func(s *stage) {
-		s.Helper()
-		raiser := marks.Raiser{URL: s.url("second")}
-		if err := raiser.Raise(s.ctx, fence.Claim{Resource: resource, Token: 8, Issuer: issuer, Holder: "next"}); err != nil {
-			s.Error(err)
-		}
+func raises(s *stage, _ *pgx.Conn, resource string) {
+	raiser := marks.Raiser{URL: s.url("second")}
+	if err := raiser.Raise(s.ctx, fence.Claim{Resource: fence.Resource(resource), Token: 8, Issuer: "zk:a", Holder: "next"}); err != nil {
+		s.Errorf("%s: %v", resource, err)
 	}
 }
 
