@@ -79,7 +79,7 @@ func (s *Settings) Check(prefix string) (problems []error) {
 	if s.Upstream == "" && s.Listen != "" {
 		problems = append(problems, fmt.Errorf("%[1]sLISTEN is set, %[1]sUPSTREAM is not", prefix))
 	}
-	if err := s.roles(s.Leaders).Check(); err != nil {
+	if err := s.roles().Check(); err != nil {
 		problems = append(problems, fmt.Errorf("%[1]sLEADERS names the role of %[1]sUPSTREAM: %[2]w", prefix, err))
 	}
 	if s.MaxDatabases <= 0 {
@@ -188,12 +188,12 @@ func (s *Settings) OpenAuthorizer(ctx context.Context, _ guard.Common) (guard.Au
 
 // Install implements guard.Upstream.
 func (s *Settings) Install(ctx context.Context) ([]string, error) {
-	return s.roles(s.Leaders).Install(ctx, s.AdminURL())
+	return s.roles().Install(ctx, s.AdminURL())
 }
 
 // roles returns who uses the schema.
-func (s *Settings) roles(leaders []string) pgstore.Roles {
-	return pgstore.Roles{Guard: s.Guard(), Leaders: leaders}
+func (s *Settings) roles() pgstore.Roles {
+	return pgstore.Roles{Guard: s.Guard(), Leaders: s.Leaders}
 }
 
 // Guard returns the role of the guard, or "" without one.
@@ -212,7 +212,7 @@ func (s *Settings) Image(ctx context.Context) (string, error) {
 
 // Script implements guard.Upstream.
 func (s *Settings) Script() (string, error) {
-	return s.roles(s.Leaders).SQL(), nil
+	return s.roles().SQL(), nil
 }
 
 // Uninstall implements guard.Upstream.

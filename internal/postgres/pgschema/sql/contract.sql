@@ -258,7 +258,7 @@ begin
 end $$;
 
 -- limit_pause has the server end a process that pauses between this call and COMMIT: what it has locked holds
--- up every take-over, and other elections, too.
+-- up every other call for the resource.
 create or replace function ringfence.limit_pause() returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare

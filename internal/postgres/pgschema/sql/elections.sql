@@ -179,7 +179,7 @@ begin
     if found then
         return;
     end if;
-    token := ringfence.next_token(v_last);
+    token := ringfence.next_token(ringfence.timeline(), v_last);
     update ringfence_private.election e set last = token, issuer = v_issuer where e.resource = p_resource;
     insert into ringfence_private.candidate (resource, token, id, lease, holder)
     values (p_resource, token, p_id, p_session, p_holder);
@@ -189,13 +189,12 @@ end $$;
 -- its high half, so it is higher than those that were given out on the timelines before, and perhaps lost. Two standbys that
 -- are promoted from one past may choose the same timeline, and know the same last token. So the first one of an election
 -- on a timeline is random, but on the timeline of the installation, where nobody was promoted.
-create or replace function ringfence.next_token(p_last bigint) returns bigint
+create or replace function ringfence.next_token(p_timeline bigint, p_last bigint) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_timeline bigint := ringfence.timeline();
-    v_first bigint := v_timeline << 32;
+    v_first bigint := p_timeline << 32;
 begin
-    if exists (select from ringfence_private.issuer i where i.timeline = v_timeline) then
+    if exists (select from ringfence_private.issuer i where i.timeline = p_timeline) then
         return greatest(p_last + 1, v_first + nextval('ringfence_private.counter'));
     elsif p_last >= v_first then
         return p_last + 1;
