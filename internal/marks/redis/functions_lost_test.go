@@ -144,7 +144,9 @@ func TestAfterAFailoverItIsTakenAgain(t *testing.T) {
 		})
 		// The primary has a first replica now, and so another replication id.
 		until(t, "the mark is taken again", func() bool { pass = p.take("worker-1", 1); return p.put(pass, "x") == nil })
-		b.do(t, "WAIT", 1, 30000)
+		until(t, "the replica has what was written with that pass", func() bool {
+			return there.db.LLen(t.Context(), "written").Val() == 1
+		})
 		if p.script {
 			there.loadScript()
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,9 +49,30 @@ func (r redisAt) follow(of *servers.Redis) {
 		}
 		time.Sleep(pollEvery)
 	}
-	if r.s.at(of).do("WAIT", 1, 30_000) == "0" {
-		r.s.t.Fatal("the replica lacks the last writes")
+	r.catchUp(r.s.at(of))
+}
+
+// catchUp waits until a replica has all that was written at its primary. WAIT would only wait for
+// the writes of one connection.
+func (r redisAt) catchUp(primary redisAt) {
+	r.s.t.Helper()
+	for want := primary.offset(); r.offset() < want; time.Sleep(pollEvery) {
+		if r.s.ctx.Err() != nil {
+			r.s.t.Fatal("the replica lacks the last writes")
+		}
 	}
+}
+
+// offset is the end of what the server has of its stream of replication, in bytes.
+func (r redisAt) offset() int64 {
+	r.s.t.Helper()
+	_, rest, _ := strings.Cut(r.do("INFO", "replication"), "master_repl_offset:")
+	text, _, _ := strings.Cut(rest, "\r")
+	offset, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		r.s.t.Fatal(err)
+	}
+	return offset
 }
 
 // stoodStill is longer than a guard may stand still without asking its server again.
@@ -80,7 +102,7 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectAfterAFailoverThereAndBack(t *test
 	if _, err := old.Write([]byte("SET written older\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	one.do("WAIT", 1, 30_000)
+	two.catchUp(one)
 	two.do("REPLICAOF", "NO", "ONE")
 	address.Lead(second.Addr())
 	s.resign(older)
