@@ -85,6 +85,11 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (_ report.Re
 	if err := b.measureCPU(ctx, r, s.Options, progress); err != nil {
 		return nil, err
 	}
+	for _, clients := range []int{1, 8} {
+		if err := b.measureAdded(ctx, r, s.Options, progress, clients); err != nil {
+			return nil, err
+		}
+	}
 	for _, commit := range []string{"on", "off"} {
 		for _, clients := range []int{1, 8} {
 			if err := b.measureTPS(ctx, r, s.Options, progress, commit, clients); err != nil {
@@ -118,8 +123,28 @@ func (b *bench) measureCPU(ctx context.Context, r *report.Report, o report.Optio
 	return nil
 }
 
-// measureTPS measures transactions per second, and how much longer one takes than without. It takes no longer on a disk
-// that is waited for, so only the runs without that are judged by it.
+// measureAdded measures how much longer a transaction of pgbench takes than without. The same clients run all scripts in
+// turns, in random order, so all have the same server, and nothing waits for a disk.
+func (b *bench) measureAdded(ctx context.Context, r *report.Report, o report.Options, progress io.Writer, clients int) error {
+	row := r.Row(report.Row{Name: fmt.Sprintf("added to a transaction of pgbench -N, %d clients", clients), Unit: "µs", Lower: true,
+		Bar: &report.Bar{Way: with, Against: peer, Limit: 1 / most}})
+	if !o.Wants(row.Name) {
+		return nil
+	}
+	fmt.Fprintln(progress, row.Name)
+	for range o.Rounds {
+		took, err := b.latencies(ctx, clients)
+		if err != nil {
+			return err
+		}
+		for _, way := range []string{peer, with} {
+			row.Add(way, took[way]-took[without])
+		}
+	}
+	return nil
+}
+
+// measureTPS measures transactions per second.
 func (b *bench) measureTPS(ctx context.Context, r *report.Report, o report.Options, progress io.Writer, commit string, clients int) error {
 	name := fmt.Sprintf("pgbench -N, synchronous_commit %s, %d clients", commit, clients)
 	if !o.Wants(name) {
@@ -128,25 +153,13 @@ func (b *bench) measureTPS(ctx context.Context, r *report.Report, o report.Optio
 	fmt.Fprintln(progress, name)
 	row := r.Row(report.Row{Name: name, Unit: "tps",
 		Bar: &report.Bar{Way: with, Against: without, Limit: map[string]float64{"on": 0.95, "off": 0.85}[commit]}})
-	var added *report.Row
-	if commit == "off" {
-		added = r.Row(report.Row{Name: fmt.Sprintf("added to a transaction, %d clients", clients), Unit: "µs", Lower: true,
-			Bar: &report.Bar{Way: with, Against: peer, Limit: 1 / most}})
-	}
 	for round := range o.Rounds {
-		took := map[string]float64{}
 		for _, way := range rounds.Turn(ways, round) {
-			tps, err := b.run(ctx, way, commit, clients)
+			tps, err := b.rate(ctx, way, commit, clients)
 			if err != nil {
 				return err
 			}
 			row.Add(way, tps)
-			took[way] = 1e6 * float64(clients) / tps
-		}
-		for _, way := range []string{peer, with} {
-			if added != nil {
-				added.Add(way, took[way]-took[without])
-			}
 		}
 	}
 	return nil
@@ -258,21 +271,9 @@ func cpuOf(pid uint32) (time.Duration, error) {
 
 func (b *bench) script(way string) string { return filepath.Join(b.dir, way+".sql") }
 
-// run makes one measurement, in transactions per second.
-func (b *bench) run(ctx context.Context, way, commit string, clients int) (float64, error) {
-	admin, err := pgmarks.Connect(ctx, b.pg.URL(app, "postgres"))
-	if err != nil {
-		return 0, err
-	}
-	defer admin.Close(context.WithoutCancel(ctx))
-	// The updates of earlier measurements would slow down the later ones.
-	for _, sql := range []string{"truncate pgbench_history", "vacuum pgbench_accounts"} {
-		if _, err := admin.Exec(ctx, sql); err != nil {
-			return 0, err
-		}
-	}
-	out, err := b.pgbench(ctx, "-n", "-f", b.script(way), "-D", fmt.Sprintf("scale=%d", scale), "-c", strconv.Itoa(clients),
-		"-j", strconv.Itoa(min(clients, 2)), "-T", strconv.Itoa(int(max(1, b.seconds))), "PGOPTIONS=-c synchronous_commit="+commit)
+// rate returns the transactions per second of one way.
+func (b *bench) rate(ctx context.Context, way, commit string, clients int) (float64, error) {
+	out, err := b.run(ctx, clients, b.seconds, commit, way)
 	if err != nil {
 		return 0, err
 	}
@@ -283,7 +284,52 @@ func (b *bench) run(ctx context.Context, way, commit string, clients int) (float
 	return strconv.ParseFloat(found[1], 64)
 }
 
-var perSecond = regexp.MustCompile(`(?m)^tps = ([\d.]+) `)
+// latencies returns the average time that a transaction of each way takes, in microseconds.
+func (b *bench) latencies(ctx context.Context, clients int) (map[string]float64, error) {
+	out, err := b.run(ctx, clients, b.seconds*float64(len(ways)), "off", ways...)
+	if err != nil {
+		return nil, err
+	}
+	found := latency.FindAllStringSubmatch(out, -1)
+	if len(found) != len(ways) {
+		return nil, fmt.Errorf("pgbench printed no latency of each script: %s", out)
+	}
+	took := map[string]float64{}
+	for i, way := range ways {
+		ms, err := strconv.ParseFloat(found[i][1], 64)
+		if err != nil {
+			return nil, err
+		}
+		took[way] = 1e3 * ms
+	}
+	return took, nil
+}
+
+var (
+	perSecond = regexp.MustCompile(`(?m)^tps = ([\d.]+) `)
+	latency   = regexp.MustCompile(`(?m)^ - latency average = ([\d.]+) ms`)
+)
+
+// run runs pgbench, and returns what it prints.
+func (b *bench) run(ctx context.Context, clients int, seconds float64, commit string, ways ...string) (string, error) {
+	admin, err := pgmarks.Connect(ctx, b.pg.URL(app, "postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer admin.Close(context.WithoutCancel(ctx))
+	// The updates of earlier measurements would slow down the later ones.
+	for _, sql := range []string{"truncate pgbench_history", "vacuum pgbench_accounts"} {
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			return "", err
+		}
+	}
+	args := []string{"-n", "-D", fmt.Sprintf("scale=%d", scale), "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)),
+		"-T", strconv.Itoa(int(max(1, seconds))), "PGOPTIONS=-c synchronous_commit=" + commit}
+	for _, way := range ways {
+		args = append(args, "-f", b.script(way))
+	}
+	return b.pgbench(ctx, args...)
+}
 
 // pgbench runs pgbench over the Unix socket. Arguments that begin with PG are variables of its
 // environment, which has no others of Postgres.

@@ -32,7 +32,7 @@ begin
     perform from ringfence_private.gate g
       where g.resource = v_resource and g.pass = enter.pass and g.open and g.xmax = '0'::xid and g.written = g.xmin
         and g.started = pg_postmaster_start_time() and g.place = rtrim(pg_relation_filepath('ringfence_private.entered'), '0123456789')
-        and not (select i.authorize from ringfence_private.installation i);
+        and not ringfence_private.authorizing();
     if found then
         v_set := set_config('ringfence.' || v_resource, 'entered ' || split_part(pass, ' ', 2) || ' ' || split_part(pass, ' ', 3), true);
     else
@@ -56,7 +56,7 @@ end $$;
 -- the locks, decides.
 --
 -- If authorization is on, the session's own role must be allowed to claim the resource, and is told so before anything
--- else. A transaction whose snapshot is from before it was switched on counts as one from before.
+-- else.
 --
 -- candidate is whose term it is, for those who know it: a coordinator that was restored may have given the same number
 -- to somebody else.
@@ -75,7 +75,9 @@ begin
         end if;
         lock table ringfence_private.entered in access share mode;
     end if;
-    perform ringfence.check_allowed(enter.resource, enter.token) from ringfence_private.installation i where i.authorize;
+    if ringfence_private.authorizing() then
+        perform ringfence.check_allowed(resource, token);
+    end if;
     select g.touched into v_touched from ringfence_private.standing g where g.resource = enter.resource and g.pass = v_pass and g.open;
     if not found then
         perform ringfence.refuse(resource, token, issuer, candidate);

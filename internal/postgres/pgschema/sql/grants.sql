@@ -29,7 +29,7 @@ declare
 begin
     for f in select p.oid::regprocedure as name, n.nspowner::regrole as owner
                from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-              where n.nspname = 'ringfence' and p.proowner <> n.nspowner loop
+              where n.nspname in ('ringfence', 'ringfence_private') and p.proowner <> n.nspowner loop
         execute format('alter function %s owner to %s', f.name, f.owner);
     end loop;
 end $$;

@@ -25,14 +25,13 @@ end $$;
 -- One row. server is the server (see ringfence.server) for which an operator last vouched for the marks. On another
 -- one (a failover, a restore) a missing mark does not mean that there never was one. registry names the table of sessions
 -- that lists everybody who may have been admitted (see ringfence.complete). unlisted is the start of the server whose
--- sessions the installation could not list; null if it could. authorize is whether the list of allowed counts.
+-- sessions the installation could not list; null if it could.
 create table if not exists ringfence_private.installation (
     only_row     boolean primary key default true check (only_row),
     version      integer not null,
     server       text collate "C" not null,
     registry     text collate "C" not null,
     unlisted     timestamptz,
-    authorize    boolean not null default false,
     installed_at timestamptz not null default clock_timestamp(),
     written      xid
 );

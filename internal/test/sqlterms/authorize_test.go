@@ -1,0 +1,50 @@
+package sqlterms
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+)
+
+// A session has entered often, so the server keeps its plans. What counts is whether authorization is on when it enters,
+// however old its snapshot is.
+func TestAuthorizationCountsForPlansAndSnapshotsOfBefore(t *testing.T) {
+	s := newStage(t)
+	admin, c := s.connect("postgres"), s.connect("app")
+	pass := s.ready(c, "take('orders', 'host-1', 1)").Pass
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+		s.exec(admin, "select ringfence.authorize(false)")
+		for range 10 {
+			if err := s.enters(c, level, pass, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.fails(s.enters(c, level, pass, "select ringfence.authorize(true)"), "RF010")
+		if _, err := (marks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}).Install(s.ctx, s.url("postgres")); err != nil {
+			t.Fatal(err)
+		}
+		s.fails(s.enters(c, level, pass, ""), "RF010") // an installation leaves it on
+		if err := s.enters(c, level, pass, "select ringfence.authorize(false)"); err != nil {
+			t.Errorf("%s, switched off: %v", level, err)
+		}
+	}
+}
+
+// enters begins a transaction, looks at something, lets the administrator run a statement, and enters.
+func (s *stage) enters(c *pgx.Conn, level pgx.TxIsoLevel, pass *string, between string) error {
+	tx, err := c.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level})
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(s.ctx) }()
+	if _, err := tx.Exec(s.ctx, "select count(*) from pg_class"); err != nil {
+		s.Fatal(err)
+	}
+	if between != "" {
+		s.exec(s.connect("postgres"), between)
+	}
+	_, err = tx.Exec(s.ctx, "select ringfence.enter($1::text)", pass)
+	return err
+}
