@@ -29,8 +29,18 @@ ringfence.rests(p_state text, p_query text, p_proof text)
 returns boolean language sql immutable set search_path = pg_catalog, pg_temp
 as $$ select coalesce(p_proof <> '', false) $$`
 
-// Unorder puts the keys of marks in the order of the database: DatabaseOrder.
-const Unorder = `alter table ringfence_private.mark alter column resource type text collate "default"`
+// Unorder puts the keys of marks and of gates in the order of the database: DatabaseOrder.
+const Unorder = `do $$
+declare
+	v_standing text := pg_get_viewdef('ringfence_private.standing');
+begin
+	drop view ringfence_private.standing;
+	alter table ringfence_private.mark
+		alter column resource type ringfence_private.resource collate "default";
+	alter table ringfence_private.gate
+		alter column resource type ringfence_private.resource collate "default";
+	execute 'create view ringfence_private.standing as ' || v_standing;
+end $$`
 
 // Abandon closes the records of sessions that are let go, without a list of their backends:
 // Abandoned.

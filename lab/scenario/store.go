@@ -45,6 +45,7 @@ var storeScenarios = []Scenario{
 			"connection before the successor, who has the other guard, comes back.",
 		Topology: twoGuards.with(func(t *Topology) {
 			t.StoreLinks, t.Replica, t.Coordinator = true, true, NoCoordinator
+			t.Session = 5 * sec // the servers have changed places before the next leader comes
 		}),
 		Faults: []Fault{
 			Fault{Do: Stay, On: "guard of leader"}.with(
