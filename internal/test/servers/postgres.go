@@ -130,6 +130,7 @@ func (p *Postgres) config() string {
 		"log_line_prefix":         "%m [%p] %u@%d ",
 		"log_checkpoints":         "off",
 		"timezone":                "UTC",
+		"password_encryption":     "scram-sha-256", // Postgres 13 has md5
 		// Segments are files in the data directory, which is removed; those in /dev/shm would outlive
 		// a killed server.
 		"dynamic_shared_memory_type": "mmap",
