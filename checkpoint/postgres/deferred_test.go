@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // counted counts what is sent.
@@ -199,8 +200,7 @@ func TestATransactionThatCannotBeginIsTriedAgain(t *testing.T) {
 	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
 		s.N++
 		if runs++; runs == 4 {
-			d.list(t, `select pg_terminate_backend(pid, 10000)::text from pg_stat_activity
-			    where usename = 'app' and datname = current_database()`)
+			d.list(t, servers.EndSessions("usename = 'app' and datname = current_database()"))
 			_, _ = tx.Exec(ctx, "select 1")
 			_, _ = tx.Exec(ctx, "insert into effect (value) values ('outside')")
 			return s, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
 // away makes a database or a role unusable, and usable again.
@@ -22,15 +23,14 @@ func TestCampaignsAndWatchesOutliveADatabaseThatIsAway(t *testing.T) {
 	for code, of := range map[string]func(db, role string) away{
 		"3D000": func(db, _ string) away {
 			return away{
-				[]string{"alter database " + db + " allow_connections false", "select pg_terminate_backend(pid, 10000) " +
-					"from pg_stat_activity where datname = '" + db + "'", "alter database " + db + " rename to away_" + db},
+				[]string{"alter database " + db + " allow_connections false", servers.EndSessions("datname = '" + db + "'"),
+					"alter database " + db + " rename to away_" + db},
 				[]string{"alter database away_" + db + " rename to " + db, "alter database " + db + " allow_connections true"},
 			}
 		},
 		"28000": func(_, role string) away {
 			return away{
-				[]string{"alter role " + role + " nologin", "select pg_terminate_backend(pid, 10000) " +
-					"from pg_stat_activity where usename = '" + role + "'"},
+				[]string{"alter role " + role + " nologin", servers.EndSessions("usename = '" + role + "'")},
 				[]string{"alter role " + role + " login"},
 			}
 		},

@@ -218,7 +218,7 @@ func (f *fenced) admit(r fence.Resource, token fence.Token) *pgx.Conn {
 // end ends a session, and waits until the server has lost it.
 func (f *fenced) end(c *pgx.Conn) {
 	f.t.Helper()
-	f.sql(fmt.Sprintf("select pg_terminate_backend(%d, 60000)", c.PgConn().PID()))
+	f.sql(servers.EndSessions(fmt.Sprintf("pid = %d", c.PgConn().PID())))
 }
 
 // steps returns the steps in the order of commits.

@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -111,7 +112,7 @@ func (s *several) disconnect(database string) (allow func(name string)) {
 	s.t.Helper()
 	admin := s.pg.URL("postgres", "postgres")
 	sql(s.t, admin, fmt.Sprintf("alter database %s allow_connections false", database))
-	sql(s.t, admin, fmt.Sprintf("select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = '%s'", database))
+	sql(s.t, admin, servers.EndSessions("datname = '"+database+"'"))
 	return func(name string) { sql(s.t, admin, fmt.Sprintf("alter database %s allow_connections true", name)) }
 }
 

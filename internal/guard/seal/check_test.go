@@ -87,8 +87,8 @@ var holes = []struct{ open, finding, closed string }{
 		"superuser:seal_heir", "drop role seal_heir",
 	},
 	{
-		"create role seal_sets login noinherit; grant pg_write_all_data to seal_sets",
-		"mark-writer:seal_sets", "drop role seal_sets",
+		"create role seal_sets login noinherit; " + mayWrite("seal_sets"),
+		"mark-writer:seal_sets", "drop owned by seal_sets; drop role seal_sets",
 	},
 	{
 		"create role seal_guards; create role seal_guest login noinherit; grant seal_guards to seal_guest; " +
@@ -148,8 +148,8 @@ var holes = []struct{ open, finding, closed string }{
 		"guard-role:seal_records", "drop owned by seal_records; drop role seal_records",
 	},
 	{
-		"create role seal_all login; grant pg_write_all_data to seal_all",
-		"mark-writer:seal_all", "drop role seal_all",
+		"create role seal_all login; " + mayWrite("seal_all"),
+		"mark-writer:seal_all", "drop owned by seal_all; drop role seal_all",
 	},
 	{
 		"create role seal_maker login; grant create, usage on schema ringfence to seal_maker",
@@ -185,6 +185,18 @@ var holes = []struct{ open, finding, closed string }{
 		"subscription:far",
 		"alter subscription far set (slot_name = none); drop subscription far",
 	},
+}
+
+// mayWrite lets a role write all tables. Postgres 13 has no role for that.
+func mayWrite(role string) string {
+	return `do $$ begin
+	  if to_regrole('pg_write_all_data') is null then
+	    grant usage on schema ringfence_private to ` + role + `;
+	    grant all on all tables in schema ringfence_private to ` + role + `;
+	  else
+	    grant pg_write_all_data to ` + role + `;
+	  end if;
+	end $$`
 }
 
 const protectEntry = `drop trigger if exists ringfence_seal on entry; create trigger ringfence_seal
