@@ -82,11 +82,15 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (_ report.Re
 		return nil, err
 	}
 	r := report.New("enter", s.Options)
-	if err := b.measureCPU(ctx, r, s.Options, progress); err != nil {
+	if err := measureAdded(ctx, r, s.Options, progress, "CPU of the backend", b.cpu); err != nil {
 		return nil, err
 	}
 	for _, clients := range []int{1, 8} {
-		if err := b.measureAdded(ctx, r, s.Options, progress, clients); err != nil {
+		to := fmt.Sprintf("pgbench -N, %d clients", clients)
+		latencies := func(ctx context.Context) (map[string]float64, error) {
+			return b.latencies(ctx, clients)
+		}
+		if err := measureAdded(ctx, r, s.Options, progress, to, latencies); err != nil {
 			return nil, err
 		}
 	}
@@ -103,37 +107,22 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (_ report.Re
 // most is how many times as much as the peer enter may add.
 const most = 1.5
 
-// measureCPU measures the CPU time that a backend needs more than without, for each transaction.
-func (b *bench) measureCPU(ctx context.Context, r *report.Report, o report.Options, progress io.Writer) error {
-	row := r.Row(report.Row{Name: "added to a transaction, CPU of the backend", Unit: "µs", Lower: true,
-		Bar: &report.Bar{Way: with, Against: peer, Limit: 1 / most}})
+// measureAdded measures how much more a transaction takes than without, by a measure of all ways
+// in microseconds.
+func measureAdded(
+	ctx context.Context, r *report.Report, o report.Options, progress io.Writer,
+	to string, measure func(context.Context) (map[string]float64, error),
+) error {
+	row := r.Row(report.Row{
+		Name: "added to a transaction, " + to, Unit: "µs", Lower: true,
+		Bar: &report.Bar{Way: with, Against: peer, Limit: 1 / most},
+	})
 	if !o.Wants(row.Name) {
 		return nil
 	}
 	fmt.Fprintln(progress, row.Name)
 	for range o.Rounds {
-		took, err := b.cpu(ctx)
-		if err != nil {
-			return err
-		}
-		for _, way := range []string{peer, with} {
-			row.Add(way, took[way]-took[without])
-		}
-	}
-	return nil
-}
-
-// measureAdded measures how much longer a transaction of pgbench takes than without. The same clients run all scripts in
-// turns, in random order, so all have the same server, and nothing waits for a disk.
-func (b *bench) measureAdded(ctx context.Context, r *report.Report, o report.Options, progress io.Writer, clients int) error {
-	row := r.Row(report.Row{Name: fmt.Sprintf("added to a transaction of pgbench -N, %d clients", clients), Unit: "µs", Lower: true,
-		Bar: &report.Bar{Way: with, Against: peer, Limit: 1 / most}})
-	if !o.Wants(row.Name) {
-		return nil
-	}
-	fmt.Fprintln(progress, row.Name)
-	for range o.Rounds {
-		took, err := b.latencies(ctx, clients)
+		took, err := measure(ctx)
 		if err != nil {
 			return err
 		}
@@ -284,7 +273,8 @@ func (b *bench) rate(ctx context.Context, way, commit string, clients int) (floa
 	return strconv.ParseFloat(found[1], 64)
 }
 
-// latencies returns the average time that a transaction of each way takes, in microseconds.
+// latencies returns the average time that a transaction of each way takes, in microseconds. The same
+// clients run all scripts in random order, so all have the same server, and nothing waits for a disk.
 func (b *bench) latencies(ctx context.Context, clients int) (map[string]float64, error) {
 	out, err := b.run(ctx, clients, b.seconds*float64(len(ways)), "off", ways...)
 	if err != nil {
