@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	marks "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // A session has entered often, so the server keeps its plans. What counts is whether authorization is on when it enters,
@@ -22,7 +20,7 @@ func TestAuthorizationCountsForPlansAndSnapshotsOfBefore(t *testing.T) {
 			}
 		}
 		s.fails(s.enters(c, level, pass, "select ringfence.authorize(true)"), "RF010")
-		if _, err := (marks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}).Install(s.ctx, s.url("postgres")); err != nil {
+		if err := s.install(); err != nil {
 			t.Fatal(err)
 		}
 		s.fails(s.enters(c, level, pass, ""), "RF010") // an installation leaves it on

@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 	"time"
-
-	marks "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // From Postgres 18 on GRANT and DROP FUNCTION lock functions before they look at privileges. A stranger who owns one function
@@ -42,7 +40,7 @@ func TestAStrangerHoldsUpNoInstallation(t *testing.T) {
 	for !waits(dropper.PgConn().PID()) && time.Now().Before(deadline) && len(done) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if _, err := (marks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}).Install(s.ctx, s.url("postgres")); err != nil {
+	if err := s.install(); err != nil {
 		t.Error(err)
 	}
 }

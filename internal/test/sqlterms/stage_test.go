@@ -48,11 +48,18 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 	if err := elections.Install(ctx, s.url("postgres")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (marks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}).Install(ctx, s.url("postgres")); err != nil {
+	if err := s.install(); err != nil {
 		t.Fatal(err)
 	}
 	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, written_n_seq to app, second;"+inFunction("insert into written (token) values (1)"))
 	return s
+}
+
+// install installs for the guard warden and the programs of app and second.
+func (s *stage) install() error {
+	roles := marks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}
+	_, err := roles.Install(s.ctx, s.url("postgres"))
+	return err
 }
 
 func (s *stage) url(role string) string { return s.pg.URL(role, s.name) }
