@@ -40,7 +40,7 @@ func (a *Authorizer) Close() { _ = a.conn.Close(context.Background()) }
 
 // Authorization implements marks.Authorizer.
 func (a *Authorizer) Authorization(ctx context.Context) (all marks.Authorization, err error) {
-	if err = a.conn.QueryRow(ctx, "select ringfence.authorizing()").Scan(&all.On); err != nil {
+	if err = a.conn.QueryRow(ctx, "select ringfence_private.authorizing()").Scan(&all.On); err != nil {
 		return all, explain(err)
 	}
 	rows, err := a.conn.Query(ctx, `select a.role, a.pattern,

@@ -1,22 +1,16 @@
 -- Authorization: which role may claim which resource. The role is the one that a session has logged
 -- in as; nothing that a client sets changes it.
 
--- The switch is a function, ringfence_private.authorizing, which authorize replaces. Every transaction that enters asks
--- it, and a row of a table would cost it more than the look at the gate does. Postgres plans a statement again when a
--- function in it has been replaced, and a backend learns that with the next lock of a table that it takes. So who enters
--- after authorize has committed finds the new one, however old its snapshot is.
+-- authorizing returns whether authorization is on. It is the switch: authorize replaces it. Every
+-- transaction that enters asks it, and a row of a table would cost it nearly as much as the look at
+-- the gate does. Postgres plans a statement again when a function in it has been replaced, and a
+-- backend learns that with the next lock of a table that it takes. So who enters after authorize has
+-- committed finds the new one, however old its snapshot is.
 do $$
 begin
     if to_regprocedure('ringfence_private.authorizing()') is null then
         create function ringfence_private.authorizing() returns boolean language sql stable as 'select false';
     end if;
-end $$;
-
--- authorizing returns whether authorization is on.
-create or replace function ringfence.authorizing() returns boolean
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    return ringfence_private.authorizing();
 end $$;
 
 -- counts returns whether a row of ringfence_private.allowed still names the role and the database that it was

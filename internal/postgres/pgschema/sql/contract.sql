@@ -288,7 +288,7 @@ begin
                 message = format('"%s" is no resource: it begins with a letter, and has lower-case letters, digits and _, at most 48', v_resource);
         end if;
     end loop;
-    if ringfence.authorizing() then
+    if ringfence_private.authorizing() then
         v_resource := ringfence.forbidden((select o.oid from pg_roles o where o.rolname = session_user), p_resources);
         if v_resource is not null then
             perform ringfence.check_allowed(v_resource, 0::bigint);

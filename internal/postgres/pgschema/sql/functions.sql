@@ -49,7 +49,7 @@ begin
         step := 'elsewhere'; resource := '';
         return;
     end if;
-    if ringfence.authorizing() then
+    if ringfence_private.authorizing() then
         v_role := ringfence.role_of(p_pid);
         resource := ringfence.forbidden(v_role, p_resources);
         if resource is not null then
