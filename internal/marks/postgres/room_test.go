@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -164,5 +165,28 @@ func TestNoTimeoutOfTheRoleEndsControlConnections(t *testing.T) {
 		if err := s.pool.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&now); err != nil || now != "0" {
 			t.Errorf("%s is %s (%v)", name, now, err)
 		}
+	}
+}
+
+// A guard on a full server would find no room for another control connection.
+func TestAControlConnectionOutlivesTheContextsOfItsStatements(t *testing.T) {
+	r := few(t, map[string]string{"max_connections": "20"})
+	s := r.open(t, Options{Connections: 1})
+	pid := func() (pid int) {
+		t.Helper()
+		if err := s.pool.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	first := pid()
+	for i := range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Microsecond)
+		_, _ = s.Room(ctx, "postgres", "app")
+		_ = s.EndOlder(ctx, r.next())
+		cancel()
+	}
+	if last := pid(); last != first {
+		t.Errorf("connection %d was closed, and %d opened", first, last)
 	}
 }

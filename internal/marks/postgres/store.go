@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
@@ -65,6 +66,15 @@ var (
 // forever is how long a control connection lives. A new one in its place may find no room on a full server.
 const forever = 100 * 365 * 24 * time.Hour
 
+// finishTime is how long a statement goes on after its context has ended.
+const finishTime = 500 * time.Millisecond
+
+// finishing lets a control connection finish its statement when the context ends. pgx closes a connection in
+// the middle of a statement, and on a full server there may be no room for another one.
+func finishing(c *pgconn.PgConn) ctxwatch.Handler {
+	return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn(), DeadlineDelay: finishTime}
+}
+
 // Open returns a store without dialing; Probe reports whether the store can be used. Every control
 // connection is probed before its first use, so the store notices a server that comes back
 // different without a restart of the program. Open fails only for a malformed URL.
@@ -78,7 +88,8 @@ func Open(url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	to.cfg.DialFunc = o.Timeouts.Dialer().DialContext
-	pc.ConnConfig = to.cfg
+	pc.ConnConfig = to.cfg.Copy()
+	pc.ConnConfig.BuildContextWatcherHandler = finishing
 	pc.BeforeConnect = func(ctx context.Context, cfg *pgx.ConnConfig) error {
 		return pglogin.Fill(ctx, cfg, to.password)
 	}
