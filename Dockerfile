@@ -22,15 +22,13 @@ RUN go mod download && cd lab && go mod download
 FROM modules AS build
 ENV CGO_ENABLED=0 GOFLAGS=-tags=grpcnotrace
 COPY checkpoint checkpoint
-COPY documents documents
 COPY fence fence
-COPY group group
 COPY internal internal
 COPY jobs jobs
 COPY store store
 COPY cmd cmd
 ARG VERSION=
-RUN mkdir /out && go build -trimpath -ldflags="-s -X github.com/ringfence/ringfence/internal/program/version.stamped=$VERSION" \
+RUN mkdir /out && go build -trimpath -ldflags="-s -X github.com/ringfence/ringfence/internal/version.stamped=$VERSION" \
     -o /out/ ./cmd/guard ./cmd/leader
 
 FROM scratch AS base

@@ -33,7 +33,7 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 dist: ## stripped programs for PLATFORMS, in dist/, with their checksums
 	@rm -rf dist && for p in $(PLATFORMS); do \
 	  echo "dist/$$p" && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} \
-	    $(GO) build -trimpath -ldflags="-s $(if $(VERSION),-X github.com/ringfence/ringfence/internal/program/version.stamped=v$(VERSION))" \
+	    $(GO) build -trimpath -ldflags="-s $(if $(VERSION),-X github.com/ringfence/ringfence/internal/version.stamped=v$(VERSION))" \
 	    -o dist/$$p/ ./cmd/guard ./cmd/leader || exit 1; \
 	done && cd dist && sha256sum */*/* > SHA256SUMS
 
@@ -48,7 +48,7 @@ release: ## archives, packages, SBOMs and checksums of a tag, built twice and co
 
 .PHONY: demo
 demo: deps build ## a paused leader writes: without the guard, and through it
-	@$(GO) build -o bin/demo ./internal/demo && bin/demo -guard bin/guard
+	@$(GO) build -o bin/demo ./cmd/demo && bin/demo -guard bin/guard
 
 # The servers of the tests need the cores, too. What takes longest begins first.
 TESTFLAGS = -race -timeout 60m -p 2 -parallel 4
@@ -65,11 +65,11 @@ test-fast: ## tests that need no server, for the loop of somebody who changes a 
 .PHONY: deps-drivers
 deps-drivers: ## the same as deps, and the drivers of test-drivers (Debian packages, and two from npm)
 	@scripts/deps.sh drivers
-	@cd internal/test/endtoend/testdata/drivers && npm ci --no-audit --no-fund
+	@cd cmd/leader/internal/endtoend/testdata/drivers && npm ci --no-audit --no-fund
 
 .PHONY: test-drivers
 test-drivers: deps-drivers ## psql, psycopg, JDBC, node-postgres, pg_dump, redis-cli, redis-py, ioredis through a guard, with TLS; examples/sql, redis, celery, quartz; promtool
-	RINGFENCE_DRIVERS=required $(GO) test -count 1 -v -run 'Drivers|Promtool|OtherLanguages' ./internal/test/endtoend ./cmd/guard ./internal/test/sqlterms
+	RINGFENCE_DRIVERS=required $(GO) test -count 1 -v -run 'Drivers|Promtool|OtherLanguages' ./cmd/leader/internal/endtoend ./cmd/guard ./internal/test/sqlterms
 
 .PHONY: test-newer
 test-newer: deps ## stores and guards on servers of your own; NEWER_PATHS=/postgres/bin:/redis/bin and PACKAGES for others
@@ -148,7 +148,7 @@ bench-enter: deps ## pgbench -N with ringfence.enter in every transaction, besid
 	@cd bench && $(GO) run . enter $(call bench_out,enter) $(BENCH_ARGS)
 
 .PHONY: bench-election
-bench-election: deps ## elections with up to 1,000 candidates, a process with 1,000, and an agent with up to 10,000; BENCH_ARGS="-coordinators etcd -sizes 10" for some
+bench-election: deps build ## elections with up to 1,000 candidates, a process with 1,000, and an agent with up to 10,000; BENCH_ARGS="-coordinators etcd -sizes 10" for some
 	@cd bench && $(GO) run . election $(call bench_json,election) $(BENCH_ARGS)
 
 .PHONY: bench-jobs

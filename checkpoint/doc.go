@@ -4,7 +4,7 @@
 //	task := checkpoint.Task[Totals]{
 //		Name: "settlement-2026-11-21",
 //		Steps: []checkpoint.Step[Totals]{
-//			postgres.Step("book", book),   // func(ctx, pgx.Tx, Totals) (Totals, error)
+//			pgjournal.Step("book", book),   // func(ctx, pgx.Tx, Totals) (Totals, error)
 //			{Name: "report", Run: report}, // func(ctx, Totals, Key) (Totals, error)
 //		},
 //	}

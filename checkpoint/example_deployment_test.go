@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
-	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // deployment is what a user already has: a ZooKeeper, and a database in which guard install has
@@ -97,9 +97,9 @@ func run[S any](
 		return checkpoint.Checkpoint{}, err
 	}
 	defer pool.Close()
-	raiser := postgres.NewRaiser(d.database, nil)
+	raiser := pgstore.NewRaiser(d.database, nil)
 	defer raiser.Close()
-	j := journal.New(pool, journal.Options{Raiser: raiser})
+	j := pgjournal.New(pool, pgjournal.Options{Raiser: raiser})
 	defer j.Close()
 	return checkpoint.Runner[S]{
 		Lead:     fence.Lead{Elector: coordinator, Resource: resource, Holder: "example"},

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 )
 
 // Cursor is the state of an import: how far it has read, and the current batch.
@@ -43,7 +43,7 @@ func ExampleTask_rounds() {
 	done, err := run(ctx, d, "warehouse", checkpoint.Task[Cursor]{
 		Name:   "import",
 		Rounds: 3,
-		Steps:  []checkpoint.Step[Cursor]{{Name: "extract", Run: extract}, journal.Step("load", load)},
+		Steps:  []checkpoint.Step[Cursor]{{Name: "extract", Run: extract}, pgjournal.Step("load", load)},
 	})
 	printError(err)
 	fmt.Println(done.Status, "after round", done.Round, string(done.State))

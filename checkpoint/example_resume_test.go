@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // resume lets a stopped task continue, as `leader task resume` does. Only leaders write
@@ -30,9 +30,9 @@ func resume(
 		return err
 	}
 	defer pool.Close()
-	raiser := postgres.NewRaiser(d.database, nil)
+	raiser := pgstore.NewRaiser(d.database, nil)
 	defer raiser.Close()
-	j := journal.New(pool, journal.Options{Raiser: raiser})
+	j := pgjournal.New(pool, pgjournal.Options{Raiser: raiser})
 	defer j.Close()
 	lead := fence.Lead{Elector: coordinator, Resource: resource, Holder: "operator",
 		Stores: []fence.Raiser{j}}

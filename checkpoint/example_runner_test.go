@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // Count is the state of the task: how many rows are booked.
@@ -41,9 +41,9 @@ func ExampleRunner() {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-	raiser := postgres.NewRaiser(d.database, nil)
+	raiser := pgstore.NewRaiser(d.database, nil)
 	defer raiser.Close()
-	j := journal.New(pool, journal.Options{Raiser: raiser})
+	j := pgjournal.New(pool, pgjournal.Options{Raiser: raiser})
 	defer j.Close()
 
 	host1, shutDown := context.WithCancelCause(ctx)
@@ -66,7 +66,7 @@ func ExampleRunner() {
 		Journal: j,
 		Task: checkpoint.Task[Count]{
 			Name:  "settlement-2026-11-21",
-			Steps: []checkpoint.Step[Count]{journal.Step("book", book), {Name: "report", Run: report}},
+			Steps: []checkpoint.Step[Count]{pgjournal.Step("book", book), {Name: "report", Run: report}},
 		},
 	}
 

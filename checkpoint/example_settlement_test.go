@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 )
 
 // Settlement is the state of a task: JSON at rest, so every field that the next step needs is
@@ -46,7 +46,7 @@ func Example() {
 	settle := checkpoint.Task[Settlement]{
 		Name: "settlement-2026-11-21",
 		Steps: []checkpoint.Step[Settlement]{
-			journal.Step("book", book),
+			pgjournal.Step("book", book),
 			{Name: "send", Run: send},
 		},
 	}

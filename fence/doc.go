@@ -5,10 +5,10 @@
 //		Elector:  coordinator, // fence/zookeeper
 //		Resource: "orders",
 //		Holder:   "billing-7",
-//		Stores:   []fence.Raiser{postgres.NewRaiser("postgres://app@guard:6432/shop", nil)},
+//		Stores:   []fence.Raiser{pgstore.NewRaiser("postgres://app@guard:6432/shop", nil)},
 //	}
 //	err := lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
-//		pool, err := postgres.NewPool(ctx, term, config) // store/postgres
+//		pool, err := pgstore.NewPool(ctx, term, config)
 //		if err != nil {
 //			return err
 //		}

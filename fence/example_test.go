@@ -13,7 +13,7 @@ import (
 // A leader is deposed while it works, and another process takes over. The first leader tries to
 // write once more; the store refuses its token.
 //
-// The coordinator and the store are in memory here. Use zookeeper.Open and postgres.NewRaiser.
+// The coordinator and the store are in memory here. Use zookeeper.Open and pgstore.NewRaiser.
 func ExampleLead() {
 	ctx := context.Background()
 	coordinator := fencetest.NewMemory(10 * time.Second).Open()

@@ -2,7 +2,7 @@ package fence
 
 import "errors"
 
-// Outcomes of a write that was not answered. The errors of documents, checkpoint and store/redis that say
+// Outcomes of a write that was not answered. The errors of documents, checkpoint and store/redisstore that say
 // so match one of these two, and never both. A Refusal says that nothing was written, unless the same
 // error matches ErrUnknown, too.
 var (

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // cancelAsked cancels jobs that wait, and drops requests to cancel jobs that have ended. Workers

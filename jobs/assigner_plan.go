@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // traits are what matters about a waiting job. They never change.

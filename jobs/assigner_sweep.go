@@ -6,8 +6,8 @@ import (
 	"path"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // keepSweeping sweeps now and then, beside the assigning.

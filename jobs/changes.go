@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // Every step of a job's life is one change of documents, made as a whole. It replaces the status

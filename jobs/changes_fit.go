@@ -6,7 +6,7 @@ import (
 	"errors"
 	"path"
 
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // notKept is what the error of a status says whose result was dropped.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // A job that was never assigned has left nothing.

@@ -8,7 +8,7 @@
 //
 //	worker := jobs.Worker{Queue: queue, Name: host, Stores: stores}
 //	jobs.Handle(&worker, "settle", func(ctx context.Context, r *jobs.Run, m Merchant) (Receipt, error) {
-//		pool, err := postgres.NewPool(ctx, r.Term, config) // store/postgres: under the job's token
+//		pool, err := pgstore.NewPool(ctx, r.Term, config) // under the job's token
 //		…
 //	})
 //	err = worker.Run(ctx)

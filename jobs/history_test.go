@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // lines is a history, one attempt after the other.

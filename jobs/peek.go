@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 

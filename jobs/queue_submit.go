@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // Submit hands a job in, and returns its ID once it is durable. If an unfinished job has the same

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/fence/group"
 )
 
 // offer is what a worker says about itself as a member of its group.

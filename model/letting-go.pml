@@ -40,7 +40,7 @@ bool recorded = true;         /* ringfence_private.session lists A's backend */
 bool leaving;                 /* ringfence_private.leaving does */
 bool ready;                   /* B is registered */
 
-/* The memory of A's guard (guard/postgres: progress). */
+/* The memory of A's guard (pgguard: progress). */
 byte pending;                 /* requests without an answer, as it counts */
 bool passing;                 /* counted, and not yet written */
 bool closed;                  /* nothing more of the client is passed on */

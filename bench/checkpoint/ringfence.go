@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
-	store "github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // ringfence runs tasks of one synchronous step, with one round for each step.
 type ringfence struct {
 	term    *fence.Term
 	pool    *pgxpool.Pool
-	journal *postgres.Journal
+	journal *pgjournal.Journal
 }
 
 func openFenceOn(ctx context.Context, s *stage, c conditions) (contender, error) {
@@ -38,11 +38,11 @@ func (s *stage) open(ctx context.Context, c conditions, url string) (contender, 
 	if err != nil {
 		return nil, err
 	}
-	pool, err := store.NewPool(ctx, s.term, cfg)
+	pool, err := pgstore.NewPool(ctx, s.term, cfg)
 	if err != nil {
 		return nil, err
 	}
-	journal := postgres.New(pool, postgres.Options{})
+	journal := pgjournal.New(pool, pgjournal.Options{})
 	return &ringfence{term: s.term, pool: pool, journal: journal}, nil
 }
 
@@ -58,7 +58,7 @@ func (r *ringfence) run(ctx context.Context, tasks []string, steps int64) (timed
 		}
 		task := checkpoint.Task[state]{
 			Name: checkpoint.Name(name), Rounds: steps,
-			Steps: []checkpoint.Step[state]{postgres.Step("step", step)},
+			Steps: []checkpoint.Step[state]{pgjournal.Step("step", step)},
 			Notify: func(e checkpoint.Event) {
 				switch e.Kind {
 				case checkpoint.TookOver:

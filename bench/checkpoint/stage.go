@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/ways"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
-	store "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -65,7 +65,7 @@ func newStage(ctx context.Context, program string) (s *stage, err error) {
 		Resource: "bench", Token: 1<<33 + 5, Issuer: fence.Unverified, Holder: "bench",
 	}
 	s.term, _ = elector.NewTerm(claim, time.Now(), time.Hour, noCoordinator{})
-	return s, store.NewRaiser(s.guardURL()).Raise(ctx, claim)
+	return s, pgmarks.NewRaiser(s.guardURL()).Raise(ctx, claim)
 }
 
 // noCoordinator backs a term without an election.
@@ -79,7 +79,7 @@ func (s *stage) prepare(ctx context.Context) error {
 		"create database "+fenced+" owner app", "create database "+unfenced+" owner app")
 	for _, database := range []string{fenced, unfenced} {
 		err = errors.Join(err, ways.Exec(ctx, s.pg.URL("app", database), tables),
-			store.Install(ctx, s.pg.URL("postgres", database), "guard", "app"))
+			pgmarks.Install(ctx, s.pg.URL("postgres", database), "guard", "app"))
 	}
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	store "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -28,7 +28,7 @@ func TestTheFenceCanBeRemovedFromTheSchemaAsItIsInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := pg.URL("postgres", "postgres")
-	if err := store.Install(t.Context(), url, "guard", "app"); err != nil {
+	if err := pgmarks.Install(t.Context(), url, "guard", "app"); err != nil {
 		t.Fatal(err)
 	}
 	publish := func() error {

@@ -1,16 +1,15 @@
 package election
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,40 +18,46 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/rounds"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/leader/agent"
-	"github.com/ringfence/ringfence/internal/program/webpage"
 )
-
-// agentAt makes a child an agent, on the Unix socket that follows.
-const agentAt = "agent:"
 
 // deposed is how many terms are deposed, to see when their holders are told.
 const deposed = 100
 
-// serveAgent serves an agent until its stdin ends.
-func serveAgent(ctx context.Context, c fence.Coordinator, socket string, timeout time.Duration, say func(string)) (err error) {
-	log := slog.New(slog.DiscardHandler)
-	a := &agent.Agent{Coordinator: c, Holder: "bench", Session: timeout, Raise: time.Minute, Log: log}
-	l, err := agent.Listen(ctx, agent.UnixPrefix+socket, nil, log)
+// event is what the benchmark reads of an event of `leader agent` (docs/agent.md).
+type event struct {
+	Event    string         `json:"event"`
+	Resource fence.Resource `json:"resource"`
+	Token    string         `json:"token"`
+	Error    string         `json:"error"`
+}
+
+// startAgent starts `leader agent` on a Unix socket, and returns when it answers.
+func startAgent(ctx context.Context, leader, url, socket string) (*child, error) {
+	cmd := exec.Command(leader, "agent", "--listen", "unix:"+socket)
+	cmd.Env = append(os.Environ(), "LEADER_COORDINATOR="+url, "LEADER_HOLDER=bench", "LEADER_LOG=warn",
+		"LEADER_SESSION_TIMEOUT="+heldTimeout.String())
+	p, err := program.Start(cmd, func(string) {})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	go func() {
-		served <- webpage.Server{
-			Handler: a.Handler(), Answer: time.Minute, Grace: time.Second, Connections: agent.MaxStreams, Keeps: true,
-		}.Serve(ctx, l)
-	}()
-	defer func() { a.Close(); cancel(); err = errors.Join(err, <-served) }()
-	say("open")
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		say("leads")
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err == nil {
+			return &child{Child: p}, conn.Close()
+		}
+		if failed := pause(ctx, 20*time.Millisecond); failed != nil {
+			p.End()
+			return nil, errors.Join(failed, err)
+		}
+		select {
+		case <-p.Ended:
+			return nil, fmt.Errorf("%s has ended", cmd)
+		default:
+		}
 	}
-	return lines.Err()
 }
 
 // holders are programs that hold terms by an agent.
@@ -65,7 +70,7 @@ type holders struct {
 
 // lost is a term of which a holder has read that it is over.
 type lost struct {
-	agent.Event
+	event
 	at time.Time
 }
 
@@ -84,10 +89,10 @@ func newHolders(reading context.Context, socket string) *holders {
 const starting = 64
 
 // stand stands for elections, and returns when all are won.
-func (h *holders) stand(ctx context.Context, terms int) ([]agent.Event, error) {
+func (h *holders) stand(ctx context.Context, terms int) ([]event, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(starting)
-	all := make([]agent.Event, terms)
+	all := make([]event, terms)
 	for i := range terms {
 		g.Go(func() (err error) {
 			all[i], err = h.one(ctx, fmt.Sprintf("r%d", i))
@@ -98,7 +103,7 @@ func (h *holders) stand(ctx context.Context, terms int) ([]agent.Event, error) {
 }
 
 // one opens a stream, and returns when it leads. The stream is read until it ends.
-func (h *holders) one(ctx context.Context, resource string) (leading agent.Event, err error) {
+func (h *holders) one(ctx context.Context, resource string) (leading event, err error) {
 	r, err := http.NewRequestWithContext(h.reading, "POST", "http://agent/v1/terms", strings.NewReader(`{"resource":"`+resource+`"}`))
 	if err != nil {
 		return leading, err
@@ -112,7 +117,7 @@ func (h *holders) one(ctx context.Context, resource string) (leading agent.Event
 		_ = answer.Body.Close()
 		return leading, errors.New(answer.Status)
 	}
-	first := make(chan agent.Event, 1)
+	first := make(chan event, 1)
 	h.events.Go(func() {
 		defer answer.Body.Close()
 		h.read(answer.Body, first)
@@ -122,24 +127,24 @@ func (h *holders) one(ctx context.Context, resource string) (leading agent.Event
 	case <-ctx.Done():
 		return leading, context.Cause(ctx)
 	}
-	if leading.Event != agent.Leading {
+	if leading.Event != "leading" {
 		return leading, fmt.Errorf("%s: %s", resource, leading.Error)
 	}
 	return leading, nil
 }
 
 // read reads a stream. The first event that says that it leads, or does not, goes to first.
-func (h *holders) read(body io.Reader, first chan agent.Event) {
+func (h *holders) read(body io.Reader, first chan event) {
 	lines := json.NewDecoder(body)
 	for {
-		var e agent.Event
+		var e event
 		if lines.Decode(&e) != nil {
 			return
 		}
 		switch e.Event {
-		case agent.Leading:
+		case "leading":
 			first <- e
-		case agent.Lost:
+		case "lost":
 			select {
 			case first <- e: // it has never led
 			default:
@@ -153,7 +158,7 @@ func (h *holders) read(body io.Reader, first chan agent.Event) {
 }
 
 // told deposes some terms, one after the other, and returns how long it takes until a holder has read that.
-func (h *holders) told(ctx context.Context, c fence.Coordinator, all []agent.Event) (took []time.Duration, err error) {
+func (h *holders) told(ctx context.Context, c fence.Coordinator, all []event) (took []time.Duration, err error) {
 	for _, e := range all[:min(deposed, len(all))] {
 		token, err := fence.ParseToken(e.Token)
 		if err != nil {
@@ -187,9 +192,11 @@ func (p plan) byAgent(ctx context.Context, e entry, s server, terms int) (row he
 	socket := filepath.Join(dir, "agent.sock")
 	reading, stop := context.WithCancel(ctx)
 	h := newHolders(reading, socket)
-	var all []agent.Event
+	var all []event
 	row = heldRow{Coordinator: e.name, Terms: terms, Agent: true}
-	err = p.holding(ctx, e, s, &row, agentAt+socket, func(*child) (err error) {
+	err = p.holding(ctx, e, s, &row, func(url string) (*child, error) {
+		return startAgent(ctx, p.leader, url, socket)
+	}, func(*child) (err error) {
 		all, err = h.stand(ctx, terms)
 		return err
 	}, func() error {

@@ -36,9 +36,6 @@ func Child(ctx context.Context, args []string, out io.Writer) error {
 		debug.FreeOSMemory() // so that the memory is what is in use
 		fmt.Fprintln(out, what)
 	}
-	if socket, ok := strings.CutPrefix(resource, agentAt); ok {
-		return serveAgent(ctx, c, socket, timeout, say)
-	}
 	if resource == severalResources {
 		say("open") // only where memory is measured
 	}

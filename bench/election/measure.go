@@ -19,6 +19,7 @@ type plan struct {
 	entries      []entry
 	sizes, terms []int
 	agentTerms   []int
+	leader       string        // the program, for its agent
 	timeout      time.Duration // of the sessions in an election
 	coordinators int           // most in an election
 	crashes      int
@@ -254,15 +255,21 @@ func (p plan) resign(run *election, leader win, row *electionRow) error {
 // held measures a process that leads.
 func (p plan) held(ctx context.Context, e entry, s server, terms int) (row heldRow, err error) {
 	row = heldRow{Coordinator: e.name, Terms: terms}
-	err = p.holding(ctx, e, s, &row, severalResources, func(c *child) error {
+	err = p.holding(ctx, e, s, &row, func(url string) (*child, error) {
+		c, err := startChild(url, severalResources, heldTimeout)
+		if err == nil {
+			err = c.says(ctx, "open")
+		}
+		return c, err
+	}, func(c *child) error {
 		return errors.Join(c.campaign(terms), c.says(ctx, "leads"))
 	}, func() error { return nil })
 	return row, err
 }
 
-// holding measures a child that holds terms once campaign has returned. then is called at the end.
-func (p plan) holding(ctx context.Context, e entry, s server, row *heldRow, resource string,
-	campaign func(*child) error, then func() error,
+// holding measures a process that holds terms once campaign has returned. then is called at the end.
+func (p plan) holding(ctx context.Context, e entry, s server, row *heldRow,
+	begin func(url string) (*child, error), campaign func(*child) error, then func() error,
 ) (err error) {
 	before, err := s.state(ctx)
 	if err != nil {
@@ -273,12 +280,11 @@ func (p plan) holding(ctx context.Context, e entry, s server, row *heldRow, reso
 		return err
 	}
 	defer func() { err = errors.Join(err, p.settled(ctx, s, before), through.Close()) }()
-	c, err := startChild(s.url(through.Addr()), resource, heldTimeout)
-	if err != nil {
-		return err
+	c, err := begin(s.url(through.Addr()))
+	if c != nil {
+		defer c.End()
 	}
-	defer c.End()
-	if err := c.says(ctx, "open"); err != nil {
+	if err != nil {
 		return err
 	}
 	open, err := c.resident()
@@ -290,11 +296,6 @@ func (p plan) holding(ctx context.Context, e entry, s server, row *heldRow, reso
 		return err
 	}
 	row.Won = ms(time.Since(start))
-	if row.Agent { // so that the memory is what is in use
-		if err := errors.Join(c.campaign(0), c.says(ctx, "leads")); err != nil {
-			return err
-		}
-	}
 	if row.Rest, err = p.atRest(ctx, e, s, func(during time.Duration, begin bool) {
 		row.Bytes = float64(through.Bytes()) - row.Bytes
 		if !begin {

@@ -42,6 +42,7 @@ func (s *options) Flags(f *flag.FlagSet) {
 	program.Numbers(f, &s.plan.sizes, "sizes", "candidates in one election; empty for no elections")
 	program.Numbers(f, &s.plan.terms, "terms", "resources that one process leads; empty for none")
 	program.Numbers(f, &s.plan.agentTerms, "agent-terms", "terms that the clients of one agent hold; empty for none")
+	f.StringVar(&s.plan.leader, "leader", "../bin/leader", "the leader `program`")
 	f.DurationVar(&s.plan.timeout, "timeout", 6*time.Second,
 		"session timeout of the elections, in whole seconds")
 	f.IntVar(&s.plan.coordinators, "processes", 100,

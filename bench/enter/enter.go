@@ -21,7 +21,7 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/report"
 	"github.com/ringfence/ringfence/bench/internal/rounds"
 	"github.com/ringfence/ringfence/fence"
-	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/bench/internal/program"
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/group"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/jobs"
-	store "github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // queue is a fresh queue of jobs, of Ringfence or of River.
@@ -141,7 +141,7 @@ func ringfenceWorker(ctx context.Context, d duty, h *handler) error {
 		}},
 	}
 	if d.Store != "" {
-		raiser := store.NewRaiser(d.Store, nil)
+		raiser := pgstore.NewRaiser(d.Store, nil)
 		defer raiser.Close()
 		w.Stores = []fence.Raiser{raiser}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/internal/report"
 	"github.com/ringfence/ringfence/bench/internal/ways"
-	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 const folder = "checkpoints"

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // tries is how often a call begins again because the document has changed since it was read.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // page is how many checkpoints are read in one request.

@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
-	"github.com/ringfence/ringfence/internal/program/webpage"
 )
 
 // checkPages checks the settings of GUARD_HTTP_LISTEN, without reading a file.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 

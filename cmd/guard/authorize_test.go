@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -57,7 +57,7 @@ func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
 	_, err := r.connect(3)
 	wantCode(t, err, "RF010")
 	claim := fence.Claim{Resource: "orders", Token: 3, Holder: "here"}
-	err = redis.NewRaiser("redis://"+listen).Raise(t.Context(), claim)
+	err = redismarks.NewRaiser("redis://"+listen).Raise(t.Context(), claim)
 	if !errors.Is(err, fence.ErrNotAuthorized) || !strings.Contains(err.Error(), `"default" may not claim`) {
 		t.Errorf("in Redis: %v", err)
 	}
@@ -73,7 +73,7 @@ func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
 		t.Errorf("an allowed role: %v", err)
 	}
 	run(cli.Done, "allow", "--server", "redis", "default", "*")
-	if err := redis.NewRaiser("redis://"+listen).Raise(t.Context(), claim); err != nil {
+	if err := redismarks.NewRaiser("redis://"+listen).Raise(t.Context(), claim); err != nil {
 		t.Errorf("an allowed user: %v", err)
 	}
 	var all []storeAuthorization

@@ -6,10 +6,10 @@ import (
 	"io"
 	"strings"
 
-	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
-	"github.com/ringfence/ringfence/internal/guard/seal"
-	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/cmd/guard/internal/seal"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/guard/pgguard"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
 // check reports how a write could reach the database past guard and seals. Its exit code is
@@ -48,13 +48,13 @@ func (p *program) check(ctx context.Context, c *config, a cli.Arguments) error {
 }
 
 // inspect checks the way of the guard's role to the server, and as the administrator all the rest.
-func inspect(ctx context.Context, s *guardpg.Settings, schemas []string) (*seal.Report, error) {
-	admin, err := pgstore.Connect(ctx, s.AdminURL())
+func inspect(ctx context.Context, s *pgguard.Settings, schemas []string) (*seal.Report, error) {
+	admin, err := pgmarks.Connect(ctx, s.AdminURL())
 	if err != nil {
 		return nil, err
 	}
 	defer admin.Close(context.WithoutCancel(ctx))
-	guard, err := pgstore.Connect(ctx, s.URL().Reveal())
+	guard, err := pgmarks.Connect(ctx, s.URL().Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("GUARD_POSTGRES_UPSTREAM: %w", err)
 	}

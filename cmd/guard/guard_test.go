@@ -20,11 +20,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
-	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
-	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/guard/pgguard"
+	"github.com/ringfence/ringfence/internal/guard/redisguard"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -162,7 +162,7 @@ func TestHelpExplainsEverySetting(t *testing.T) {
 			t.Errorf("help does not say what %s means", m[1])
 		}
 	}
-	count := len(texts) + len((*guardpg.Settings)(nil).Texts()) + len((*guardredis.Settings)(nil).Texts())
+	count := len(texts) + len((*pgguard.Settings)(nil).Texts()) + len((*redisguard.Settings)(nil).Texts())
 	if got := len(listed); got != count {
 		t.Errorf("%d texts for %d settings", count, got)
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/webpage"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
 )
 
 const (

@@ -9,11 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
-	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
-	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/guard/pgguard"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
 // install prepares the stores, or prints the commands that would. A store that fails does not keep the
@@ -124,11 +124,11 @@ func withCoordinator(c *config, stores []server) (here bool, err error) {
 	if of == nil {
 		return false, nil
 	}
-	role, err := pgstore.Role(c.Coordinator.Reveal())
+	role, err := pgmarks.Role(c.Coordinator.Reveal())
 	if err != nil {
 		return true, fmt.Errorf("coordinator: %w", err)
 	}
-	if guard, _ := pgstore.Role(of.URL().Reveal()); role != guard && !slices.Contains(of.Leaders, role) {
+	if guard, _ := pgmarks.Role(of.URL().Reveal()); role != guard && !slices.Contains(of.Leaders, role) {
 		of.Leaders = append(of.Leaders, role)
 	}
 	return true, nil
@@ -145,7 +145,7 @@ func (p *program) installCoordinator(ctx context.Context, c *config) error {
 		fmt.Fprint(p.Stdout, installer.Script())
 		return nil
 	}
-	did, err := compared(ctx, func(ctx context.Context) (string, error) { return pgstore.Image(ctx, url) },
+	did, err := compared(ctx, func(ctx context.Context) (string, error) { return pgmarks.Image(ctx, url) },
 		func() error { return installer.Install(ctx, url) })
 	if err != nil {
 		return fmt.Errorf("coordinator: %s", c.Coordinator.Scrub(err.Error()))
@@ -155,11 +155,11 @@ func (p *program) installCoordinator(ctx context.Context, c *config) error {
 }
 
 // postgresAt returns the settings of the store to which a URL leads, or nil.
-func postgresAt(stores []server, url string) *guardpg.Settings {
+func postgresAt(stores []server, url string) *pgguard.Settings {
 	for _, s := range stores {
-		pg, ok := s.Upstream.(*guardpg.Settings)
-		database, err := pgstore.DatabaseOf(url)
-		if ok && err == nil && pg.Database() == database && pgstore.Address(url) == pgstore.Address(pg.URL().Reveal()) {
+		pg, ok := s.Upstream.(*pgguard.Settings)
+		database, err := pgmarks.DatabaseOf(url)
+		if ok && err == nil && pg.Database() == database && pgmarks.Address(url) == pgmarks.Address(pg.URL().Reveal()) {
 			return pg
 		}
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -73,7 +73,7 @@ func TestADatabaseWithoutAGuardNeedsItsAdministratorOnly(t *testing.T) {
 			t.Errorf("%q: exit %d: %s%s", args, code, out, errs)
 		}
 	}
-	raiser := postgres.Raiser{URL: pg.URL("app", "postgres")}
+	raiser := pgmarks.Raiser{URL: pg.URL("app", "postgres")}
 	if err := raiser.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5, Issuer: "zk:a", Holder: "h"}); err != nil {
 		t.Error(err)
 	}

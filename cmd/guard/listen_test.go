@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
-	"github.com/ringfence/ringfence/internal/program/cli"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )

@@ -16,10 +16,10 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
+	"github.com/ringfence/ringfence/cmd/internal/metrics"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/leader/metrics"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/webpage"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs"
 )

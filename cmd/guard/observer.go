@@ -7,9 +7,9 @@ import (
 	"log/slog"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
 )
 
 // authority returns the authority that the settings choose. Close the observer to end its

@@ -13,12 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringfence/ringfence/cmd/guard/internal/page"
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/guard/page"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
-	"github.com/ringfence/ringfence/internal/program/version"
-	"github.com/ringfence/ringfence/internal/program/webpage"
+	"github.com/ringfence/ringfence/internal/version"
 )
 
 // pages is what GUARD_HTTP_LISTEN serves.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/guard/page"
-	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/cmd/guard/internal/page"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )

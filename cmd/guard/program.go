@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os/user"
 
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/logging"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/internal/logging"
 )
 
 // program is guard with its dependencies, which tests replace, and the flags of its subcommand.

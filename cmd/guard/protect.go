@@ -8,10 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/cmd/guard/internal/seal"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/guard/seal"
-	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
 // sealTimeout bounds protect, unprotect and check. A table that is in use is waited for, up to the
@@ -49,7 +49,7 @@ func (p *program) carryOut(
 	if r.Schemas, err = list(p.options.schemas); err != nil {
 		return err
 	}
-	conn, err := pgstore.Connect(ctx, server.AdminURL())
+	conn, err := pgmarks.Connect(ctx, server.AdminURL())
 	if err != nil {
 		return err
 	}

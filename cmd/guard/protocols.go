@@ -4,9 +4,9 @@ import (
 	"log/slog"
 
 	"github.com/ringfence/ringfence/internal/guard"
-	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
-	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
-	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/guard/pgguard"
+	"github.com/ringfence/ringfence/internal/guard/redisguard"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 )
 
 // protocol is one kind of server that can be guarded.
@@ -24,15 +24,15 @@ var protocols = []protocol{
 		"postgres",
 		func(c *config) guard.Upstream { return &c.Postgres },
 		func(c *config) []string { return c.PostgresServers },
-		func() guard.Upstream { return &guardpg.Settings{} },
+		func() guard.Upstream { return &pgguard.Settings{} },
 		nil,
 	},
 	{
 		"redis",
 		func(c *config) guard.Upstream { return &c.Redis },
 		func(c *config) []string { return c.RedisServers },
-		func() guard.Upstream { return &guardredis.Settings{} },
-		redis.LogTo,
+		func() guard.Upstream { return &redisguard.Settings{} },
+		redismarks.LogTo,
 	},
 }
 

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/ringfence/ringfence/cmd/guard/internal/page"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/guard/page"
 )
 
 const (

@@ -17,16 +17,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/internal/logging"
+	"github.com/ringfence/ringfence/cmd/internal/systemd"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/network/backoff"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/logging"
-	"github.com/ringfence/ringfence/internal/program/settings"
-	"github.com/ringfence/ringfence/internal/program/systemd"
-	"github.com/ringfence/ringfence/internal/program/version"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/version"
 )
 
 // serve runs until ctx ends and every client is gone.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // server is a server for which there are settings, or one of its databases: a store.

@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
-	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
-	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
+	"github.com/ringfence/ringfence/internal/guard/pgguard"
+	"github.com/ringfence/ringfence/internal/guard/redisguard"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // config is guard's settings; texts.go says what each means.
 type config struct {
-	Postgres        guardpg.Settings    `envPrefix:"GUARD_POSTGRES_"`
+	Postgres        pgguard.Settings    `envPrefix:"GUARD_POSTGRES_"`
 	PostgresServers []string            `env:"GUARD_POSTGRES_SERVERS"`
 	RedisServers    []string            `env:"GUARD_REDIS_SERVERS"`
-	Redis           guardredis.Settings `envPrefix:"GUARD_REDIS_"`
+	Redis           redisguard.Settings `envPrefix:"GUARD_REDIS_"`
 
 	servers []server // all of them, once the settings are loaded
 	given   []string // the environment, and what GUARD_SETTINGS_FILE adds to it

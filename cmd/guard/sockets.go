@@ -6,8 +6,8 @@ import (
 	"net"
 	"strings"
 
+	"github.com/ringfence/ringfence/cmd/internal/systemd"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
-	"github.com/ringfence/ringfence/internal/program/systemd"
 )
 
 // systemdPrefix marks the name of a socket that the service manager has opened.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
-	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/guard/pgguard"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 const errBothFlags = cli.Mistake("--databases and --all: give one of them")
@@ -118,12 +118,12 @@ func only[U guard.Upstream](all []server) []server {
 
 // onePostgres returns the settings for one database of one Postgres server: unless flags name them,
 // the database of GUARD_POSTGRES_UPSTREAM.
-func (c *config) onePostgres(o selection) (*guardpg.Settings, error) {
+func (c *config) onePostgres(o selection) (*pgguard.Settings, error) {
 	servers, err := c.selected(o)
 	if err != nil {
 		return nil, err
 	}
-	servers = only[*guardpg.Settings](servers)
+	servers = only[*pgguard.Settings](servers)
 	if i := slices.IndexFunc(servers, func(s server) bool { return s.own == "" }); i >= 0 {
 		servers = servers[i : i+1]
 	}
@@ -135,7 +135,7 @@ func (c *config) onePostgres(o selection) (*guardpg.Settings, error) {
 	case o.database != "":
 		servers[0] = servers[0].in(o.database)
 	}
-	return servers[0].Upstream.(*guardpg.Settings), nil
+	return servers[0].Upstream.(*pgguard.Settings), nil
 }
 
 // others returns those databases of the server of a store that have the schema and are not among

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // Values of GUARD_TLS_CLIENT_AUTH, named as Postgres names them (pg_hba.conf, clientcert).

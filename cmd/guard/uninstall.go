@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
-	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
+	"github.com/ringfence/ringfence/internal/guard/pgguard"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // uninstallTimeout bounds guard uninstall in one store.
@@ -97,7 +97,7 @@ func (c *config) removable(ctx context.Context, o selection) ([]server, error) {
 	}
 	url := c.Coordinator.Reveal()
 	if _, has := coordinators.Installers[c.Coordinator.Scheme()]; has && o.server == "" && postgresAt(all, url) == nil {
-		all = append(all, server{&guardpg.Settings{Endpoints: guard.Endpoints{Upstream: settings.URL(url)}}, "coordinator", ""})
+		all = append(all, server{&pgguard.Settings{Endpoints: guard.Endpoints{Upstream: settings.URL(url)}}, "coordinator", ""})
 	}
 	return all, nil
 }

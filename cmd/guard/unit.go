@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/cmd/internal/systemd"
 	"github.com/ringfence/ringfence/internal/guard/relay"
-	"github.com/ringfence/ringfence/internal/program/systemd"
 )
 
 // unit tells the service manager what the guard does, if there is one.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/ringfence/ringfence/cmd/guard/internal/page"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/guard/page"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/leader/agent"
-	"github.com/ringfence/ringfence/internal/leader/carrier"
-	"github.com/ringfence/ringfence/internal/leader/stores"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/systemd"
-	"github.com/ringfence/ringfence/internal/program/webpage"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/internal/systemd"
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
+	"github.com/ringfence/ringfence/cmd/leader/internal/agent"
+	"github.com/ringfence/ringfence/cmd/leader/internal/carrier"
+	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 )
 
 const agentSocket = agent.UnixPrefix + "/run/ringfence/agent.sock"

@@ -5,8 +5,8 @@ import (
 	"flag"
 	"fmt"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // request holds the parsed arguments.

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/leader/taskfile"
-	"github.com/ringfence/ringfence/internal/leader/tasks"
-	"github.com/ringfence/ringfence/internal/leader/work"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
+	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
+	"github.com/ringfence/ringfence/cmd/leader/internal/work"
+	"github.com/ringfence/ringfence/fence/group"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/jobs"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/program/cli"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/otheruser"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"

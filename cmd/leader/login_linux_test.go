@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	redisdriver "github.com/redis/go-redis/v9"
 
-	"github.com/ringfence/ringfence/internal/leader/stores"
-	"github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -33,8 +33,8 @@ func testRefusedRaise(t *testing.T, program string) {
 		HBA: "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n",
 	})
 	database, cache := pg.URL("postgres", "postgres"), serverstest.Redis(t, servers.RedisOptions{})
-	must(postgres.Install(t.Context(), database, "postgres"))
-	must(redis.Install(t.Context(), cache.URL()))
+	must(pgmarks.Install(t.Context(), database, "postgres"))
+	must(redismarks.Install(t.Context(), cache.URL()))
 	c, err := pgx.Connect(t.Context(), database)
 	must(err)
 	defer c.Close(t.Context())

@@ -6,13 +6,13 @@ import (
 	"os"
 	_ "time/tzdata" // for --every on machines without zones, such as small images
 
-	"github.com/ringfence/ringfence/internal/leader/stores"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
-	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/internal/logging"
+	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
+	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
+	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/process"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
-	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
 func main() { os.Exit(adopting()) }

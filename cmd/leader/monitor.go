@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/leader/metrics"
-	"github.com/ringfence/ringfence/internal/program/webpage"
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
+	"github.com/ringfence/ringfence/cmd/internal/metrics"
 	"github.com/ringfence/ringfence/jobs"
 )
 

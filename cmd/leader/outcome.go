@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/cmd/internal/logging"
+	"github.com/ringfence/ringfence/cmd/leader/internal/carrier"
+	"github.com/ringfence/ringfence/cmd/leader/internal/environ"
+	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/leader/carrier"
-	"github.com/ringfence/ringfence/internal/leader/environ"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
 	"github.com/ringfence/ringfence/internal/process"
-	"github.com/ringfence/ringfence/internal/program/logging"
 )
 
 // outcome is how the command ended.

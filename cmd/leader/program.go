@@ -7,16 +7,16 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/internal/logging"
+	"github.com/ringfence/ringfence/cmd/internal/systemd"
+	"github.com/ringfence/ringfence/cmd/internal/metrics"
+	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
+	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
+	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/leader/metrics"
-	"github.com/ringfence/ringfence/internal/leader/stores"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
-	"github.com/ringfence/ringfence/internal/leader/tasks"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
-	"github.com/ringfence/ringfence/internal/program/logging"
-	"github.com/ringfence/ringfence/internal/program/systemd"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 // program is leader with its dependencies, which tests replace.

@@ -10,11 +10,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
+	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
 

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // A leader that wakes finds both: its command has ended, and its term is over.

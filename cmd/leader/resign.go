@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 // resign implements the subcommand. It deposes exactly the term that it has read, and none that

@@ -7,11 +7,11 @@ import (
 	"net"
 	"time"
 
-	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/leader/jobserver"
-	"github.com/ringfence/ringfence/internal/leader/work"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/webpage"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
+	"github.com/ringfence/ringfence/cmd/leader/internal/jobserver"
+	"github.com/ringfence/ringfence/cmd/leader/internal/work"
+	"github.com/ringfence/ringfence/fence/group"
 )
 
 func (r *request) serveFlags(f *flag.FlagSet) {

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/leader/carrier"
-	"github.com/ringfence/ringfence/internal/leader/environ"
-	"github.com/ringfence/ringfence/internal/leader/stores"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
-	"github.com/ringfence/ringfence/internal/leader/taskfile"
-	"github.com/ringfence/ringfence/internal/leader/tasks"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/cmd/leader/internal/carrier"
+	"github.com/ringfence/ringfence/cmd/leader/internal/environ"
+	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
+	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
+	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
+	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // config is leader's settings; texts.go says what each means.

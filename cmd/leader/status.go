@@ -7,9 +7,9 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 // electionStatus is the state of an election, as -o json prints it: tokens are strings.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -27,10 +27,10 @@ func testStores(t *testing.T, program string) {
 	l.exits(runError)
 	l.log.Await(t, "guard install")
 
-	if err := postgres.Install(t.Context(), database, "postgres"); err != nil {
+	if err := pgmarks.Install(t.Context(), database, "postgres"); err != nil {
 		t.Fatal(err)
 	}
-	if err := redis.Install(t.Context(), cache); err != nil {
+	if err := redismarks.Install(t.Context(), cache); err != nil {
 		t.Fatal(err)
 	}
 	l = s.start(psql...)
@@ -61,7 +61,7 @@ func testStores(t *testing.T, program string) {
 			Resource: "orders", Token: 1 << 60, Issuer: fence.Issuer(strings.TrimSpace(string(out))),
 			Holder: "newer",
 		}
-		if err := postgres.NewRaiser(database).Raise(t.Context(), newer); err != nil {
+		if err := pgmarks.NewRaiser(database).Raise(t.Context(), newer); err != nil {
 			t.Fatal(err)
 		}
 		l := s.start(psql...)

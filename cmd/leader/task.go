@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/leader/tasks"
+	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
 )
 
 // taskRef names a task: by its file, or by its name in the journal.

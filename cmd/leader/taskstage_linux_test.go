@@ -17,9 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
-	"github.com/ringfence/ringfence/internal/program/cli"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )

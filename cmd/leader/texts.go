@@ -1,8 +1,8 @@
 package main
 
 import (
-	"github.com/ringfence/ringfence/internal/program/coordinators"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // Texts implements settings.Described: it says what each setting means.

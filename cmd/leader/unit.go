@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/ringfence/ringfence/internal/program/systemd"
+	"github.com/ringfence/ringfence/cmd/internal/systemd"
 )
 
 // unit tells the service manager what this process does, if there is one.

@@ -8,9 +8,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/leader/supervise"
-	"github.com/ringfence/ringfence/internal/program/cli"
 )
 
 // change is a line of watch, as -o json prints it.

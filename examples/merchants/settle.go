@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
-	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // work runs jobs until ctx ends. The database is that of the guard.
@@ -25,7 +25,7 @@ func work(ctx context.Context, queue *jobs.Queue, database string) error {
 	}
 	config.MaxConns = 1 // of each job: its steps run one after the other
 	host, _ := os.Hostname()
-	raiser := postgres.NewRaiser(database, nil)
+	raiser := pgstore.NewRaiser(database, nil)
 	defer raiser.Close()
 	worker := jobs.Worker{
 		Queue: queue, Name: fmt.Sprintf("%s:%d", host, os.Getpid()), Capacity: 4, Log: slog.Default(),
@@ -48,12 +48,12 @@ type settled struct {
 // job's token. So a worker that was only paused writes nothing once the next one has begun, and the
 // next one goes on after the last step that was committed.
 func (w settler) settle(ctx context.Context, run *jobs.Run, s settlement) (sum settled, err error) {
-	pool, err := postgres.NewPool(ctx, run.Term, w.config)
+	pool, err := pgstore.NewPool(ctx, run.Term, w.config)
 	if err != nil {
 		return sum, err
 	}
 	defer pool.Close()
-	j := journal.New(pool, journal.Options{})
+	j := pgjournal.New(pool, pgjournal.Options{})
 	defer j.Close()
 	end, err := s.task(pool).Run(ctx, run.Term, j, checkpoint.Checkpoint{})
 	if err == nil {
@@ -68,8 +68,8 @@ func (s settlement) task(pool *pgxpool.Pool) checkpoint.Task[settled] {
 	return checkpoint.Task[settled]{
 		Name: checkpoint.Name("settle-" + s.String()),
 		Steps: []checkpoint.Step[settled]{
-			journal.Step("close", s.close),
-			journal.Step("book", s.book),
+			pgjournal.Step("close", s.close),
+			pgjournal.Step("book", s.book),
 			{Name: "pay", Run: func(ctx context.Context, sum settled, key checkpoint.Key) (settled, error) {
 				return sum, pay(ctx, pool, s.Merchant, sum, key)
 			}},

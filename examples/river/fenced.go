@@ -6,7 +6,7 @@
 //	})
 //
 //	func (w *SettleWorker) Work(ctx context.Context, job *river.Job[SettleArgs]) error {
-//		pool, err := postgres.NewPool(ctx, fenced.Term(ctx), w.config) // through a guard, under the attempt's token
+//		pool, err := pgstore.NewPool(ctx, fenced.Term(ctx), w.config) // through a guard, under the attempt's token
 //		…
 //	}
 package fenced

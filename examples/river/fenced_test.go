@@ -18,9 +18,9 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/ringfence/ringfence/fence"
-	elections "github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/test/servers"
-	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // bookArgs are the arguments of a job.
@@ -48,7 +48,7 @@ func (b *booker) Work(ctx context.Context, job *river.Job[bookArgs]) error {
 }
 
 func (b *booker) book(ctx context.Context, term *fence.Term, job *river.Job[bookArgs]) error {
-	tx, err := postgres.Begin(ctx, b.pool, term.Claim(), pgx.TxOptions{})
+	tx, err := pgstore.Begin(ctx, b.pool, term.Claim(), pgx.TxOptions{})
 	if err != nil {
 		return err
 	}
@@ -141,14 +141,14 @@ func database(ctx context.Context, t *testing.T) (url string, pool *pgxpool.Pool
 // start starts a River client with two workers, and a coordinator.
 func start(
 	ctx context.Context, t *testing.T, url string, pool *pgxpool.Pool, b *booker,
-) (*river.Client[pgx.Tx], *elections.Coordinator) {
+) (*river.Client[pgx.Tx], *postgres.Coordinator) {
 	t.Helper()
-	coordinator, err := elections.Open(ctx, url, elections.Options{})
+	coordinator, err := postgres.Open(ctx, url, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = coordinator.Close() })
-	raiser := postgres.NewRaiser(url, coordinator)
+	raiser := pgstore.NewRaiser(url, coordinator)
 	t.Cleanup(raiser.Close)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, b)

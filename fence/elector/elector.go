@@ -6,7 +6,7 @@
 //	keeper.Suspend()               // the coordinator is out of reach
 //	keeper.Lose(fence.ErrDeposed)
 //
-// The documentation of package fence has the life of a term. Coordinators use internal/campaign, which
+// The documentation of package fence has the life of a term. Coordinators use fence/internal/campaign, which
 // does all of this.
 package elector
 

@@ -3,8 +3,8 @@ package etcd
 import (
 	"testing"
 
-	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/documents/documentstest"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/documents/documentstest"
 	"github.com/ringfence/ringfence/internal/test/journaltest"
 )
 

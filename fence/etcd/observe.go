@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
 // Issuer implements fence.Observer.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/documents/documentstest"
 )
 
 // ErrClosed is returned by calls on a closed Client.

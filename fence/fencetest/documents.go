@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/documents/documentstest"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/documents/documentstest"
 )
 
 // Documents is the fixture of documents next to elections in memory.

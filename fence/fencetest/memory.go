@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents/documentstest"
 )
 
 // Memory is a coordinator in memory. Open makes its clients. It works inside a testing/synctest

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
 // Issuer implements fence.Observer.

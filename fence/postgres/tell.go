@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // teller sends notices about what is committed, on a connection of its own. While one call is under way

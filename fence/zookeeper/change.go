@@ -9,10 +9,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // maxFolders is how often a change is sent again because a folder was missing. The ensemble deletes

@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // Options of a Coordinator. The zero value has useful defaults.

@@ -35,7 +35,7 @@
 //
 // The rules:
 //
-//   - All campaigns of a Coordinator share one session (internal/campaign), so a process that leads
+//   - All campaigns of a Coordinator share one session (fence/internal/campaign), so a process that leads
 //     a thousand resources keeps one. No request runs in another session than the one that enrolled
 //     (internal/ensemble).
 //   - One list shows all predecessors, because later names are younger. Of those that the suffix

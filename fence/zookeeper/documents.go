@@ -10,9 +10,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // Documents returns the documents in the ensemble: the znodes <root>/documents/<folder>/<name>,

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/journaltest"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -21,7 +21,7 @@ func servers(ctx context.Context) (ensemble, database string) {
 		log.Fatal(err)
 	}
 	database = pg.URL("postgres", "postgres")
-	if err := marks.Install(ctx, database, "postgres"); err != nil {
+	if err := pgmarks.Install(ctx, database, "postgres"); err != nil {
 		log.Fatal(err)
 	}
 	conn, err := pgx.Connect(ctx, database)

@@ -11,13 +11,13 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // A complete leader program. It waits until it wins the election, raises the mark in the database,
 // works while it leads, and resigns. Start it on several machines.
 //
-// Here each transaction carries the token. Behind a guard, postgres.NewPool makes connections that
+// Here each transaction carries the token. Behind a guard, pgstore.NewPool makes connections that
 // carry it, and transactions begin as usual.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -35,7 +35,7 @@ func Example() {
 	}
 	defer pool.Close()
 
-	raiser := postgres.NewRaiser(database, coordinator)
+	raiser := pgstore.NewRaiser(database, coordinator)
 	defer raiser.Close()
 	lead := fence.Lead{
 		Elector:  coordinator,
@@ -59,7 +59,7 @@ func Example() {
 }
 
 func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
-	tx, err := postgres.Begin(ctx, pool, c, pgx.TxOptions{})
+	tx, err := pgstore.Begin(ctx, pool, c, pgx.TxOptions{})
 	if err != nil {
 		return err
 	}

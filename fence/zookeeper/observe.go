@@ -7,8 +7,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // Candidates implements fence.Observer. It syncs with the ensemble's leader before it reads.

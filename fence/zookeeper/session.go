@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
-	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // session is a ZooKeeper session that all candidates of a Coordinator share.

@@ -1,5 +1,5 @@
 // Package guard is the proxy that people put in front of a database. It accepts, limits and drains
-// connections, and knows no protocol. guard/postgres and guard/redis each speak one. Package marks
+// connections, and knows no protocol. pgguard and redisguard each speak one. Package marks
 // decides who is admitted, and package relay passes the bytes of those that are.
 //
 // A guard keeps no authority in memory. It may be killed, paused, restarted or run ten times over:
@@ -67,8 +67,8 @@
 // without them Revoke ends every older session, as in Redis. guardtest.Histories checks with real servers that
 // writes never go down in token.
 //
-// A protocol of commands without a login is like guard/redis: protocol.go, handshake.go, claim.go, up.go, down.go.
-// One with a login, or with SQL, is like guard/postgres: protocol.go, startup.go, login.go, identify.go, admit.go,
+// A protocol of commands without a login is like redisguard: protocol.go, handshake.go, claim.go, up.go, down.go.
+// One with a login, or with SQL, is like pgguard: protocol.go, startup.go, login.go, identify.go, admit.go,
 // session.go, walk.go, progress.go, tls.go. Where the server speaks first, the guard sends a greeting of its own:
 // who has no slot must cost the server no connection. If a login answers random bytes of the server's greeting,
 // the client has to answer a second time, over the server's.
@@ -80,7 +80,7 @@
 //     one with SQLSTATEs takes those of table.go
 //   - cmd/guard/protocols.go, and the two fields in settings.go; texts.go has GUARD_X_SERVERS, and texts that tell
 //     protocols apart; program.go says who a ROLE is
-//   - internal/leader/stores: the tables, loginRefused and LogTo; the text of LEADER_STORES in cmd/leader/texts.go
+//   - cmd/leader/internal/stores: the tables, loginRefused and LogTo; the text of LEADER_STORES in cmd/leader/texts.go
 //   - what each may import, in internal/test/imports
 //   - a server for tests: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
 //   - packaging: ringfence-guard-X.socket, guard.env

@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // Upstream is one server behind the guard: its settings, and what they lead to. Each protocol has a

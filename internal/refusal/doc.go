@@ -7,7 +7,7 @@
 //	…               table.go has them all
 //
 //	carrier         form                          read by
-//	startup option  options='-c fence.orders=45'  guard/postgres
-//	client name     fence.orders.45               guard/redis; fence.orders=45 is the older form
-//	command         FENCE orders 45               guard/redis
+//	startup option  options='-c fence.orders=45'  pgguard
+//	client name     fence.orders.45               redisguard; fence.orders=45 is the older form
+//	command         FENCE orders 45               redisguard
 package refusal

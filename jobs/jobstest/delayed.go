@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // delayed is a coordinator to which some changes of documents are long on their way.

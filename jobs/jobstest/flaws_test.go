@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // flaw is one way in which a coordinator can be wrong so that jobs are. Where a function is nil, it

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // Shaky returns a coordinator whose changes of documents often fail, as on a bad network: some are

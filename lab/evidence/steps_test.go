@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	elections "github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/marks"
-	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/history"

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -237,7 +237,7 @@ func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 	}
 	defer old.Close(ctx)
 	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
-	if err := pgstore.NewRaiser(url).Raise(ctx, claim); err != nil {
+	if err := pgmarks.NewRaiser(url).Raise(ctx, claim); err != nil {
 		t.Error(err)
 	}
 	if err := old.Ping(ctx); err != nil {

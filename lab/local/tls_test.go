@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -37,7 +37,7 @@ func TestWithTLSEveryLegOfAWorkerIsEncrypted(t *testing.T) {
 			defer plain.Close()
 			send(t, plain, "PING\r\n")
 			arrives(t, plain, "-ERR guard: TLS is required")
-			o, err := redis.ParseURL(s.tls.redis(s.leg(s.redis.Addr()), "0"))
+			o, err := redismarks.ParseURL(s.tls.redis(s.leg(s.redis.Addr()), "0"))
 			if err != nil || o.TLSConfig == nil || o.Addr == s.redis.Addr() {
 				t.Errorf("guards reach Redis with %+v, %v", o, err)
 			}

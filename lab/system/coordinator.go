@@ -3,9 +3,9 @@ package system
 import (
 	"context"
 
-	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // OpenCoordinator opens the coordinator at a URL, as guards and leaders do.

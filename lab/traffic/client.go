@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"

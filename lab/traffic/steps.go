@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/lab/history"
 )

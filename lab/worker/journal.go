@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	cpg "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 
 // failpointJournal is a journal with failpoints before and after it publishes, and with the flaw.
 type failpointJournal struct {
-	*cpg.Journal
+	*pgjournal.Journal
 	b *job
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -53,7 +53,7 @@ func unsent(err error, code func(fence.Reason) string) result {
 
 // beforeCommit is the result for an error in a transaction whose COMMIT was not sent.
 func beforeCommit(err error, c fence.Claim) result {
-	return unsent(pgstore.Explain(err, c), refusal.SQLState)
+	return unsent(pgmarks.Explain(err, c), refusal.SQLState)
 }
 
 // committed is the result for the answer to COMMIT. Nothing was committed only if the server
@@ -86,7 +86,7 @@ func neverSent(err error) bool {
 // then what the guard sends instead of a missing answer: the script may have run just before.
 func ran(err error, c fence.Claim) result {
 	var r *fence.Refusal
-	refused := errors.As(redisstore.Refused(err, c), &r)
+	refused := errors.As(redismarks.Refused(err, c), &r)
 	switch {
 	case err == nil:
 		return acknowledged

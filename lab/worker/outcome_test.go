@@ -16,7 +16,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/local"
@@ -42,10 +42,10 @@ func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 		return fmt.Errorf("at db: %w", &fence.Refusal{Reason: r, Message: "from the store"})
 	}
 	opened := func(err error) result { // a Redis session
-		return unsent(redisstore.Refused(err, claim), refusal.Word)
+		return unsent(redismarks.Refused(err, claim), refusal.Word)
 	}
 	oom := answer("OOM command not allowed script: 1, on @user_script:1.")
-	lostAnswer := fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusalFor(fence.ErrStale))
+	lostAnswer := fmt.Errorf("%w: %w", redismarks.ErrUnknown, refusalFor(fence.ErrStale))
 	const (
 		ok, stale       = history.OK, history.Stale
 		refused, failed = history.Refused, history.Failed
@@ -81,7 +81,7 @@ func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 		"claim, stale":                {underClaim(refusalFor(fence.ErrStale)), stale, "STALETOKEN"},
 		"claim, not raised":           {underClaim(refusalFor(fence.ErrNotRaised)), refused, "NOTRAISED"},
 		"claim, answer lost":          {underClaim(lostAnswer), unknown, ""},
-		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), failed, ""},
+		"claim, out of reach":         {underClaim(redismarks.ErrNotRun), failed, ""},
 		"claim, the script's own":     {underClaim(answer("ERR wrong type")), unknown, ""},
 		"raise":                       {raised(nil, refusal.SQLState), ok, ""},
 		"raise, stale":                {raised(refusalFor(fence.ErrStale), refusal.SQLState), unknown, "RF001"},

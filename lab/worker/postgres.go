@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/scenario"
-	pgstore "github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // ledgerPG keeps the ledger in Postgres: one transaction for each entry.

@@ -9,11 +9,11 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
-	redisstore "github.com/ringfence/ringfence/store/redis"
+	"github.com/ringfence/ringfence/store/redisstore"
 )
 
 // redisKeys are those of system.Lua.

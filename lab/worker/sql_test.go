@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	elections "github.com/ringfence/ringfence/fence/postgres"
-	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/flaw"
@@ -40,8 +40,8 @@ func newSQLStage(t *testing.T) *sqlStage {
 	t.Cleanup(func() { _ = pg.Close() })
 	admin := pg.URL("postgres", "postgres")
 	s.must(system.Exec(ctx, admin, "create role warden login", "create role app login"))
-	s.must(elections.Install(ctx, admin))
-	_, err = marks.Roles{Guard: "warden", Leaders: []string{"app"}}.Install(ctx, admin)
+	s.must(postgres.Install(ctx, admin))
+	_, err = pgmarks.Roles{Guard: "warden", Leaders: []string{"app"}}.Install(ctx, admin)
 	s.must(err)
 	s.must(system.Exec(ctx, admin, append(strings.Split(system.Tables, ";\n"), system.SQLTables)...))
 	pooler := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	cpg "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
@@ -30,7 +30,7 @@ type job struct {
 	w           *worker
 	elector     *elector
 	coordinator fence.Coordinator
-	journal     *cpg.Journal
+	journal     *pgjournal.Journal
 	world       *pgxpool.Pool // not fenced
 
 	place string // of the failpoint
@@ -62,7 +62,7 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *el
 	}
 	raiser := w.raiserPG(observer)
 	defer closeRaisers([]fence.Raiser{raiser})
-	j := cpg.New(pool, cpg.Options{Raiser: raiser})
+	j := pgjournal.New(pool, pgjournal.Options{Raiser: raiser})
 	defer j.Close()
 
 	b := &job{w: w, elector: e, coordinator: coordinator, journal: j, world: world}
@@ -83,7 +83,7 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *el
 func (b *job) task() checkpoint.Task[state] {
 	return checkpoint.Task[state]{
 		Name: TaskName, Rounds: b.w.c.Rounds, Notify: b.notified,
-		Steps: []checkpoint.Step[state]{cpg.Step("book", b.book), {Name: "mail", Run: b.mail}},
+		Steps: []checkpoint.Step[state]{pgjournal.Step("book", b.book), {Name: "mail", Run: b.mail}},
 		Retry: checkpoint.Retry{
 			Attempts: 1 << 30, Backoff: checkpoint.Exponential(50*time.Millisecond, time.Second),
 		},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 )
 
@@ -15,7 +16,7 @@ const childKey = "RINGFENCE_BENCH_CHILD"
 // IsChild reports whether this process was started by StartChild.
 func IsChild() bool { return os.Getenv(childKey) != "" }
 
-// Child is a process of the benchmark's own program, which ends with its standard input.
+// Child is a process that a benchmark starts. One of the benchmark's own program ends with its standard input.
 type Child struct {
 	Stdin io.WriteCloser
 	Ended chan struct{} // closed when it has ended
@@ -33,8 +34,14 @@ func StartChild(benchmark string, line func(string), args ...string) (*Child, er
 	if err != nil {
 		return nil, err
 	}
-	c := &Child{cmd: exec.Command(program, append([]string{benchmark}, args...)...), Ended: make(chan struct{})}
-	c.cmd.Env = append(os.Environ(), childKey+"=1")
+	cmd := exec.Command(program, append([]string{benchmark}, args...)...)
+	cmd.Env = append(os.Environ(), childKey+"=1")
+	return Start(cmd, line)
+}
+
+// Start starts a process. line is called with each line that it prints.
+func Start(cmd *exec.Cmd, line func(string)) (c *Child, err error) {
+	c = &Child{cmd: cmd, Ended: make(chan struct{})}
 	c.cmd.Stderr = os.Stderr
 	if c.Stdin, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -68,9 +75,10 @@ func (c *Child) Kill() {
 // MaxEnd is how long a child may take to end.
 const MaxEnd = 20 * time.Second
 
-// End lets the child end in order.
+// End lets the child end in order: by the end of its standard input, and by TERM.
 func (c *Child) End() {
 	_ = c.Stdin.Close()
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-c.Ended:
 	case <-time.After(MaxEnd):

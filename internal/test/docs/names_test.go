@@ -16,10 +16,10 @@ func TestTheRuleForNamesIsTheSameEverywhere(t *testing.T) {
 	}
 	rules := 0
 	for file, form := range map[string]string{
-		"internal/leader/agent/openapi.yaml":          `pattern: '(\^\[a-z\]\[a-z0-9_\][^']*)'`,
+		"cmd/leader/internal/agent/openapi.yaml":      `pattern: '(\^\[a-z\]\[a-z0-9_\][^']*)'`,
 		"internal/postgres/pgschema/sql/schema.sql":   `ringfence_private\.resource as text .* '(\^[^']*)'`,
 		"internal/postgres/pgschema/sql/contract.sql": `v_resource !~ '(\^[^']*)'`,
-		"internal/marks/redis/lua/functions.lua":      `#text <= 48 and string.match\(text, '(\^\[a-z\]\[a-z0-9_\]\*\$)'\)`,
+		"internal/marks/redismarks/lua/functions.lua": `#text <= 48 and string.match\(text, '(\^\[a-z\]\[a-z0-9_\]\*\$)'\)`,
 	} {
 		found := regexp.MustCompile(form).FindAllStringSubmatch(read(t, filepath.Join(root, file)), -1)
 		if len(found) == 0 {

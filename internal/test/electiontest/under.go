@@ -3,8 +3,8 @@ package electiontest
 import (
 	"context"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
 )
 
 // ClaimedDocument is the document f/a, as it is read and written under a claim.

@@ -19,194 +19,62 @@ const (
 	lab  = "../../../lab"
 )
 
-// Drivers, which only some layers may use.
-const (
-	zk     = "github.com/go-zookeeper/zk"
-	etcd   = "go.etcd.io/etcd"
-	grpc   = "google.golang.org/grpc"
-	pgx    = "github.com/jackc/pgx/v5"
-	redis  = "github.com/redis/go-redis/v9"
-	prom   = "github.com/prometheus/client_golang/prometheus"
-	pgwire = "github.com/jackc/pgx/v5/pgproto3"
-)
+// floors are the rooms of the product and of the lab, lowest floor first. A room is a folder with all below it that
+// is no room itself. A package imports from its own room and from lower floors. A package in no room fails the test,
+// so that a new room is a decision.
+var floors = [][]string{
+	{"fence/internal/bridge", "internal/postgres/pgoptions", "internal/process", "internal/settings", "internal/version"},
+	{"internal/network"},
+	{"fence"},
+	{"fence/internal/campaign", "internal/refusal", "checkpoint", "jobs"},
+	{"internal/postgres"},
+	{"fence/etcd", "fence/postgres", "fence/zookeeper", "internal/marks"},
+	{"internal/coordinators", "internal/guard", "store/pgstore", "store/redisstore"},
+	{"checkpoint/pgjournal", "checkpoint/redisjournal"},
+	{"cmd/internal"},
+	{"cmd/guard/internal", "cmd/leader/internal"},
+	{"cmd/demo", "cmd/guard", "cmd/leader", "examples"},
 
-// allowed lists, for each package, what it may import in addition to the standard library. A
-// third-party path also allows the packages below it; one of ours does not. A package that is not
-// listed fails the test, so that a new package is a decision.
-var allowed = map[string][]string{
-	"fence":                 {"fence/internal/bridge"},
-	"fence/internal/bridge": {},
-	"fence/elector":         {"fence", "fence/internal/bridge"},
-	"fence/fencetest": {"fence", "fence/elector", "documents", "documents/documentstest", "internal/test/leak",
-		"internal/test/contract", "go.uber.org/goleak"},
-	"fence/zookeeper": {"fence", "documents", "fence/zookeeper/internal/ensemble", "internal/campaign",
-		"internal/refusal", zk, "golang.org/x/sync/errgroup"},
-	"fence/zookeeper/internal/ensemble": {"internal/network/backoff", "internal/campaign", zk},
-	"fence/zookeeper/zookeepertest":     {"fence", "internal/test/servers", "internal/test/servers/serverstest", zk},
-	"fence/etcd": {"internal/network/password", "fence", "documents", "internal/network/backoff", "internal/campaign", "internal/refusal", etcd, grpc,
-		"go.uber.org/zap"},
-	"fence/etcd/etcdtest": {"internal/test/servers", "internal/test/servers/serverstest", etcd, "go.uber.org/zap"},
-	"fence/postgres": {"internal/postgres/pglisten", "internal/network/password", "internal/postgres/pglogin", "internal/postgres/pgschema", "fence", "documents", "internal/network/backoff", "internal/campaign", "internal/postgres/pgcause",
-		"internal/refusal", pgx},
-	"store/postgres": {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
-	"store/redis":    {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
-
-	// Work that is handed out.
-	"documents":               {"fence"},
-	"documents/documentstest": {"fence", "documents", "internal/test/contract"},
-	"group":                   {"fence", "documents"},
-	"jobs": {"fence", "documents", "group", "internal/network/backoff",
-		"golang.org/x/sync/errgroup"},
-	"jobs/jobstest":             {"fence", "fence/fencetest", "documents", "group", "internal/test/contract", "jobs"},
-	"internal/leader/jobserver": {"fence", "documents", "group", "jobs", "internal/program/webpage"},
-	"internal/leader/agent": {"fence", "internal/leader/carrier", "internal/leader/stores", "internal/network/peeruser",
-		"internal/network/tally", "internal/network/unixsocket", "internal/program/coordinators", "internal/program/settings", "internal/program/systemd",
-		"internal/program/webpage", "internal/refusal", "store/postgres"},
-	"internal/leader/carrier": {"fence", "internal/guard/postgres/wire", "internal/guard/relay", "internal/marks/postgres",
-		"internal/marks/redis", "internal/network/backoff", "internal/network/keepalive", "internal/network/peeruser",
-		"internal/network/tally", "internal/network/unixsocket", "internal/postgres/pglogin", "internal/program/settings",
-		"internal/refusal", "internal/process"},
-	"internal/network/peeruser":   {"internal/network/tally", "golang.org/x/sys"},
-	"internal/network/tally":      {},
-	"internal/network/unixsocket": {"golang.org/x/sys"},
-	"internal/leader/metrics":     {"fence", "documents", "jobs", "internal/program/version", "internal/program/webpage", prom},
-	"internal/leader/work": {"fence", "documents", "jobs", "checkpoint", "internal/program/cli", "internal/program/coordinators",
-		"internal/leader/environ", "internal/leader/stores", "internal/leader/supervise", "internal/leader/taskfile", "internal/leader/tasks",
-		"internal/program/logging"},
-
-	// For guards and operators. The author of a leader program does not need these.
-	"internal/refusal":         {"fence", "internal/postgres/pgoptions"},
-	"internal/marks":           {"fence", "internal/network/backoff", "internal/refusal"},
-	"internal/marks/markstest": {"fence", "fence/fencetest", "internal/test/contract", "internal/marks", "internal/refusal"},
-	"internal/marks/postgres": {"internal/postgres/pglisten", "internal/network/password", "internal/postgres/pglogin", "internal/postgres/pgschema", "internal/network/backoff", "internal/refusal", "fence", "internal/network/keepalive",
-		"internal/marks", "internal/postgres/pgcause", "internal/network/tlsconfig", pgx},
-	"internal/marks/redis": {"internal/network/password", "internal/network/backoff", "internal/refusal", "fence", "internal/network/keepalive",
-		"internal/marks", "internal/network/tlsconfig", redis},
-	"internal/guard/seal":         {"fence", "internal/marks/postgres", "internal/postgres/pgschema", "internal/refusal", pgx},
-	"internal/guard/relay":        {"internal/network/tlsconfig", "golang.org/x/sys"},
-	"internal/network/tlsconfig":  {},
-	"internal/postgres/pgcause":   {pgx},
-	"internal/network/keepalive":  {"golang.org/x/sys"},
-	"internal/program/systemd":    {"internal/program/settings", "golang.org/x/sys"},
-	"internal/network/clienthost": {},
-	"internal/network/password":   {"internal/network/backoff", "internal/process"},
-	"internal/postgres/pgschema":  {"internal/network/backoff", pgx},
-	"internal/postgres/pglogin":   {"internal/network/password", "internal/postgres/pgcause", "internal/refusal", pgx},
-	"internal/postgres/pgoptions": {},
-	"internal/postgres/pglisten":  {pgx},
-	"internal/guard": {"fence", "internal/network/clienthost", "internal/network/keepalive", "internal/marks", "internal/refusal", "internal/guard/relay",
-		"internal/network/tally", "internal/program/settings", "internal/program/version", "internal/network/tlsconfig", prom, "github.com/pires/go-proxyproto"},
-	"internal/guard/page":      {"fence", "internal/marks", "internal/guard", "internal/program/webpage"},
-	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", "internal/guard/relay", prom},
-	"internal/guard/postgres": {"internal/network/backoff", "internal/refusal", "fence", "internal/marks",
-		"internal/marks/postgres", "internal/postgres/pgoptions", "internal/guard",
-		"internal/guard/postgres/databases", "internal/guard/postgres/wire",
-		"internal/guard/relay", "internal/program/settings", pgwire, "github.com/jackc/pgx/v5/pgconn"},
-	"internal/guard/postgres/wire": {"fence", "internal/network/tlsconfig", "internal/refusal", pgwire},
-	"internal/guard/postgres/databases": {"fence", "internal/guard/postgres/wire", "internal/marks",
-		"internal/marks/postgres"},
-	"internal/guard/redis": {"internal/network/backoff", "internal/refusal", "fence", "internal/network/tlsconfig", "internal/marks", "internal/marks/redis",
-		"internal/guard", "internal/guard/relay", "internal/program/settings"},
-
-	"checkpoint":                {"fence"},
-	"checkpoint/checkpointtest": {"fence", "checkpoint", "internal/test/contract"},
-	"checkpoint/postgres": {"internal/postgres/pglisten", "internal/refusal", "fence", "checkpoint", "internal/marks/postgres", "internal/postgres/pgcause",
-		pgx},
-	"checkpoint/redis":       {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
-	"checkpoint/coordinator": {"fence", "checkpoint", "documents"},
-	"internal/program/cli":   {"internal/program/settings", "internal/program/version"},
-	"internal/leader/stores": {"fence", "internal/marks/redis", "store/postgres", "store/redis", "internal/program/settings", pgx, redis},
-	"internal/leader/tasks": {"internal/network/password", "internal/postgres/pglogin", "fence", "documents", "internal/refusal", "checkpoint", "checkpoint/coordinator",
-		"checkpoint/postgres", "checkpoint/redis", "store/postgres", "store/redis",
-		"internal/marks/redis",
-		"internal/program/cli", "internal/program/coordinators", "internal/leader/stores",
-		"internal/leader/environ", "internal/leader/supervise", "internal/leader/taskfile", "internal/program/settings", "internal/program/logging", pgx, redis,
-		"golang.org/x/term"},
-	"internal/process":          {"golang.org/x/sys"},
-	"internal/leader/supervise": {"fence", "internal/process", "golang.org/x/sys", "golang.org/x/term"},
-	"internal/leader/environ": {"fence", "internal/marks/postgres", "internal/network/keepalive", "internal/network/password",
-		"internal/postgres/pglogin", "internal/program/settings", "internal/refusal"},
-	"internal/program/coordinators": {"fence", "documents", "fence/etcd", "fence/postgres", "fence/zookeeper", "internal/program/settings"},
-	"cmd/guard": {"fence", "internal/network/backoff", "internal/process", "internal/program/cli", "internal/program/coordinators", "internal/marks",
-		"internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/page",
-		"internal/guard/postgres", "internal/guard/redis", "internal/guard/relay", "internal/network/keepalive", "internal/network/unixsocket",
-		"internal/guard/seal", "internal/program/systemd", "internal/network/tlsconfig", "internal/program/settings", "internal/program/version", "internal/program/logging",
-		"internal/program/webpage", pgx, prom,
-		"golang.org/x/sync/errgroup"},
-	"cmd/leader": {"fence", "documents", "internal/process", "group", "jobs", "internal/leader/agent", "internal/leader/carrier", "internal/leader/jobserver", "internal/leader/metrics", "internal/program/webpage", "internal/leader/work", "internal/network/backoff", "internal/program/cli", "internal/program/coordinators", "internal/leader/stores",
-		"internal/marks/redis", "checkpoint", "internal/leader/environ", "internal/leader/supervise", "internal/leader/taskfile", "internal/leader/tasks",
-		"internal/program/systemd", "internal/program/settings", "internal/program/logging"},
-	"internal/demo": {"internal/refusal", "fence", "fence/zookeeper",
-		"internal/marks/postgres", "internal/marks/redis", "internal/test/servers", pgx, redis,
-		"golang.org/x/term"},
-	"internal/program/logging": {"golang.org/x/term", grpc},
-	"internal/test/servers":    {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
-	"internal/test/servers/serverstest": {
-		"internal/test/leak", "internal/test/servers", "go.uber.org/goleak", "golang.org/x/sys", pgx},
-	"internal/test/journaltest": {"fence", "documents", "documents/documentstest", "checkpoint",
-		"checkpoint/checkpointtest", "checkpoint/coordinator", "internal/test/contract"},
-	"internal/test/electiontest": {"fence", "documents"},
-	"internal/test/leadertest": {"fence", "fence/fencetest", "internal/process", "internal/leader/supervise",
-		"internal/marks/postgres", "internal/test/servers", "internal/test/servers/serverstest", pgx},
-	"internal/test/leak":        {"go.uber.org/goleak"},
-	"internal/network/backoff":  {},
-	"internal/program/webpage":  {"internal/network/clienthost", "internal/network/tally"},
-	"internal/test/contract":    {},
-	"internal/test/otheruser":   {"golang.org/x/sys"},
-	"internal/campaign":         {"internal/network/password", "fence", "fence/elector", "documents", "internal/network/backoff", "internal/network/tlsconfig"},
-	"internal/program/settings": {"github.com/caarlos0/env/v11"},
-	"internal/program/version":  {},
-	"internal/leader/taskfile":  {"fence", "checkpoint", "internal/postgres/pglex", "internal/program/settings", "go.yaml.in/yaml/v4"},
-	"internal/postgres/pglex":   {},
-	"internal/test/succession":  {},
-	"internal/test/imports":     {},
-	"internal/test/docs":        {},
-	"internal/test/endtoend":    {},
-	"internal/test/units":       {},
-	"internal/test/pgdefaults":  {},
-	"internal/test/sqlterms":    {},
-
-	"examples/sql/gosql": {pgx},
-	"examples/merchants": {"fence", "fence/etcd", "jobs", "checkpoint", "checkpoint/postgres",
-		"store/postgres", pgx},
-
-	// The lab's module. Only local and containers know how a system is built, only the worker
-	// writes, only flawed-guard is wired wrongly.
-	"lab": {"lab/evidence", "lab/history", "lab/inject", "lab/record", "lab/scenario", "lab/system",
-		"lab/traffic"},
-	"lab/scenario": {"lab/flaw", "lab/history"},
-	"lab/system": {"documents", "internal/program/coordinators", "internal/program/settings", "lab/history", "lab/scenario",
-		etcd, "go.uber.org/zap", pgx, redis},
-	"lab/record": {"fence", "lab/history", "lab/scenario"},
-	"lab/inject": {"fence", "internal/program/coordinators", "internal/marks/redis", "internal/refusal", "lab/flaw",
-		"lab/history", "lab/record", "lab/scenario", "lab/system", etcd, zk, pgx, redis},
-	"lab/evidence": {"fence", "lab/flaw", "lab/history", "lab/record", "lab/scenario", "lab/system", pgx, redis},
-	"lab/traffic": {"documents", "fence", "internal/program/coordinators", "jobs", "lab/flaw", "lab/history",
-		"lab/record", "lab/scenario", "lab/system"},
-	"lab/history":      {"fence", "golang.org/x/sys"},
-	"lab/check":        {"fence", "lab/check/replay", "lab/history", "github.com/anishathalye/porcupine"},
-	"lab/check/replay": {"fence", "lab/history"},
-	"lab/browser":      {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
-	"lab/statuspage":   {},
-	"lab/jobspage":     {},
-	"lab/report":       {"fence", "lab", "lab/check", "lab/history", "lab/scenario", "golang.org/x/term"},
-	"lab/flaw":         {"fence", "internal/marks", "internal/refusal", pgx, redis},
-	"lab/local":        {"lab/history", "lab/scenario", "lab/system", "internal/test/servers", pgx},
-	"lab/containers": {"lab/history", "lab/scenario", "lab/system", "internal/test/servers", pgx, redis,
-		"github.com/moby/moby", "github.com/Shopify/toxiproxy/v2/client", "golang.org/x/sync/errgroup",
-		"golang.org/x/sys"},
-	"lab/worker": {"internal/refusal", "internal/program/coordinators", "lab/flaw", "lab/history", "lab/scenario", "lab/system", "lab/traffic", "fence", "fence/elector",
-		"documents", "jobs",
-		"fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "store/postgres",
-		"store/redis", "checkpoint", "checkpoint/postgres", pgx, redis, "github.com/caarlos0/env/v11",
-		"golang.org/x/sync/errgroup"},
-	"lab/cmd/lab": {"lab", "lab/check", "lab/containers", "lab/history", "lab/local",
-		"lab/report", "lab/scenario", "lab/system"},
-	"lab/cmd/worker": {"lab/worker"},
-	"lab/cmd/flawed-guard": {"lab/flaw", "internal/program/coordinators", "internal/program/settings", "internal/guard",
-		"internal/guard/postgres", "internal/guard/redis", "internal/marks", "internal/marks/postgres",
-		"internal/marks/redis", prom, "github.com/caarlos0/env/v11", "golang.org/x/sync/errgroup"},
+	{"lab/browser", "lab/history", "lab/flaw", "lab/statuspage", "lab/jobspage"},
+	{"lab/scenario", "lab/check"},
+	{"lab/system", "lab/record"},
+	{"lab/evidence", "lab/inject", "lab/traffic"},
+	{"lab", "lab/containers", "lab/local", "lab/worker"},
+	{"lab/report"},
+	{"lab/cmd"},
 }
+
+// users lists who may import a package of somebody else, or of ours where the floor says too little. What is
+// listed also stands for all that is below it.
+var users = map[string][]string{
+	"github.com/go-zookeeper/zk": {"fence/zookeeper", "internal/test/servers", "lab/inject"},
+	"go.etcd.io/etcd":            {"fence/etcd", "lab/inject", "lab/system"},
+	"google.golang.org/grpc":     {"fence/etcd", "cmd/internal/logging"},
+	"go.uber.org/zap":            {"fence/etcd", "lab/system"},
+	"github.com/jackc/pgx/v5": {"fence/postgres", "internal/postgres", "internal/marks/pgmarks", "store/pgstore",
+		"checkpoint/pgjournal", "internal/guard/pgguard", "cmd", "internal/test", "examples", "lab"},
+	"github.com/redis/go-redis/v9": {"internal/marks/redismarks", "store/redisstore", "checkpoint/redisjournal",
+		"cmd/demo", "cmd/leader/internal/stores", "cmd/leader/internal/tasks", "internal/test/servers", "lab"},
+	"github.com/prometheus/client_golang": {"internal/guard", "cmd/guard", "cmd/internal/metrics", "lab/cmd/flawed-guard"},
+	"github.com/pires/go-proxyproto":      {"internal/guard"},
+	"github.com/caarlos0/env/v11":         {"internal/settings", "lab"},
+	"go.yaml.in/yaml/v4":                  {"cmd/leader/internal/taskfile"},
+	"golang.org/x/sync":                   {"fence/zookeeper", "jobs", "cmd/guard", "internal/test/servers", "lab"},
+	"golang.org/x/term":                   {"cmd", "lab/report"},
+	"golang.org/x/sys": {"internal/network", "internal/process", "internal/guard/relay", "cmd/internal/systemd",
+		"cmd/leader/internal/supervise", "internal/test", "lab"},
+	"go.uber.org/goleak":                {"fence/fencetest", "internal/test"},
+	"github.com/chromedp":               {"lab/browser"},
+	"github.com/anishathalye/porcupine": {"lab/check"},
+	"github.com/moby/moby":              {"lab/containers"},
+	"github.com/Shopify/toxiproxy/v2":   {"lab/containers"},
+	"internal/guard":                    {"internal/guard", "cmd/guard", "cmd/leader/internal/carrier", "lab/cmd/flawed-guard"},
+	"internal/test":                     {"internal/test", "cmd/demo", "lab"},
+	"lab/flaw":                          {"lab"},
+}
+
+// demo starts real servers, as tests do. Nobody installs it.
+const demo = module + "/cmd/demo"
 
 // testOnly reports whether a package must not reach a user's binary: those of ours for tests have names that
 // end in "test", or are in internal/test.
@@ -251,34 +119,77 @@ func listOne(t *testing.T, dir string) (all []pkg) {
 	return all
 }
 
-func TestPackagesImportOnlyWhatTheirLayerAllows(t *testing.T) {
+// room returns the room of a package and its floor, and ok if it has one.
+func room(name string) (room string, floor int, ok bool) {
+	for f, rooms := range floors {
+		for _, r := range rooms {
+			if within(name, r) && len(r) > len(room) {
+				room, floor = r, f
+			}
+		}
+	}
+	return room, floor, room != ""
+}
+
+// within reports whether a package is in a folder, or below it.
+func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
+
+func TestPackagesImportOnlyFromTheirRoomAndFromLowerFloors(t *testing.T) {
 	for _, p := range list(t, root, lab) {
 		name := strings.TrimPrefix(p.ImportPath, module+"/")
-		may, listed := allowed[name]
-		if !listed {
-			t.Errorf("%s is new: list in internal/test/imports what it may import", name)
-			continue
+		from, floor, ok := room(name)
+		if !ok && !testOnly(p.ImportPath) {
+			t.Errorf("%s has no room: list its folder in floors", name)
 		}
 		for _, i := range p.Imports {
-			if first, _, _ := strings.Cut(i, "/"); !strings.Contains(first, ".") {
-				continue // standard library
-			}
-			i = strings.TrimPrefix(i, module+"/")
-			if strings.HasPrefix(i, "cmd/") || strings.HasPrefix(i, "lab/cmd/") {
-				t.Errorf("%s imports %s: nothing imports cmd", name, i)
-			}
-			if !slices.ContainsFunc(may, func(m string) bool {
-				return i == m || strings.Contains(m, ".") && strings.HasPrefix(i, m+"/")
-			}) {
-				t.Errorf("%s must not import %s", name, i)
+			i, ours := strings.CutPrefix(i, module+"/")
+			to, below, _ := room(i)
+			if ours && !testOnly(p.ImportPath) && !testOnly(module+"/"+i) && from != to && below >= floor {
+				t.Errorf("%s must not import %s, which is no floor below it", name, i)
 			}
 		}
 	}
 }
 
+func TestDriversAreImportedOnlyByTheirUsers(t *testing.T) {
+	for _, p := range list(t, root, lab) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		for _, i := range p.Imports {
+			i, ours := strings.CutPrefix(i, module+"/")
+			first, _, _ := strings.Cut(i, "/")
+			listed := false
+			for what, who := range users {
+				if !within(i, what) {
+					continue
+				}
+				listed = true
+				if !testOnly(p.ImportPath) && !slices.ContainsFunc(who, func(w string) bool { return within(name, w) }) {
+					t.Errorf("%s must not import %s", name, i)
+				}
+			}
+			if !ours && !listed && strings.Contains(first, ".") {
+				t.Errorf("%s imports %s, which is new: list it in users, and in ARCHITECTURE.md", name, i)
+			}
+			if name == "fence" && !ours && strings.Contains(first, ".") || name == "fence" && within(i, "internal") {
+				t.Errorf("fence imports %s: it has the standard library, and fence/internal/bridge", i)
+			}
+		}
+	}
+}
+
+func TestNoTwoPackagesHaveOneName(t *testing.T) {
+	named := map[string]string{}
+	for _, p := range list(t, root, lab) {
+		if other, ok := named[p.Name]; ok && p.Name != "main" {
+			t.Errorf("%s and %s are both called %s", other, p.ImportPath, p.Name)
+		}
+		named[p.Name] = p.ImportPath
+	}
+}
+
 func TestTestPackagesDoNotReachAUsersBinary(t *testing.T) {
 	for _, p := range list(t, root) {
-		if p.Name != "main" || !strings.HasPrefix(p.ImportPath, module+"/cmd/") {
+		if p.Name != "main" || !strings.HasPrefix(p.ImportPath, module+"/cmd/") || p.ImportPath == demo {
 			continue
 		}
 		for _, d := range p.Deps {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/documents/documentstest"
 )
 
 // Kill kills a server for the nth time, from 0, and starts it again. more waits until the leader

@@ -15,9 +15,9 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/checkpoint/coordinator"
-	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/documents/documentstest"
 	"github.com/ringfence/ringfence/internal/test/contract"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -38,7 +38,7 @@ func Install(t *testing.T, d Database, guard string, leaders ...string) {
 	t.Helper()
 	installing.Lock()
 	defer installing.Unlock()
-	if err := postgres.Install(t.Context(), d.URL("postgres"), guard, leaders...); err != nil {
+	if err := pgmarks.Install(t.Context(), d.URL("postgres"), guard, leaders...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	elections "github.com/ringfence/ringfence/fence/postgres"
-	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -118,7 +118,7 @@ func brings(s *stage, c *pgx.Conn, resource string) {
 
 // raises raises as a program in Go does that leads without a guard.
 func raises(s *stage, _ *pgx.Conn, resource string) {
-	raiser := marks.Raiser{URL: s.url("second")}
+	raiser := pgmarks.Raiser{URL: s.url("second")}
 	if err := raiser.Raise(s.ctx, fence.Claim{Resource: fence.Resource(resource), Token: 8, Issuer: "zk:a", Holder: "next"}); err != nil {
 		s.Errorf("%s: %v", resource, err)
 	}
@@ -144,7 +144,7 @@ func (s *stage) until(sql string, args ...any) {
 // The coordinator's other clients wait as long, and no longer.
 func TestACandidateEndsACallThatIsHeldOpen(t *testing.T) {
 	s := newStage(t)
-	coordinator, err := elections.Open(s.ctx, s.url("postgres"), elections.Options{SessionTimeout: 20 * time.Second})
+	coordinator, err := postgres.Open(s.ctx, s.url("postgres"), postgres.Options{SessionTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

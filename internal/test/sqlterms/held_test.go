@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	elections "github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 )
 
@@ -39,7 +39,7 @@ func TestACallThatIsHeldOpenDelaysItsResourceAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			coordinator, err := elections.Open(s.ctx, s.url("postgres"), elections.Options{SessionTimeout: session})
+			coordinator, err := postgres.Open(s.ctx, s.url("postgres"), postgres.Options{SessionTimeout: session})
 			if err != nil {
 				t.Fatal(err)
 			}

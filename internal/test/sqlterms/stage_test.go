@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	elections "github.com/ringfence/ringfence/fence/postgres"
-	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -45,7 +45,7 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 	roles.Do(func() {
 		s.exec(admin, "create role warden login; create role app login; create role second login; create role stranger login")
 	})
-	if err := elections.Install(ctx, s.url("postgres")); err != nil {
+	if err := postgres.Install(ctx, s.url("postgres")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.install(); err != nil {
@@ -57,7 +57,7 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 
 // install installs for the guard warden and the programs of app and second.
 func (s *stage) install() error {
-	roles := marks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}
+	roles := pgmarks.Roles{Guard: "warden", Leaders: []string{"app", "second"}}
 	_, err := roles.Install(s.ctx, s.url("postgres"))
 	return err
 }

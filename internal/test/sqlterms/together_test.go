@@ -10,22 +10,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
-	elections "github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
-	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // A leader in Go and a program in SQL stand in one election, and raise one mark.
 func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
-	coordinator, err := elections.Open(s.ctx, s.url("postgres"), elections.Options{})
+	coordinator, err := postgres.Open(s.ctx, s.url("postgres"), postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = coordinator.Close() })
-	raiser := postgres.NewRaiser(s.url("warden"), coordinator)
+	raiser := pgstore.NewRaiser(s.url("warden"), coordinator)
 	t.Cleanup(raiser.Close)
 	pool, err := pgxpool.New(s.ctx, s.url("app"))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
 		return term
 	}
 	writes := func(term *fence.Term) error {
-		tx, err := postgres.Begin(s.ctx, pool, term.Claim(), pgx.TxOptions{})
+		tx, err := pgstore.Begin(s.ctx, pool, term.Claim(), pgx.TxOptions{})
 		if err == nil {
 			_, err = tx.Exec(s.ctx, "insert into written (token) values (2)")
 		}

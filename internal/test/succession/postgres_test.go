@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/checkpoint/postgres"
-	store "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/checkpoint/pgjournal"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -32,8 +32,8 @@ func openPostgres(ctx context.Context, e job) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := postgres.New(pool, postgres.Options{
-		Raiser: store.NewRaiser(e.Raise), Shared: e.Journal == "postgres, shared",
+	j := pgjournal.New(pool, pgjournal.Options{
+		Raiser: pgmarks.NewRaiser(e.Raise), Shared: e.Journal == "postgres, shared",
 	})
 	o := &opened{
 		journal: watchedTransactor{watched{j, e.Ending}, j},
@@ -54,7 +54,7 @@ func openPostgres(ctx context.Context, e job) (*opened, error) {
 
 // book is a synchronous step.
 func book(name string, e job) checkpoint.Step[tally] {
-	return postgres.Step(name, func(ctx context.Context, tx pgx.Tx, t tally) (tally, error) {
+	return pgjournal.Step(name, func(ctx context.Context, tx pgx.Tx, t tally) (tally, error) {
 		e.Ending.reach(beforeEffect)
 		t.Steps++
 		_, err := tx.Exec(ctx, "insert into ledger (steps, step, token) values ($1, $2, $3)", t.Steps,
@@ -91,7 +91,7 @@ func postgresWorld(t *testing.T) *world {
 	  create table world (place bigserial, key text, token bigint);
 	  grant all on all tables in schema public to succession_app;
 	  grant all on all sequences in schema public to succession_app`)
-	err := store.Install(t.Context(), pg.URL("postgres", d), "succession_guard", "succession_app")
+	err := pgmarks.Install(t.Context(), pg.URL("postgres", d), "succession_guard", "succession_app")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func postgresWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	j := postgres.New(pool, postgres.Options{})
+	j := pgjournal.New(pool, pgjournal.Options{})
 	t.Cleanup(j.Close)
 	w.journal = j
 	w.unfence = func() {

@@ -8,8 +8,8 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/checkpoint/redis"
-	store "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/checkpoint/redisjournal"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -29,7 +29,7 @@ func openRedis(ctx context.Context, e job) (*opened, error) {
 		return nil, err
 	}
 	through.Host = relay.Addr()
-	j, err := redis.Open(ctx, through.String(), redis.Options{Raiser: store.NewRaiser(e.Raise)})
+	j, err := redisjournal.Open(ctx, through.String(), redisjournal.Options{Raiser: redismarks.NewRaiser(e.Raise)})
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func redisWorld(t *testing.T) *world {
 	r := serverstest.Redis(t, servers.RedisOptions{
 		Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
 	})
-	if err := store.Install(t.Context(), r.URL()); err != nil {
+	if err := redismarks.Install(t.Context(), r.URL()); err != nil {
 		t.Fatal(err)
 	}
-	j, err := redis.Open(t.Context(), r.URL(), redis.Options{})
+	j, err := redisjournal.Open(t.Context(), r.URL(), redisjournal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

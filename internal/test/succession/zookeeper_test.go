@@ -13,7 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/coordinator"
-	elections "github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -23,7 +23,7 @@ const longSession = time.Minute
 // openZooKeeper opens a journal with asynchronous steps, under a term that it wins. The steps write
 // to the file that Raise names.
 func openZooKeeper(ctx context.Context, e job) (*opened, error) {
-	co, err := elections.Open(ctx, e.URL, elections.Options{SessionTimeout: longSession})
+	co, err := zookeeper.Open(ctx, e.URL, zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	behind, err := elections.Open(ctx, "zk://"+relay.Addr()+"/"+root, elections.Options{})
+	behind, err := zookeeper.Open(ctx, "zk://"+relay.Addr()+"/"+root, zookeeper.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 func zookeeperWorld(t *testing.T) *world {
 	zk := serverstest.SharedZooKeeper(t)
 	u := fmt.Sprintf("zk://%s/%s", zk.Addr(), strings.ToLower(crand.Text()))
-	co, err := elections.Open(t.Context(), u, elections.Options{})
+	co, err := zookeeper.Open(t.Context(), u, zookeeper.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func zookeeperWorld(t *testing.T) *world {
 
 // deposer returns a function that ends the candidacy of a process, if it has one.
 func deposer(t *testing.T, url string) func(pid int) error {
-	co, err := elections.Open(t.Context(), url, elections.Options{SessionTimeout: longSession})
+	co, err := zookeeper.Open(t.Context(), url, zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		t.Fatal(err)
 	}

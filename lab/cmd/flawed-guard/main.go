@@ -18,14 +18,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
-	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
-	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
+	"github.com/ringfence/ringfence/internal/guard/pgguard"
+	"github.com/ringfence/ringfence/internal/guard/redisguard"
 	"github.com/ringfence/ringfence/internal/marks"
-	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
-	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/program/coordinators"
-	"github.com/ringfence/ringfence/internal/program/settings"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 
@@ -156,12 +156,12 @@ func (c config) protocols(
 		}
 		return a, err
 	}
-	pg, err := pgstore.Open(c.PostgresUpstream, pgstore.Options{})
+	pg, err := pgmarks.Open(c.PostgresUpstream, pgmarks.Options{})
 	if err != nil {
 		return nil, err
 	}
 	a, err := admission("postgres", pg, flaw.EndPostgres(c.PostgresUpstream))
-	all := []guard.Protocol{guardpg.New(guardpg.Options{Store: pg, Admission: a})}
+	all := []guard.Protocol{pgguard.New(pgguard.Options{Store: pg, Admission: a})}
 	if err != nil {
 		return all, err
 	}
@@ -169,18 +169,18 @@ func (c config) protocols(
 	if err != nil {
 		return all, err
 	}
-	coordinated := redisstore.Options{Coordinated: c.Coordinator != "", Reserved: true}
-	db, err := redisstore.Open(ctx, c.RedisUpstream, coordinated)
+	coordinated := redismarks.Options{Coordinated: c.Coordinator != "", Reserved: true}
+	db, err := redismarks.Open(ctx, c.RedisUpstream, coordinated)
 	if err != nil {
 		return all, err
 	}
 	a, err = admission("redis", db, end)
-	options := guardredis.Options{Store: db, Admission: a}
+	options := redisguard.Options{Store: db, Admission: a}
 	if c.Flaw == flaw.OneServer {
 		options.Watch = unwatched(db)
 	}
 	if c.Flaw == flaw.Renamed {
 		return append(all, trusting(db, a)), err
 	}
-	return append(all, guardredis.New(options)), err
+	return append(all, redisguard.New(options)), err
 }

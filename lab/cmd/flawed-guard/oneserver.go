@@ -3,19 +3,19 @@ package main
 import (
 	"context"
 
-	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
-	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/guard/redisguard"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 )
 
 // unwatched makes the watches of a guard notice nothing: a server counts as the primary for good.
-func unwatched(real *redisstore.Store) func(context.Context) (guardredis.Watch, error) {
-	return func(ctx context.Context) (guardredis.Watch, error) {
+func unwatched(real *redismarks.Store) func(context.Context) (redisguard.Watch, error) {
+	return func(ctx context.Context) (redisguard.Watch, error) {
 		w, err := real.Watch(ctx)
 		return blind{w}, err
 	}
 }
 
-type blind struct{ guardredis.Watch }
+type blind struct{ redisguard.Watch }
 
 func (blind) Prove(context.Context) error           { return nil }
 func (blind) Lost() <-chan struct{}                 { return nil }

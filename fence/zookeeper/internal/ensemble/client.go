@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
 // Client talks to one ensemble. Its methods may be called from any goroutine. Call Close when it is

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
 // Why a session is over.

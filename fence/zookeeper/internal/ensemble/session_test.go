@@ -14,8 +14,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
-	"github.com/ringfence/ringfence/internal/campaign"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
 var form = campaign.Form{Kind: "ZooKeeper", Scheme: "zk", Port: "2181", BadPart: func(name string) bool {

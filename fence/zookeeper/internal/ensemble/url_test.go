@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/campaign"
+	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
 func TestURLsThatAreAccepted(t *testing.T) {

@@ -1,0 +1,147 @@
+// Package stores opens the store at a URL, as a leader sees it: a [fence.Raiser]. leader takes the
+// known stores from the table All; a new one is a line in it, with loginRefused and LogTo for its
+// driver, and one in the table of foreign.go.
+package stores
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	redisdriver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/store/pgstore"
+	"github.com/ringfence/ringfence/store/redisstore"
+)
+
+// Open returns a Raiser for a URL. The Raiser queries the coordinator if no guard is in front of
+// the database.
+type Open func(url string, c fence.Observer) fence.Raiser
+
+// Table maps URL schemes to stores.
+type Table map[string]Open
+
+// All lists every store, by the scheme of its URL in LEADER_STORES.
+var All = Table{
+	"postgres":   openPostgres,
+	"postgresql": openPostgres,
+	"redis":      openRedis,
+	"rediss":     openRedis,
+}
+
+func openPostgres(url string, c fence.Observer) fence.Raiser {
+	return pgstore.NewRaiser(url, c)
+}
+
+func openRedis(url string, c fence.Observer) fence.Raiser {
+	return redisstore.NewRaiser(url, c)
+}
+
+// LogTo sends what the drivers of stores log by themselves to log, for the whole process.
+func LogTo(log *slog.Logger) { redismarks.LogTo(log) }
+
+// Schemes returns the known schemes, sorted.
+func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
+
+// Check returns what is wrong with the schemes of URLs that stand in this setting.
+func (t Table) Check(setting string, urls settings.URLs) (problems []error) {
+	for i, u := range urls {
+		if t[u.Scheme()] == nil {
+			problems = append(problems, fmt.Errorf("%s: number %d: there is no store %s://; there is %s://", setting, i+1,
+				u.Scheme(), strings.Join(t.Schemes(), "://, ")))
+		}
+	}
+	return problems
+}
+
+// Raisers returns the stores at these URLs, whose schemes must be in the table. Each raise has the
+// timeout, and its error is a *Error. Close them at the end.
+func (t Table) Raisers(urls settings.URLs, c fence.Observer, timeout time.Duration) []fence.Raiser {
+	var all []fence.Raiser
+	for _, u := range urls {
+		all = append(all, &named{Raiser: t[u.Scheme()](u.Reveal(), c), url: u, timeout: timeout})
+	}
+	return all
+}
+
+// Close closes what these stores keep open for further raises.
+func Close(all []fence.Raiser) {
+	for _, r := range all {
+		if n, ok := r.(*named); ok {
+			r = n.Raiser
+		}
+		if c, ok := r.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}
+}
+
+// named adds a timeout to a raise, and the store's URL to its errors.
+type named struct {
+	fence.Raiser
+	url     settings.URL
+	timeout time.Duration
+}
+
+// Raise implements fence.Raiser. Its error is a *Error.
+func (s *named) Raise(ctx context.Context, claim fence.Claim) error {
+	return Bounded(ctx, s.url, s.timeout, func(ctx context.Context) error { return s.Raiser.Raise(ctx, claim) })
+}
+
+// Bounded raises a mark at a URL within a timeout. Its error is a *Error.
+func Bounded(ctx context.Context, u settings.URL, timeout time.Duration, raise func(context.Context) error) error {
+	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
+	defer cancel()
+	err := raise(ctx)
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if loginRefused(err) { // another term could not log in either
+		hint := cmp.Or(Hint(err), "check user and password in the URL, and what the store lets log in")
+		err = &fence.SetupError{What: err.Error(), Hint: hint, Cause: err}
+	}
+	return &Error{URL: u, Err: err}
+}
+
+// Error says which store failed to raise the mark. The mark may be raised there nevertheless.
+type Error struct {
+	URL settings.URL
+	Err error
+}
+
+// Error implements error. The text contains no secret.
+func (e *Error) Error() string { return e.URL.Scrub(fmt.Sprintf("%s: %v", e.URL, e.Err)) }
+
+// loginRefused reports whether the store has refused the user or the password of its URL.
+func loginRefused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	const class = "28" // invalid authorization specification
+	return ok && strings.HasPrefix(pg.Code, class) || redisdriver.IsAuthError(err)
+}
+
+// Hint returns what a database or a guard says is to be done about its error, or "". The text of a fence.Refusal has
+// it already.
+func Hint(err error) string {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if _, told := errors.AsType[*fence.Refusal](err); !ok || told {
+		return ""
+	}
+	return pg.Hint
+}
+
+// Unwrap returns the store's error, for errors.Is and errors.As.
+func (e *Error) Unwrap() error { return e.Err }

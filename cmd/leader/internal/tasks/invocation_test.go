@@ -1,0 +1,43 @@
+package tasks
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
+	"github.com/ringfence/ringfence/internal/settings"
+)
+
+func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
+	const pg, cache = "postgres://u@a/x", "redis://b"
+	named := "task: t\nresource: r\njournal: redis://file\nsteps: [{name: s, run: x}]\n"
+	plain := strings.Replace(named, "journal: redis://file\n", "", 1)
+	for _, c := range []struct{ journal, stores, file, want string }{
+		{"redis://env", pg, named, "redis://env"},
+		{"", pg, named, "redis://file"},
+		{"", cache + "," + pg, plain, pg},
+		{"", cache, plain, cache},
+		{"", "", plain, "coordinator"},
+		{"coordinator", pg, named, "coordinator"},
+	} {
+		var stores settings.URLs
+		if err := stores.UnmarshalText([]byte(c.stores)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "t.yaml")
+		if err := os.WriteFile(path, []byte(c.file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		inv := &Invocation{Path: path, Setup: Setup{Journals: AllJournals, Settings: Settings{
+			Coordinator: "zk://h", Journal: taskfile.Journal{URL: settings.URL(c.journal)}, Stores: stores,
+		}}}
+		if err := inv.Load(true); err != nil {
+			t.Fatal(err)
+		}
+		if u, _ := inv.journalAt(); u.Reveal() != c.want {
+			t.Errorf("%+v: the journal is %s", c, u)
+		}
+	}
+}

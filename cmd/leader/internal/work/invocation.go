@@ -1,0 +1,18 @@
+package work
+
+import (
+	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// Invocation is one call of a subcommand.
+type Invocation struct {
+	tasks.Setup
+	Group string
+	Watch func(*jobs.Worker) // called with the worker before it runs, to count what it does; may be nil
+
+	Passed bool // set by Submit: what it returns is the exit code of the job's command
+}
+
+// queue returns the group's jobs.
+func (v *Invocation) queue() (*jobs.Queue, error) { return jobs.New(v.Coordinator, v.Group) }

@@ -1,0 +1,31 @@
+package redisguard
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// failingObserver is an unreachable coordinator whose error tries to forge a reply.
+type failingObserver struct{}
+
+var errUnreachable = errors.New("unreachable\r\n-ERR forged")
+
+func (*failingObserver) Issuer(context.Context) (fence.Issuer, error) { return "", errUnreachable }
+
+func (*failingObserver) Candidates(context.Context, fence.Resource) ([]fence.Candidate, error) {
+	return nil, errUnreachable
+}
+
+func (*failingObserver) Leaders(
+	context.Context, ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
+	return "", nil, errUnreachable
+}
+
+func (*failingObserver) Watch(
+	context.Context, fence.Resource, func([]fence.Candidate) error,
+) error {
+	return errUnreachable
+}

@@ -1,0 +1,97 @@
+package pgmarks
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+)
+
+// NewTarget returns the server of a URL. timeouts are those of its connections.
+func NewTarget(url string, timeouts keepalive.Timeouts) (Target, error) {
+	to, err := parseURL(url)
+	if err == nil {
+		to.cfg.DialFunc = timeouts.Dialer().DialContext
+	}
+	return to, err
+}
+
+// Password returns the present password of the URL.
+func (to Target) Password(ctx context.Context) (string, error) {
+	if to.password == nil {
+		return to.cfg.Password, nil
+	}
+	return to.password.Read(ctx)
+}
+
+// Dial opens a connection to the server for a client's own login: TCP or a Unix socket, with TLS or
+// without, as in the URL. The connection is a *tls.Conn if it is encrypted. Dial sends no startup packet.
+func (to Target) Dial(ctx context.Context) (net.Conn, error) {
+	conn, err := to.dial(ctx, to.cfg.TLSConfig)
+	for _, next := range to.cfg.Fallbacks { // sslmode=prefer and allow: the same server, otherwise encrypted
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		conn, err = to.dial(ctx, next.TLSConfig)
+	}
+	return conn, err
+}
+
+// dial opens a connection, encrypted if there is a configuration.
+func (to Target) dial(ctx context.Context, config *tls.Config) (net.Conn, error) {
+	network, address := dialTarget(to.cfg)
+	plain, err := to.cfg.DialFunc(ctx, network, address)
+	if err != nil || config == nil {
+		return plain, err
+	}
+	unhook := context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })
+	encrypted, err := to.encrypt(ctx, plain, config)
+	if !unhook() {
+		err = errors.Join(err, ctx.Err())
+	}
+	if err != nil {
+		_ = plain.Close()
+		return nil, fmt.Errorf("TLS with the server: %w", err)
+	}
+	return encrypted, nil
+}
+
+// sslRequest asks a server for TLS (manual, 55.7, SSLRequest).
+var sslRequest = binary.BigEndian.AppendUint32([]byte{0, 0, 0, 8}, 80877103)
+
+// encrypt starts TLS, on request or at once (sslnegotiation=direct).
+func (to Target) encrypt(ctx context.Context, plain net.Conn, config *tls.Config) (net.Conn, error) {
+	if to.cfg.SSLNegotiation != "direct" {
+		if _, err := plain.Write(sslRequest); err != nil {
+			return nil, err
+		}
+		var answer [1]byte // and nothing behind it, which could not be trusted
+		if _, err := io.ReadFull(plain, answer[:]); err != nil {
+			return nil, err
+		}
+		if answer[0] != 'S' {
+			return nil, errors.New("the server has none: set ssl = on there, or sslmode=disable in the guard's URL")
+		}
+	}
+	encrypted := tls.Client(tlsconfig.NewTransport(plain, nil), config)
+	return encrypted, encrypted.HandshakeContext(ctx)
+}
+
+// dialTarget returns the network and address of the server in cfg.
+func dialTarget(cfg *pgx.ConnConfig) (network, address string) {
+	if strings.HasPrefix(cfg.Host, "/") {
+		return "unix", cfg.Host + "/.s.PGSQL." + strconv.Itoa(int(cfg.Port))
+	}
+	return "tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
+}

@@ -1,0 +1,35 @@
+package pgmarks
+
+import (
+	"testing"
+	"time"
+)
+
+// A session locks two tables in the other order. Its own patience is long, so the server ends the
+// installation.
+func TestAnInstallationThatIsEndedByADeadlockIsRepeated(t *testing.T) {
+	d := installed(t)
+	other := d.connect(t, "postgres")
+	do := func(sql string) {
+		t.Helper()
+		if _, err := other.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("set deadlock_timeout = '10min'")
+	do("begin")
+	do("lock table ringfence_private.session in share update exclusive mode")
+	done := make(chan error, 1)
+	go func() { done <- Install(t.Context(), d.url("postgres"), guardRole) }()
+	waits := `select count(*)::text from pg_locks where not granted and relation = 'ringfence_private.session'::regclass`
+	for deadline := time.Now().Add(time.Minute); d.list(t, waits)[0] == "0"; {
+		if time.Now().After(deadline) {
+			t.Fatal("the installation does not wait")
+		}
+	}
+	do("lock table ringfence_private.mark in share update exclusive mode") // when the installation was ended
+	do("commit")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

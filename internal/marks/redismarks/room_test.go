@@ -1,0 +1,91 @@
+package redismarks_test
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
+)
+
+// crowd connects clients until the server takes no more, and returns how to end them.
+func (b *bench) crowd(t *testing.T) (leave func()) {
+	t.Helper()
+	var all []net.Conn
+	leave = func() {
+		for _, c := range all {
+			_ = c.Close()
+		}
+	}
+	t.Cleanup(leave)
+	for {
+		c, err := net.Dial("tcp", b.server.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+		_, _ = c.Write([]byte("PING\r\n"))
+		answer, _ := bufio.NewReader(c).ReadString('\n')
+		if !strings.HasPrefix(answer, "+PONG") {
+			return leave
+		}
+	}
+}
+
+func TestTheControlConnectionsAreThereWhileTheServerIsFull(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--maxclients", "16"}})
+	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
+		t.Fatal(err)
+	}
+	b := openWith(t, server, redismarks.Options{Reserved: true})
+	b.awaitClients(t, 4+1) // and the test's own
+	leave := b.crowd(t)
+	if err := b.store.PingAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := b.store.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "maxclients") {
+		t.Errorf("the server is full, and the store is ready: %v", err)
+	}
+	leave()
+	b.awaitClients(t, 4+1)
+	if err := b.store.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitClients waits until so many are connected.
+func (b *bench) awaitClients(t *testing.T, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		n := strings.Count(b.admin.ClientList(t.Context()).Val(), "\n")
+		if n == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d clients, want %d", n, want)
+		}
+	}
+}
+
+// What an admission needs is looked at, not only that the marks can be read.
+func TestAStoreThatCannotAdmitIsNotReady(t *testing.T) {
+	for name, spoil := range map[string][]any{
+		"a right to end sessions": {"ACL", "SETUSER", "default", "-client|kill"},
+		"a right to write marks":  {"ACL", "SETUSER", "default", "-hset"},
+		"too few replicas":        {"CONFIG", "SET", "min-replicas-to-write", "1"},
+		"a replica":               {"REPLICAOF", "127.0.0.1", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+			s := openWith(t, b.server, redismarks.Options{})
+			b.do(t, spoil...)
+			if err := s.store.Probe(t.Context()); err == nil {
+				t.Error("the store is ready")
+			}
+		})
+	}
+}
