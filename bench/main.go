@@ -3,7 +3,8 @@
 //	bench postgres -rows 'select prepared' -seconds 1
 //	make bench-pg BENCH_ARGS="-rows 'select prepared' -seconds 1"
 //
-// Compare numbers within a run, never between machines: servers, proxies and clients share one machine.
+// Compare numbers within a run, never between machines: servers, proxies and clients share one
+// machine.
 package main
 
 import (
@@ -27,13 +28,18 @@ var benchmarks = []struct {
 	child       program.ChildMain // of a benchmark that starts processes of its own
 }{
 	{"checkpoint", "a checkpointed step: no fence, fence, guard, by hand, River", checkpoint.New, nil},
-	{"postgres", "Postgres: direct, through a guard, and through the proxies that are installed", proxies.Postgres, nil},
+	{"postgres", "Postgres: direct, through a guard, and through the proxies that are installed",
+		proxies.Postgres, nil},
 	{"redis", "Redis, the same", proxies.Redis, nil},
-	{"takeover", "how long a new leader waits for the end of up to 1,000 older sessions", takeover.New, nil},
+	{"takeover", "how long a new leader waits for the end of up to 1,000 older sessions", takeover.New,
+		nil},
 	{"memory", "memory of idle sessions, growth, logins per second, 100,000 marks", memory.New, nil},
-	{"election", "elections with up to 1,000 candidates, a process with 1,000, and an agent with 10,000", election.New, election.Child},
-	{"enter", "ringfence.enter in every transaction of pgbench -N, beside the same without it", enter.New, nil},
-	{"jobs", "jobs: submitted, assigned and done per second, latency, recovery; beside River", jobs.New, jobs.Child},
+	{"election", "elections with up to 1,000 candidates, a process with 1,000, and an agent with " +
+		"10,000", election.New, election.Child},
+	{"enter", "ringfence.enter in every transaction of pgbench -N, beside the same without it",
+		enter.New, nil},
+	{"jobs", "jobs: submitted, assigned and done per second, latency, recovery; beside River",
+		jobs.New, jobs.Child},
 }
 
 func main() { program.Main(func(ctx context.Context) error { return run(ctx, os.Args[1:]) }) }

@@ -35,8 +35,8 @@ func (r *termRunner[S]) step(ctx context.Context) error {
 	return err
 }
 
-// again waits and returns nil if the step is to be attempted once more. It also returns nil if the step
-// has ended after all: see halt.
+// again waits and returns nil if the step is to be attempted once more. It also returns nil if the
+// step has ended after all: see halt.
 func (r *termRunner[S]) again(ctx context.Context, step Step[S], attempt int, err error) error {
 	var own *stepError
 	switch {
@@ -142,8 +142,8 @@ func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
 	return stepFault(r.landed(next, err))
 }
 
-// halt stops the task and records why. It returns nil if an attempt of the step whose answer was lost
-// has landed meanwhile, so that the step has ended.
+// halt stops the task and records why. It returns nil if an attempt of the step whose answer was
+// lost has landed meanwhile, so that the step has ended.
 func (r *termRunner[S]) halt(ctx context.Context, step Step[S], attempts int, cause error) error {
 	f := Failure{Step: step.Name, Attempts: attempts, Message: excerpt(cause.Error(), 4<<10),
 		At: time.Now().Round(0)}

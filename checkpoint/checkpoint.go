@@ -11,12 +11,14 @@ import (
 // Checkpoint is a task's durable next step and state. The next leader continues from it.
 type Checkpoint struct {
 	Task     Name           `json:"task"`
-	Resource fence.Resource `json:"resource"`         // the election whose leader runs the task
-	Version  int64          `json:"version"`          // counts what was published; 0: nothing yet
-	Nonce    string         `json:"nonce"`            // random; tells this publish and its repetitions from others
-	Token    fence.Token    `json:"token"`            // of the term that published it
-	Issuer   fence.Issuer   `json:"issuer,omitempty"` // of that token; "" if an earlier version published it
-	Holder   string         `json:"holder"`           // of that term, for people
+	Resource fence.Resource `json:"resource"` // the election whose leader runs the task
+	Version  int64          `json:"version"`  // counts what was published; 0: nothing yet
+	// random; tells this publish and its repetitions from others
+	Nonce string      `json:"nonce"`
+	Token fence.Token `json:"token"` // of the term that published it
+	// of that token; "" if an earlier version published it
+	Issuer fence.Issuer `json:"issuer,omitempty"`
+	Holder string       `json:"holder"` // of that term, for people
 
 	Run    int64    `json:"run"`    // counts from 1; a restart begins the next one
 	Round  int64    `json:"round"`  // counts from 1; a round is one pass over the steps

@@ -11,8 +11,8 @@ import (
 // Errors of a journal, in addition to fence's refusals.
 var (
 	// ErrTransient: the journal was out of reach or busy, or it aborted the transaction in favour
-	// of another one. Nothing has landed. Try again; this uses up none of a step's attempts. It matches
-	// fence.ErrNotDone.
+	// of another one. Nothing has landed. Try again; this uses up none of a step's attempts. It
+	// matches fence.ErrNotDone.
 	ErrTransient = fmt.Errorf("the journal could not do it now; %w", fence.ErrNotDone)
 	// ErrUnknown: the connection broke before the answer came. The publish may have landed; call
 	// Take to find out. A call of Forget can be repeated instead. It matches fence.ErrUnknown.

@@ -12,8 +12,8 @@ import (
 // An error is a refusal (*fence.Refusal) or matches one of ErrTransient, ErrUnknown, ErrConflict,
 // ErrTooLarge and ErrCorrupt. Refusals are ErrStale, ErrOtherIssuer, ErrNotInstalled, and
 // ErrNotRaised: the mark is not raised to the claim or may have been lost, so call Raise and try
-// again. A journal in the coordinator has ErrNotLeader in its place. Any other error comes from bad input or settings: retrying cannot fix it, and nothing has
-// landed.
+// again. A journal in the coordinator has ErrNotLeader in its place. Any other error comes from bad
+// input or settings: retrying cannot fix it, and nothing has landed.
 type Journal interface {
 	// Raise raises the journal's mark to the claim: see fence.Raiser. A journal in the coordinator
 	// has no mark and only checks that the claim leads.

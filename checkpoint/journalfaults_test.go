@@ -178,9 +178,11 @@ func TestAStepThatIsStaleOnAnotherResourceFails(t *testing.T) {
 
 // A step's error counts as an attempt even if it looks like one of the journal.
 func TestAStepsErrorIsNotTheJournals(t *testing.T) {
-	foreign := &fence.Refusal{Reason: fence.ErrNotRaised, Claim: fence.Claim{Resource: "stock", Token: 3},
+	foreign := &fence.Refusal{Reason: fence.ErrNotRaised,
+		Claim:   fence.Claim{Resource: "stock", Token: 3},
 		Message: "stock=3 does not lead"}
-	for _, err := range []error{foreign, fence.ErrUnrevoked, checkpoint.ErrTransient, checkpoint.ErrUnknown} {
+	for _, err := range []error{foreign, fence.ErrUnrevoked, checkpoint.ErrTransient,
+		checkpoint.ErrUnknown} {
 		for _, sync := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t)

@@ -99,19 +99,23 @@ func TestARequestThatLandsLateIsRecognized(t *testing.T) {
 	}
 }
 
-// A step may fail because its earlier attempt has landed meanwhile: its INSERT finds the row of that one.
+// A step may fail because its earlier attempt has landed meanwhile: its INSERT finds the row of
+// that one.
 func TestAFailureByAnAttemptThatLandsLateDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		journal, calls := &landsLate{Memory: s.journal}, 0
-		step := checkpoint.Synchronous("once", func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
+		step := checkpoint.Synchronous("once", func(
+			_ context.Context, tx *checkpointtest.Tx, _ done,
+		) (done, error) {
 			if calls++; calls > 1 {
 				return done{}, errBoom
 			}
 			tx.Append("booked")
 			return done{[]string{"booked"}}, nil
 		})
-		cp, err := tasked(step, s.noting("next")).Run(t.Context(), s.term(), journal, checkpoint.Checkpoint{})
+		cp, err := tasked(step, s.noting("next")).Run(t.Context(), s.term(), journal,
+			checkpoint.Checkpoint{})
 		if err != nil || cp.Status != checkpoint.Done || calls != 2 {
 			t.Fatalf("%v, %+v, called %d times", err, cp, calls)
 		}
@@ -140,8 +144,8 @@ func TestAFailureAfterAnAttemptThatIsLostCounts(t *testing.T) {
 	})
 }
 
-// lateAt is a journal whose first COMMIT gets no answer, and lands just before the call that on names:
-// the n-th transaction, or the n-th publish.
+// lateAt is a journal whose first COMMIT gets no answer, and lands just before the call that on
+// names: the n-th transaction, or the n-th publish.
 type lateAt struct {
 	landsLate
 	on         checkpointtest.Op
@@ -172,8 +176,8 @@ func (l *lateAt) Transact(
 	return l.Memory.Transact(ctx, c, work)
 }
 
-// A step may fail after an attempt whose answer was lost. That one may land when the step's policy has
-// it attempted again, or when the task is about to stop. Then the step has ended.
+// A step may fail after an attempt whose answer was lost. That one may land when the step's policy
+// has it attempted again, or when the task is about to stop. Then the step has ended.
 func TestAnAttemptThatLandsAfterAFailureCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		on       checkpointtest.Op

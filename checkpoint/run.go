@@ -72,8 +72,8 @@ type termRunner[S any] struct {
 	task Task[S]
 	term *fence.Term
 
-	// All attempts of a synchronous step, and the checkpoint that stops the task at it, share one nonce. A
-	// COMMIT whose answer was lost may land late, and is recognized by it.
+	// All attempts of a synchronous step, and the checkpoint that stops the task at it, share one
+	// nonce. A COMMIT whose answer was lost may land late, and is recognized by it.
 	nonce string
 	lost  Checkpoint // the last checkpoint of the current step whose answer was lost
 }

@@ -51,9 +51,9 @@ func (r Runner[S]) Run(ctx context.Context) (Checkpoint, error) {
 	})
 }
 
-// RunIn runs the task in a term that the caller has won and gives up afterwards. It raises the mark on
-// Lead.Stores and on the journal first, and uses nothing else of Lead. It returns what Run returns,
-// and also the cause of the term once that is lost.
+// RunIn runs the task in a term that the caller has won and gives up afterwards. It raises the mark
+// on Lead.Stores and on the journal first, and uses nothing else of Lead. It returns what Run
+// returns, and also the cause of the term once that is lost.
 func (r Runner[S]) RunIn(ctx context.Context, term *fence.Term) (Checkpoint, error) {
 	ended := func() error {
 		if ctx.Err() == nil && term.State() == fence.Lost {
@@ -70,8 +70,8 @@ func (r Runner[S]) RunIn(ctx context.Context, term *fence.Term) (Checkpoint, err
 	})
 }
 
-// repeat calls once until the task is done, ended returns a cause, or retrying cannot fix the error.
-// once keeps the last durable checkpoint, and reports whether the task was run at all.
+// repeat calls once until the task is done, ended returns a cause, or retrying cannot fix the
+// error. once keeps the last durable checkpoint, and reports whether the task was run at all.
 func (r Runner[S]) repeat(
 	ctx context.Context, ended func() error, once func(last *Checkpoint) (worked bool, err error),
 ) (Checkpoint, error) {

@@ -341,7 +341,8 @@ func TestAStaleRaiseEndsTheTermOfRunIn(t *testing.T) {
 		_, err := r.RunIn(ctx, term)
 		is(t, err, fence.ErrStale, fence.ErrSuperseded)
 		if store.raises != 1 || term.State() != fence.Lost || len(s.diary.read()) > 0 {
-			t.Errorf("raised %d times, the term is %v, %v was run", store.raises, term.State(), s.diary.read())
+			t.Errorf("raised %d times, the term is %v, %v was run", store.raises, term.State(),
+				s.diary.read())
 		}
 	})
 }
@@ -362,7 +363,9 @@ func (f *failedOver) now() checkpoint.Journal {
 	return f.Journal
 }
 
-func (f *failedOver) Raise(ctx context.Context, c fence.Claim) error { return f.now().Raise(ctx, c) }
+func (f *failedOver) Raise(ctx context.Context, c fence.Claim) error {
+	return f.now().Raise(ctx, c)
+}
 
 func (f *failedOver) Take(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
@@ -380,8 +383,8 @@ func (f *failedOver) Follow(
 	return f.now().Follow(ctx, task, each)
 }
 
-// The journal loses version 1 of a leader, and another leader publishes another version 1. The first
-// one leads again, and continues from what is stored.
+// The journal loses version 1 of a leader, and another leader publishes another version 1. The
+// first one leads again, and continues from what is stored.
 func TestAVersionThatTheJournalHasLostIsNotUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newElection(t)
@@ -422,7 +425,8 @@ func TestAVersionThatTheJournalHasLostIsNotUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-first.done
-		if got, want := string(first.cp.State), `{"Keys":["other","nightly/1/1/b"]}`; first.answer != nil || got != want {
+		if got, want := string(first.cp.State),
+			`{"Keys":["other","nightly/1/1/b"]}`; first.answer != nil || got != want {
 			t.Errorf("%v, ended with %s, want %s", first.answer, got, want)
 		}
 	})

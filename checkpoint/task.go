@@ -21,16 +21,17 @@ type Task[S any] struct {
 	// allow less.
 	StateLimit int
 
-	// OnStepsChanged says how to continue a saved task that has other steps: AcceptSteps, RestartSteps,
-	// MapSteps, or a function of yours. When nil, such a task does not run (ErrStepsChanged).
+	// OnStepsChanged says how to continue a saved task that has other steps: AcceptSteps,
+	// RestartSteps, MapSteps, or a function of yours. When nil, such a task does not run
+	// (ErrStepsChanged).
 	OnStepsChanged OnStepsChanged
 
 	// Notify is called for each event, in the goroutine that runs the task; may be nil.
 	Notify func(Event)
 }
 
-// OnStepsChanged adapts a saved checkpoint to another list of steps. It returns saved with Step, and
-// whatever else has to change, set for the new list. After an error nothing runs.
+// OnStepsChanged adapts a saved checkpoint to another list of steps. It returns saved with Step,
+// and whatever else has to change, set for the new list. After an error nothing runs.
 type OnStepsChanged func(saved Checkpoint, steps []string) (Checkpoint, error)
 
 // AcceptSteps continues with the step that has the name of the saved next step, at any position.

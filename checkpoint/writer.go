@@ -147,9 +147,9 @@ func ended(ctx context.Context, open error) error {
 	return context.Cause(ctx)
 }
 
-// retryable reports whether the error is the journal's, and retrying, after a raise where needed, can
-// fix it. A journal returns a step's error unchanged unless it wraps it in ErrTransient, so an error
-// that is still the step's own is not retried here, whatever it matches.
+// retryable reports whether the error is the journal's, and retrying, after a raise where needed,
+// can fix it. A journal returns a step's error unchanged unless it wraps it in ErrTransient, so an
+// error that is still the step's own is not retried here, whatever it matches.
 func retryable(err error) bool {
 	if _, own := err.(*stepError); own {
 		return false

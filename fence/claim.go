@@ -28,8 +28,8 @@ type Claim struct {
 
 func (c Claim) String() string { return fmt.Sprintf("%s=%s", c.Resource, c.Token) }
 
-// IsStale reports whether err contains a refusal of this claim as stale. A refusal that names another
-// resource or token is about another term and does not count. One that names none counts.
+// IsStale reports whether err contains a refusal of this claim as stale. A refusal that names
+// another resource or token is about another term and does not count. One that names none counts.
 func (c Claim) IsStale(err error) bool {
 	switch e := err.(type) {
 	case *Refusal:

@@ -12,7 +12,8 @@ func TestOnlyARefusalOfTheOwnTokenSaysThatItIsStale(t *testing.T) {
 	own := fence.Claim{Resource: "orders", Token: 33, Issuer: "test:1", Holder: "a"}
 	stale := func(c fence.Claim) error { return &fence.Refusal{Reason: fence.ErrStale, Claim: c} }
 	mine := stale(fence.Claim{Resource: "orders", Token: 33})
-	foreign, older := stale(fence.Claim{Resource: "stock", Token: 33}), stale(fence.Claim{Resource: "orders", Token: 32})
+	foreign, older := stale(fence.Claim{Resource: "stock", Token: 33}),
+		stale(fence.Claim{Resource: "orders", Token: 32})
 	for err, want := range map[error]bool{
 		nil:                                    false,
 		fence.ErrStale:                         true,

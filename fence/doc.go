@@ -21,8 +21,8 @@
 // writes safe. The term itself only makes refusals rare: between a check of its state and the next
 // write, the process can be paused for any length of time.
 //
-// The package knows no coordinator and no database, and needs only the standard library. Those who write
-// an elector make its terms with package fence/elector.
+// The package knows no coordinator and no database, and needs only the standard library. Those who
+// write an elector make its terms with package fence/elector.
 //
 // # The life of a term
 //
@@ -39,7 +39,7 @@
 // The deadline is the start of the last confirmed round trip plus the session timeout, on the
 // monotonic clock. The coordinator starts its own count no earlier than that, so a slow reply
 // cannot lengthen a term. A process that was paused finds its deadline passed as soon as it looks.
-// That clock may stand still while a machine is suspended, or a virtual machine is saved and resumed.
-// After that, work under a lost term may go on for at most the rest of the timeout; stores that have
-// accepted a newer token refuse it, but effects outside of them may happen.
+// That clock may stand still while a machine is suspended, or a virtual machine is saved and
+// resumed. After that, work under a lost term may go on for at most the rest of the timeout; stores
+// that have accepted a newer token refuse it, but effects outside of them may happen.
 package fence

@@ -7,8 +7,9 @@ import (
 
 // Candidate is one entry in an election's queue.
 type Candidate struct {
-	Token  Token  `json:"token"` // of its term once it leads; no store admits it before
-	ID     string `json:"id"`    // random: no other candidate ever has it, whatever happens to the coordinator
+	Token Token `json:"token"` // of its term once it leads; no store admits it before
+	// random: no other candidate ever has it, whatever happens to the coordinator
+	ID     string `json:"id"`
 	Holder string `json:"holder"`
 	Ready  bool   `json:"ready"` // it leads and has acknowledged: the mark is raised on its stores
 }

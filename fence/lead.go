@@ -38,8 +38,8 @@ type Lead struct {
 //
 // Run returns the error of work, joined with the cause if the term was lost (errors.Is ErrLost). An
 // error that refuses the term's own token as stale (Claim.IsStale) supersedes the term. A term that
-// ends because work has returned is no error. If the mark cannot be raised on some store, this process
-// does not lead, and Run does not call work.
+// ends because work has returned is no error. If the mark cannot be raised on some store, this
+// process does not lead, and Run does not call work.
 func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) error) error {
 	term, err := l.campaign(ctx)
 	if err != nil {
@@ -57,7 +57,9 @@ func (l Lead) campaign(ctx context.Context) (*Term, error) {
 }
 
 // run is Run in a term that is won.
-func (l Lead) run(ctx context.Context, term *Term, work func(ctx context.Context, t *Term) error) error {
+func (l Lead) run(
+	ctx context.Context, term *Term, work func(ctx context.Context, t *Term) error,
+) error {
 	termCtx, stop := within(ctx, term)
 	defer stop()
 	err := l.raise(termCtx, term)

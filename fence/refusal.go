@@ -20,27 +20,30 @@ const (
 	ErrNoToken Reason = "no_token"
 	// ErrMalformed: the resource or the token is malformed, or given twice.
 	ErrMalformed Reason = "malformed"
-	// ErrOtherIssuer: the mark was raised under another coordinator. An operator decides (guard adopt).
+	// ErrOtherIssuer: the mark was raised under another coordinator. An operator decides (guard
+	// adopt).
 	ErrOtherIssuer Reason = "other_issuer"
 	// ErrNotInstalled: the store's schema is missing or does not fit. Run guard install.
 	ErrNotInstalled Reason = "not_installed"
-	// ErrUnrevoked: older sessions were not gone in time. The mark stays raised. Retry with the same token.
+	// ErrUnrevoked: older sessions were not gone in time. The mark stays raised. Retry with the same
+	// token.
 	ErrUnrevoked Reason = "unrevoked"
-	// ErrNotLeader: the coordinator says that another token leads, or none. Retry with the same token if
-	// its term has just been won; otherwise stop.
+	// ErrNotLeader: the coordinator says that another token leads, or none. Retry with the same token
+	// if its term has just been won; otherwise stop.
 	ErrNotLeader Reason = "not_leader"
-	// ErrNoCoordinator: the coordinator could not be asked whether the token leads, so it may lead. Retry
-	// with the same token.
+	// ErrNoCoordinator: the coordinator could not be asked whether the token leads, so it may lead.
+	// Retry with the same token.
 	ErrNoCoordinator Reason = "no_coordinator"
-	// ErrNotRaised: the mark is not raised to the token, or not since the store was restarted or failed
-	// over. Raise it, and retry (RetryRaised).
+	// ErrNotRaised: the mark is not raised to the token, or not since the store was restarted or
+	// failed over. Raise it, and retry (RetryRaised).
 	ErrNotRaised Reason = "not_raised"
-	// ErrMarkInDoubt: the mark may have been lost, and there is no coordinator to ask. An operator decides
-	// (guard adopt).
+	// ErrMarkInDoubt: the mark may have been lost, and there is no coordinator to ask. An operator
+	// decides (guard adopt).
 	ErrMarkInDoubt Reason = "mark_in_doubt"
 	// ErrNotAllowed: the guard never lets this command through.
 	ErrNotAllowed Reason = "not_allowed"
-	// ErrNotAuthorized: the role or user may not claim the resource. An operator decides (guard allow).
+	// ErrNotAuthorized: the role or user may not claim the resource. An operator decides (guard
+	// allow).
 	ErrNotAuthorized Reason = "not_authorized"
 )
 
@@ -65,13 +68,13 @@ func (r Reason) Temporary() bool {
 	return false
 }
 
-// Permanent reports whether the leader of a later term would be refused for the same reason, until somebody
-// changes the program, its settings, the store or the coordinator. Campaigning again helps after any other
-// reason.
+// Permanent reports whether the leader of a later term would be refused for the same reason, until
+// somebody changes the program, its settings, the store or the coordinator. Campaigning again helps
+// after any other reason.
 func (r Reason) Permanent() bool { return r != ErrStale && !r.Temporary() }
 
-// Permanent reports whether err is a refusal with a permanent reason or a SetupError, or contains one:
-// campaigning again does not help.
+// Permanent reports whether err is a refusal with a permanent reason or a SetupError, or contains
+// one: campaigning again does not help.
 func Permanent(err error) bool { return errors.Is(err, errPermanent) }
 
 // Temporary reports whether err is a refusal with a temporary reason, or contains one.

@@ -13,14 +13,16 @@ const (
 	maxWait   = 10 * time.Second
 )
 
-// Repeat is Run for term after term. Between two terms it waits, 0.25 s at first and up to 10 s after
-// terms that have ended sooner than that. It calls again before, with the error of the term and the wait;
-// again may be nil.
+// Repeat is Run for term after term. Between two terms it waits, 0.25 s at first and up to 10 s
+// after terms that have ended sooner than that. It calls again before, with the error of the term
+// and the wait; again may be nil.
 //
-// Repeat returns the cause of ctx once that ends. It also returns an error of the campaign, which an
-// elector repeats by itself while that may help, and one that the next term would meet too (Permanent).
+// Repeat returns the cause of ctx once that ends. It also returns an error of the campaign, which
+// an elector repeats by itself while that may help, and one that the next term would meet too
+// (Permanent).
 func (l Lead) Repeat(
-	ctx context.Context, work func(ctx context.Context, t *Term) error, again func(err error, wait time.Duration),
+	ctx context.Context, work func(ctx context.Context, t *Term) error,
+	again func(err error, wait time.Duration),
 ) error {
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		term, err := l.campaign(ctx)

@@ -31,7 +31,8 @@ func TestRepeatWaitsLongerAfterTermsThatFailAtOnceAndEndsAtAFinalCause(t *testin
 		defer cancel()
 		told := 0
 		err := lead.Repeat(ctx, work, func(error, time.Duration) { told++ })
-		if !errors.Is(err, context.DeadlineExceeded) || store.raises < 6 || store.raises > 20 || told > store.raises {
+		if !errors.Is(err, context.DeadlineExceeded) || store.raises < 6 || store.raises > 20 ||
+			told > store.raises {
 			t.Errorf("%d terms in a minute, told of %d: %v", store.raises, told, err)
 		}
 		for _, final := range []error{

@@ -5,7 +5,8 @@ package fence
 type SetupError struct {
 	What, Hint string
 	Cause      error // what the server said, or nil
-	Passes     bool  // it may also be over by itself, as a failover is: a later term may meet it no more
+	// it may also be over by itself, as a failover is: a later term may meet it no more
+	Passes bool
 }
 
 func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }

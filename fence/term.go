@@ -135,8 +135,8 @@ func (t *Term) Acknowledge(ctx context.Context) error {
 // Resign ends the term, and the next candidate takes over at once. Stop your work first. You may
 // call Resign more than once, and after the term is lost; it affects no newer term. An error means
 // that the coordinator may not know: the term is over, but the next candidate may have to wait for
-// the session timeout. Only the first call talks to the coordinator. Another one returns its error, or
-// the cause of its own ctx if that ends before.
+// the session timeout. Only the first call talks to the coordinator. Another one returns its error,
+// or the cause of its own ctx if that ends before.
 func (t *Term) Resign(ctx context.Context) error {
 	t.lose(ErrResigned)
 	if t.releasing.CompareAndSwap(false, true) {

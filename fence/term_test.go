@@ -296,7 +296,8 @@ func (stuck) Release(ctx context.Context) error { <-ctx.Done(); return context.C
 
 func TestEachResignReturnsAtItsOwnDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term, _ := elector.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(), time.Minute, stuck{})
+		term, _ := elector.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(), time.Minute,
+			stuck{})
 		start := time.Now()
 		resign := func(limit time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -14,13 +14,13 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// assigner is the worker that its group has elected to assign jobs. All that it writes names its term, so one
-// that was deposed assigns nothing.
+// assigner is the worker that its group has elected to assign jobs. All that it writes names its
+// term, so one that was deposed assigns nothing.
 //
 // It keeps no state of its own. What it knows comes from watches of the waiting jobs, the members,
-// the assignments of each worker and the requests to cancel; what it has changed itself counts until
-// a watch shows it. So a new one goes on where the last one stopped: it takes the jobs back of
-// workers that are gone, whenever they left.
+// the assignments of each worker and the requests to cancel; what it has changed itself counts
+// until a watch shows it. So a new one goes on where the last one stopped: it takes the jobs back
+// of workers that are gone, whenever they left.
 type assigner struct {
 	q        *Queue
 	claim    fence.Claim

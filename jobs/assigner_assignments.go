@@ -13,9 +13,10 @@ import (
 
 // worker is one member's assignments.
 type worker struct {
-	listed    map[string]bool           // what the watch has shown
-	known     bool                      // it has shown something
-	pending   map[string]time.Time      // just assigned; no watch or reading has shown it since this time
+	listed map[string]bool // what the watch has shown
+	known  bool            // it has shown something
+	// just assigned; no watch or reading has shown it since this time
+	pending   map[string]time.Time
 	resources map[string]fence.Resource // by assignment: the job's
 	unsure    bool                      // an assignment to it was not answered in this term
 	stop      context.CancelFunc        // of the watch
@@ -23,7 +24,8 @@ type worker struct {
 
 func newWorker() *worker {
 	return &worker{
-		listed: map[string]bool{}, pending: map[string]time.Time{}, resources: map[string]fence.Resource{},
+		listed: map[string]bool{}, pending: map[string]time.Time{},
+		resources: map[string]fence.Resource{},
 	}
 }
 
@@ -38,8 +40,8 @@ func (w *worker) load() int {
 	return n
 }
 
-// trackListed tracks the workers that may have assignments by what an assigner has noted, this one or
-// an earlier one.
+// trackListed tracks the workers that may have assignments by what an assigner has noted, this one
+// or an earlier one.
 func (a *assigner) trackListed() error {
 	names, err := a.q.docs.Names(a.ctx, a.q.paths.workers())
 	if err != nil {
@@ -148,8 +150,8 @@ func (a *assigner) enlist() error {
 	return nil
 }
 
-// refresh reads the assignments of workers whose watch has not shown what was assigned a while ago. A
-// job that was quick has ended in between, and the watch has merged both changes.
+// refresh reads the assignments of workers whose watch has not shown what was assigned a while ago.
+// A job that was quick has ended in between, and the watch has merged both changes.
 func (a *assigner) refresh() error {
 	a.mu.Lock()
 	var late []fence.Token
@@ -179,8 +181,9 @@ func (a *assigner) refresh() error {
 	return nil
 }
 
-// prune takes over a reading that began after all that is pending was assigned: what it does not show
-// has ended. What it does show stays pending until the watch, which may lag behind, has got there.
+// prune takes over a reading that began after all that is pending was assigned: what it does not
+// show has ended. What it does show stays pending until the watch, which may lag behind, has got
+// there.
 func (w *worker) prune(there map[string]bool) {
 	for name := range w.pending {
 		if there[name] {

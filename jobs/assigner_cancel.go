@@ -31,7 +31,8 @@ func (a *assigner) cancelAsked() error {
 		switch {
 		case err == nil && r.State == Waiting:
 			writes = append(writes, a.q.changes.cancelNow(r, a.q.now())...)
-		case err == nil: // a request that is made once the job was retried may have the version of this one
+		case err == nil:
+			// a request that is made once the job was retried may have the version of this one
 			writes = append(writes, documents.Check(docs[1]))
 		}
 		_, err = a.q.change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})

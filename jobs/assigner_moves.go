@@ -25,8 +25,8 @@ type move struct {
 	done func(moved []ID, made bool)
 }
 
-// steps makes a step of each of these jobs, so many in one change. next is called in the order of the
-// jobs, and neither next nor done while the other is.
+// steps makes a step of each of these jobs, so many in one change. next is called in the order of
+// the jobs, and neither next nor done while the other is.
 func (a *assigner) steps(
 	ids []ID, chunk int, next func(record) []documents.Write, done func(moved []ID, made bool),
 ) error {
@@ -92,7 +92,8 @@ func (m *move) make(moved []ID, writes []documents.Write) error {
 }
 
 func (m *move) change(
-	send func(context.Context, documents.Change) ([]int64, error), moved []ID, writes []documents.Write,
+	send func(context.Context, documents.Change) ([]int64, error), moved []ID,
+	writes []documents.Write,
 ) error {
 	_, err := send(m.a.ctx, documents.Change{While: []fence.Claim{m.a.claim}, Writes: writes})
 	if err == nil || errors.Is(err, documents.ErrUnknown) {
@@ -103,8 +104,8 @@ func (m *move) change(
 	return err
 }
 
-// ignore: a job that somebody else has changed is looked at again when a watch shows it. One that is
-// too large even by itself stops no other.
+// ignore: a job that somebody else has changed is looked at again when a watch shows it. One that
+// is too large even by itself stops no other.
 func (m *move) ignore(id ID, err error) error {
 	switch {
 	case errors.Is(err, documents.ErrConflict):

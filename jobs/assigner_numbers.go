@@ -8,10 +8,11 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// A job that names no resource gets one of the group's numbered resources when it is first assigned,
-// and keeps it as long as it may run again: a worker of an earlier try is refused only by the mark of
-// its own resource. A done job gives its number back, and the next job with that number raises the
-// same mark. So a store has as many marks as jobs have run at once, and not one for each job.
+// A job that names no resource gets one of the group's numbered resources when it is first
+// assigned, and keeps it as long as it may run again: a worker of an earlier try is refused only by
+// the mark of its own resource. A done job gives its number back, and the next job with that number
+// raises the same mark. So a store has as many marks as jobs have run at once, and not one for each
+// job.
 
 // ahead is how many numbers are free at least when the numbers are listed.
 const ahead = 16
@@ -62,8 +63,8 @@ func (a *assigner) number(jobs int) error {
 	return err
 }
 
-// withResource returns the status with a numbered resource if it has none. It is false if conflicts have
-// used up the numbers that there were.
+// withResource returns the status with a numbered resource if it has none. It is false if conflicts
+// have used up the numbers that there were.
 func (a *assigner) withResource(s Status) (Status, bool) {
 	if s.Resource != "" {
 		return s, true
@@ -80,10 +81,12 @@ const (
 	tagLength       = 8  // 40 bits
 )
 
-// numbered returns a numbered resource of a group. Its name has a digest of the group and the issuer, so
-// that the groups of two coordinators, or of one that was rebuilt, do not meet in a store.
+// numbered returns a numbered resource of a group. Its name has a digest of the group and the
+// issuer, so that the groups of two coordinators, or of one that was rebuilt, do not meet in a
+// store.
 func numbered(group string, issuer fence.Issuer, number int) fence.Resource {
 	sum := sha256.Sum256([]byte(group + "\n" + string(issuer)))
 	tag := digits.EncodeToString(sum[:])[:tagLength]
-	return fence.Resource(fmt.Sprintf("job_%s_%s_%d", group[:min(len(group), groupInResource)], tag, number))
+	return fence.Resource(fmt.Sprintf("job_%s_%s_%d", group[:min(len(group), groupInResource)], tag,
+		number))
 }

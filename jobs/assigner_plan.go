@@ -36,8 +36,8 @@ func (a *assigner) assignDue() (next time.Duration, err error) {
 	return next, err
 }
 
-// due returns the jobs to look at now, and when the next one is due. Of those that were not looked at
-// before, it may return more than there is room for: they may suit nobody.
+// due returns the jobs to look at now, and when the next one is due. Of those that were not looked
+// at before, it may return more than there is room for: they may suit nobody.
 func (a *assigner) due(p *plan) (ids []ID, next time.Duration) {
 	next = time.Hour
 	now, room := a.q.now(), p.room
@@ -191,8 +191,8 @@ func (p *plan) fit(s Status, now time.Time) (fit []WorkerLoad) {
 	return fit
 }
 
-// note records assignments until the watches show them. One that may not have been made takes room, too,
-// but its job is looked at again.
+// note records assignments until the watches show them. One that may not have been made takes room,
+// too, but its job is looked at again.
 func (a *assigner) note(p *plan, moved []ID, made bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -56,13 +56,15 @@ func (a *assigner) releaseOne(worker fence.Token) error {
 	return a.forgetWorker(worker)
 }
 
-// errUnsure ends a term. An assignment may still arrive at a worker that is gone, and nobody would look
-// for it there once the worker is forgotten. In the next term it fails, because it names this one.
+// errUnsure ends a term. An assignment may still arrive at a worker that is gone, and nobody would
+// look for it there once the worker is forgotten. In the next term it fails, because it names this
+// one.
 var errUnsure = errors.New("an assignment was not answered, so the next term forgets its worker")
 
 // forgetWorker deletes what says that a worker may have assignments.
 func (a *assigner) forgetWorker(id fence.Token) error {
-	docs, err := a.q.docs.Get(a.ctx, documents.At(a.q.paths.worker(id), a.q.paths.draining()+"/"+id.String()))
+	docs, err := a.q.docs.Get(a.ctx,
+		documents.At(a.q.paths.worker(id), a.q.paths.draining()+"/"+id.String()))
 	if err != nil {
 		return err
 	}
@@ -72,7 +74,9 @@ func (a *assigner) forgetWorker(id fence.Token) error {
 			writes = append(writes, documents.Delete(d))
 		}
 	}
-	if _, err := a.q.docs.Change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes}); err != nil {
+	if _, err := a.q.docs.Change(a.ctx, documents.Change{
+		While: []fence.Claim{a.claim}, Writes: writes,
+	}); err != nil {
 		return err
 	}
 	a.mu.Lock()

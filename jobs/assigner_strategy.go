@@ -17,8 +17,8 @@ type WorkerLoad struct {
 	Limit int // how many it may have
 }
 
-// Strategy chooses the worker for each job. The group's leader alone calls it, for one job after the
-// other.
+// Strategy chooses the worker for each job. The group's leader alone calls it, for one job after
+// the other.
 type Strategy interface {
 	// Choose returns the index of one of these places, of which there is at least one. They are in
 	// order of ID.

@@ -26,8 +26,8 @@ func (a *assigner) keepSweeping() error {
 	}
 }
 
-// sweep forgets what nobody needs any more. It also finds workers that were noted without this assigner
-// hearing of it, and that have left since.
+// sweep forgets what nobody needs any more. It also finds workers that were noted without this
+// assigner hearing of it, and that have left since.
 func (a *assigner) sweep() error {
 	if err := a.trackListed(); err != nil {
 		return err
@@ -78,8 +78,9 @@ func (a *assigner) sweepFinished() error {
 	}, func(moved []ID, _ bool) { a.log.Debug("finished jobs are forgotten", "jobs", len(moved)) })
 }
 
-// expired returns the jobs whose entries, sorted by time, are before now, and the first ones of those
-// that are more than most, or have more bytes together. Those that are not done have half of both.
+// expired returns the jobs whose entries, sorted by time, are before now, and the first ones of
+// those that are more than most, or have more bytes together. Those that are not done have half of
+// both.
 func expired(names []string, most, maxBytes int, now time.Time) (ids []ID, entries map[ID]string) {
 	entries = map[ID]string{}
 	all, others := room{most, maxBytes}, room{most / 2, maxBytes / 2}

@@ -11,7 +11,10 @@ func TestFinishedJobsAreForgottenWhenTheirTimeIsOverOrThereAreTooMany(t *testing
 	p := pathsOf("g")
 	var names []string
 	for i := range 6 {
-		s := Status{ID: newID(now), State: Done, Kept: 10, Expires: now.Add(time.Duration(i-2) * time.Minute)} // the third one: now
+		// the third one: now
+		s := Status{
+			ID: newID(now), State: Done, Kept: 10, Expires: now.Add(time.Duration(i-2) * time.Minute),
+		}
 		names = append(names, p.expiry(s)[len(p.finished())+1:])
 	}
 	type limits struct{ jobs, bytes int }
@@ -21,7 +24,8 @@ func TestFinishedJobsAreForgottenWhenTheirTimeIsOverOrThereAreTooMany(t *testing
 	} {
 		ids, entries := expired(names, most.jobs, most.bytes, now)
 		if len(ids) != want {
-			t.Errorf("of 6, 3 of them expired, %d jobs are forgotten, want %d within %+v", len(ids), want, most)
+			t.Errorf("of 6, 3 of them expired, %d jobs are forgotten, want %d within %+v", len(ids), want,
+				most)
 		}
 		for i, id := range ids {
 			if entries[id] != names[i] {
@@ -34,8 +38,8 @@ func TestFinishedJobsAreForgottenWhenTheirTimeIsOverOrThereAreTooMany(t *testing
 	}
 }
 
-// Failed jobs are kept for longer. So without a limit of their own a job that is done would be forgotten
-// as soon as there are too many of them.
+// Failed jobs are kept for longer. So without a limit of their own a job that is done would be
+// forgotten as soon as there are too many of them.
 func TestFailedJobsLeaveRoomForThoseThatAreDone(t *testing.T) {
 	now := time.Now()
 	p := pathsOf("g")

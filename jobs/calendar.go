@@ -8,8 +8,10 @@ import (
 
 // Calendar is what lies ahead of a job that repeats.
 type Calendar struct {
-	Rounds       []time.Time   `json:"rounds,omitempty"`        // the next ones, in the zone of the schedule
-	ClockChanges []ClockChange `json:"clock_changes,omitempty"` // of one year, if rounds depend on them
+	// the next ones, in the zone of the schedule
+	Rounds []time.Time `json:"rounds,omitempty"`
+	// of one year, if rounds depend on them
+	ClockChanges []ClockChange `json:"clock_changes,omitempty"`
 }
 
 // ClockChange is a change of the clocks in the zone of a schedule, and what it does to rounds.
@@ -24,10 +26,12 @@ type ClockChange struct {
 // ClockEffect is what a change of the clocks does to rounds.
 type ClockEffect string
 
-// Effects of a change of the clocks, as crontab(5) has them. Rounds at times of the day are none the less
-// run, and once. Those that a star repeats, in the minute or in the hour, go by what the clocks show.
+// Effects of a change of the clocks, as crontab(5) has them. Rounds at times of the day are none
+// the less run, and once. Those that a star repeats, in the minute or in the hour, go by what the
+// clocks show.
 const (
-	RunsLate  ClockEffect = "late"     // the time is left out: the round is due when the clocks have changed
+	// the time is left out: the round is due when the clocks have changed
+	RunsLate  ClockEffect = "late"
 	RunsOnce  ClockEffect = "once"     // the time comes twice: the round is due the first time
 	IsLeftOut ClockEffect = "left out" // the time is left out, and the round, too
 	RunsTwice ClockEffect = "twice"    // the time comes twice, and the round, too
@@ -36,8 +40,8 @@ const (
 // roundsAhead is how many a Calendar has.
 const roundsAhead = 3
 
-// Calendar returns what lies ahead of a job. It is nil if the job has ended or does not repeat, or if this
-// machine does not know its time zone.
+// Calendar returns what lies ahead of a job. It is nil if the job has ended or does not repeat, or
+// if this machine does not know its time zone.
 func (q *Queue) Calendar(ctx context.Context, s Status) (*Calendar, error) {
 	if s.Every == "" || s.State.Finished() {
 		return nil, nil
@@ -53,8 +57,8 @@ func (q *Queue) Calendar(ctx context.Context, s Status) (*Calendar, error) {
 	return &ahead, nil
 }
 
-// Calendar returns what lies ahead at a time of a job that was submitted at another. It is empty for a job
-// that does not repeat.
+// Calendar returns what lies ahead at a time of a job that was submitted at another. It is empty
+// for a job that does not repeat.
 func (s Spec) Calendar(submitted, now time.Time) (ahead Calendar, err error) {
 	again, err := parseEvery(s.Every)
 	if err != nil || again == (every{}) {
@@ -120,7 +124,8 @@ func (c *crontab) describe(by clockChange, rounds []time.Time) ClockChange {
 	}
 	return ClockChange{
 		At: by.at.In(c.zone), Zone: c.zone.String(), Effect: effect, Rounds: len(rounds),
-		Text: fmt.Sprintf("on %s the clocks of %s go from %s to %s: %s", before.Format(time.DateOnly), c.zone,
+		Text: fmt.Sprintf("on %s the clocks of %s go from %s to %s: %s", before.Format(time.DateOnly),
+			c.zone,
 			before.Format(clock), after.Format(clock), which),
 	}
 }

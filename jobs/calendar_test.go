@@ -9,24 +9,24 @@ import (
 func TestACalendarShowsWhatAChangeOfClocksDoes(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	for every, want := range map[string]string{
-		"CRON_TZ=Europe/Berlin 30 2 * * *": "2027-03-28 late 1: on 2027-03-28 the clocks of Europe/Berlin go from " +
-			"02:00 to 03:00: the round of 02:30 runs at 03:00; " +
-			"2027-10-31 once 1: on 2027-10-31 the clocks of Europe/Berlin go from 03:00 to 02:00: the round of 02:30 runs " +
+		"CRON_TZ=Europe/Berlin 30 2 * * *": "2027-03-28 late 1: on 2027-03-28 the clocks of " +
+			"Europe/Berlin go from 02:00 to 03:00: the round of 02:30 runs at 03:00; 2027-10-31 once 1: " +
+			"on 2027-10-31 the clocks of Europe/Berlin go from 03:00 to 02:00: the round of 02:30 runs " +
 			"once, the first time",
-		"CRON_TZ=Europe/Berlin 15,45 2 * * *": "2027-03-28 late 2: on 2027-03-28 the clocks of Europe/Berlin go from " +
-			"02:00 to 03:00: the 2 rounds from 02:15 to 02:45 run as one at 03:00; " +
-			"2027-10-31 once 2: on 2027-10-31 the clocks of Europe/Berlin go from 03:00 to 02:00: the 2 rounds from 02:15 " +
-			"to 02:45 run once, the first time",
-		"CRON_TZ=America/New_York 0 */2 * * *": "2027-03-14 left out 1: on 2027-03-14 the clocks of America/New_York go " +
-			"from 02:00 to 03:00: the round of 02:00 runs not at all",
-		"CRON_TZ=America/New_York */20 1 * * *": "2027-11-07 twice 3: on 2027-11-07 the clocks of America/New_York go " +
-			"from 02:00 to 01:00: the 3 rounds from 01:00 to 01:40 run twice",
-		"CRON_TZ=Australia/Lord_Howe 0 * * * *": "2027-10-03 left out 1: on 2027-10-03 the clocks of Australia/Lord_Howe " +
-			"go from 02:00 to 02:30: the round of 02:00 runs not at all",
-		"CRON_TZ=Australia/Lord_Howe 45 1 * * *": "2027-04-04 once 1: on 2027-04-04 the clocks of Australia/Lord_Howe go " +
-			"from 02:00 to 01:30: the round of 01:45 runs once, the first time",
-		"CRON_TZ=Africa/Cairo 10 0 * * *": "2027-04-30 late 1: on 2027-04-30 the clocks of Africa/Cairo go from 00:00 to " +
-			"01:00: the round of 00:10 runs at 01:00",
+		"CRON_TZ=Europe/Berlin 15,45 2 * * *": "2027-03-28 late 2: on 2027-03-28 the clocks of " +
+			"Europe/Berlin go from 02:00 to 03:00: the 2 rounds from 02:15 to 02:45 run as one at 03:00; " +
+			"2027-10-31 once 2: on 2027-10-31 the clocks of Europe/Berlin go from 03:00 to 02:00: the 2 " +
+			"rounds from 02:15 to 02:45 run once, the first time",
+		"CRON_TZ=America/New_York 0 */2 * * *": "2027-03-14 left out 1: on 2027-03-14 the clocks of " +
+			"America/New_York go from 02:00 to 03:00: the round of 02:00 runs not at all",
+		"CRON_TZ=America/New_York */20 1 * * *": "2027-11-07 twice 3: on 2027-11-07 the clocks of " +
+			"America/New_York go from 02:00 to 01:00: the 3 rounds from 01:00 to 01:40 run twice",
+		"CRON_TZ=Australia/Lord_Howe 0 * * * *": "2027-10-03 left out 1: on 2027-10-03 the clocks of " +
+			"Australia/Lord_Howe go from 02:00 to 02:30: the round of 02:00 runs not at all",
+		"CRON_TZ=Australia/Lord_Howe 45 1 * * *": "2027-04-04 once 1: on 2027-04-04 the clocks of " +
+			"Australia/Lord_Howe go from 02:00 to 01:30: the round of 01:45 runs once, the first time",
+		"CRON_TZ=Africa/Cairo 10 0 * * *": "2027-04-30 late 1: on 2027-04-30 the clocks of " +
+			"Africa/Cairo go from 00:00 to 01:00: the round of 00:10 runs at 01:00",
 		"CRON_TZ=Europe/Berlin 30 2 1 * *":  "", // no change on that day
 		"CRON_TZ=Europe/Berlin */5 * * * *": "", // every five minutes
 		"CRON_TZ=Europe/Berlin 0 3 * * *":   "",
@@ -41,7 +41,8 @@ func TestACalendarShowsWhatAChangeOfClocksDoes(t *testing.T) {
 		}
 		var all []string
 		for _, c := range ahead.ClockChanges {
-			all = append(all, strings.Join([]string{c.At.Format(time.DateOnly), string(c.Effect), string('0' + rune(c.Rounds))},
+			all = append(all, strings.Join([]string{c.At.Format(time.DateOnly), string(c.Effect),
+				string('0' + rune(c.Rounds))},
 				" ")+": "+c.Text)
 			if c.At.Location().String() != c.Zone {
 				t.Errorf("%s: %s is not in %s", every, c.At, c.Zone)
@@ -61,7 +62,8 @@ func TestACalendarSaysWhatHappens(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, zone := range zonesTried {
 		for _, fields := range []string{
-			"30 2 * * *", "*/10 2 * * *", "10 */2 * * *", "0,10 0-3 * * *", "20 0,1,2,3,23 * * *", "40 * * * *",
+			"30 2 * * *", "*/10 2 * * *", "10 */2 * * *", "0,10 0-3 * * *", "20 0,1,2,3,23 * * *", "40 * " +
+				"* * *",
 		} {
 			text := "CRON_TZ=" + zone + " " + fields
 			ahead, err := Spec{Every: text}.Calendar(now, now)

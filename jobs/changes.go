@@ -54,8 +54,10 @@ type changes struct{ paths paths }
 func (c changes) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	submitted := encode(spec)
 	s := Status{
-		ID: id, Kind: spec.Kind, Title: spec.Title, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
-		Labels: spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Keep: spec.Keep, Bytes: len(submitted),
+		ID: id, Kind: spec.Kind, Title: spec.Title, Resource: spec.Resource, State: Waiting,
+		Priority: spec.Priority,
+		Labels:   spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Keep: spec.Keep,
+		Bytes: len(submitted),
 		Every: spec.Every, Submitted: now, Due: spec.first(now),
 	}
 	writes := []documents.Write{
@@ -69,14 +71,16 @@ func (c changes) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	return writes
 }
 
-// assign hands a waiting job to a worker, as s, which may have a numbered resource that the job had not.
+// assign hands a waiting job to a worker, as s, which may have a numbered resource that the job had
+// not.
 func (c changes) assign(
 	r record, s Status, worker fence.Token, name string,
 ) (assigned Status, writes []documents.Write) {
 	s.State, s.Worker, s.WorkerName = Assigned, worker, name
 	s.Attempt++
 	writes = []documents.Write{
-		r.become(s), documents.DeleteAny(c.paths.entry(r.Status)), documents.Create(c.paths.assignment(s), nil),
+		r.become(s), documents.DeleteAny(c.paths.entry(r.Status)),
+		documents.Create(c.paths.assignment(s), nil),
 	}
 	if s.Number != r.Number {
 		writes = append(writes, documents.Create(c.paths.resource(s.Number), []byte(s.ID)))
@@ -125,7 +129,8 @@ func (c changes) giveBack(r record, why error, now time.Time) []documents.Write 
 func (c changes) wait(r record, s Status, due time.Time) []documents.Write {
 	s.State, s.Worker, s.WorkerName, s.Due = Waiting, 0, "", due
 	return []documents.Write{
-		r.become(s), documents.DeleteAny(c.paths.assignment(r.Status)), documents.Create(c.paths.entry(s), nil),
+		r.become(s), documents.DeleteAny(c.paths.assignment(r.Status)),
+		documents.Create(c.paths.entry(s), nil),
 	}
 }
 
@@ -165,8 +170,8 @@ func (c changes) finish(r record, spec Spec, o outcome, now time.Time) []documen
 	return c.end(r, s, state, now)
 }
 
-// later returns the later of two times. A job is never due before its round, although the clock of the
-// assigner may be ahead: at its end the round would be due again.
+// later returns the later of two times. A job is never due before its round, although the clock of
+// the assigner may be ahead: at its end the round would be due again.
 func later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
@@ -213,7 +218,8 @@ func (c changes) retry(r record, now time.Time) []documents.Write {
 	s.State, s.Worker, s.WorkerName, s.Due = Waiting, 0, "", now
 	s.Failures, s.Lost, s.Expires = 0, 0, time.Time{}
 	writes := []documents.Write{
-		r.become(s), documents.DeleteAny(c.paths.expiry(r.Status)), documents.Create(c.paths.entry(s), nil),
+		r.become(s), documents.DeleteAny(c.paths.expiry(r.Status)),
+		documents.Create(c.paths.entry(s), nil),
 	}
 	if r.Unique != "" {
 		writes = append(writes, documents.Create(c.paths.unique(r.Unique), []byte(r.ID)))
@@ -230,11 +236,12 @@ func (c changes) move(r record, s Status) []documents.Write {
 	return writes
 }
 
-// forget deletes what is left of a finished job. If it has led a resource and wants a clean-up, that is
-// submitted in the same change: from then on nobody can try the job again.
+// forget deletes what is left of a finished job. If it has led a resource and wants a clean-up,
+// that is submitted in the same change: from then on nobody can try the job again.
 func (c changes) forget(r record, now time.Time) []documents.Write {
 	writes := []documents.Write{
-		documents.Delete(r.doc), documents.DeleteAny(c.paths.spec(r.ID)), documents.DeleteAny(c.paths.expiry(r.Status)),
+		documents.Delete(r.doc), documents.DeleteAny(c.paths.spec(r.ID)),
+		documents.DeleteAny(c.paths.expiry(r.Status)),
 	}
 	if r.Number != 0 {
 		writes = append(writes, documents.DeleteAny(c.paths.resource(r.Number)))

@@ -13,7 +13,8 @@ import (
 const notKept = "the result is not kept: with it the status is too large for the coordinator"
 
 // change makes a change of one job. If that is too large for the coordinator, its status loses the
-// result: the job goes on, and holds up nobody. What is left is about as large as what was submitted.
+// result: the job goes on, and holds up nobody. What is left is about as large as what was
+// submitted.
 func (q *Queue) change(ctx context.Context, c documents.Change) ([]int64, error) {
 	versions, err := q.docs.Change(ctx, c)
 	if errors.Is(err, documents.ErrTooLarge) && q.changes.dropResult(c.Writes) {
@@ -22,7 +23,8 @@ func (q *Queue) change(ctx context.Context, c documents.Change) ([]int64, error)
 	return versions, err
 }
 
-// dropResult drops the result of the status that these writes replace. It is false if there is none.
+// dropResult drops the result of the status that these writes replace. It is false if there is
+// none.
 func (c changes) dropResult(writes []documents.Write) bool {
 	for i, w := range writes {
 		var s Status

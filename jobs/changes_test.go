@@ -13,7 +13,9 @@ import (
 // A job that was never assigned has left nothing.
 func TestOnlyAJobThatHasHadAResourceIsCleanedUpAfter(t *testing.T) {
 	for resource, want := range map[fence.Resource]bool{"": false, "job_g_q7f3m2ab_1": true} {
-		r := record{Status: Status{ID: newID(time.Now()), Resource: resource, State: Cancelled, CleanUp: "sweep"}}
+		r := record{Status: Status{
+			ID: newID(time.Now()), Resource: resource, State: Cancelled, CleanUp: "sweep",
+		}}
 		submitted := false
 		for _, w := range (changes{pathsOf("g")}).forget(r, time.Now()) {
 			submitted = submitted || w.Kind == documents.KindPut && strings.Contains(w.Path, "/waiting/")
@@ -39,7 +41,9 @@ func TestAJobThatRepeatsKeepsItsPeriod(t *testing.T) {
 		for _, step := range []func(now time.Time) []documents.Write{
 			func(now time.Time) []documents.Write { return c.takeBack(r, now) },
 			func(now time.Time) []documents.Write { return c.giveBack(r, errors.New("no store"), now) },
-			func(now time.Time) []documents.Write { return c.finish(r, spec, outcome{err: ErrTimeout}, now) },
+			func(now time.Time) []documents.Write {
+				return c.finish(r, spec, outcome{err: ErrTimeout}, now)
+			},
 		} {
 			r = after(t, step(r.Due.Add(time.Minute)))
 			r.State = Running
@@ -55,8 +59,8 @@ func TestAJobThatRepeatsKeepsItsPeriod(t *testing.T) {
 	}
 }
 
-// The clock of a worker may be behind that of the assigner. A round that is tried again must not be due before
-// its time: that time would be the next round's.
+// The clock of a worker may be behind that of the assigner. A round that is tried again must not be
+// due before its time: that time would be the next round's.
 func TestARoundIsNeverDueBeforeItsTime(t *testing.T) {
 	due := time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
 	now := due.Add(-time.Minute)
@@ -106,7 +110,9 @@ func TestAJobWithoutATimeIsNoJob(t *testing.T) {
 		{"8760h", 9999, time.June, true},
 		{"", 9999, time.June, true},
 	} {
-		spec := Spec{Kind: "a", Every: c.every, NotBefore: time.Date(c.year, c.month, 1, 0, 0, 0, 0, time.UTC)}
+		spec := Spec{
+			Kind: "a", Every: c.every, NotBefore: time.Date(c.year, c.month, 1, 0, 0, 0, 0, time.UTC),
+		}
 		if err := spec.Check(); (err == nil) != c.good || err != nil && !errors.Is(err, ErrBadSpec) {
 			t.Errorf("every %q, not before %s of %d: %v", c.every, c.month, c.year, err)
 		}
@@ -114,8 +120,11 @@ func TestAJobWithoutATimeIsNoJob(t *testing.T) {
 			continue
 		}
 		now := time.Now()
-		r := record{Status: Status{ID: newID(now), State: Running, Submitted: now, Due: spec.first(now), Every: c.every}}
-		if got := after(t, (changes{pathsOf("g")}).finish(r, spec, outcome{}, now)); c.year == 9999 && got.State != Done {
+		r := record{Status: Status{
+			ID: newID(now), State: Running, Submitted: now, Due: spec.first(now), Every: c.every,
+		}}
+		if got := after(t, (changes{pathsOf("g")}).finish(r, spec, outcome{}, now)); c.year == 9999 &&
+			got.State != Done {
 			t.Errorf("every %q: after its last round it is %s, due at %v", c.every, got.State, got.Due)
 		}
 	}

@@ -16,8 +16,8 @@ type crontab struct {
 	// both: a day is one of day and of weekday; else it is one of either. It is so if one of the two
 	// fields begins with a star.
 	both bool
-	// fixed: neither minute nor hour begins with a star. The rounds are at times of the day, and none of
-	// them is lost, or repeated, when clocks change.
+	// fixed: neither minute nor hour begins with a star. The rounds are at times of the day, and none
+	// of them is lost, or repeated, when clocks change.
 	fixed bool
 
 	zone *time.Location
@@ -34,7 +34,10 @@ var crontabFields = [5]crontabField{
 	{name: "minute", max: 59},
 	{name: "hour", max: 23},
 	{name: "day of month", min: 1, max: 31},
-	{name: "month", min: 1, max: 12, names: strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")},
+	{
+		name: "month", min: 1, max: 12, names: strings.Fields("jan feb mar apr may jun jul aug sep oct " +
+			"nov dec"),
+	},
 	{name: "day of week", max: 7, names: strings.Fields("sun mon tue wed thu fri sat")},
 }
 
@@ -43,8 +46,8 @@ var crontabWords = map[string]string{
 	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
-// parseCrontab reads five fields or a word such as @daily. They are in UTC, or in the zone that stands
-// before them.
+// parseCrontab reads five fields or a word such as @daily. They are in UTC, or in the zone that
+// stands before them.
 func parseCrontab(text string) (*crontab, error) {
 	texts := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' })
 	zone := time.UTC
@@ -58,13 +61,14 @@ func parseCrontab(text string) (*crontab, error) {
 	if len(texts) > 0 && strings.HasPrefix(texts[0], "@") {
 		word := strings.Join(texts, " ")
 		if crontabWords[word] == "" {
-			return nil, fmt.Errorf("%q is none of @hourly, @daily, @midnight, @weekly, @monthly, @yearly and "+
-				"@annually; a period is written as 15m", word)
+			return nil, fmt.Errorf("%q is none of @hourly, @daily, @midnight, @weekly, @monthly, @yearly "+
+				"and @annually; a period is written as 15m", word)
 		}
 		texts = strings.Fields(crontabWords[word])
 	}
 	if len(texts) != len(crontabFields) {
-		return nil, fmt.Errorf("there are %d fields and not 5: minute, hour, day of month, month, day of week",
+		return nil, fmt.Errorf("there are %d fields and not 5: minute, hour, day of month, month, day "+
+			"of week",
 			len(texts))
 	}
 	var sets [len(crontabFields)]uint64
@@ -72,7 +76,8 @@ func parseCrontab(text string) (*crontab, error) {
 	for i, f := range crontabFields {
 		var err error
 		if sets[i], err = f.parse(texts[i]); err != nil {
-			problems = append(problems, fmt.Errorf("%s %q (%d to %d): %w", f.name, texts[i], f.min, f.max, err))
+			problems = append(problems,
+				fmt.Errorf("%s %q (%d to %d): %w", f.name, texts[i], f.min, f.max, err))
 		}
 	}
 	const sunday = 1 << 7
@@ -141,9 +146,11 @@ func (f crontabField) span(part string) (from, to, step uint64, err error) {
 	step = 1
 	switch {
 	case from > to:
-		return 0, 0, 0, fmt.Errorf("the range %s ends before it begins: write %d-%d,%d-%d", span, from, f.max, f.min, to)
+		return 0, 0, 0,
+			fmt.Errorf("the range %s ends before it begins: write %d-%d,%d-%d", span, from, f.max, f.min, to)
 	case stepped && !ranged && span != "*":
-		return 0, 0, 0, fmt.Errorf("a step follows a range or *, not one number: write %s-%d/%s", span, f.max, every)
+		return 0, 0, 0,
+			fmt.Errorf("a step follows a range or *, not one number: write %s-%d/%s", span, f.max, every)
 	case stepped:
 		if step, err = number(every); err != nil || step == 0 {
 			return 0, 0, 0, fmt.Errorf("the step %q is not a number from 1 on", every)

@@ -2,11 +2,11 @@ package jobs
 
 import "time"
 
-// A crontab is about what clocks show. Here that is a time in UTC with the same digits, so that one day
-// has 24 hours.
+// A crontab is about what clocks show. Here that is a time in UTC with the same digits, so that one
+// day has 24 hours.
 
-// searched is how many years are searched for a round. A 29 February is on a given day of the week after
-// 40 years at the latest.
+// searched is how many years are searched for a round. A 29 February is on a given day of the week
+// after 40 years at the latest.
 const searched = 40
 
 // after is the first round after a time, in UTC. It is the zero time if there is none.

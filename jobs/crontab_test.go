@@ -11,10 +11,12 @@ import (
 
 // zonesTried have clocks that change by an hour, by half an hour, at midnight, and not at all.
 var zonesTried = []string{
-	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "America/Santiago", "Asia/Tokyo",
+	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "America/Santiago",
+	"Asia/Tokyo",
 }
 
-// wanted is a schedule as a test has made it up: the values of each field, and what begins with a star.
+// wanted is a schedule as a test has made it up: the values of each field, and what begins with a
+// star.
 type wanted struct {
 	has  [5][61]bool
 	star [5]bool
@@ -25,21 +27,23 @@ func (w wanted) matches(shown time.Time) bool {
 	if !w.has[0][shown.Minute()] || !w.has[1][shown.Hour()] || !w.has[3][shown.Month()] {
 		return false
 	}
-	day, weekday := w.has[2][shown.Day()], w.has[4][shown.Weekday()] || shown.Weekday() == 0 && w.has[4][7]
+	day, weekday := w.has[2][shown.Day()], w.has[4][shown.Weekday()] || shown.Weekday() == 0 &&
+		w.has[4][7]
 	if w.star[2] || w.star[4] {
 		return day && weekday
 	}
 	return day || weekday
 }
 
-// simulated runs cron, minute by minute: what it looks at is what the clocks show. A time of the day that
-// they have left out is due after the change, and one that comes again is not.
+// simulated runs cron, minute by minute: what it looks at is what the clocks show. A time of the
+// day that they have left out is due after the change, and one that comes again is not.
 func (w wanted) simulated(zone *time.Location, from, to time.Time) (rounds []time.Time) {
 	shows := func(at time.Time) time.Time {
 		_, offset := at.In(zone).Zone()
 		return at.UTC().Add(time.Duration(offset) * time.Second)
 	}
-	seen := shows(from.Add(-time.Minute)) // the latest minute for which times of the day have been looked at
+	// the latest minute for which times of the day have been looked at
+	seen := shows(from.Add(-time.Minute))
 	for at := from.UTC(); at.Before(to); at = at.Add(time.Minute) {
 		now, due := shows(at), false
 		if w.star[0] || w.star[1] {
@@ -141,7 +145,8 @@ func sameRounds(t *testing.T, text string, zone *time.Location, got, want []time
 		case i >= len(want):
 			t.Fatalf("%s in %s: a round at %s", text, zone, got[i].In(zone))
 		case !got[i].Equal(want[i]):
-			t.Fatalf("%s in %s: round %d is at %s, want %s", text, zone, i, got[i].In(zone), want[i].In(zone))
+			t.Fatalf("%s in %s: round %d is at %s, want %s", text, zone, i, got[i].In(zone),
+				want[i].In(zone))
 		}
 	}
 }
@@ -197,7 +202,8 @@ func TestRoundsOfWellKnownCrontabs(t *testing.T) {
 		{"0 0 * * 0-7", "2026-11-27 12:00", "11-28 00:00, 11-29 00:00, 11-30 00:00"},
 		{"0 0 * * MON-FRI", "2026-11-27 12:00", "11-30 00:00, 12-01 00:00, 12-02 00:00"},
 		{"30 4 1,15 * 5", "2026-11-27 12:00", "12-01 04:30, 12-04 04:30, 12-11 04:30"}, // either
-		{"0 0 */2 * 1", "2026-11-27 12:00", "12-07 00:00, 12-21 00:00, 01-11 00:00"},   // both: it begins with *
+		// both: it begins with *
+		{"0 0 */2 * 1", "2026-11-27 12:00", "12-07 00:00, 12-21 00:00, 01-11 00:00"},
 		{"0 0 1-31/2 * 1", "2026-11-27 12:00", "11-29 00:00, 11-30 00:00, 12-01 00:00"},
 		{"0 0 13 * *,1", "2026-11-27 12:00", "12-13 00:00, 01-13 00:00, 02-13 00:00"},
 		{"*/40 * * * *", "2026-11-27 12:00", "11-27 12:40, 11-27 13:00, 11-27 13:40"},
@@ -214,13 +220,17 @@ func TestRoundsOfWellKnownCrontabs(t *testing.T) {
 		{"@annually", "2026-11-27 12:30", "01-01 00:00, 01-01 00:00, 01-01 00:00"},
 		// The clocks go from two to three, and from three to two.
 		{"CRON_TZ=Europe/Berlin 30 2 * * *", "2026-03-28 12:00", "03-29 01:00, 03-30 00:30, 03-31 00:30"},
-		{"CRON_TZ=Europe/Berlin */30 2 * * *", "2026-03-28 12:00", "03-30 00:00, 03-30 00:30, 03-31 00:00"},
+		{"CRON_TZ=Europe/Berlin */30 2 * * *", "2026-03-28 12:00",
+			"03-30 00:00, 03-30 00:30, 03-31 00:00"},
 		{"CRON_TZ=Europe/Berlin 30 2 * * *", "2026-10-24 12:00", "10-25 00:30, 10-26 01:30, 10-27 01:30"},
-		{"CRON_TZ=Europe/Berlin 30 */2 * * *", "2026-10-25 00:00", "10-25 00:30, 10-25 01:30, 10-25 03:30"},
+		{"CRON_TZ=Europe/Berlin 30 */2 * * *", "2026-10-25 00:00",
+			"10-25 00:30, 10-25 01:30, 10-25 03:30"},
 		{"TZ=America/New_York 30 2 * * *", "2026-03-07 12:00", "03-08 07:00, 03-09 06:30, 03-10 06:30"},
 		// From two to half past two, and to half past one.
-		{"TZ=Australia/Lord_Howe 15 2 * * *", "2026-10-02 18:00", "10-03 15:30, 10-04 15:15, 10-05 15:15"},
-		{"TZ=Australia/Lord_Howe 45 1 * * *", "2026-04-04 12:00", "04-04 14:45, 04-05 15:15, 04-06 15:15"},
+		{"TZ=Australia/Lord_Howe 15 2 * * *", "2026-10-02 18:00",
+			"10-03 15:30, 10-04 15:15, 10-05 15:15"},
+		{"TZ=Australia/Lord_Howe 45 1 * * *", "2026-04-04 12:00",
+			"04-04 14:45, 04-05 15:15, 04-06 15:15"},
 	} {
 		e, err := parseEvery(c.every)
 		if err != nil {

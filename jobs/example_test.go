@@ -22,13 +22,14 @@ type (
 	}
 )
 
-// A program hands in a job and waits for its result. A worker, here in the same program, runs it. The
-// handler writes to databases under the job's term (run.Term), so that a worker which was paused and
-// replaced is refused there.
+// A program hands in a job and waits for its result. A worker, here in the same program, runs it.
+// The handler writes to databases under the job's term (run.Term), so that a worker which was
+// paused and replaced is refused there.
 func ExampleHandle() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	coordinator := fencetest.NewMemory(10 * time.Second).Open() // zookeeper.Open, etcd.Open or postgres.Open
+	// zookeeper.Open, etcd.Open or postgres.Open
+	coordinator := fencetest.NewMemory(10 * time.Second).Open()
 	defer coordinator.Close()
 	queue, err := jobs.New(coordinator, "settlement")
 	if err != nil {
@@ -36,7 +37,9 @@ func ExampleHandle() {
 	}
 
 	worker := jobs.Worker{Queue: queue, Name: "host-7", Capacity: 8}
-	jobs.Handle(&worker, "settle", func(ctx context.Context, run *jobs.Run, m Merchant) (Receipt, error) {
+	jobs.Handle(&worker, "settle", func(
+		ctx context.Context, run *jobs.Run, m Merchant,
+	) (Receipt, error) {
 		return Receipt{Merchant: m.ID, Cents: 1250}, nil
 	})
 	working, stop := context.WithCancel(ctx)

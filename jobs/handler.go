@@ -13,9 +13,11 @@ import (
 )
 
 // Handle lets a worker run jobs of a kind. f gets the payload, decoded from JSON, and its result is
-// published as JSON; Handler has the rules. A payload that does not fit the type is a failure that is
-// not tried again. The zero value beside an error is no result. Call it before Worker.Run.
-func Handle[In, Out any](w *Worker, kind string, f func(ctx context.Context, r *Run, in In) (Out, error)) {
+// published as JSON; Handler has the rules. A payload that does not fit the type is a failure that
+// is not tried again. The zero value beside an error is no result. Call it before Worker.Run.
+func Handle[In, Out any](
+	w *Worker, kind string, f func(ctx context.Context, r *Run, in In) (Out, error),
+) {
 	if w.Handlers == nil {
 		w.Handlers = map[string]Handler{}
 	}
@@ -32,16 +34,16 @@ func Handle[In, Out any](w *Worker, kind string, f func(ctx context.Context, r *
 	}
 }
 
-// Handler runs jobs of one kind, whatever their payload is; Handle makes one of a function with types.
-// ctx ends with the term, with Spec.Timeout, when the job is cancelled
-// or when the worker stops; context.Cause says which. What it returns is published as JSON, if the
-// job is still this worker's.
+// Handler runs jobs of one kind, whatever their payload is; Handle makes one of a function with
+// types. ctx ends with the term, with Spec.Timeout, when the job is cancelled or when the worker
+// stops; context.Cause says which. What it returns is published as JSON, if the job is still this
+// worker's.
 //
 // An error is a failure, after which the job is tried again as Spec.Retries says. Permanent marks
-// one that trying again cannot fix. A result that comes with it is published, too. A result that is too
-// large is not kept, and Status.Error says so; the job has succeeded or failed all the same. A job may run
-// more than once: its worker can be gone before the result is published. Use the term for everything
-// that it writes.
+// one that trying again cannot fix. A result that comes with it is published, too. A result that is
+// too large is not kept, and Status.Error says so; the job has succeeded or failed all the same. A
+// job may run more than once: its worker can be gone before the result is published. Use the term
+// for everything that it writes.
 type Handler func(ctx context.Context, r *Run) (result any, err error)
 
 // Run is one try of a job.
@@ -52,8 +54,8 @@ type Run struct {
 	Failure int // how many tries of this round have failed before
 	Term    *fence.Term
 
-	// RoundToken is the token of the first attempt of this round that has begun, if the job repeats. What
-	// was written under the job's resource with a lower one is of an earlier round.
+	// RoundToken is the token of the first attempt of this round that has begun, if the job repeats.
+	// What was written under the job's resource with a lower one is of an earlier round.
 	RoundToken fence.Token
 
 	shows atomic.Pointer[func() any] // see Show
@@ -114,8 +116,8 @@ func encodeResult(result any) outcome {
 		return outcome{err: fmt.Errorf("the result is not JSON: %w", err), final: true}
 	}
 	if len(b) > MaxResult {
-		return outcome{note: fmt.Sprintf("the result is not kept: it has %d bytes, at most %d are allowed; "+
-			"keep it elsewhere, and return where it is", len(b), MaxResult)}
+		return outcome{note: fmt.Sprintf("the result is not kept: it has %d bytes, at most %d are "+
+			"allowed; keep it elsewhere, and return where it is", len(b), MaxResult)}
 	}
 	return outcome{result: b}
 }

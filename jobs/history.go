@@ -32,8 +32,8 @@ const (
 )
 
 const (
-	// MaxHistory is how many bytes the history of a job has as JSON. Of more attempts the first ones are
-	// dropped.
+	// MaxHistory is how many bytes the history of a job has as JSON. Of more attempts the first ones
+	// are dropped.
 	MaxHistory = 4_000
 
 	attemptError = 200 // bytes
@@ -42,7 +42,8 @@ const (
 // tried adds the attempt that ends now, and had this status, to the history.
 func (s *Status) tried(had Status, how Outcome, why string, now time.Time) {
 	a := Attempt{
-		Attempt: had.Attempt, Worker: had.WorkerName, Ended: now, Outcome: how, Error: shortenTo(why, attemptError),
+		Attempt: had.Attempt, Worker: had.WorkerName, Ended: now, Outcome: how,
+		Error: shortenTo(why, attemptError),
 	}
 	if had.Every != "" {
 		a.Round = had.Rounds + 1

@@ -14,7 +14,8 @@ import (
 func lines(all []Attempt) string {
 	var b strings.Builder
 	for _, a := range all {
-		fmt.Fprintf(&b, "%d.%d %s under %s %s: %s; ", a.Round, a.Attempt, a.Worker, a.Token, a.Outcome, a.Error)
+		fmt.Fprintf(&b, "%d.%d %s under %s %s: %s; ", a.Round, a.Attempt, a.Worker, a.Token, a.Outcome,
+			a.Error)
 	}
 	return b.String()
 }
@@ -23,7 +24,9 @@ func TestAHistoryHasOneLineForEachAttempt(t *testing.T) {
 	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	c := changes{pathsOf("g")}
 	spec := Spec{Kind: "k", Every: "1h", Retries: 1}
-	r := record{Status: Status{ID: newID(now), State: Waiting, Submitted: now, Due: now, Every: spec.Every}}
+	r := record{Status: Status{
+		ID: newID(now), State: Waiting, Submitted: now, Due: now, Every: spec.Every,
+	}}
 	attempt := func(runs bool, end func(record) []documents.Write) {
 		t.Helper()
 		_, writes := c.assign(r, r.Status, 7, "w")
@@ -38,7 +41,9 @@ func TestAHistoryHasOneLineForEachAttempt(t *testing.T) {
 	}
 	attempt(true, func(r record) []documents.Write { return c.takeBack(r, now) })
 	attempt(false, func(r record) []documents.Write { return c.giveBack(r, nil, now) })
-	attempt(false, func(r record) []documents.Write { return c.giveBack(r, errors.New("no store"), now) })
+	attempt(false, func(r record) []documents.Write {
+		return c.giveBack(r, errors.New("no store"), now)
+	})
 	attempt(true, finish(errors.New("it broke")))
 	if r.RoundToken != 10 {
 		t.Errorf("the round began under token %s, want 10", r.RoundToken)
@@ -48,9 +53,9 @@ func TestAHistoryHasOneLineForEachAttempt(t *testing.T) {
 		t.Errorf("after the round: %+v", r.Status)
 	}
 	attempt(true, func(r record) []documents.Write { return c.cancelNow(r, now) })
-	want := "1.1 w under 10 lost: worker 7 (w) was gone before it had finished; 1.2 w under 0 returned: ; " +
-		"1.3 w under 0 returned: worker 7 (w) could not begin: no store; 1.4 w under 20 failed: it broke; " +
-		"1.5 w under 30 done: ; 2.6 w under 40 cancelled: ; "
+	want := "1.1 w under 10 lost: worker 7 (w) was gone before it had finished; 1.2 w under 0 " +
+		"returned: ; 1.3 w under 0 returned: worker 7 (w) could not begin: no store; 1.4 w under 20 " +
+		"failed: it broke; 1.5 w under 30 done: ; 2.6 w under 40 cancelled: ; "
 	if got := lines(r.History); got != want {
 		t.Errorf("the history is\n%s, want\n%s", got, want)
 	}

@@ -110,7 +110,8 @@ func TestAChangeThatMeetsAnotherOneHasNotBeenMade(t *testing.T) {
 					return do()
 				}
 			}
-			if err := do(q, t.Context(), id); errors.Is(err, jobs.ErrWrongState) == lost || lost && err != nil {
+			if err := do(q, t.Context(), id); errors.Is(err, jobs.ErrWrongState) == lost || lost &&
+				err != nil {
 				t.Errorf("%s, the answer is lost: %v: %v", name, lost, err)
 			}
 		}
@@ -135,7 +136,8 @@ func TestAnErrorAfterALostAnswerDoesNotSayThatNothingWasDone(t *testing.T) {
 		refused := &fence.Refusal{Reason: fence.ErrStale, Message: "on purpose"}
 		w.get = nil
 		w.change = lostOnce(func() { w.get = func() error { return refused } })
-		if err := q.Resume(t.Context(), id); !errors.Is(err, fence.ErrStale) || !errors.Is(err, fence.ErrUnknown) {
+		if err := q.Resume(t.Context(), id); !errors.Is(err, fence.ErrStale) ||
+			!errors.Is(err, fence.ErrUnknown) {
 			t.Errorf("the change was made, and the next call refused: %v", err)
 		}
 	})
@@ -158,9 +160,10 @@ func TestAResultWhoseAnswerIsLostIsNotDiscarded(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var working sync.WaitGroup
 		working.Go(func() {
-			_ = jobs.Worker{Queue: q, Name: "w", Log: slog.New(slog.NewTextHandler(&log, nil)), Handlers: map[string]jobs.Handler{
-				"k": func(context.Context, *jobs.Run) (any, error) { ran.Store(true); return nil, nil },
-			}}.Run(ctx)
+			_ = jobs.Worker{Queue: q, Name: "w", Log: slog.New(slog.NewTextHandler(&log, nil)),
+				Handlers: map[string]jobs.Handler{
+					"k": func(context.Context, *jobs.Run) (any, error) { ran.Store(true); return nil, nil },
+				}}.Run(ctx)
 		})
 		id, err := q.Submit(t.Context(), jobs.Spec{Kind: "k"})
 		if err != nil {
@@ -181,9 +184,10 @@ func TestAResultWhoseAnswerIsLostIsNotDiscarded(t *testing.T) {
 // Their capacities are added up.
 func TestWorkersOfAnyCapacityAreAssignedJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, q := queues(t, &wrapped{change: func(_ documents.Change, do func() ([]int64, error)) ([]int64, error) {
-			return do()
-		}})
+		_, q := queues(t,
+			&wrapped{change: func(_ documents.Change, do func() ([]int64, error)) ([]int64, error) {
+				return do()
+			}})
 		ctx, stop := context.WithCancel(t.Context())
 		var working sync.WaitGroup
 		for range 2 {

@@ -66,9 +66,9 @@ func (p paths) unique(key string) string {
 	return p.root + "/unique/" + digits.EncodeToString(sum[:])
 }
 
-// entry is where a waiting job stands. Names sort by priority, then by time. They have the attempt, so
-// that a job that waits again within a millisecond is not taken for one that was just assigned, and, at
-// the end, the job's size. A paused job has a time that never comes.
+// entry is where a waiting job stands. Names sort by priority, then by time. They have the attempt,
+// so that a job that waits again within a millisecond is not taken for one that was just assigned,
+// and, at the end, the job's size. A paused job has a time that never comes.
 func (p paths) entry(s Status) string { return p.waiting() + "/" + entryName(s) }
 
 func entryName(s Status) string {
@@ -92,10 +92,11 @@ func parseEntry(name string) (id ID, bytes int, due time.Time, ok bool) {
 	return id, bytes, due, ok && err == nil
 }
 
-// expiry is where a finished job stands. Names sort by the time at which the status expires, and have
-// the job's size and state, so that nobody reads the statuses to choose what is forgotten.
+// expiry is where a finished job stands. Names sort by the time at which the status expires, and
+// have the job's size and state, so that nobody reads the statuses to choose what is forgotten.
 func (p paths) expiry(s Status) string {
-	return fmt.Sprintf("%s/%014d.%d.%s.%s", p.finished(), max(0, s.Expires.UnixMilli()), s.Kept, s.ID, s.State)
+	return fmt.Sprintf("%s/%014d.%d.%s.%s", p.finished(), max(0, s.Expires.UnixMilli()), s.Kept, s.ID,
+		s.State)
 }
 
 // expiry is what the name of a finished job says.

@@ -42,10 +42,13 @@ func TestNamesOfEntries(t *testing.T) {
 	}
 }
 
-// Jobs that are handed in within a millisecond are assigned in this order, whatever their sizes are.
+// Jobs that are handed in within a millisecond are assigned in this order, whatever their sizes
+// are.
 func TestSizesDoNotChangeTheOrder(t *testing.T) {
 	due := time.UnixMilli(1_795_408_029_123)
-	first, second := Status{ID: newID(due), Due: due, Bytes: 9}, Status{ID: newID(due), Due: due, Bytes: 10}
+	first, second := Status{
+		ID: newID(due), Due: due, Bytes: 9,
+	}, Status{ID: newID(due), Due: due, Bytes: 10}
 	for range 2 {
 		if (entryName(first) < entryName(second)) != (first.ID < second.ID) {
 			t.Errorf("%s, %s", entryName(first), entryName(second))

@@ -15,10 +15,11 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// A peek is a document that somebody creates to see what a running job has brought so far, and deletes
-// once the job's worker has put the answer into it. So a job that nobody looks at costs nothing, and
-// one that many look at costs a write for each look. The answer is a copy for people: no step of a job
-// reads it, and nothing depends on it. A peek that is left behind is deleted by the assigner.
+// A peek is a document that somebody creates to see what a running job has brought so far, and
+// deletes once the job's worker has put the answer into it. So a job that nobody looks at costs
+// nothing, and one that many look at costs a write for each look. The answer is a copy for people:
+// no step of a job reads it, and nothing depends on it. A peek that is left behind is deleted by
+// the assigner.
 
 const (
 	// MaxPeek is how many bytes an answer has at most.
@@ -35,18 +36,19 @@ var ErrNoAnswer = errors.New("the worker does not answer")
 
 // Peeked is what a running job has brought so far.
 type Peeked struct {
-	Attempt int             `json:"attempt"`
-	Result  json.RawMessage `json:"result,omitempty"` // of the form of the job's result, if its handler shows any
+	Attempt int `json:"attempt"`
+	// of the form of the job's result, if its handler shows any
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // Show has Queue.Peek answer with what f returns, as JSON, while the handler runs. f is called from
-// another goroutine, never twice at a time, perhaps once after the handler has returned, and must not wait
-// for anything. An answer of more than MaxPeek bytes is not sent.
+// another goroutine, never twice at a time, perhaps once after the handler has returned, and must
+// not wait for anything. An answer of more than MaxPeek bytes is not sent.
 func (r *Run) Show(f func() any) { r.shows.Store(&f) }
 
-// Peek asks the worker of a running job what the job has brought so far. It waits five seconds for the
-// answer. ErrWrongState: it does not run. ErrNoAnswer: its worker is slow, cut off or gone, or the
-// attempt has ended meanwhile.
+// Peek asks the worker of a running job what the job has brought so far. It waits five seconds for
+// the answer. ErrWrongState: it does not run. ErrNoAnswer: its worker is slow, cut off or gone, or
+// the attempt has ended meanwhile.
 func (q *Queue) Peek(ctx context.Context, id ID) (p Peeked, err error) {
 	s, err := q.Get(ctx, id)
 	if err != nil {
@@ -112,8 +114,8 @@ func (r *runner) followPeeks(ctx context.Context) {
 	})
 }
 
-// answer answers the peeks at jobs that run here, each under the term of its job, and returns how many
-// there were. Who gets no answer in time may look again.
+// answer answers the peeks at jobs that run here, each under the term of its job, and returns how
+// many there were. Who gets no answer in time may look again.
 func (r *runner) answer(ctx context.Context, peeks []string, answered map[string]bool) (mine int) {
 	for _, name := range peeks {
 		id, _, _ := strings.Cut(name, ".")
@@ -139,7 +141,8 @@ func (r *runner) answerOne(ctx context.Context, at string, run *Run) error {
 			return err
 		}
 		_, err = r.Queue.docs.Change(ctx, documents.Change{
-			While: []fence.Claim{run.Term.Claim()}, Writes: []documents.Write{documents.Replace(d, run.peeked())},
+			While:  []fence.Claim{run.Term.Claim()},
+			Writes: []documents.Write{documents.Replace(d, run.peeked())},
 		})
 		return err
 	})
@@ -149,7 +152,9 @@ func (r *runner) answerOne(ctx context.Context, at string, run *Run) error {
 func (r *Run) peeked() []byte {
 	p := Peeked{Attempt: r.Attempt}
 	if f := r.shows.Load(); f != nil {
-		o := call(context.Background(), func(context.Context, *Run) (any, error) { return (*f)(), nil }, r)
+		o := call(context.Background(), func(context.Context, *Run) (any, error) {
+			return (*f)(), nil
+		}, r)
 		if len(o.result) <= MaxPeek {
 			p.Result = o.result
 		}

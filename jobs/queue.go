@@ -43,7 +43,10 @@ func New(c documents.Coordinator, name string) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{at: c, docs: c.Documents(), group: g, paths: pathsOf(name), changes: changes{pathsOf(name)}, now: time.Now}, nil
+	return &Queue{
+		at: c, docs: c.Documents(), group: g, paths: pathsOf(name), changes: changes{pathsOf(name)},
+		now: time.Now,
+	}, nil
 }
 
 // Group returns the group of the workers.
@@ -52,8 +55,8 @@ func (q *Queue) Group() *group.Group { return q.group }
 // Leader returns the election in which the worker that assigns is elected.
 func (q *Queue) Leader() fence.Resource { return fence.Resource("jobs_" + q.group.Name()) }
 
-// retry calls try until it succeeds, ctx ends, or an error cannot be fixed by trying again. If the answer of
-// any try was lost, the error matches documents.ErrUnknown.
+// retry calls try until it succeeds, ctx ends, or an error cannot be fixed by trying again. If the
+// answer of any try was lost, the error matches documents.ErrUnknown.
 func retry(ctx context.Context, try func() error) error {
 	var lost error
 	for failures := 1; ; failures++ {
@@ -73,7 +76,8 @@ func retry(ctx context.Context, try func() error) error {
 	}
 }
 
-// unlessLost returns an error so that it does not say that nothing was done, if an answer was lost before it.
+// unlessLost returns an error so that it does not say that nothing was done, if an answer was lost
+// before it.
 func unlessLost(lost, err error) error {
 	switch {
 	case lost == nil || errors.Is(err, documents.ErrUnknown):
@@ -87,7 +91,8 @@ func unlessLost(lost, err error) error {
 // create creates a document that may be there already.
 func (q *Queue) create(ctx context.Context, path string, data []byte) error {
 	return retry(ctx, func() error {
-		_, err := q.docs.Change(ctx, documents.Change{Writes: []documents.Write{documents.Create(path, data)}})
+		_, err := q.docs.Change(ctx,
+			documents.Change{Writes: []documents.Write{documents.Create(path, data)}})
 		if errors.Is(err, documents.ErrConflict) {
 			return nil // it is there, or an answer was lost
 		}
@@ -192,7 +197,9 @@ func (q *Queue) List(ctx context.Context, each func(Status) error) error {
 }
 
 // read reads the statuses of these names as List does, so many at a time.
-func (q *Queue) read(ctx context.Context, names []string, together int, each func(Status) error) error {
+func (q *Queue) read(
+	ctx context.Context, names []string, together int, each func(Status) error,
+) error {
 	var bad []error
 	ids := make([]ID, 0, len(names))
 	for _, name := range names {
@@ -220,8 +227,8 @@ func (q *Queue) read(ctx context.Context, names []string, together int, each fun
 	return errors.Join(bad...)
 }
 
-// Watch calls each with a job's status now and after every change, until ctx ends or each returns an
-// error, which Watch returns. The error is ErrUnknownJob once there is no such job.
+// Watch calls each with a job's status now and after every change, until ctx ends or each returns
+// an error, which Watch returns. The error is ErrUnknownJob once there is no such job.
 func (q *Queue) Watch(ctx context.Context, id ID, each func(Status) error) error {
 	if _, err := ParseID(string(id)); err != nil {
 		return err
@@ -250,9 +257,9 @@ func (q *Queue) Wait(ctx context.Context, id ID) (end Status, err error) {
 	return end, err
 }
 
-// Cancel ends a job. One that waits is cancelled when Cancel returns. One that runs hears of it: its
-// context ends, and it is cancelled when its handler has returned an error. If the handler succeeds all
-// the same, the job is done. ErrWrongState: it has ended before.
+// Cancel ends a job. One that waits is cancelled when Cancel returns. One that runs hears of it:
+// its context ends, and it is cancelled when its handler has returned an error. If the handler
+// succeeds all the same, the job is done. ErrWrongState: it has ended before.
 func (q *Queue) Cancel(ctx context.Context, id ID) error {
 	sent := false // a change, of which the answer may have been lost
 	_, err := q.step(ctx, id, record{}, func(r record) ([]documents.Write, error) {
@@ -271,13 +278,14 @@ func (q *Queue) Cancel(ctx context.Context, id ID) error {
 		}
 		sent = true
 		// The status is kept, so that the request is not left behind by a job that ends meanwhile.
-		return []documents.Write{documents.Check(r.doc), documents.Create(q.paths.cancellation(id), nil)}, nil
+		return []documents.Write{documents.Check(r.doc), documents.Create(q.paths.cancellation(id), nil)},
+			nil
 	})
 	return err
 }
 
-// Retry makes a job that has failed or was cancelled wait again. ErrWrongState: it is in another state.
-// ErrTaken: another job has its unique key now.
+// Retry makes a job that has failed or was cancelled wait again. ErrWrongState: it is in another
+// state. ErrTaken: another job has its unique key now.
 func (q *Queue) Retry(ctx context.Context, id ID) error {
 	sent := false // a change, of which the answer may have been lost
 	_, err := q.step(ctx, id, record{}, func(r record) ([]documents.Write, error) {
@@ -317,11 +325,12 @@ func (q *Queue) holder(ctx context.Context, key string) (ID, error) {
 	return ID(d.Data), err
 }
 
-// step makes a step of a job's life, from its status as it was read before, if r is one, or as it is now,
-// and again after a conflict. It makes none if next returns none. It returns the status that the step has
-// made, if that is next's first write.
+// step makes a step of a job's life, from its status as it was read before, if r is one, or as it
+// is now, and again after a conflict. It makes none if next returns none. It returns the status
+// that the step has made, if that is next's first write.
 func (q *Queue) step(
-	ctx context.Context, id ID, r record, next func(record) ([]documents.Write, error), while ...fence.Claim,
+	ctx context.Context, id ID, r record, next func(record) ([]documents.Write, error),
+	while ...fence.Claim,
 ) (made record, err error) {
 	var refused error
 	lost := false
@@ -341,7 +350,9 @@ func (q *Queue) step(
 		}
 		versions, err := q.change(ctx, documents.Change{While: while, Writes: writes})
 		if err == nil {
-			made, _ = parse(documents.Document{Path: writes[0].Path, Data: writes[0].Data, Version: versions[0]})
+			made, _ = parse(documents.Document{
+				Path: writes[0].Path, Data: writes[0].Data, Version: versions[0],
+			})
 		}
 		lost = lost || errors.Is(err, documents.ErrUnknown)
 		return err
@@ -358,8 +369,8 @@ func (q *Queue) step(
 // returned is the step of a worker that does not run a job to its end.
 func (q *Queue) returned(r record) []documents.Write { return q.changes.giveBack(r, nil, q.now()) }
 
-// cancelled is the step of a worker that has heard of a request to cancel a job. It deletes the request.
-// If there is none any more, the job was tried again since, and is given back.
+// cancelled is the step of a worker that has heard of a request to cancel a job. It deletes the
+// request. If there is none any more, the job was tried again since, and is given back.
 func (q *Queue) cancelled(ctx context.Context, r record) ([]documents.Write, error) {
 	asked, err := q.request(ctx, r.ID)
 	switch {

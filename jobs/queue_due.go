@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Due reads how many waiting jobs have come to their time, and for how long the oldest of them has been due. It costs
-// one list of names. Its errors are those of the coordinator.
+// Due reads how many waiting jobs have come to their time, and for how long the oldest of them has
+// been due. It costs one list of names. Its errors are those of the coordinator.
 func (q *Queue) Due(ctx context.Context) (count int, oldest time.Duration, err error) {
 	names, err := q.docs.Names(ctx, q.paths.waiting())
 	if err != nil {

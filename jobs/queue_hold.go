@@ -9,7 +9,8 @@ import (
 )
 
 // Pause keeps a job from being assigned until Resume: no further attempt or round of it begins. An
-// attempt that was assigned before goes on. Pausing it again changes nothing. ErrWrongState: it has ended.
+// attempt that was assigned before goes on. Pausing it again changes nothing. ErrWrongState: it has
+// ended.
 func (q *Queue) Pause(ctx context.Context, id ID) error {
 	return q.hold(ctx, id, func(s Status) (Status, error) {
 		s.Paused = true
@@ -17,8 +18,9 @@ func (q *Queue) Pause(ctx context.Context, id ID) error {
 	})
 }
 
-// Resume ends a pause. A job that repeats starts again when its schedule says so, and the rounds that
-// were due in between are left out. A job that is not paused stays as it is. ErrWrongState: it has ended.
+// Resume ends a pause. A job that repeats starts again when its schedule says so, and the rounds
+// that were due in between are left out. A job that is not paused stays as it is. ErrWrongState: it
+// has ended.
 func (q *Queue) Resume(ctx context.Context, id ID) error {
 	spec, err := q.Spec(ctx, id)
 	if err != nil {
@@ -40,8 +42,8 @@ func (q *Queue) Resume(ctx context.Context, id ID) error {
 	})
 }
 
-// RunNow has a job that waits for its time assigned at once. The rounds of one that repeats stay where
-// its schedule has them. ErrWrongState: it does not wait, or is paused.
+// RunNow has a job that waits for its time assigned at once. The rounds of one that repeats stay
+// where its schedule has them. ErrWrongState: it does not wait, or is paused.
 func (q *Queue) RunNow(ctx context.Context, id ID) error {
 	return q.hold(ctx, id, func(s Status) (Status, error) {
 		switch now := q.now(); {

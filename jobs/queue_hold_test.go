@@ -88,18 +88,19 @@ func TestAJobThatRunsNowKeepsItsSchedule(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 	wantHours(t, ran, 0, 1, 1.5, 2)
-	ran = hours(t, jobs.Spec{NotBefore: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)}, func(q *jobs.Queue, id jobs.ID) {
-		time.Sleep(time.Hour)
-		if err := q.RunNow(t.Context(), id); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Minute)
-		if err := q.RunNow(t.Context(), id); !errors.Is(err, jobs.ErrWrongState) {
-			t.Errorf("a job that is done is to run now: %v", err)
-		}
-		if err := q.Pause(t.Context(), id); !errors.Is(err, jobs.ErrWrongState) {
-			t.Errorf("a job that is done is paused: %v", err)
-		}
-	})
+	ran = hours(t, jobs.Spec{NotBefore: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)},
+		func(q *jobs.Queue, id jobs.ID) {
+			time.Sleep(time.Hour)
+			if err := q.RunNow(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+			if err := q.RunNow(t.Context(), id); !errors.Is(err, jobs.ErrWrongState) {
+				t.Errorf("a job that is done is to run now: %v", err)
+			}
+			if err := q.Pause(t.Context(), id); !errors.Is(err, jobs.ErrWrongState) {
+				t.Errorf("a job that is done is paused: %v", err)
+			}
+		})
 	wantHours(t, ran, 1)
 }

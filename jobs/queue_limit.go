@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// ErrFull: as many jobs of the group wait as may, or they have too many bytes. Nothing was submitted.
+// ErrFull: as many jobs of the group wait as may, or they have too many bytes. Nothing was
+// submitted.
 var ErrFull = errors.New("too many jobs of the group wait")
 
 // Limits of what waits. A job that is tried again or repeats is not refused, nor is a clean-up.
@@ -19,8 +20,8 @@ const (
 	MaxWaitingBytes = 16 << 20
 )
 
-// backlog is what waited when somebody looked, and what was submitted here since. One look serves the
-// submissions of a second, so processes that submit at once get a few more in.
+// backlog is what waited when somebody looked, and what was submitted here since. One look serves
+// the submissions of a second, so processes that submit at once get a few more in.
 type backlog struct {
 	mu          sync.Mutex
 	seen        time.Time
@@ -40,7 +41,8 @@ func (q *Queue) room(ctx context.Context, specs ...Spec) error {
 	if b.jobs+len(specs) <= MaxWaiting && b.bytes+encodedBytes(specs) <= MaxWaitingBytes {
 		return nil
 	}
-	return fmt.Errorf("%w: %d with %d bytes, and at most %d with %d bytes may; submit it again when some have run",
+	return fmt.Errorf("%w: %d with %d bytes, and at most %d with %d bytes may; submit it again when "+
+		"some have run",
 		ErrFull, b.jobs, b.bytes, MaxWaiting, MaxWaitingBytes)
 }
 

@@ -20,11 +20,13 @@ type Selection struct {
 // MaxPage is how many jobs a page has at most.
 const MaxPage = 1000
 
-// pageRead is how many statuses are read at a time. Each may have a result, which the page leaves out.
+// pageRead is how many statuses are read at a time. Each may have a result, which the page leaves
+// out.
 const pageRead = 50
 
-// Page returns the selected jobs, the oldest first, without results and histories, and whether there are more after
-// the last one. A status that cannot be read is left out and part of the error.
+// Page returns the selected jobs, the oldest first, without results and histories, and whether
+// there are more after the last one. A status that cannot be read is left out and part of the
+// error.
 func (q *Queue) Page(ctx context.Context, s Selection) (page []Status, more bool, err error) {
 	if s.Limit <= 0 || s.Limit > MaxPage {
 		s.Limit = MaxPage
@@ -56,7 +58,8 @@ func (q *Queue) Page(ctx context.Context, s Selection) (page []Status, more bool
 }
 
 func (s Selection) selects(status Status) bool {
-	return (s.State == "" || s.State == status.State) && (s.Kind == "" || s.Kind == status.Kind) && status.has(s.Text)
+	return (s.State == "" || s.State == status.State) && (s.Kind == "" || s.Kind == status.Kind) &&
+		status.has(s.Text)
 }
 
 // has reports whether a text is in the ID, kind, title, resource, key, labels, worker or error.

@@ -41,9 +41,10 @@ type ending struct {
 	at    time.Time
 }
 
-// Overview reads how the group is doing, with at most limit of the waiting jobs, and as many of those that
-// have failed and of those that have ended otherwise. A Queue remembers how jobs have ended, so a further overview costs one list for each folder
-// and worker, and the jobs that are shown. Its errors are those of the coordinator.
+// Overview reads how the group is doing, with at most limit of the waiting jobs, and as many of
+// those that have failed and of those that have ended otherwise. A Queue remembers how jobs have
+// ended, so a further overview costs one list for each folder and worker, and the jobs that are
+// shown. Its errors are those of the coordinator.
 func (q *Queue) Overview(ctx context.Context, limit int) (o Overview, err error) {
 	o.Counts = map[State]int{}
 	if o.Workers, err = q.Workers(ctx); err != nil {
@@ -74,12 +75,14 @@ func (q *Queue) Overview(ctx context.Context, limit int) (o Overview, err error)
 	if o.Failed, err = q.lastEnded(ctx, ended, limit, failed); err != nil {
 		return o, err
 	}
-	o.Ended, err = q.lastEnded(ctx, ended, limit, func(s State) bool { return s.Finished() && !failed(s) })
+	o.Ended, err = q.lastEnded(ctx, ended, limit, func(s State) bool {
+		return s.Finished() && !failed(s)
+	})
 	return o, err
 }
 
-// Workers returns the workers, the one who has been there longest first. It does not count their jobs;
-// Overview does.
+// Workers returns the workers, the one who has been there longest first. It does not count their
+// jobs; Overview does.
 func (q *Queue) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	members, err := q.group.Members(ctx)
 	if err == nil {
@@ -144,11 +147,13 @@ func (q *Queue) active(ctx context.Context) ([]Status, error) {
 		ids = append(ids, assignedIn(names)...)
 	}
 	slices.Sort(ids) // an ID begins with its time
-	return q.statusesIn(ctx, slices.Compact(ids), func(s State) bool { return s == Assigned || s == Running })
+	return q.statusesIn(ctx, slices.Compact(ids), func(s State) bool {
+		return s == Assigned || s == Running
+	})
 }
 
-// ended returns how the finished jobs have ended, by the name of the entry, which is another one after
-// each end. It reads those that it has not read before.
+// ended returns how the finished jobs have ended, by the name of the entry, which is another one
+// after each end. It reads those that it has not read before.
 func (q *Queue) ended(ctx context.Context) (map[string]ending, error) {
 	names, err := q.docs.Names(ctx, q.paths.finished())
 	if err != nil {
@@ -193,8 +198,8 @@ func (q *Queue) lastEnded(
 	return q.statusesIn(ctx, ids, in)
 }
 
-// statusesIn reads the statuses of jobs, in their order, and leaves out what is forgotten, cannot be read,
-// or is in another state.
+// statusesIn reads the statuses of jobs, in their order, and leaves out what is forgotten, cannot
+// be read, or is in another state.
 func (q *Queue) statusesIn(ctx context.Context, ids []ID, in func(State) bool) ([]Status, error) {
 	all := make([]Status, 0, len(ids))
 	for some := range slices.Chunk(ids, listPage) {

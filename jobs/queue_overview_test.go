@@ -43,7 +43,8 @@ func summary(t *testing.T, q *jobs.Queue) string {
 	list("failed", o.Failed)
 	list("last", o.Ended)
 	for _, w := range o.Workers {
-		parts = append(parts, fmt.Sprintf("%s %d/%d %v %t", w.Name, w.Jobs, w.Capacity, w.Labels, w.Assigns))
+		parts = append(parts,
+			fmt.Sprintf("%s %d/%d %v %t", w.Name, w.Jobs, w.Capacity, w.Labels, w.Assigns))
 	}
 	return strings.Join(parts, " ")
 }
@@ -79,21 +80,23 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var working sync.WaitGroup
 		working.Go(func() {
-			_ = jobs.Worker{Queue: q, Name: "w", Capacity: 2, Labels: []string{"gpu"}, Handlers: map[string]jobs.Handler{
-				"k": func(ctx context.Context, r *jobs.Run) (any, error) {
-					select {
-					case <-release:
-					case <-ctx.Done():
-					}
-					if r.Spec.Unique == "b" {
-						return nil, errors.New("bad")
-					}
-					return nil, context.Cause(ctx)
-				},
-			}}.Run(ctx)
+			_ = jobs.Worker{Queue: q, Name: "w", Capacity: 2, Labels: []string{"gpu"},
+				Handlers: map[string]jobs.Handler{
+					"k": func(ctx context.Context, r *jobs.Run) (any, error) {
+						select {
+						case <-release:
+						case <-ctx.Done():
+						}
+						if r.Spec.Unique == "b" {
+							return nil, errors.New("bad")
+						}
+						return nil, context.Cause(ctx)
+					},
+				}}.Run(ctx)
 		})
 		time.Sleep(time.Second)
-		if got, want := summary(t, q), "1 waiting 2 running next b active a urgent w 2/2 [gpu] true"; got != want {
+		if got, want := summary(t, q),
+			"1 waiting 2 running next b active a urgent w 2/2 [gpu] true"; got != want {
 			t.Errorf("while it works: %s, want %s", got, want)
 		}
 		if err := q.Cancel(t.Context(), ids["a"]); err != nil {
@@ -104,14 +107,16 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 		time.Sleep(time.Second)
 		submit("later", jobs.Spec{NotBefore: time.Now().Add(time.Hour)})
 		got := summary(t, q)
-		if want := "1 waiting 1 done 1 failed 1 cancelled next later failed b last urgent a w 0/2 [gpu] true"; got != want {
+		if want := "1 waiting 1 done 1 failed 1 cancelled next later failed b last urgent a w 0/2 " +
+			"[gpu] true"; got != want {
 			t.Errorf("after: %s, want %s", got, want)
 		}
 		if err := q.Retry(t.Context(), ids["b"]); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute) // it fails again
-		if got := summary(t, q); !strings.Contains(got, " 1 failed 1 cancelled next later failed b last urgent ") {
+		if got := summary(t, q); !strings.Contains(got, " 1 failed 1 cancelled next later failed b "+
+			"last urgent ") {
 			t.Errorf("after a retry: %s", got)
 		}
 		time.Sleep(90 * time.Minute) // the others are forgotten

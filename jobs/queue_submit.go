@@ -13,9 +13,9 @@ import (
 // unique key, it returns that job's ID. It tries until ctx ends while the coordinator does not
 // answer, and hands the job in once.
 //
-// Errors: ErrBadSpec, ErrFull, documents.ErrTooLarge, ctx's cause, or an error of the coordinator that trying
-// again cannot fix. After ctx's cause the job may have been handed in; submit it with a unique key to
-// find out.
+// Errors: ErrBadSpec, ErrFull, documents.ErrTooLarge, ctx's cause, or an error of the coordinator
+// that trying again cannot fix. After ctx's cause the job may have been handed in; submit it with a
+// unique key to find out.
 func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
 	if err := q.check(spec); err != nil {
 		return "", err
@@ -26,12 +26,14 @@ func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
 // check says what is wrong with a Spec in this group.
 func (q *Queue) check(s Spec) error {
 	if s.Resource == q.Leader() || s.Resource == q.group.Election() {
-		return fmt.Errorf("%w: %s is an election of the group's workers; name another resource", ErrBadSpec, s.Resource)
+		return fmt.Errorf("%w: %s is an election of the group's workers; name another resource",
+			ErrBadSpec, s.Resource)
 	}
 	return s.Check()
 }
 
-// submitTogether is how many jobs SubmitAll hands in with one change. Each needs four writes at most.
+// submitTogether is how many jobs SubmitAll hands in with one change. Each needs four writes at
+// most.
 const submitTogether = documents.MaxWrites / 4
 
 // SubmitAll hands several jobs in as Submit does, many in one change. It returns an ID for each, in
@@ -58,9 +60,9 @@ func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
 	return ids, nil
 }
 
-// submitSome hands jobs in under these IDs, which it replaces by those of jobs that have their unique
-// keys. It does so with one change, or one after the other if that does not work: one of them
-// has a unique key that is taken, an answer was lost, or together they are too large.
+// submitSome hands jobs in under these IDs, which it replaces by those of jobs that have their
+// unique keys. It does so with one change, or one after the other if that does not work: one of
+// them has a unique key that is taken, an answer was lost, or together they are too large.
 func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, error) {
 	var writes []documents.Write
 	for i, id := range ids {

@@ -15,7 +15,8 @@ import (
 type Spec struct {
 	Kind    string          `json:"kind"`              // which handler of a worker runs it
 	Payload json.RawMessage `json:"payload,omitempty"` // the handler's input, at most MaxPayload bytes
-	Title   string          `json:"title,omitempty"`   // what it does, in a few words for people; at most MaxTitle bytes
+	// what it does, in a few words for people; at most MaxTitle bytes
+	Title string `json:"title,omitempty"`
 
 	// Resource is what the job leads while it runs. Two jobs with the same resource never run at
 	// once. Default: one of the group's numbered resources, which the job keeps until it is done or
@@ -26,29 +27,32 @@ type Spec struct {
 	NotBefore time.Time `json:"not_before,omitzero"` // by the clock of the group's leader
 	Labels    []string  `json:"labels,omitempty"`    // a worker must have all of them
 
-	Retries int      `json:"retries,omitempty"` // how often it is tried again after a failure
-	Backoff Duration `json:"backoff,omitempty"` // before the first retry; doubles each time, up to 1 h. Default 1 s
+	Retries int `json:"retries,omitempty"` // how often it is tried again after a failure
+	// before the first retry; doubles each time, up to 1 h. Default 1 s
+	Backoff Duration `json:"backoff,omitempty"`
 	Timeout Duration `json:"timeout,omitempty"` // of one try. Default: none
 
 	// Every makes the job start again: a duration such as "15m", counted from when it was due first,
-	// or a schedule of crontab(5) such as "0 3 * * *", which says when the first round is due, too. It is
-	// in UTC, or in the zone that it names: "CRON_TZ=Europe/Berlin 0 3 * * *". Workers need the zone, too:
-	// import time/tzdata where a machine may have no zones. Calendar says what changes of the clocks do.
-	// Rounds that are due while one has not ended are left out. It ends when it is cancelled.
+	// or a schedule of crontab(5) such as "0 3 * * *", which says when the first round is due, too. It
+	// is in UTC, or in the zone that it names: "CRON_TZ=Europe/Berlin 0 3 * * *". Workers need the
+	// zone, too: import time/tzdata where a machine may have no zones. Calendar says what changes of
+	// the clocks do. Rounds that are due while one has not ended are left out. It ends when it is
+	// cancelled.
 	Every string `json:"every,omitempty"`
 
 	// Unique is a key that only one unfinished job of the group has. Another submission with the same
 	// key returns that job.
 	Unique string `json:"unique,omitempty"`
 
-	// Keep is how long the status stays after the end, if the group has not more than MaxFinished, with
-	// MaxFinishedBytes. Default: one day if the job is done, seven days if it has failed or was cancelled.
+	// Keep is how long the status stays after the end, if the group has not more than MaxFinished,
+	// with MaxFinishedBytes. Default: one day if the job is done, seven days if it has failed or was
+	// cancelled.
 	Keep Duration `json:"keep,omitempty"`
 
 	// CleanUp is the kind of a job that is submitted when this one is forgotten, to delete what it has
-	// left, such as its checkpoint (checkpoint.Journal.Forget). It gets the last Status as its payload,
-	// without the result, and the same resource and labels. None is submitted for a job that was never
-	// assigned.
+	// left, such as its checkpoint (checkpoint.Journal.Forget). It gets the last Status as its
+	// payload, without the result, and the same resource and labels. None is submitted for a job that
+	// was never assigned.
 	CleanUp string `json:"clean_up,omitempty"`
 }
 
@@ -88,7 +92,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // Check says what is wrong with a Spec, everything at once (ErrBadSpec). Submit calls it.
 func (s Spec) Check() error {
 	var problems []error
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	bad := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf(format, args...))
+	}
 	if s.Kind == "" || len(s.Kind) > MaxKind {
 		bad("the kind %.140q has no characters, or more than %d", s.Kind, MaxKind)
 	}
@@ -119,7 +125,9 @@ func (s Spec) Check() error {
 	if s.Retries < 0 || s.Retries > MaxRetries {
 		bad("the number of retries is %d, not 0 to %d", s.Retries, MaxRetries)
 	}
-	for name, d := range map[string]Duration{"backoff": s.Backoff, "timeout": s.Timeout, "keep": s.Keep} {
+	for name, d := range map[string]Duration{
+		"backoff": s.Backoff, "timeout": s.Timeout, "keep": s.Keep,
+	} {
 		if d < 0 {
 			bad("the %s is below 0", name)
 		}

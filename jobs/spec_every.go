@@ -32,8 +32,8 @@ func parseEvery(s string) (every, error) {
 	}
 	cron, err := parseCrontab(text)
 	if err != nil {
-		return every{}, fmt.Errorf("%q is neither a duration such as 15m nor a schedule of crontab(5) such as "+
-			"'0 3 * * *' or 'CRON_TZ=Europe/Berlin 0 3 * * *': %w", s, err)
+		return every{}, fmt.Errorf("%q is neither a duration such as 15m nor a schedule of crontab(5) "+
+			"such as '0 3 * * *' or 'CRON_TZ=Europe/Berlin 0 3 * * *': %w", s, err)
 	}
 	if cron.after(time.Now()).IsZero() {
 		return every{}, fmt.Errorf("%q names a day that never comes", s)
@@ -41,8 +41,8 @@ func parseEvery(s string) (every, error) {
 	return every{cron: cron}, nil
 }
 
-// next returns when a job whose first round was due at a time starts again, after now. It leaves out
-// what was missed. It is false if there is no such time until the year 9999.
+// next returns when a job whose first round was due at a time starts again, after now. It leaves
+// out what was missed. It is false if there is no such time until the year 9999.
 func (e every) next(first, now time.Time) (time.Time, bool) {
 	switch {
 	case e.period > 0:

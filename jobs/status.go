@@ -14,8 +14,8 @@ import (
 //	              └────────────┴───────────┘  its worker is gone or gives it back; it is tried again;
 //	                                          it repeats
 //
-// It can be cancelled in each state before its end, and has failed if it has lost too many workers. A
-// job that has failed or was cancelled waits again after Retry.
+// It can be cancelled in each state before its end, and has failed if it has lost too many workers.
+// A job that has failed or was cancelled waits again after Retry.
 type State string
 
 // States of a job.
@@ -33,19 +33,21 @@ func (s State) Finished() bool { return s == Done || s == Failed || s == Cancell
 
 // Status is how far a job is.
 type Status struct {
-	ID       ID             `json:"id"`
-	Kind     string         `json:"kind"`
-	Title    string         `json:"title,omitempty"`
-	Resource fence.Resource `json:"resource,omitempty"` // as in Spec, or a numbered one since the first assignment
-	Number   int            `json:"number,omitempty"`   // of the numbered resource that the job has; 0: it has none
-	State    State          `json:"state"`
-	Priority int            `json:"priority,omitempty"`
-	Labels   []string       `json:"labels,omitempty"`
-	Unique   string         `json:"unique,omitempty"`
-	CleanUp  string         `json:"clean_up,omitempty"`
-	Keep     Duration       `json:"keep,omitempty"`
-	Bytes    int            `json:"bytes,omitempty"` // of the job as it was submitted
-	Every    string         `json:"every,omitempty"`
+	ID    ID     `json:"id"`
+	Kind  string `json:"kind"`
+	Title string `json:"title,omitempty"`
+	// as in Spec, or a numbered one since the first assignment
+	Resource fence.Resource `json:"resource,omitempty"`
+	// of the numbered resource that the job has; 0: it has none
+	Number   int      `json:"number,omitempty"`
+	State    State    `json:"state"`
+	Priority int      `json:"priority,omitempty"`
+	Labels   []string `json:"labels,omitempty"`
+	Unique   string   `json:"unique,omitempty"`
+	CleanUp  string   `json:"clean_up,omitempty"`
+	Keep     Duration `json:"keep,omitempty"`
+	Bytes    int      `json:"bytes,omitempty"` // of the job as it was submitted
+	Every    string   `json:"every,omitempty"`
 	// Paused: it is not assigned until Resume, and no further attempt or round of it begins.
 	Paused bool `json:"paused,omitempty"`
 
@@ -62,9 +64,11 @@ type Status struct {
 	WorkerName string      `json:"worker_name,omitempty"`
 	ReturnedBy fence.Token `json:"returned_by,omitempty"` // the member that gave it back last
 	Returned   time.Time   `json:"returned,omitzero"`     // when that was
-	Token      fence.Token `json:"token,omitempty"`       // of the term under which it runs or has ended
-	// RoundToken is the token of the first attempt of this round that has begun, of a job that repeats.
-	// What an earlier round has written under its term has a lower one, if it has the same issuer.
+	// of the term under which it runs or has ended
+	Token fence.Token `json:"token,omitempty"`
+	// RoundToken is the token of the first attempt of this round that has begun, of a job that
+	// repeats. What an earlier round has written under its term has a lower one, if it has the same
+	// issuer.
 	RoundToken fence.Token `json:"round_token,omitempty"`
 
 	Submitted time.Time `json:"submitted"`
@@ -76,8 +80,8 @@ type Status struct {
 	// Kept is how many bytes a finished job counts against MaxFinishedBytes.
 	Kept int `json:"kept,omitempty"`
 
-	// History has the attempts that have ended, also those of earlier rounds, the first one first, as far
-	// as MaxHistory reaches.
+	// History has the attempts that have ended, also those of earlier rounds, the first one first, as
+	// far as MaxHistory reaches.
 	History []Attempt `json:"history,omitempty"`
 
 	Result json.RawMessage `json:"result,omitempty"` // of the last round, at most MaxResult bytes
@@ -104,7 +108,7 @@ const (
 	// time that would be the next ones. Jobs that have failed or were cancelled, which are kept for
 	// longer, have half of it at most, so that they do not push out what was just done.
 	MaxFinished = 10_000
-	// MaxFinishedBytes is how many bytes their payloads, results and histories have together, and is kept
-	// to in the same way. A coordinator has all of them in its memory.
+	// MaxFinishedBytes is how many bytes their payloads, results and histories have together, and is
+	// kept to in the same way. A coordinator has all of them in its memory.
 	MaxFinishedBytes = 16 << 20
 )

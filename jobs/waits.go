@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// WhyWaiting says why a job that is due waits, as far as the workers and the jobs that they have show it,
-// such as "no worker has the label gpu". It is "" for a job that does not wait, or is about to be assigned.
+// WhyWaiting says why a job that is due waits, as far as the workers and the jobs that they have
+// show it, such as "no worker has the label gpu". It is "" for a job that does not wait, or is
+// about to be assigned.
 func WhyWaiting(s Status, workers []WorkerStatus, active []Status) string {
 	switch {
 	case s.State != Waiting:
@@ -18,8 +19,12 @@ func WhyWaiting(s Status, workers []WorkerStatus, active []Status) string {
 	case s.Due.After(time.Now()):
 		return ""
 	}
-	runs := slices.DeleteFunc(slices.Clone(workers), func(w WorkerStatus) bool { return !slices.Contains(w.Kinds, s.Kind) })
-	fit := slices.DeleteFunc(slices.Clone(runs), func(w WorkerStatus) bool { return !w.Accepts(s.Kind, s.Labels) })
+	runs := slices.DeleteFunc(slices.Clone(workers), func(w WorkerStatus) bool {
+		return !slices.Contains(w.Kinds, s.Kind)
+	})
+	fit := slices.DeleteFunc(slices.Clone(runs), func(w WorkerStatus) bool {
+		return !w.Accepts(s.Kind, s.Labels)
+	})
 	switch {
 	case len(workers) == 0:
 		return "there is no worker"
@@ -33,7 +38,9 @@ func WhyWaiting(s Status, workers []WorkerStatus, active []Status) string {
 			return fmt.Sprintf("job %s has its resource", a.ID)
 		}
 	}
-	if !slices.ContainsFunc(fit, func(w WorkerStatus) bool { return !w.Stopping && w.Jobs < w.Capacity }) {
+	if !slices.ContainsFunc(fit, func(w WorkerStatus) bool {
+		return !w.Stopping && w.Jobs < w.Capacity
+	}) {
 		return "every worker that may run it is busy or stops"
 	}
 	return ""
@@ -42,7 +49,9 @@ func WhyWaiting(s Status, workers []WorkerStatus, active []Status) string {
 // missing says which labels none of these workers has.
 func missing(labels []string, workers []WorkerStatus) string {
 	lack := slices.DeleteFunc(slices.Clone(labels), func(l string) bool {
-		return slices.ContainsFunc(workers, func(w WorkerStatus) bool { return slices.Contains(w.Labels, l) })
+		return slices.ContainsFunc(workers, func(w WorkerStatus) bool {
+			return slices.Contains(w.Labels, l)
+		})
 	})
 	switch len(lack) {
 	case 0:

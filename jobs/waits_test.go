@@ -21,11 +21,14 @@ func TestWhyAJobWaits(t *testing.T) {
 	}{
 		{due, nil, nil, "there is no worker"},
 		{due, []WorkerStatus{worker("other", 0, "gpu", "eu")}, nil, `no worker runs jobs of kind "k"`},
-		{due, []WorkerStatus{worker("k", 0), worker("other", 0, "gpu")}, nil, "no worker has the labels gpu, eu"},
+		{due, []WorkerStatus{worker("k", 0), worker("other", 0, "gpu")}, nil, "no worker has the " +
+			"labels gpu, eu"},
 		{due, []WorkerStatus{worker("k", 0, "eu")}, nil, "no worker has the label gpu"},
-		{due, []WorkerStatus{worker("k", 0, "eu"), worker("k", 0, "gpu")}, nil, "no worker has all of the labels gpu, eu"},
+		{due, []WorkerStatus{worker("k", 0, "eu"), worker("k", 0, "gpu")}, nil, "no worker has all of " +
+			"the labels gpu, eu"},
 		{due, []WorkerStatus{both}, other, "job b has its resource"},
-		{due, []WorkerStatus{worker("k", 2, "eu", "gpu")}, nil, "every worker that may run it is busy or stops"},
+		{due, []WorkerStatus{worker("k", 2, "eu", "gpu")}, nil, "every worker that may run it is busy " +
+			"or stops"},
 		{due, []WorkerStatus{both}, nil, ""},
 		{with(func(s *Status) { s.Paused = true }), []WorkerStatus{both}, nil, "it is paused"},
 		{with(func(s *Status) { s.Due = time.Now().Add(time.Hour) }), nil, nil, ""},

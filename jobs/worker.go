@@ -36,7 +36,8 @@ type Worker struct {
 	Log *slog.Logger // default: nothing is logged
 }
 
-// MaxCapacity is how many jobs a worker runs at once, at most. A higher capacity counts as this one.
+// MaxCapacity is how many jobs a worker runs at once, at most. A higher capacity counts as this
+// one.
 const MaxCapacity = 1_000_000
 
 const defaultCapacity = 4
@@ -102,10 +103,11 @@ type runner struct {
 	Worker
 	slots chan struct{} // one for each job that runs
 
-	mu        sync.Mutex
-	tries     map[string]*try // by name of the assignment; one that has ended stays while that is there
-	cancelled map[ID]bool     // somebody has asked for it
-	over      bool            // no more jobs
+	mu sync.Mutex
+	// by name of the assignment; one that has ended stays while that is there
+	tries     map[string]*try
+	cancelled map[ID]bool // somebody has asked for it
+	over      bool        // no more jobs
 	work      sync.WaitGroup
 }
 
@@ -113,7 +115,8 @@ func newRunner(w Worker) *runner {
 	return &runner{Worker: w, slots: make(chan struct{}, w.Capacity), tries: map[string]*try{}}
 }
 
-// follow runs what is assigned to this worker, under each ID that it has as a member, until ctx ends.
+// follow runs what is assigned to this worker, under each ID that it has as a member, until ctx
+// ends.
 func (r *runner) follow(ctx context.Context, m *group.Membership) error {
 	for {
 		id, changed, err := m.ID()
@@ -240,7 +243,8 @@ func (r *runner) drain(worker fence.Token) {
 	}
 	r.mu.Unlock()
 	if running > 0 {
-		r.Log.Info("the worker stops; it waits for its jobs", "jobs", running, "at_most", r.Grace.String())
+		r.Log.Info("the worker stops; it waits for its jobs", "jobs", running, "at_most",
+			r.Grace.String())
 	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); r.work.Wait() }()

@@ -44,9 +44,9 @@ func (o offer) accepts(kind string, labels []string) bool {
 	return true
 }
 
-// join makes a worker a member. An offer that is too long for that becomes a document first. Its name
-// is a digest of the offer, so workers that offer the same share it. It stays: nobody can know that no
-// worker is about to join with it.
+// join makes a worker a member. An offer that is too long for that becomes a document first. Its
+// name is a digest of the offer, so workers that offer the same share it. It stays: nobody can know
+// that no worker is about to join with it.
 func (q *Queue) join(ctx context.Context, name string, o offer) (*group.Membership, error) {
 	value := encode(o)
 	m, err := q.group.Join(name, value)
@@ -61,8 +61,8 @@ func (q *Queue) join(ctx context.Context, name string, o offer) (*group.Membersh
 	return q.group.Join(name, encode(offer{At: at}))
 }
 
-// offered puts offers that are documents in the place of what the members say. known keeps those that
-// were read: none of them ever changes.
+// offered puts offers that are documents in the place of what the members say. known keeps those
+// that were read: none of them ever changes.
 func (q *Queue) offered(ctx context.Context, all []group.Member, known map[string][]byte) error {
 	for i, m := range all {
 		at := parseOffer(m).At

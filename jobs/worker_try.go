@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// publishTimeout bounds how long a worker tries to publish what a try has brought, while its term lasts.
+	// publishTimeout bounds how long a worker tries to publish what a try has brought, while its term
+	// lasts.
 	publishTimeout = time.Minute
 	// beginTimeout is how long a worker that is elected tries to begin. Then another one may try.
 	beginTimeout = 15 * time.Second
@@ -31,8 +32,9 @@ type try struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	running *Run // whose handler runs; guarded by the runner's mutex
-	begun   bool // its handler was called; guarded by the runner's mutex. Only run's goroutine writes it
-	ended   bool // what it has brought is published; of run's goroutine
+	// its handler was called; guarded by the runner's mutex. Only run's goroutine writes it
+	begun bool
+	ended bool // what it has brought is published; of run's goroutine
 }
 
 // run runs the job until it has ended, or is another's.
@@ -56,8 +58,8 @@ func (t *try) run() {
 }
 
 // lead stands for election for the job's resource, and runs the job in the term, again and again
-// until the job has ended or is another's. If it cannot begin for a while, such as when a store does
-// not answer, it gives the job back.
+// until the job has ended or is another's. If it cannot begin for a while, such as when a store
+// does not answer, it gives the job back.
 func (t *try) lead() {
 	s := t.runner
 	var failing time.Time // since then the job could not begin
@@ -108,25 +110,28 @@ type boundedRaiser struct{ store fence.Raiser }
 
 // Raise implements fence.Raiser.
 func (r boundedRaiser) Raise(ctx context.Context, c fence.Claim) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, beginTimeout, errors.New("the store has not answered"))
+	ctx, cancel := context.WithTimeoutCause(ctx, beginTimeout,
+		errors.New("the store has not answered"))
 	defer cancel()
 	return r.store.Raise(ctx, c)
 }
 
 // mine reports whether the job is assigned to this member, and has not ended.
 func (t *try) mine(s Status) bool {
-	return s.Worker == t.worker && s.Attempt == t.attempt && (s.State == Assigned || s.State == Running)
+	return s.Worker == t.worker && s.Attempt == t.attempt &&
+		(s.State == Assigned || s.State == Running)
 }
 
-// published reports whether the history of a job shows that this try, under its token, has published its end.
+// published reports whether the history of a job shows that this try, under its token, has
+// published its end.
 func (t *try) published(s Status, token fence.Token) bool {
 	return slices.ContainsFunc(s.History, func(a Attempt) bool {
 		return a.Attempt == t.attempt && a.Token == token && a.Outcome != OutcomeLost
 	})
 }
 
-// step makes a step of the job from a status that was read before, under the term, if the job is still
-// this try's. It returns the status that it has made.
+// step makes a step of the job from a status that was read before, under the term, if the job is
+// still this try's. It returns the status that it has made.
 func (t *try) step(
 	ctx context.Context, term *fence.Term, from record,
 	next func(context.Context, record) ([]documents.Write, error),
@@ -139,8 +144,8 @@ func (t *try) step(
 	}, term.Claim())
 }
 
-// work runs the job in a term, and publishes what it has brought. first was read before the term began,
-// so a change of it since then is a conflict.
+// work runs the job in a term, and publishes what it has brought. first was read before the term
+// began, so a change of it since then is a conflict.
 func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spec) error {
 	q := t.runner.Queue
 	if err := t.runner.begin(t); err != nil {
@@ -150,10 +155,11 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	run.Spec.Resource = first.Resource // the one it was given, if it names none
 	t.runs(run)                        // before anybody can see that it runs
 	defer t.runs(nil)
-	started, err := t.step(ctx, term, first, func(_ context.Context, r record) ([]documents.Write, error) {
-		run.Failure = r.Failures
-		return q.changes.start(r, term.Token(), q.now()), nil
-	})
+	started, err := t.step(ctx, term, first,
+		func(_ context.Context, r record) ([]documents.Write, error) {
+			run.Failure = r.Failures
+			return q.changes.start(r, term.Token(), q.now()), nil
+		})
 	if err != nil {
 		return err
 	}
@@ -164,15 +170,16 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	}
 	publishing, cancel := context.WithTimeout(term.Context(), publishTimeout)
 	defer cancel()
-	ended, err := t.step(publishing, term, started, func(ctx context.Context, r record) ([]documents.Write, error) {
-		switch {
-		case o.err != nil && errors.Is(why, ErrCancelled):
-			return q.cancelled(ctx, r)
-		case o.err != nil && errors.Is(why, ErrStopping):
-			return q.returned(r), nil
-		}
-		return q.changes.finish(r, spec, o, q.now()), nil
-	})
+	ended, err := t.step(publishing, term, started,
+		func(ctx context.Context, r record) ([]documents.Write, error) {
+			switch {
+			case o.err != nil && errors.Is(why, ErrCancelled):
+				return q.cancelled(ctx, r)
+			case o.err != nil && errors.Is(why, ErrStopping):
+				return q.returned(r), nil
+			}
+			return q.changes.finish(r, spec, o, q.now()), nil
+		})
 	if errors.Is(err, errNotMine) && ended.lost && t.published(ended.Status, term.Token()) {
 		err = nil
 	}
@@ -207,9 +214,11 @@ func (t *try) giveBack(why error) bool {
 	})
 }
 
-// settle makes a step of the job without a term, if it is still this try's: no handler of this worker
-// runs it any more. It returns false if it may be tried again.
-func (t *try) settle(what string, next func(context.Context, record) ([]documents.Write, error)) bool {
+// settle makes a step of the job without a term, if it is still this try's: no handler of this
+// worker runs it any more. It returns false if it may be tried again.
+func (t *try) settle(
+	what string, next func(context.Context, record) ([]documents.Write, error),
+) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
 	defer cancel()
 	_, err := t.runner.Queue.step(ctx, t.id, record{}, func(r record) ([]documents.Write, error) {

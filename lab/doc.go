@@ -1,6 +1,6 @@
-// Package lab tries to get a stale write in. A scenario.Scenario says which system is built, what its
-// leaders do and which faults hit it. Run carries it out on a system.System and writes a history;
-// package check judges the history.
+// Package lab tries to get a stale write in. A scenario.Scenario says which system is built, what
+// its leaders do and which faults hit it. Run carries it out on a system.System and writes a
+// history; package check judges the history.
 //
 //	build         coordinator, Postgres, Redis, guards, workers (package system)
 //	warm up       until a leader has written often enough to count (package record)

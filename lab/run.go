@@ -24,13 +24,14 @@ import (
 
 // Options say how a scenario is run.
 type Options struct {
-	Build     func(ctx context.Context, b system.Build) (system.System, error)
-	Injector  scenario.Injector
-	Programs  system.Programs
-	Dir       string             // of this run, for history.jsonl and the logs
-	Seed      uint64             // of random choices
-	Time      time.Duration      // how long a random scenario lasts
-	Jobs      int                // the least number of jobs, in scenarios about them; 0: the scenario's
+	Build    func(ctx context.Context, b system.Build) (system.System, error)
+	Injector scenario.Injector
+	Programs system.Programs
+	Dir      string        // of this run, for history.jsonl and the logs
+	Seed     uint64        // of random choices
+	Time     time.Duration // how long a random scenario lasts
+	// the least number of jobs, in scenarios about them; 0: the scenario's
+	Jobs      int
 	Session   time.Duration      // session timeout at the coordinator; 0: the scenario's
 	Elections scenario.Elections // which coordinator; ZooKeeper when empty
 	TLS       bool               // on every leg of guards and workers
@@ -159,7 +160,8 @@ func (r *run) supervised(ctx context.Context, do func() error) error {
 func (r *run) build(ctx context.Context) (err error) {
 	t := r.Topology
 	servers := slices.Compact(append(t.CoordinatorNames(), "postgres", "redis"))
-	r.rec.Progress("building the system: %s, %d guard, %d workers", strings.Join(servers, ", "), t.Guards, t.Workers)
+	r.rec.Progress("building the system: %s, %d guard, %d workers", strings.Join(servers, ", "),
+		t.Guards, t.Workers)
 	bounded, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	r.sys, err = r.o.Build(bounded, system.Build{
@@ -231,8 +233,9 @@ func (r *run) disturb(ctx context.Context) error {
 
 // finalPhase deposes the leader as an operator would and waits for it to keep trying, so that every
 // run has a stale attempt. leader run then ends its child, as it should; there the program is
-// stopped instead, and the child is not. Behind a carrier, a process that the child has left asks the guard. A worker with jobs is frozen inside a transaction of one,
-// until others have run all that it ran.
+// stopped instead, and the child is not. Behind a carrier, a process that the child has left asks
+// the guard. A worker with jobs is frozen inside a transaction of one, until others have run all
+// that it ran.
 func (r *run) finalPhase(ctx context.Context) error {
 	var stale int
 	r.rec.Look(func(s *record.Seen) { stale = s.Stale })

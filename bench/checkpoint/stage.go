@@ -75,7 +75,8 @@ func (noCoordinator) Acknowledge(context.Context) error { return nil }
 func (noCoordinator) Release(context.Context) error     { return nil }
 
 func (s *stage) prepare(ctx context.Context) error {
-	err := ways.Exec(ctx, s.pg.URL("postgres", "postgres"), "create role guard login", "create role app login",
+	err := ways.Exec(ctx, s.pg.URL("postgres", "postgres"), "create role guard login", "create role "+
+		"app login",
 		"create database "+fenced+" owner app", "create database "+unfenced+" owner app")
 	for _, database := range []string{fenced, unfenced} {
 		err = errors.Join(err, ways.Exec(ctx, s.pg.URL("app", database), tables),

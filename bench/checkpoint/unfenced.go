@@ -14,8 +14,8 @@ import (
 //   - publish is the real one, without its checks that the session is recorded under the claim. It
 //     still finds out whether the step has ended its own transaction, which is not the fence.
 //   - attach registers nothing, and says that it has.
-//   - enter is called only by resume, once in each run, and checks nothing. It fails if a step calls it,
-//     so that "off" cannot become "on" unnoticed.
+//   - enter is called only by resume, once in each run, and checks nothing. It fails if a step
+//     calls it, so that "off" cannot become "on" unnoticed.
 const noEnter = `create or replace function
 	ringfence.enter(resource text, token bigint, issuer text, candidate text default '') returns void
 	language plpgsql as $$ begin

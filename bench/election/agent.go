@@ -104,7 +104,8 @@ func (h *holders) stand(ctx context.Context, terms int) ([]event, error) {
 
 // one opens a stream, and returns when it leads. The stream is read until it ends.
 func (h *holders) one(ctx context.Context, resource string) (leading event, err error) {
-	r, err := http.NewRequestWithContext(h.reading, "POST", "http://agent/v1/terms", strings.NewReader(`{"resource":"`+resource+`"}`))
+	r, err := http.NewRequestWithContext(h.reading, "POST", "http://agent/v1/terms",
+		strings.NewReader(`{"resource":"`+resource+`"}`))
 	if err != nil {
 		return leading, err
 	}
@@ -157,8 +158,11 @@ func (h *holders) read(body io.Reader, first chan event) {
 	}
 }
 
-// told deposes some terms, one after the other, and returns how long it takes until a holder has read that.
-func (h *holders) told(ctx context.Context, c fence.Coordinator, all []event) (took []time.Duration, err error) {
+// told deposes some terms, one after the other, and returns how long it takes until a holder has
+// read that.
+func (h *holders) told(
+	ctx context.Context, c fence.Coordinator, all []event,
+) (took []time.Duration, err error) {
 	for _, e := range all[:min(deposed, len(all))] {
 		token, err := fence.ParseToken(e.Token)
 		if err != nil {
@@ -171,7 +175,8 @@ func (h *holders) told(ctx context.Context, c fence.Coordinator, all []event) (t
 		select {
 		case l := <-h.lost:
 			if l.Resource != e.Resource {
-				return nil, fmt.Errorf("the term of %s was lost, which nobody has deposed: %s", l.Resource, l.Error)
+				return nil,
+					fmt.Errorf("the term of %s was lost, which nobody has deposed: %s", l.Resource, l.Error)
 			}
 			took = append(took, l.at.Sub(start))
 		case <-ctx.Done():

@@ -84,7 +84,9 @@ type child struct {
 func startChild(url, resource string, timeout time.Duration) (*child, error) {
 	c := &child{lines: make(chan string, 8)}
 	var err error
-	c.Child, err = program.StartChild("election", func(line string) { c.lines <- line }, url, resource, timeout.String())
+	c.Child, err = program.StartChild("election", func(line string) {
+		c.lines <- line
+	}, url, resource, timeout.String())
 	return c, err
 }
 

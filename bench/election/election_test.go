@@ -10,7 +10,8 @@ import (
 
 func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
 	o := New().(*options)
-	err := program.Parse(o, "election", []string{"-coordinators", "etcd", "-sizes", "10,100", "-terms", ""}, io.Discard)
+	err := program.Parse(o, "election",
+		[]string{"-coordinators", "etcd", "-sizes", "10,100", "-terms", ""}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +20,8 @@ func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
 		t.Errorf("got %+v", o.plan)
 	}
 	for _, wrong := range [][]string{
-		{"-coordinators", "consul"}, {"-sizes", "0"}, {"-sizes", "x"}, {"-timeout", "1500ms"}, {"-o", "yaml"},
+		{"-coordinators", "consul"}, {"-sizes", "0"}, {"-sizes", "x"}, {"-timeout", "1500ms"},
+		{"-o", "yaml"},
 		{"more"},
 	} {
 		if err := program.Parse(New(), "election", wrong, io.Discard); err == nil {
@@ -30,7 +32,9 @@ func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
 
 func TestBarsAreMissedWhereTheMeasuredValueIsWorse(t *testing.T) {
 	good := electionRow{ResignP99: 50, CrashMax: 100, WokenMin: 1, WokenMax: 1}
-	for _, b := range (&report{elections: []electionRow{good}, held: []heldRow{{Sessions: 1}}}).bars() {
+	for _, b := range (&report{
+		elections: []electionRow{good}, held: []heldRow{{Sessions: 1}},
+	}).bars() {
 		if !b.Met {
 			t.Errorf("%s is missed", b.What)
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
-const etcdNote = "one member, fsync on; it looks for leases that have run out every 500 ms; requests are the " +
-	"messages that it has received, also in streams; notices are watch events that it has sent"
+const etcdNote = "one member, fsync on; it looks for leases that have run out every 500 ms; " +
+	"requests are the messages that it has received, also in streams; notices are watch events that " +
+	"it has sent"
 
 type etcd struct{ *servers.Etcd }
 
@@ -51,7 +52,9 @@ func (e etcd) notices(ctx context.Context) (func() (int, error), error) {
 }
 
 // metrics reads all metrics: the sum of each over its labels, and the labels it came with last.
-func (e etcd) metrics(ctx context.Context) (sums map[string]int, labels map[string]string, err error) {
+func (e etcd) metrics(
+	ctx context.Context,
+) (sums map[string]int, labels map[string]string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.Addr()+"/metrics", nil)
 	if err != nil {
 		return nil, nil, err

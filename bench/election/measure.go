@@ -28,12 +28,13 @@ type plan struct {
 }
 
 func (p plan) valid() bool {
-	return p.timeout >= time.Second && p.timeout%time.Second == 0 && p.coordinators > 0 && p.crashes > 0 &&
+	return p.timeout >= time.Second && p.timeout%time.Second == 0 && p.coordinators > 0 &&
+		p.crashes > 0 &&
 		p.resignations > 0 && p.rest > 0
 }
 
-// electionLimit bounds one election. An overloaded one, in which sessions expire faster than they are
-// opened, would never end.
+// electionLimit bounds one election. An overloaded one, in which sessions expire faster than they
+// are opened, would never end.
 const electionLimit = 3 * time.Minute
 
 // heldTimeout is the session timeout of a process that leads: the default.
@@ -41,20 +42,22 @@ const heldTimeout = 10 * time.Second
 
 // electionRow has what was measured in one election. Times are in milliseconds.
 type electionRow struct {
-	Coordinator string  `json:"coordinator"`
-	Candidates  int     `json:"candidates"`
-	Sessions    int     `json:"sessions"`
-	Connections int     `json:"connections,omitempty"` // where the server says
-	Enrolled    float64 `json:"enrolled_ms"`           // from the first connection until all are enrolled
-	Rest        float64 `json:"requests_per_second"`   // at rest
-	ResignP50   float64 `json:"resignation_p50_ms"`    // from the call until the next term
-	ResignP99   float64 `json:"resignation_p99_ms"`
-	CrashP50    float64 `json:"crash_p50_ms"` // from the KILL until the next term, minus the session timeout
-	CrashMax    float64 `json:"crash_max_ms"`
-	WokenMin    int     `json:"woken_min"` // by one death
-	WokenMax    int     `json:"woken_max"`
-	Failed      string  `json:"failed,omitempty"` // why there are no figures
-	Stall       float64 `json:"longest_stall_ms"` // in which this process was not scheduled
+	Coordinator string `json:"coordinator"`
+	Candidates  int    `json:"candidates"`
+	Sessions    int    `json:"sessions"`
+	Connections int    `json:"connections,omitempty"` // where the server says
+	// from the first connection until all are enrolled
+	Enrolled  float64 `json:"enrolled_ms"`
+	Rest      float64 `json:"requests_per_second"` // at rest
+	ResignP50 float64 `json:"resignation_p50_ms"`  // from the call until the next term
+	ResignP99 float64 `json:"resignation_p99_ms"`
+	// from the KILL until the next term, minus the session timeout
+	CrashP50 float64 `json:"crash_p50_ms"`
+	CrashMax float64 `json:"crash_max_ms"`
+	WokenMin int     `json:"woken_min"` // by one death
+	WokenMax int     `json:"woken_max"`
+	Failed   string  `json:"failed,omitempty"` // why there are no figures
+	Stall    float64 `json:"longest_stall_ms"` // in which this process was not scheduled
 }
 
 // heldRow has what a process costs that leads.
@@ -161,7 +164,8 @@ func (p plan) election(
 		}
 	}
 	start := time.Now()
-	if err := run.addCrowd(s.url(s.address()), candidates, min(candidates, p.coordinators), p.timeout); err != nil {
+	if err := run.addCrowd(s.url(s.address()), candidates, min(candidates, p.coordinators),
+		p.timeout); err != nil {
 		return row, err
 	}
 	if err := enrolled(p.crashes + candidates); err != nil {
@@ -189,7 +193,9 @@ func (p plan) election(
 }
 
 // crash kills the victims, one after another, and returns the leader from the crowd that follows.
-func (p plan) crash(ctx context.Context, s server, run *election, row *electionRow) (leader win, err error) {
+func (p plan) crash(
+	ctx context.Context, s server, run *election, row *electionRow,
+) (leader win, err error) {
 	var late []time.Duration
 	for i, victim := range run.victims {
 		// Anywhere between two renewals.
@@ -267,7 +273,8 @@ func (p plan) held(ctx context.Context, e entry, s server, terms int) (row heldR
 	return row, err
 }
 
-// holding measures a process that holds terms once campaign has returned. then is called at the end.
+// holding measures a process that holds terms once campaign has returned. then is called at the
+// end.
 func (p plan) holding(ctx context.Context, e entry, s server, row *heldRow,
 	begin func(url string) (*child, error), campaign func(*child) error, then func() error,
 ) (err error) {

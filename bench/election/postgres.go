@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
-const postgresNote = "one server, fsync on; requests are transactions, and the server counts one also where it " +
-	"wakes a listening connection; notices are those to sessions"
+const postgresNote = "one server, fsync on; requests are transactions, and the server counts one " +
+	"also where it wakes a listening connection; notices are those to sessions"
 
 // postgres holds elections in a database of their own, so that what the benchmark itself asks in
 // another one does not count.
@@ -53,13 +53,15 @@ func (p postgres) url(address string) string {
 }
 
 func (p postgres) version(ctx context.Context) (version string, err error) {
-	err = p.conn.QueryRow(ctx, "select 'Postgres ' || current_setting('server_version')").Scan(&version)
+	err = p.conn.QueryRow(ctx,
+		"select 'Postgres ' || current_setting('server_version')").Scan(&version)
 	version, _, _ = strings.Cut(version, " (")
 	return version, err
 }
 
 func (p postgres) requests(ctx context.Context) (n int, err error) {
-	err = p.conn.QueryRow(ctx, "select xact_commit + xact_rollback from pg_stat_database where datname = $1",
+	err = p.conn.QueryRow(ctx, "select xact_commit + xact_rollback from pg_stat_database where "+
+		"datname = $1",
 		database).Scan(&n)
 	return n, err
 }

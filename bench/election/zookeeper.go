@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
-const zooKeeperNote = "one server, fsync on, ticks of 200 ms, at which it ends sessions; requests are packets, " +
-	"pings among them; notices are watches that a deletion has triggered"
+const zooKeeperNote = "one server, fsync on, ticks of 200 ms, at which it ends sessions; " +
+	"requests are packets, pings among them; notices are watches that a deletion has triggered"
 
 type zooKeeper struct{ *servers.ZooKeeper }
 

@@ -1,6 +1,6 @@
-// Package enter measures what ringfence.enter adds to a transaction: pgbench -N with it, in one message with BEGIN,
-// beside the same with a lock of a lease row that an application might write by hand (FOR SHARE), and with a statement
-// that does nothing.
+// Package enter measures what ringfence.enter adds to a transaction: pgbench -N with it, in one
+// message with BEGIN, beside the same with a lock of a lease row that an application might write by
+// hand (FOR SHARE), and with a statement that does nothing.
 package enter
 
 import (
@@ -43,14 +43,17 @@ const (
 	app     = "app"
 )
 
-var claim = fence.Claim{Resource: "orders", Token: 5, Issuer: "bench:a", Holder: "bench", Candidate: "a"}
+var claim = fence.Claim{
+	Resource: "orders", Token: 5, Issuer: "bench:a", Holder: "bench", Candidate: "a",
+}
 
 var ways = []string{without, peer, with}
 
 // first is the statement at the beginning of each transaction.
 var first = map[string]string{
 	without: "select 1",
-	peer:    fmt.Sprintf("select 1 from lease where name = '%s' and epoch = %d for share", claim.Resource, claim.Token),
+	peer: fmt.Sprintf("select 1 from lease where name = '%s' and epoch = %d for share",
+		claim.Resource, claim.Token),
 }
 
 // script is pgbench -N with a statement at the beginning.
@@ -134,14 +137,19 @@ func measureAdded(
 }
 
 // measureTPS measures transactions per second.
-func (b *bench) measureTPS(ctx context.Context, r *report.Report, o report.Options, progress io.Writer, commit string, clients int) error {
+func (b *bench) measureTPS(
+	ctx context.Context, r *report.Report, o report.Options, progress io.Writer, commit string,
+	clients int,
+) error {
 	name := fmt.Sprintf("pgbench -N, synchronous_commit %s, %d clients", commit, clients)
 	if !o.Wants(name) {
 		return nil
 	}
 	fmt.Fprintln(progress, name)
 	row := r.Row(report.Row{Name: name, Unit: "tps",
-		Bar: &report.Bar{Way: with, Against: without, Limit: map[string]float64{"on": 0.95, "off": 0.85}[commit]}})
+		Bar: &report.Bar{
+			Way: with, Against: without, Limit: map[string]float64{"on": 0.95, "off": 0.85}[commit],
+		}})
 	for round := range o.Rounds {
 		for _, way := range rounds.Turn(ways, round) {
 			tps, err := b.rate(ctx, way, commit, clients)
@@ -168,8 +176,10 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	defer admin.Close(context.WithoutCancel(ctx))
 	for _, sql := range []string{
-		"create role " + control + " login", "create role " + app + " login", "grant create on schema public to " + app,
-		"create table lease (name text primary key, epoch bigint)", fmt.Sprintf("insert into lease values ('%s', %d)", claim.Resource, claim.Token),
+		"create role " + control + " login", "create role " + app + " login", "grant create on schema " +
+			"public to " + app,
+		"create table lease (name text primary key, epoch bigint)", fmt.Sprintf("insert into lease "+
+			"values ('%s', %d)", claim.Resource, claim.Token),
 		"grant select, update on lease to " + app,
 	} {
 		if _, err := admin.Exec(ctx, sql); err != nil {
@@ -196,7 +206,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	return err
 }
 
-// cpu returns the CPU time of a backend for each transaction, in microseconds. One backend does all three in short turns.
+// cpu returns the CPU time of a backend for each transaction, in microseconds. One backend does all
+// three in short turns.
 func (b *bench) cpu(ctx context.Context) (map[string]float64, error) {
 	const turns, transactions = 21, 300
 	conn, err := pgmarks.Connect(ctx, b.pg.URL(app, "postgres"))
@@ -215,7 +226,8 @@ func (b *bench) cpu(ctx context.Context) (map[string]float64, error) {
 				return nil, err
 			}
 			for n := range transactions {
-				if err := transaction(ctx, conn.PgConn(), way, 1+(turn*transactions+n)*7919%(100000*scale)); err != nil {
+				if err := transaction(ctx, conn.PgConn(), way, 1+
+					(turn*transactions+n)*7919%(100000*scale)); err != nil {
 					return nil, err
 				}
 			}
@@ -237,7 +249,8 @@ func transaction(ctx context.Context, conn *pgconn.PgConn, way string, account i
 		"BEGIN; " + first[way],
 		fmt.Sprintf("UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = %d", account),
 		fmt.Sprintf("SELECT abalance FROM pgbench_accounts WHERE aid = %d", account),
-		fmt.Sprintf("INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, %d, 1, CURRENT_TIMESTAMP)", account),
+		fmt.Sprintf("INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, %d, 1, "+
+			"CURRENT_TIMESTAMP)", account),
 		"END",
 	} {
 		if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
@@ -273,8 +286,9 @@ func (b *bench) rate(ctx context.Context, way, commit string, clients int) (floa
 	return strconv.ParseFloat(found[1], 64)
 }
 
-// latencies returns the average time that a transaction of each way takes, in microseconds. The same
-// clients run all scripts in random order, so all have the same server, and nothing waits for a disk.
+// latencies returns the average time that a transaction of each way takes, in microseconds. The
+// same clients run all scripts in random order, so all have the same server, and nothing waits for
+// a disk.
 func (b *bench) latencies(ctx context.Context, clients int) (map[string]float64, error) {
 	out, err := b.run(ctx, clients, b.seconds*float64(len(ways)), "off", ways...)
 	if err != nil {
@@ -301,7 +315,9 @@ var (
 )
 
 // run runs pgbench, and returns what it prints.
-func (b *bench) run(ctx context.Context, clients int, seconds float64, commit string, ways ...string) (string, error) {
+func (b *bench) run(
+	ctx context.Context, clients int, seconds float64, commit string, ways ...string,
+) (string, error) {
 	admin, err := pgmarks.Connect(ctx, b.pg.URL(app, "postgres"))
 	if err != nil {
 		return "", err
@@ -313,7 +329,8 @@ func (b *bench) run(ctx context.Context, clients int, seconds float64, commit st
 			return "", err
 		}
 	}
-	args := []string{"-n", "-D", fmt.Sprintf("scale=%d", scale), "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)),
+	args := []string{"-n", "-D", fmt.Sprintf("scale=%d", scale), "-c", strconv.Itoa(clients), "-j",
+		strconv.Itoa(min(clients, 2)),
 		"-T", strconv.Itoa(int(max(1, seconds))), "PGOPTIONS=-c synchronous_commit=" + commit}
 	for _, way := range ways {
 		args = append(args, "-f", b.script(way))

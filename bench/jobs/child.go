@@ -44,8 +44,8 @@ const (
 // kind is the kind of every job.
 const kind = "bench"
 
-// Child is a worker. It prints "ready" when it has begun, and "begun JOB NANOSECONDS" where its mode
-// says so. It begins gated jobs when it reads a line, and ends with its stdin.
+// Child is a worker. It prints "ready" when it has begun, and "begun JOB NANOSECONDS" where its
+// mode says so. It begins gated jobs when it reads a line, and ends with its stdin.
 func Child(ctx context.Context, args []string, out io.Writer) (err error) {
 	var d duty
 	if err := json.Unmarshal([]byte(args[0]), &d); err != nil {

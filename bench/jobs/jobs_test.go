@@ -10,7 +10,8 @@ import (
 
 func TestArgumentsChooseRowsAndWays(t *testing.T) {
 	s := New().(*options)
-	err := program.Parse(s, "jobs", []string{"-ways", "river,etcd", "-rows", "^(assign|done workers=1)", "-jobs", "5"}, io.Discard)
+	err := program.Parse(s, "jobs",
+		[]string{"-ways", "river,etcd", "-rows", "^(assign|done workers=1)", "-jobs", "5"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

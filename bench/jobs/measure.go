@@ -53,17 +53,19 @@ func cells(p plan) []cell {
 	}
 }
 
-const method = "submit: jobs handed in per second by 8 callers of one client. assign: jobs that wait are assigned " +
-	"to four members that run nothing. done: no-op handlers, from the moment at which all jobs wait until all have " +
-	"ended. start: from the call of Submit until the handler is called, one job at a time. backlog: from the " +
-	"moment at which members join; memory is the most that the process that assigns has had. killed: from the " +
-	"KILL until what was lost runs elsewhere, or a new job runs, minus the session timeout."
+const method = "submit: jobs handed in per second by 8 callers of one client. assign: jobs that " +
+	"wait are assigned to four members that run nothing. done: no-op handlers, from the moment at " +
+	"which all jobs wait until all have ended. start: from the call of Submit until the handler is " +
+	"called, one job at a time. backlog: from the moment at which members join; memory is the most " +
+	"that the process that assigns has had. killed: from the KILL until what was lost runs " +
+	"elsewhere, or a new job runs, minus the session timeout."
 
 // measure measures everything that the flags choose.
 func (s *options) measure(ctx context.Context, progress io.Writer) (r *report.Report, err error) {
 	r = report.New("jobs", s.Options)
 	r.Note(method)
-	r.Note("Workers are processes of capacity %d; session timeout %s.", s.plan.capacity, s.plan.timeout)
+	r.Note("Workers are processes of capacity %d; session timeout %s.", s.plan.capacity,
+		s.plan.timeout)
 	r.Note(serversNote)
 	if slices.Contains(s.plan.ways, withRiver) {
 		r.Note(riverNote)
@@ -116,7 +118,9 @@ func (s *options) chosen() (all []cell) {
 		c.ways = slices.DeleteFunc(slices.Clone(c.ways), func(way string) bool {
 			return !slices.Contains(s.plan.ways, way)
 		})
-		if len(c.ways) > 0 && slices.ContainsFunc(c.rows, func(r report.Row) bool { return s.Wants(r.Name) }) {
+		if len(c.ways) > 0 && slices.ContainsFunc(c.rows, func(r report.Row) bool {
+			return s.Wants(r.Name)
+		}) {
 			all = append(all, c)
 		}
 	}

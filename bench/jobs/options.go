@@ -1,6 +1,6 @@
 // Package jobs measures jobs on ZooKeeper, etcd and Postgres, beside River on the same Postgres:
-// submissions, assignments and finished jobs per second, the time from submission to start, a backlog
-// of 10,000 jobs, and recovery after a KILL. Workers are processes of their own.
+// submissions, assignments and finished jobs per second, the time from submission to start, a
+// backlog of 10,000 jobs, and recovery after a KILL. Workers are processes of their own.
 package jobs
 
 import (
@@ -47,21 +47,23 @@ func New() program.Benchmark {
 // Flags implements program.Benchmark.
 func (s *options) Flags(f *flag.FlagSet) {
 	s.Options.Flags(f)
-	f.Func("ways", "what is compared (default "+strings.Join(allWays, ",")+")", func(ways string) error {
-		s.plan.ways = strings.Split(ways, ",")
-		for _, w := range s.plan.ways {
-			if !slices.Contains(allWays, w) {
-				return fmt.Errorf("there is no way %q; there is %s", w, strings.Join(allWays, ", "))
+	f.Func("ways", "what is compared (default "+strings.Join(allWays, ",")+")",
+		func(ways string) error {
+			s.plan.ways = strings.Split(ways, ",")
+			for _, w := range s.plan.ways {
+				if !slices.Contains(allWays, w) {
+					return fmt.Errorf("there is no way %q; there is %s", w, strings.Join(allWays, ", "))
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	f.IntVar(&s.plan.jobs, "jobs", 2000, "jobs of one measurement")
 	f.IntVar(&s.plan.backlog, "backlog", 10_000, "jobs that wait in the rows 'backlog'")
 	f.IntVar(&s.plan.starts, "starts", 200, "jobs of which the time until they start is measured")
 	f.IntVar(&s.plan.capacity, "capacity", 16, "jobs that a worker runs at once")
 	f.DurationVar(&s.plan.timeout, "timeout", 6*time.Second, "session timeout, in whole seconds")
-	f.StringVar(&s.plan.profile, "profile", "", "write a CPU profile of each worker to this `directory`")
+	f.StringVar(&s.plan.profile, "profile", "", "write a CPU profile of each worker to this "+
+		"`directory`")
 }
 
 // Check implements program.Benchmark.

@@ -53,7 +53,9 @@ func openRingfence(ctx context.Context, p plan, way, url, name string) (*ringfen
 	return &ringfence{p, way, url, at, q}, nil
 }
 
-func openCoordinator(ctx context.Context, url string, timeout time.Duration) (documents.Coordinator, error) {
+func openCoordinator(
+	ctx context.Context, url string, timeout time.Duration,
+) (documents.Coordinator, error) {
 	return coordinators.All.Open(ctx, settings.URL(url), coordinators.Options{SessionTimeout: timeout})
 }
 
@@ -65,7 +67,9 @@ func (r *ringfence) submit(ctx context.Context, job int) error {
 }
 
 // folder is one of the group's folders of documents.
-func (r *ringfence) folder(name string) string { return "jobs/" + r.jobs.Group().Name() + "/" + name }
+func (r *ringfence) folder(name string) string {
+	return "jobs/" + r.jobs.Group().Name() + "/" + name
+}
 
 func (r *ringfence) finished(ctx context.Context) (int, error) {
 	names, err := r.at.Documents().Names(ctx, r.folder("finished"))

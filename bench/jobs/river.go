@@ -15,9 +15,10 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/program"
 )
 
-const riverNote = "river: one client for each worker process, FetchCooldown at its minimum of 1 ms, listening for " +
-	"inserts, no maintenance services. It has no assignments of its own: a worker fetches what it runs. It rescues " +
-	"jobs of a worker that is gone after RescueStuckJobsAfter, an hour by default, so it is in no row of recovery."
+const riverNote = "river: one client for each worker process, FetchCooldown at its minimum of 1 " +
+	"ms, listening for inserts, no maintenance services. It has no assignments of its own: a worker " +
+	"fetches what it runs. It rescues jobs of a worker that is gone after RescueStuckJobsAfter, an " +
+	"hour by default, so it is in no row of recovery."
 
 var silent = slog.New(slog.DiscardHandler)
 

@@ -20,8 +20,8 @@ const (
 
 var allWays = []string{zooKeeper, etcd, postgres, withRiver}
 
-const serversNote = "zookeeper: an ensemble of three, fsync on, ticks of 200 ms. etcd: three members, fsync on, " +
-	"default heartbeats. postgres and river: databases of one server, fsync on."
+const serversNote = "zookeeper: an ensemble of three, fsync on, ticks of 200 ms. etcd: three " +
+	"members, fsync on, default heartbeats. postgres and river: databases of one server, fsync on."
 
 // running are the servers that run for the benchmark.
 type running struct {

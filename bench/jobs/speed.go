@@ -69,7 +69,10 @@ func (s *stage) assign(ctx context.Context, jobs int) (a assigned, err error) {
 	var last time.Duration
 	g, watching := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { a.first, err = s.group.leaves(watching, names[0], began); return err })
-	g.Go(func() (err error) { last, err = s.group.leaves(watching, names[len(names)-1], began); return err })
+	g.Go(func() (err error) {
+		last, err = s.group.leaves(watching, names[len(names)-1], began)
+		return err
+	})
 	if err := g.Wait(); err != nil {
 		return a, err
 	}
@@ -90,7 +93,9 @@ func (s *stage) assign(ctx context.Context, jobs int) (a assigned, err error) {
 const atOnce = 200
 
 // leaves waits until an entry's job waits no more.
-func (r *ringfence) leaves(ctx context.Context, entry string, began time.Time) (took time.Duration, err error) {
+func (r *ringfence) leaves(
+	ctx context.Context, entry string, began time.Time,
+) (took time.Duration, err error) {
 	var id jobs.ID // a part of the entry's name
 	for part := range strings.SplitSeq(entry, ".") {
 		if parsed, err := jobs.ParseID(part); err == nil {

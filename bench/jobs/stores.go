@@ -22,8 +22,9 @@ const (
 	guarded = "guard"
 )
 
-const storesNote = "store: a Postgres of its own, on which one worker raises the mark before each job; the handler " +
-	"does not use it. CPU: of all servers, the guard and the worker, for each job."
+const storesNote = "store: a Postgres of its own, on which one worker raises the mark before " +
+	"each job; the handler does not use it. CPU: of all servers, the guard and the worker, for each " +
+	"job."
 
 // withStore measures how many jobs one worker finishes per second, and what a job costs.
 func withStore(store string) cell {
@@ -72,7 +73,9 @@ func (r *running) startStore(ctx context.Context, guard string) error {
 	if err := pgmarks.Install(ctx, admin, "guard_role"); err != nil {
 		return err
 	}
-	g, err := ways.StartGuard(ctx, ways.GuardOptions{Program: guard, Postgres: p.URL("guard_role", "postgres")})
+	g, err := ways.StartGuard(ctx, ways.GuardOptions{
+		Program: guard, Postgres: p.URL("guard_role", "postgres"),
+	})
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,9 @@ type database struct {
 	open     opener
 	addr     func(*ways.GuardProcess) string
 	sql      func(ctx context.Context, statements ...string) error // nil for Redis
-	status   string                                                // the guard's setting that names the upstream
-	stage    io.Closer
+	// the guard's setting that names the upstream
+	status string
+	stage  io.Closer
 }
 
 // opener opens a session, behind a guard under a token of the resource.
@@ -35,7 +36,8 @@ func (d *database) through(g *ways.GuardProcess) *ways.Way {
 }
 
 // start starts a database with room for so many sessions, and the peers if they are wanted.
-type start func(ctx context.Context, s *settings, sessions int, peers bool, progress io.Writer) (*database, error)
+type start func(ctx context.Context, s *settings, sessions int, peers bool,
+	progress io.Writer) (*database, error)
 
 var databases = []struct {
 	name  string

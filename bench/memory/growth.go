@@ -59,11 +59,13 @@ func (d *database) growth(ctx context.Context, s *settings, r *report.Report, na
 	}
 	each := func(bytes int64) float64 { return float64(bytes) / float64(s.cycles) }
 	r.Row(report.Row{Name: name + " live", Unit: "bytes/connection", Lower: true,
-		Bar: &report.Bar{Way: ways.Guard, Limit: growthBar}}).Add(ways.Guard, each(after.Live-before.Live))
+		Bar: &report.Bar{
+			Way: ways.Guard, Limit: growthBar,
+		}}).Add(ways.Guard, each(after.Live-before.Live))
 	r.Row(report.Row{Name: name + " rss", Unit: "bytes/connection", Lower: true}).
 		Add(ways.Guard, each(after.Resident-before.Resident))
-	r.Note("%s: %d connections; live memory %.1f MiB before and %.1f MiB after, resident %.1f and %.1f MiB, "+
-		"goroutines %d and %d.", name, s.cycles, mebibytes(before.Live), mebibytes(after.Live),
+	r.Note("%s: %d connections; live memory %.1f MiB before and %.1f MiB after, resident %.1f and "+
+		"%.1f MiB, goroutines %d and %d.", name, s.cycles, mebibytes(before.Live), mebibytes(after.Live),
 		mebibytes(before.Resident), mebibytes(after.Resident), before.Goroutines, after.Goroutines)
 	return nil
 }

@@ -69,7 +69,8 @@ func (d *database) idle(
 		return err
 	}
 	defer g.Close()
-	first, err := d.open(ctx, d.through(g), ways.Resource, 1) // what the guard sets up once is no session's
+	// what the guard sets up once is no session's
+	first, err := d.open(ctx, d.through(g), ways.Resource, 1)
 	if err != nil {
 		return err
 	}
@@ -104,8 +105,8 @@ func (d *database) idle(
 // batch is how many sessions are opened between two looks at the machine's memory.
 const batch = 500
 
-// openMany opens sessions, several at a time. It stops early when the machine has little memory left,
-// since each session of Postgres is a process.
+// openMany opens sessions, several at a time. It stops early when the machine has little memory
+// left, since each session of Postgres is a process.
 func (d *database) openMany(
 	ctx context.Context, w *ways.Way, n int, progress io.Writer,
 ) (open []io.Closer, err error) {

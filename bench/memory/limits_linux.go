@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// allowFiles raises the number of files that this process and those that it starts may open to n, if
-// the system allows that. It returns the number that it is now.
+// allowFiles raises the number of files that this process and those that it starts may open to n,
+// if the system allows that. It returns the number that it is now.
 func allowFiles(n int) int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

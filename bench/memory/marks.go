@@ -89,7 +89,8 @@ func (d *database) admissions(ctx context.Context, r *report.Report, n int) erro
 
 func resource(i int) string { return fmt.Sprintf("bench_%d", i) }
 
-// raise makes the marks in Postgres in a few transactions: a raise through a guard waits for the disk.
+// raise makes the marks in Postgres in a few transactions: a raise through a guard waits for the
+// disk.
 func (d *database) raise(ctx context.Context, n int) error {
 	if d.sql == nil {
 		return nil // the sessions raise them

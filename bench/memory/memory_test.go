@@ -10,7 +10,8 @@ import (
 
 func TestArguments(t *testing.T) {
 	s := New().(*settings)
-	err := program.Parse(s, "memory", []string{"-rows", "idle", "-sessions", "10,200", "-cycles", "500"}, io.Discard)
+	err := program.Parse(s, "memory",
+		[]string{"-rows", "idle", "-sessions", "10,200", "-cycles", "500"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +19,8 @@ func TestArguments(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	for _, wrong := range [][]string{
-		{"-sessions", ""}, {"-sessions", "0"}, {"-sessions", "x"}, {"-cycles", "1"}, {"-marks", "0"}, {"more"},
+		{"-sessions", ""}, {"-sessions", "0"}, {"-sessions", "x"}, {"-cycles", "1"}, {"-marks", "0"},
+		{"more"},
 	} {
 		if err := program.Parse(New(), "memory", wrong, io.Discard); err == nil {
 			t.Errorf("%q is accepted", wrong)

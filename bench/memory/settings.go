@@ -1,6 +1,6 @@
-// Package memory measures what a guard's sessions and marks cost: memory for each idle session, growth
-// over many connections, logins per second, and what 100,000 marks do to admission, memory and `guard
-// status`.
+// Package memory measures what a guard's sessions and marks cost: memory for each idle session,
+// growth over many connections, logins per second, and what 100,000 marks do to admission, memory
+// and `guard status`.
 package memory
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/ways"
 )
 
-// copies moves many rows by COPY. Nothing is stored and nothing is read from a disk: the server makes
-// the rows, or drops them after it has parsed them.
+// copies moves many rows by COPY. Nothing is stored and nothing is read from a disk: the server
+// makes the rows, or drops them after it has parsed them.
 type copies struct{ megabytes int }
 
 // line is a row of COPY's text format with its newline: 1,000 bytes.
@@ -36,7 +36,8 @@ func (c copies) out(ctx context.Context, w *ways.Way) (outcome, error) {
 	return c.timed(ctx, w, func(conn *pgconn.PgConn) error {
 		var n counter
 		_, err := conn.CopyTo(ctx, &n, fmt.Sprintf(
-			"copy (select repeat('x', 999) from generate_series(1, %d)) to stdout", c.megabytes*linesOfMegabyte))
+			"copy (select repeat('x', 999) from generate_series(1, %d)) to stdout",
+			c.megabytes*linesOfMegabyte))
 		if err == nil && int(n) != c.megabytes*1e6 {
 			err = fmt.Errorf("%d bytes arrived", n)
 		}

@@ -14,8 +14,9 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/ways"
 )
 
-// The load runs like redis-benchmark: all clients in one thread, which waits with epoll. A goroutine
-// for each client would need so much of the CPU that the proxies could not show their speed.
+// The load runs like redis-benchmark: all clients in one thread, which waits with epoll. A
+// goroutine for each client would need so much of the CPU that the proxies could not show their
+// speed.
 
 // loadClient is a client of a load.
 type loadClient struct {
@@ -94,8 +95,8 @@ func (g *generator) close() (err error) {
 	return err
 }
 
-// generate sends pipelines until the deadline, waits for the last replies, and returns the number of
-// commands that were answered.
+// generate sends pipelines until the deadline, waits for the last replies, and returns the number
+// of commands that were answered.
 func (g *generator) generate(ctx context.Context, deadline time.Time) (commands int, err error) {
 	for _, c := range g.clients {
 		if err := g.send(c); err != nil {

@@ -48,7 +48,10 @@ func answer(conn net.Conn, reply string) {
 }
 
 func TestTheLoadCountsReplies(t *testing.T) {
-	l := load{clients: 3, depth: 4, command: []byte("PING\n"), reply: []byte("+PONG\n"), time: 20 * time.Millisecond}
+	l := load{
+		clients: 3, depth: 4, command: []byte("PING\n"), reply: []byte("+PONG\n"),
+		time: 20 * time.Millisecond,
+	}
 	o, err := l.run(t.Context(), answering(t, "+PONG\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +62,9 @@ func TestTheLoadCountsReplies(t *testing.T) {
 }
 
 func TestTheLoadFailsIfAReplyIsAnError(t *testing.T) {
-	l := load{clients: 2, depth: 1, command: []byte("PING\n"), reply: []byte("+PONG\n"), time: time.Minute}
+	l := load{
+		clients: 2, depth: 1, command: []byte("PING\n"), reply: []byte("+PONG\n"), time: time.Minute,
+	}
 	_, err := l.run(t.Context(), answering(t, "-ERR\n"))
 	if err == nil || !strings.Contains(err.Error(), "-ERR") {
 		t.Errorf("got %v", err)
@@ -80,7 +85,9 @@ func TestTheLoadFailsIfAConnectionEnds(t *testing.T) {
 			conn.Close()
 		}
 	})
-	load := load{clients: 1, depth: 1, command: []byte("PING\n"), reply: []byte("+PONG\n"), time: time.Minute}
+	load := load{
+		clients: 1, depth: 1, command: []byte("PING\n"), reply: []byte("+PONG\n"), time: time.Minute,
+	}
 	_, err = load.run(t.Context(), &ways.Way{Name: ways.Direct, Addr: l.Addr().String()})
 	if err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)

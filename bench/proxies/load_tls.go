@@ -15,8 +15,8 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/ways"
 )
 
-// runTLS is run for connections with TLS, which need a goroutine for each client: the load takes more
-// of the CPU, with every way the same.
+// runTLS is run for connections with TLS, which need a goroutine for each client: the load takes
+// more of the CPU, with every way the same.
 func (l load) runTLS(ctx context.Context, w *ways.Way) (o outcome, err error) {
 	conns := make([]net.Conn, l.clients)
 	defer func() {
@@ -48,9 +48,11 @@ func (l load) runTLS(ctx context.Context, w *ways.Way) (o outcome, err error) {
 	return outcome{value: n / time.Since(start).Seconds(), operations: n}, nil
 }
 
-// pipelines sends one after the other until the deadline, and returns the number of commands that were
-// answered.
-func (l load) pipelines(ctx context.Context, c net.Conn, deadline time.Time) (commands int, err error) {
+// pipelines sends one after the other until the deadline, and returns the number of commands that
+// were answered.
+func (l load) pipelines(
+	ctx context.Context, c net.Conn, deadline time.Time,
+) (commands int, err error) {
 	request, expected := bytes.Repeat(l.command, l.depth), bytes.Repeat(l.reply, l.depth)
 	got := make([]byte, len(expected))
 	if err := c.SetDeadline(deadline.Add(replyLimit)); err != nil {

@@ -38,7 +38,8 @@ func (b pgbench) run(
 ) (outcome, error) {
 	if b.script == "update" {
 		// The updates of earlier measurements would slow down the later ones.
-		err := stage.Exec(ctx, "truncate pgbench_history", "vacuum pgbench_accounts, pgbench_tellers, pgbench_branches")
+		err := stage.Exec(ctx, "truncate pgbench_history", "vacuum pgbench_accounts, pgbench_tellers, "+
+			"pgbench_branches")
 		if err != nil {
 			return outcome{}, err
 		}
@@ -66,8 +67,8 @@ func (b pgbench) args(seconds float64) []string {
 	return args
 }
 
-// runPgbench runs pgbench over a way and returns its output. Its environment has no other settings of
-// Postgres than these.
+// runPgbench runs pgbench over a way and returns its output. Its environment has no other settings
+// of Postgres than these.
 func runPgbench(
 	ctx context.Context, s *ways.Postgres, w *ways.Way, args ...string,
 ) (string, error) {
@@ -100,7 +101,9 @@ var (
 
 // parsePgbench reads what pgbench prints at its end. It is an error if a transaction has failed.
 func parsePgbench(out string) (o outcome, err error) {
-	for pattern, to := range map[*regexp.Regexp]*float64{transactions: &o.operations, perSecond: &o.value} {
+	for pattern, to := range map[*regexp.Regexp]*float64{
+		transactions: &o.operations, perSecond: &o.value,
+	} {
 		found := pattern.FindStringSubmatch(out)
 		if found == nil {
 			return o, fmt.Errorf("pgbench printed no %q: %s", pattern, out)

@@ -18,8 +18,8 @@ import (
 )
 
 // pingPong sends the same request again and again, and waits for its reply, whose size is known. It
-// blocks in the kernel, if the connection has no TLS: Go's own waiting for the network would add to the
-// latency.
+// blocks in the kernel, if the connection has no TLS: Go's own waiting for the network would add to
+// the latency.
 type pingPong struct {
 	conn    io.ReadWriteCloser
 	request []byte
@@ -29,8 +29,8 @@ type pingPong struct {
 // replyLimit bounds one reply.
 const replyLimit = 10 * time.Second
 
-// newPingPong takes a connection over. It sends the request once more to learn how long the reply is:
-// whole reads one reply.
+// newPingPong takes a connection over. It sends the request once more to learn how long the reply
+// is: whole reads one reply.
 func newPingPong(
 	conn net.Conn, request []byte, whole func(io.Reader) (size int, err error),
 ) (*pingPong, error) {
@@ -114,7 +114,8 @@ func dialPostgres(ctx context.Context, w *ways.Way) (*pingPong, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.Prepare(ctx, "p", "select abalance from pgbench_accounts where aid = 1", nil); err != nil {
+	if _, err := conn.Prepare(ctx, "p", "select abalance from pgbench_accounts where aid = 1",
+		nil); err != nil {
 		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}
 	raw, err := conn.Hijack()

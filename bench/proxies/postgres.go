@@ -15,9 +15,9 @@ var clientCounts = []int{1, 8, 32}
 
 // postgresNotes explain the rows.
 var postgresNotes = []string{
-	"select and update: pgbench -S and -N, transactions. connect: pgbench -S -C, a new connection for " +
-		"each transaction. copy: one statement that moves rows of 1 kB, and stores nothing. latency: one " +
-		"prepared statement of one client, the ways in turns at each round trip.",
+	"select and update: pgbench -S and -N, transactions. connect: pgbench -S -C, a new connection " +
+		"for each transaction. copy: one statement that moves rows of 1 kB, and stores nothing. " +
+		"latency: one prepared statement of one client, the ways in turns at each round trip.",
 	"The CPU time is that of the proxy, for each transaction, connection, megabyte or round trip.",
 	"PgBouncer keeps its sessions in Postgres open, so connect through it is no login there.",
 	"synchronous_commit is off: the disk would hide the rest.",

@@ -12,7 +12,8 @@ import (
 
 func TestArguments(t *testing.T) {
 	s := Postgres().(*settings)
-	err := program.Parse(s, "postgres", []string{"-rows", "^copy", "-seconds", "0.5", "-copy-mb", "20"}, io.Discard)
+	err := program.Parse(s, "postgres",
+		[]string{"-rows", "^copy", "-seconds", "0.5", "-copy-mb", "20"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func TestArguments(t *testing.T) {
 
 func TestRowsAreChosenByName(t *testing.T) {
 	s := Postgres().(*settings)
-	if err := program.Parse(s, "postgres", []string{"-rows", "select prepared|p50"}, io.Discard); err != nil {
+	if err := program.Parse(s, "postgres", []string{"-rows", "select prepared|p50"},
+		io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -61,7 +63,8 @@ func TestPgbenchOutput(t *testing.T) {
 	}
 	for _, wrong := range []string{
 		"", "tps = 1.5 (without initial connection time)",
-		"number of transactions actually processed: 5\nnumber of failed transactions: 2 (40%)\ntps = 1 (x)",
+		"number of transactions actually processed: 5\nnumber of failed transactions: 2 (40%)\ntps = 1 " +
+			"(x)",
 	} {
 		if _, err := parsePgbench(wrong); err == nil {
 			t.Errorf("%q is accepted", wrong)

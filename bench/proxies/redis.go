@@ -12,12 +12,13 @@ import (
 )
 
 var redisNotes = []string{
-	"get and set: commands per second by c clients, each of which sends P commands at once and then waits " +
-		"for all replies. latency: one SET of one client, the ways in turns at each round trip.",
+	"get and set: commands per second by c clients, each of which sends P commands at once and then " +
+		"waits for all replies. latency: one SET of one client, the ways in turns at each round trip.",
 	"The CPU time is that of the proxy, for each command.",
-	"The load comes from this program, since redis-benchmark cannot send FENCE or CLIENT SETNAME first.",
-	"twemproxy sends the commands of all clients over one connection, which no proxy can that keeps the " +
-		"clients' sessions apart.",
+	"The load comes from this program, since redis-benchmark cannot send FENCE or CLIENT SETNAME " +
+		"first.",
+	"twemproxy sends the commands of all clients over one connection, which no proxy can that keeps " +
+		"the clients' sessions apart.",
 }
 
 // The commands, with their replies.
@@ -36,7 +37,9 @@ var pipelines = []struct{ clients, depth int }{{1, 1}, {50, 1}, {50, 16}, {1, 64
 func measureRedis(
 	ctx context.Context, s *settings, progress io.Writer,
 ) (r *report.Report, err error) {
-	stage, err := ways.StartRedis(ctx, ways.Options{Guard: s.Guard, Peers: true, TLS: s.tls, Progress: progress})
+	stage, err := ways.StartRedis(ctx, ways.Options{
+		Guard: s.Guard, Peers: true, TLS: s.tls, Progress: progress,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
-// Package proxies measures what a guard costs: pgbench, COPY and round trips with Postgres, pipelines
-// and round trips with Redis, each on a direct connection, through a guard, and through the proxies
-// that are installed.
+// Package proxies measures what a guard costs: pgbench, COPY and round trips with Postgres,
+// pipelines and round trips with Redis, each on a direct connection, through a guard, and through
+// the proxies that are installed.
 package proxies
 
 import (

@@ -50,9 +50,9 @@ func measureEndings(
 	if len(rows) == 0 {
 		return 0, nil
 	}
-	r.Note("ended: time from the new term to the end of the last older session at its client. following: the " +
-		"guard follows the election (Postgres), and nobody connects. connecting: the guard has no coordinator, " +
-		"and the new leader opens its first session at once.")
+	r.Note("ended: time from the new term to the end of the last older session at its client. " +
+		"following: the guard follows the election (Postgres), and nobody connects. connecting: the " +
+		"guard has no coordinator, and the new leader opens its first session at once.")
 	e, err := startEndings(ctx, o)
 	if err != nil {
 		return 0, err

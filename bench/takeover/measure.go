@@ -14,8 +14,8 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/ways"
 )
 
-// cases are the numbers of older sessions, with the bars in milliseconds (DESIGN.md, section 7: 5 ms,
-// 50 ms and 500 ms with 1, 100 and 1,000).
+// cases are the numbers of older sessions, with the bars in milliseconds (DESIGN.md, section 7: 5
+// ms, 50 ms and 500 ms with 1, 100 and 1,000).
 var cases = []struct {
 	older int
 	bar   float64
@@ -59,9 +59,10 @@ func measure(
 	ctx context.Context, o report.Options, progress io.Writer,
 ) (r *report.Report, err error) {
 	r = report.New("take-over", o)
-	r.Note("Time from the connection of the new leader's first session until it is admitted. writing: " +
-		"each older session has an open transaction with a write, or a MULTI with a queued one. After each " +
-		"take-over the benchmark checks that the older sessions end and have left no write.")
+	r.Note("Time from the connection of the new leader's first session until it is admitted. " +
+		"writing: each older session has an open transaction with a write, or a MULTI with a queued " +
+		"one. After each take-over the benchmark checks that the older sessions end and have left no " +
+		"write.")
 	var cells []*cell
 	for _, database := range databases {
 		some, failed := database.cells(ctx, r, o)
@@ -101,7 +102,8 @@ type kind struct {
 
 var databases = []kind{{"postgres", startPostgres}, {"redis", startRedis}}
 
-// cells returns the rows of a database that the flags choose. It starts the database if there is one.
+// cells returns the rows of a database that the flags choose. It starts the database if there is
+// one.
 func (k kind) cells(
 	ctx context.Context, r *report.Report, o report.Options,
 ) (cells []*cell, err error) {
@@ -177,8 +179,8 @@ func (c *cell) timed(
 	return s, err
 }
 
-// openOlder opens the older sessions, spread over the guards. It returns also those that it has opened
-// before an error.
+// openOlder opens the older sessions, spread over the guards. It returns also those that it has
+// opened before an error.
 func (c *cell) openOlder(ctx context.Context, token int64) ([]session, error) {
 	all := make([]session, c.older)
 	g, ctx := errgroup.WithContext(ctx)

@@ -69,9 +69,9 @@ func (p *postgres) login(ctx context.Context) (session, error) {
 	return postgresSession{c}, err
 }
 
-// check lets every older session write. None may succeed. Then it waits until the server has only the
-// newcomer's session left: a guard keeps sessions at rest from writing at once, and their backends
-// end a little later.
+// check lets every older session write. None may succeed. Then it waits until the server has only
+// the newcomer's session left: a guard keeps sessions at rest from writing at once, and their
+// backends end a little later.
 func (p *postgres) check(ctx context.Context, older []session) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -22,7 +22,9 @@ type redis struct {
 
 func startRedis(ctx context.Context, o report.Options) (_ database, err error) {
 	r := &redis{}
-	r.Redis, err = ways.StartRedis(ctx, ways.Options{Guard: o.Guard, Redis: []string{"--maxclients", "2000"}})
+	r.Redis, err = ways.StartRedis(ctx, ways.Options{
+		Guard: o.Guard, Redis: []string{"--maxclients", "2000"},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +106,8 @@ func (r *redis) check(ctx context.Context, older []session) error {
 	return direct.(*redisSession).command("LLEN written", ":0")
 }
 
-// cannotWrite sends a write, or lets the queued one happen, and waits for the end of the connection.
+// cannotWrite sends a write, or lets the queued one happen, and waits for the end of the
+// connection.
 func (s *redisSession) cannotWrite() error {
 	write := "RPUSH written x\r\n"
 	if s.writes {

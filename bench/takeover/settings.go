@@ -1,8 +1,8 @@
 // Package takeover measures how long a new leader waits: from its claim until the guard has ended
 // every session of its predecessor and admits it.
 //
-// The predecessor has between none and 1,000 sessions, idle or with an uncommitted write, through the
-// guard that admits the new leader or spread over two.
+// The predecessor has between none and 1,000 sessions, idle or with an uncommitted write, through
+// the guard that admits the new leader or spread over two.
 package takeover
 
 import (

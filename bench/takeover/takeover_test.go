@@ -50,7 +50,8 @@ func TestRowsAreChosenByName(t *testing.T) {
 		}
 		return all
 	}
-	if n := len(names("")); n != 1+3*2*2 { // none older once; three numbers, two states, one or two guards
+	if n := len(names("")); n != 1+3*2*2 {
+		// none older once; three numbers, two states, one or two guards
 		t.Errorf("%d rows", n)
 	}
 	want := []string{"fake older=100 writing guards=1", "fake older=100 writing guards=2"}

@@ -14,7 +14,10 @@ import (
 var contentClauses = []contract.Clause[*stage]{
 	{Name: "Everything that is published comes back", Holds: everythingComesBack},
 	{Name: "A state may be any JSON", Holds: anyState},
-	{Name: "A failure with any text is recorded, and removed when the task continues", Holds: anyFailure},
+	{
+		Name:  "A failure with any text is recorded, and removed when the task continues",
+		Holds: anyFailure,
+	},
 	{Name: "The journal shares no memory with its callers", Holds: nothingIsShared},
 	{Name: "A checkpoint above the limit is too large, and changes nothing", Holds: tooLargeIsRefused},
 }
@@ -24,7 +27,8 @@ func full(c fence.Claim, task checkpoint.Name) checkpoint.Checkpoint {
 	cp := version(1, c, task, `nonce "quoted" 'twice' \n`)
 	cp.Holder = "wörker-7 (東京) 🚧"
 	cp.Run, cp.Round, cp.Rounds, cp.Step = 1<<53+1, math.MaxInt64-1, math.MaxInt64, 1
-	cp.Steps = []string{"Beträge laden", "s'; DROP TABLE ringfence_private.mark; --", "step {2}:[3] %s $1"}
+	cp.Steps = []string{"Beträge laden", "s'; DROP TABLE ringfence_private.mark; --", "step {2}:[3] " +
+		"%s $1"}
 	cp.Status = checkpoint.Stopped
 	cp.State = json.RawMessage(`{"id": 9007199254740993, "sum": 12345678901234567890.25,
 		"none": [], "empty": {}, "null": null, "text": "line\nfeed \u2028 <b>&amp;</b> \" \\ 😀",

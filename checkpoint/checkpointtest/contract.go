@@ -28,5 +28,6 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	contract.Run(t, clauses, func(t *testing.T) *stage { return newStage(t, open(t), patience) })
 }
 
-var clauses = slices.Concat(versionClauses, contentClauses, fenceClauses, takeoverClauses, forgetClauses,
+var clauses = slices.Concat(versionClauses, contentClauses, fenceClauses, takeoverClauses,
+	forgetClauses,
 	loadClauses, followClauses, concurrentClauses, endClauses, randomClauses)

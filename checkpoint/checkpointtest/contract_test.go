@@ -27,7 +27,9 @@ func TestTheContractOfTransactorsFindsFlaws(t *testing.T) {
 	}
 	for _, finds := range []string{"An open transaction", "Work that panics"} {
 		t.Run("has room for one transaction", func(t *testing.T) {
-			found(t, finds, func(m *Memory) checkpoint.Journal { return &onePlace{m, make(chan struct{}, 1)} })
+			found(t, finds, func(m *Memory) checkpoint.Journal {
+				return &onePlace{m, make(chan struct{}, 1)}
+			})
 		})
 	}
 }

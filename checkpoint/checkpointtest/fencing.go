@@ -7,7 +7,10 @@ import (
 )
 
 var fenceClauses = []contract.Clause[*stage]{
-	{Name: "A deposed leader can neither publish, take nor forget, and gets ErrStale", Holds: deposedIsStale},
+	{
+		Name:  "A deposed leader can neither publish, take nor forget, and gets ErrStale",
+		Holds: deposedIsStale,
+	},
 	{Name: "A deposed leader's publish is refused after a newer leader's", Holds: deposedBehindNewer},
 	{Name: "Nothing brings a deposed leader back", Holds: deposedStaysDeposed},
 	{Name: "A leader may raise again", Holds: raiseAgain},
@@ -15,7 +18,10 @@ var fenceClauses = []contract.Clause[*stage]{
 	{Name: "A claim of another issuer is refused, whether its token is lower, equal or higher",
 		Holds: otherIssuerIsRefused},
 	{Name: "A deposed leader of one resource does not disturb another", Holds: resourcesAreApart},
-	{Name: "A task belongs to the resource under which it was published first", Holds: otherResourceIsRefused},
+	{
+		Name:  "A task belongs to the resource under which it was published first",
+		Holds: otherResourceIsRefused,
+	},
 }
 
 // powerless fails the test unless the claim can neither take, publish at any version, nor forget.

@@ -44,7 +44,8 @@ var fenceFlaws = []flaw{
 	{"publishes under any claim", "deposed leader can neither publish, take nor forget",
 		mistakingPublish(theMark)},
 	{"publishes under any claim", "after a newer leader's", mistakingPublish(theMark)},
-	{"takes under any claim", "deposed leader can neither publish, take nor forget", mistakingTake(theMark)},
+	{"takes under any claim", "deposed leader can neither publish, take nor forget",
+		mistakingTake(theMark)},
 	{"admits the previous leader", "deposed leader can neither publish, take nor forget",
 		mistaking(func(c, mark fence.Claim) fence.Claim {
 			c.Token += min(1, max(mark.Token-c.Token, 0))
@@ -118,12 +119,13 @@ var fenceFlaws = []flaw{
 			return cp, same, err
 		}
 	}},
-	{"refuses without a reason", "deposed leader can neither publish, take nor forget", func(f *flawed) {
-		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
-			if err := f.Memory.Publish(ctx, c, cp); err != nil {
-				return verdict(err)
+	{"refuses without a reason", "deposed leader can neither publish, take nor forget",
+		func(f *flawed) {
+			f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+				if err := f.Memory.Publish(ctx, c, cp); err != nil {
+					return verdict(err)
+				}
+				return nil
 			}
-			return nil
-		}
-	}},
+		}},
 }

@@ -10,7 +10,10 @@ import (
 )
 
 var followClauses = []contract.Clause[*stage]{
-	{Name: "Follow shows the checkpoint that is there, then newer ones of any process", Holds: followSeesNewer},
+	{
+		Name:  "Follow shows the checkpoint that is there, then newer ones of any process",
+		Holds: followSeesNewer,
+	},
 	{Name: "Follow waits for a task's first checkpoint", Holds: followWaitsForFirst},
 	{Name: "Follow shows one task, under any leader", Holds: followOverTakeover},
 	{Name: "Follow goes on when the task is forgotten", Holds: followOverForget},

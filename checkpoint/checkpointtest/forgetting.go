@@ -15,12 +15,20 @@ import (
 // fenceClauses also have what a claim that does not lead may forget: nothing.
 var forgetClauses = []contract.Clause[*stage]{
 	{Name: "A forgotten task has version 0, and Load leaves it out", Holds: forgottenIsGone},
-	{Name: "To forget a task twice, or one that was never published, is no error", Holds: nothingToForget},
+	{
+		Name:  "To forget a task twice, or one that was never published, is no error",
+		Holds: nothingToForget,
+	},
 	{Name: "A task of another resource is not forgotten", Holds: otherResourceForgetsNothing},
 	{Name: "Nobody continues a forgotten task", Holds: forgottenIsNotContinued},
-	{Name: "The name of a forgotten task is free for a later leader of any resource", Holds: forgottenNameIsFree},
+	{
+		Name:  "The name of a forgotten task is free for a later leader of any resource",
+		Holds: forgottenNameIsFree,
+	},
 	{Name: "A publish at the same time does not bring a forgotten task back", Holds: publishAtOnce},
-	{Name: "Once a new leader has forgotten a task, no older one publishes it", Holds: forgetEndsOlder},
+	{
+		Name: "Once a new leader has forgotten a task, no older one publishes it", Holds: forgetEndsOlder,
+	},
 	{Name: "The error of an interrupted forget is right about what happened", Holds: cutShortForget},
 }
 
@@ -44,8 +52,8 @@ func (k *stage) forget(j checkpoint.Journal, c fence.Claim, task checkpoint.Name
 	k.stays(task, checkpoint.Checkpoint{})
 }
 
-// begin publishes so many versions of nightly, through both journals in turn, with other nonces each
-// time.
+// begin publishes so many versions of nightly, through both journals in turn, with other nonces
+// each time.
 func (k *stage) begin(c fence.Claim, versions int64) (last checkpoint.Checkpoint) {
 	k.Helper()
 	by := rand.Text()
@@ -117,7 +125,8 @@ func forgottenIsNotContinued(k *stage) {
 	}
 }
 
-// The first journal knows the task under its first resource, and hears of nothing until it is asked.
+// The first journal knows the task under its first resource, and hears of nothing until it is
+// asked.
 func forgottenNameIsFree(k *stage) {
 	c := k.lead(orders)
 	last := k.begin(c, 3)
@@ -197,7 +206,8 @@ func cutShortForget(k *stage) {
 	}
 }
 
-// truthfulForget fails the test unless err is right about whether version 1 of a task was forgotten.
+// truthfulForget fails the test unless err is right about whether version 1 of a task was
+// forgotten.
 func (k *stage) truthfulForget(err error, c fence.Claim, task checkpoint.Name) {
 	k.Helper()
 	switch {

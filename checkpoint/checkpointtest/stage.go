@@ -23,8 +23,8 @@ const (
 // patience bounds a whole clause: hundreds of writes, each of which may wait for a slow disk.
 const patience = time.Minute
 
-// stage is what a clause works with: the fixture, a context with a deadline, and steps that fail the
-// test.
+// stage is what a clause works with: the fixture, a context with a deadline, and steps that fail
+// the test.
 type stage struct {
 	testing.TB
 	Fixture

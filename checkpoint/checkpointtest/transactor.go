@@ -33,15 +33,23 @@ func transactorClauses[Tx any]() []contract.Clause[*txStage[Tx]] {
 	return []contract.Clause[*txStage[Tx]]{
 		{Name: "Effects and checkpoint land together", Holds: landTogether[Tx]},
 		{Name: "Work that fails leaves nothing, and its error comes back", Holds: failedWork[Tx]},
-		{Name: "Work that panics leaves nothing, and the journal keeps working", Holds: panickingWork[Tx]},
+		{
+			Name: "Work that panics leaves nothing, and the journal keeps working", Holds: panickingWork[Tx],
+		},
 		{Name: "A version conflict leaves nothing", Holds: conflictingWork[Tx]},
 		{Name: "Of many transactions for one version exactly one lands", Holds: oneTransactionLands[Tx]},
 		{Name: "A claim that is not the mark leaves nothing", Holds: powerlessWork[Tx]},
-		{Name: "A transaction above the limit or of another resource leaves nothing", Holds: misfitWork[Tx]},
+		{
+			Name:  "A transaction above the limit or of another resource leaves nothing",
+			Holds: misfitWork[Tx],
+		},
 		{Name: "An open transaction of an older leader does not delay a newer one, and does not land",
 			Holds: openWhenDeposed[Tx]},
 		{Name: "A transaction for a forgotten task leaves nothing", Holds: forgottenWork[Tx]},
-		{Name: "The error of an interrupted transaction is right about what landed", Holds: cutShortWork[Tx]},
+		{
+			Name:  "The error of an interrupted transaction is right about what landed",
+			Holds: cutShortWork[Tx],
+		},
 		{Name: "Leaders that transact at random get the answers of the model", Holds: randomWork[Tx]},
 	}
 }
@@ -53,7 +61,9 @@ type txStage[Tx any] struct {
 	effects func(t testing.TB) []string
 }
 
-func newTxStage[Tx any](t testing.TB, f TransactorFixture[Tx], patience time.Duration) *txStage[Tx] {
+func newTxStage[Tx any](
+	t testing.TB, f TransactorFixture[Tx], patience time.Duration,
+) *txStage[Tx] {
 	return &txStage[Tx]{newStage(t, f.Fixture, patience), f.Effect, f.Effects}
 }
 

@@ -12,7 +12,8 @@ import (
 
 // verdicts are the answers that a caller must be able to distinguish. The first match counts.
 var verdicts = []error{
-	fence.ErrStale, fence.ErrOtherIssuer, fence.ErrNotRaised, fence.ErrNotLeader, checkpoint.ErrConflict,
+	fence.ErrStale, fence.ErrOtherIssuer, fence.ErrNotRaised, fence.ErrNotLeader,
+	checkpoint.ErrConflict,
 	checkpoint.ErrOtherResource,
 	checkpoint.ErrTooLarge, checkpoint.ErrTransient, checkpoint.ErrUnknown, checkpoint.ErrCorrupt,
 }

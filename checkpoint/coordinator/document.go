@@ -16,7 +16,8 @@ import (
 
 const folder = "checkpoints"
 
-// pathOf returns the path of a task's document. A document's name may not have ':', and a task's not '='.
+// pathOf returns the path of a task's document. A document's name may not have ':', and a task's
+// not '='.
 func pathOf(task checkpoint.Name) (string, error) {
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return "", err
@@ -48,7 +49,8 @@ func decode(d documents.Document) (cp checkpoint.Checkpoint, err error) {
 		return cp, nil
 	}
 	return checkpoint.Checkpoint{}, fmt.Errorf("%w: the document %s is no checkpoint: %w; "+
-		"nothing was changed: repair it, or delete it to begin the task again", checkpoint.ErrCorrupt, d.Path, err)
+		"nothing was changed: repair it, or delete it to begin the task again", checkpoint.ErrCorrupt,
+		d.Path, err)
 }
 
 func otherResource(task checkpoint.Name, owner fence.Resource, c fence.Claim) error {
@@ -56,8 +58,8 @@ func otherResource(task checkpoint.Name, owner fence.Resource, c fence.Claim) er
 		checkpoint.ErrOtherResource, task, owner, c.Resource)
 }
 
-// outcome translates an error of the documents into one of checkpoint.Journal's. ctx is the context of
-// the call. If it has ended, nothing has landed, unless the error is documents.ErrUnknown.
+// outcome translates an error of the documents into one of checkpoint.Journal's. ctx is the context
+// of the call. If it has ended, nothing has landed, unless the error is documents.ErrUnknown.
 func outcome(ctx context.Context, err error) error {
 	_, refusal := errors.AsType[*fence.Refusal](err)
 	switch {
@@ -73,8 +75,8 @@ func outcome(ctx context.Context, err error) error {
 	return err
 }
 
-// known is a checkpoint as it was last read or written here. The zero value: there was none, or nothing is
-// known.
+// known is a checkpoint as it was last read or written here. The zero value: there was none, or
+// nothing is known.
 type known struct {
 	version  int64 // of the checkpoint
 	document int64 // the version of its document
@@ -84,8 +86,8 @@ type known struct {
 // maxKnown bounds the cache. A task that is not in it costs a read.
 const maxKnown = 10_000
 
-// cache remembers checkpoints, so that a publish costs one request. What it says may be old: the change
-// compares the document's version.
+// cache remembers checkpoints, so that a publish costs one request. What it says may be old: the
+// change compares the document's version.
 type cache struct {
 	mu  sync.Mutex
 	all map[checkpoint.Name]known

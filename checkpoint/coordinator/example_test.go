@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
-// A task of two steps keeps its checkpoint beside the elections. If the process stops, the next leader goes
-// on at the step that was not published.
+// A task of two steps keeps its checkpoint beside the elections. If the process stops, the next
+// leader goes on at the step that was not published.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

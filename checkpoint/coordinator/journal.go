@@ -42,8 +42,8 @@ func (j *Journal) Take(
 	return checkpoint.Checkpoint{}, true, nil
 }
 
-// read reads a task's checkpoint under the claim, whose resource's task it must be. Version 0: there is
-// none.
+// read reads a task's checkpoint under the claim, whose resource's task it must be. Version 0:
+// there is none.
 func (j *Journal) read(
 	ctx context.Context, c fence.Claim, task checkpoint.Name,
 ) (cp checkpoint.Checkpoint, is known, err error) {
@@ -104,17 +104,19 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 			return outcome(ctx, err)
 		}
 	}
-	return fmt.Errorf("%w: %s changes all the time; nothing has landed", checkpoint.ErrTransient, cp.Task)
+	return fmt.Errorf("%w: %s changes all the time; nothing has landed", checkpoint.ErrTransient,
+		cp.Task)
 }
 
-// before returns the checkpoint that cp follows. ErrConflict: there is another one. If it may guess, it
-// goes by what is known here, and the change compares the document's version. Only what was read in the
-// same term counts: a task that was forgotten and begun again since, maybe under another resource, may
-// have a document with a version that it has had before.
+// before returns the checkpoint that cp follows. ErrConflict: there is another one. If it may
+// guess, it goes by what is known here, and the change compares the document's version. Only what
+// was read in the same term counts: a task that was forgotten and begun again since, maybe under
+// another resource, may have a document with a version that it has had before.
 func (j *Journal) before(
 	ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint, guess bool,
 ) (known, error) {
-	if is := j.known.of(cp.Task); guess && is.version == cp.Version-1 && (is.version == 0 || is.under == c) {
+	if is := j.known.of(cp.Task); guess && is.version == cp.Version-1 &&
+		(is.version == 0 || is.under == c) {
 		return is, nil
 	}
 	now, is, err := j.read(ctx, c, cp.Task)

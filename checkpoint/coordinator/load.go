@@ -66,9 +66,9 @@ func (j *Journal) paths(ctx context.Context, only []checkpoint.Name) (paths []st
 	return paths, nil
 }
 
-// Follow implements checkpoint.Journal. It ends with ErrCorrupt if the document is not a checkpoint,
-// and if the coordinator refuses a request. A checkpoint that was forgotten and published again counts
-// as newer.
+// Follow implements checkpoint.Journal. It ends with ErrCorrupt if the document is not a
+// checkpoint, and if the coordinator refuses a request. A checkpoint that was forgotten and
+// published again counts as newer.
 func (j *Journal) Follow(
 	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
 ) error {

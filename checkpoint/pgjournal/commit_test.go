@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 )
 
-// A commit that is logged looks for a cancellation behind it, and reports one although it has landed.
+// A commit that is logged looks for a cancellation behind it, and reports one although it has
+// landed.
 func TestACancellationBehindACommitChangesNothing(t *testing.T) {
 	d := installed(t)
 	in := "alter role app in database " + pgx.Identifier{d.name}.Sanitize() + " set "
@@ -35,7 +36,9 @@ func TestACancellationBehindACommitChangesNothing(t *testing.T) {
 		}
 		return s, insert(ctx, tx, "x")
 	})
-	task.Retry = checkpoint.Retry{Attempts: 5, Backoff: func(int) time.Duration { return time.Millisecond }}
+	task.Retry = checkpoint.Retry{Attempts: 5, Backoff: func(int) time.Duration {
+		return time.Millisecond
+	}}
 	cp, err := lead(t, d.journal(t, pgjournal.Options{}), 1, task)
 	if err != nil || cp.Status != checkpoint.Done || calls != 1 {
 		t.Errorf("the step ran %d times: %s, %v", calls, cp.Status, err)
@@ -68,7 +71,9 @@ func TestADeferredTriggerThatFailsIsNoMissingSchema(t *testing.T) {
 		begin perform 1 from no_such_table; return null; end $$;
 		create constraint trigger late after insert on effect deferrable initially deferred
 		for each row execute function failing()`)
-	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "x") })
+	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+		return s, insert(ctx, tx, "x")
+	})
 	_, err := lead(t, d.journal(t, pgjournal.Options{}), 1, task)
 	if !errors.Is(err, checkpoint.ErrUncommitted) {
 		t.Errorf("got %v", err)

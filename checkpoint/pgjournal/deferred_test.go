@@ -192,8 +192,8 @@ func TestAFirstStatementThatFailsFailsTheTransaction(t *testing.T) {
 	}
 }
 
-// The session ends between two steps, and the step ignores that. It runs again, perhaps more than once: the pool
-// may have another connection that was just being made.
+// The session ends between two steps, and the step ignores that. It runs again, perhaps more than
+// once: the pool may have another connection that was just being made.
 func TestATransactionThatCannotBeginIsTriedAgain(t *testing.T) {
 	d := installed(t)
 	runs := 0

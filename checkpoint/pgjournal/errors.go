@@ -33,8 +33,8 @@ func answered(ctx context.Context, err error, c fence.Claim) error {
 }
 
 // landed translates the error of a call that may have reached its COMMIT. Without an answer of the
-// server that comes from before a commit the outcome is unknown. A guard that ends a session says why, and
-// not whether what the session was committing has landed.
+// server that comes from before a commit the outcome is unknown. A guard that ends a session says
+// why, and not whether what the session was committing has landed.
 func landed(ctx context.Context, err error, c fence.Claim) error {
 	if unsent(err) {
 		return answered(ctx, err, c)
@@ -46,10 +46,10 @@ func landed(ctx context.Context, err error, c fence.Claim) error {
 	return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, pgmarks.Refused(err, c))
 }
 
-// unsent reports whether nothing was sent to the server, or only a login. ErrConnClosed does not prove
-// that, although the driver calls it safe to retry: pgx 5.12 also returns it if the connection breaks
-// while the client waits for an answer (MultiResultReader.NextResult peeks at the next message and
-// drops the error).
+// unsent reports whether nothing was sent to the server, or only a login. ErrConnClosed does not
+// prove that, although the driver calls it safe to retry: pgx 5.12 also returns it if the
+// connection breaks while the client waits for an answer (MultiResultReader.NextResult peeks at the
+// next message and drops the error).
 func unsent(err error) bool {
 	if _, undialed := errors.AsType[*pgconn.ConnectError](err); undialed {
 		return true

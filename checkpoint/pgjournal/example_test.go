@@ -14,8 +14,8 @@ import (
 	"github.com/ringfence/ringfence/store/pgstore"
 )
 
-// A step that books rows and publishes its checkpoint in one transaction, so that it books them exactly
-// once, whichever process leads.
+// A step that books rows and publishes its checkpoint in one transaction, so that it books them
+// exactly once, whichever process leads.
 func Example() {
 	ctx := context.Background()
 	coordinator, err := zookeeper.Open(ctx, "zk://zk1:2181,zk2:2181/ringfence", zookeeper.Options{})
@@ -37,7 +37,9 @@ func Example() {
 	runner := checkpoint.Runner[int]{
 		Lead:    fence.Lead{Elector: coordinator, Resource: "ledger", Holder: "host-1"},
 		Journal: journal,
-		Task:    checkpoint.Task[int]{Name: "settlement-2026-11-21", Steps: []checkpoint.Step[int]{pgjournal.Step("book", book)}},
+		Task: checkpoint.Task[int]{
+			Name: "settlement-2026-11-21", Steps: []checkpoint.Step[int]{pgjournal.Step("book", book)},
+		},
 	}
 	if _, err := runner.Run(ctx); err != nil {
 		log.Fatal(err)

@@ -67,7 +67,8 @@ func (j *Journal) gather(first checkpoint.Name) []checkpoint.Name {
 func (j *Journal) notify(ctx context.Context, tasks []checkpoint.Name) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, _ = j.pool.Exec(ctx, `select pg_catalog.pg_notify($1, t) from pg_catalog.unnest($2::pg_catalog.text[]) as t`,
+	_, _ = j.pool.Exec(ctx,
+		`select pg_catalog.pg_notify($1, t) from pg_catalog.unnest($2::pg_catalog.text[]) as t`,
 		channel, texts(tasks))
 }
 

@@ -17,11 +17,13 @@ func TestAStandbyThatFollowsHoldsBackNoNotices(t *testing.T) {
 	j := d.journal(t, pgjournal.Options{Poll: 50 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
-	following.Go(func() { _ = j.Follow(ctx, "task", func(checkpoint.Checkpoint) error { return nil }) })
+	following.Go(func() {
+		_ = j.Follow(ctx, "task", func(checkpoint.Checkpoint) error { return nil })
+	})
 	defer following.Wait()
 	defer cancel()
-	const listens = "select pid::text from pg_stat_activity where application_name = '' and datname = current_database() " +
-		"and query like '%ringfence_private.checkpoint%'"
+	const listens = "select pid::text from pg_stat_activity where application_name = '' and datname " +
+		"= current_database() and query like '%ringfence_private.checkpoint%'"
 	for deadline := time.Now().Add(patience); len(d.list(t, listens)) == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing follows")

@@ -24,19 +24,20 @@
 //
 // On an attached connection a step's transaction begins with its first statement. If that is an
 // Exec with arguments, and has begun a transaction of the connection before, it is sent together
-// with BEGIN. That saves a round trip. Otherwise, and in a pool with a tracer, another default query
-// mode or a BeginQuery, BEGIN is sent alone.
+// with BEGIN. That saves a round trip. Otherwise, and in a pool with a tracer, another default
+// query mode or a BeginQuery, BEGIN is sent alone.
 //
 // If the process stops before COMMIT, it leaves nothing; after COMMIT, everything has landed. If
 // the connection breaks during COMMIT, the outcome is unknown, and the leader reads the checkpoint
 // back.
 //
-// An asynchronous step costs one statement, ringfence.enter_and_publish. Forget is one statement, too.
+// An asynchronous step costs one statement, ringfence.enter_and_publish. Forget is one statement,
+// too.
 //
 // # Roles
 //
-// The role of the journal's connections needs the privileges that guard install grants to programs that may lead
-// (GUARD_POSTGRES_LEADERS). They suffice to raise the mark, too.
+// The role of the journal's connections needs the privileges that guard install grants to programs
+// that may lead (GUARD_POSTGRES_LEADERS). They suffice to raise the mark, too.
 package pgjournal
 
 import (
@@ -123,7 +124,8 @@ func Step[S any](
 // guard, it changes nothing.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	var open bool
-	err := j.pool.QueryRow(ctx, `select ringfence.is_open($1::text, $2::bigint, $3::text, $4::text)`, c.Resource, int64(c.Token),
+	err := j.pool.QueryRow(ctx, `select ringfence.is_open($1::text, $2::bigint, $3::text, $4::text)`,
+		c.Resource, int64(c.Token),
 		c.Issuer, c.Candidate).Scan(&open)
 	if err != nil || open {
 		return answered(ctx, err, c)
@@ -134,7 +136,8 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 		return err
 	}
 	// enter says why the mark does not fit.
-	_, err = j.pool.Exec(ctx, `select ringfence.enter($1::text, $2::bigint, $3::text, $4::text)`, c.Resource,
+	_, err = j.pool.Exec(ctx, `select ringfence.enter($1::text, $2::bigint, $3::text, $4::text)`,
+		c.Resource,
 		int64(c.Token), c.Issuer, c.Candidate)
 	return answered(ctx, err, c)
 }
@@ -169,7 +172,8 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	if err != nil {
 		return err
 	}
-	_, err = j.pool.Exec(ctx, `select ringfence.enter_and_publish($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::json, $7::text)`,
+	_, err = j.pool.Exec(ctx,
+		`select ringfence.enter_and_publish($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::json, $7::text)`,
 		c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, string(document), c.Candidate)
 	if err != nil {
 		return landed(ctx, err, c)
@@ -181,7 +185,8 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 // Forget implements checkpoint.Journal with one statement, committed with synchronous_commit on. On
 // an installation from before it, it returns fence.ErrNotInstalled: run guard install again.
 func (j *Journal) Forget(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
-	_, err := j.pool.Exec(ctx, `select ringfence.enter_and_forget($1::text, $2::bigint, $3::text, $4::text, $5::text)`,
+	_, err := j.pool.Exec(ctx,
+		`select ringfence.enter_and_forget($1::text, $2::bigint, $3::text, $4::text, $5::text)`,
 		c.Resource, int64(c.Token), c.Issuer, task, c.Candidate)
 	if err != nil {
 		return landed(ctx, err, c)
@@ -243,8 +248,8 @@ func (j *Journal) encode(c fence.Claim, cp checkpoint.Checkpoint) ([]byte, error
 	return ascii(document), nil
 }
 
-// ascii escapes all else in a JSON document. So each encoding of a database has its characters, and the
-// caller's pool need not state the encoding of what it sends.
+// ascii escapes all else in a JSON document. So each encoding of a database has its characters, and
+// the caller's pool need not state the encoding of what it sends.
 func ascii(document []byte) []byte {
 	escaped := make([]byte, 0, len(document))
 	for _, r := range string(document) {

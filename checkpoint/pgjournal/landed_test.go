@@ -37,7 +37,8 @@ func TestOnlyAnErrorFromBeforeTheCommitSaysThatNothingHasLanded(t *testing.T) {
 
 func TestNothingHasLandedWithoutALogin(t *testing.T) {
 	_, err := pgconn.Connect(t.Context(), serverstest.SharedPostgres(t).URL("nobody", "postgres"))
-	if err := landed(t.Context(), err, fence.Claim{}); err == nil || errors.Is(err, checkpoint.ErrUnknown) {
+	if err := landed(t.Context(), err, fence.Claim{}); err == nil ||
+		errors.Is(err, checkpoint.ErrUnknown) {
 		t.Errorf("after a refused login: %v", err)
 	}
 }

@@ -69,7 +69,8 @@ func (j *Journal) commit(
 	document []byte,
 ) error {
 	var b pgx.Batch
-	b.Queue(`select ringfence.publish($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::json)`, c.Resource, int64(c.Token),
+	b.Queue(`select ringfence.publish($1::text, $2::bigint, $3::text, $4::text, $5::bigint, $6::json)`,
+		c.Resource, int64(c.Token),
 		c.Issuer, cp.Task, cp.Version, string(document))
 	b.Queue(`commit`)
 	results := conn.SendBatch(ctx, &b)
@@ -88,14 +89,16 @@ func (j *Journal) commit(
 	case tag.String() == "COMMIT":
 		return nil // whatever came behind it
 	case undone && published && pgcause.OfClass(pg, "42"):
-		return fmt.Errorf("%w: %w", checkpoint.ErrUncommitted, err) // of a deferred trigger, not of our schema
+		// of a deferred trigger, not of our schema
+		return fmt.Errorf("%w: %w", checkpoint.ErrUncommitted, err)
 	case undone:
 		return uncommitted(fromServer(pg, err, c))
 	case err != nil:
 		return landed(ctx, err, c)
 	}
 	// Postgres answers ROLLBACK to the COMMIT of a failed transaction.
-	return fmt.Errorf("%w: it had failed before its end, so all of it was rolled back", checkpoint.ErrUncommitted)
+	return fmt.Errorf("%w: it had failed before its end, so all of it was rolled back",
+		checkpoint.ErrUncommitted)
 }
 
 // uncommitted marks an error that the step's work has caused, and not the journal.

@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/store/redisstore"
 )
 
-// A task that keeps its checkpoint in Redis, with elections in etcd. The raiser goes through a guard; the
-// journal's own connection goes to the server.
+// A task that keeps its checkpoint in Redis, with elections in etcd. The raiser goes through a
+// guard; the journal's own connection goes to the server.
 func Example() {
 	ctx := context.Background()
 	coordinator, err := etcd.Open(ctx, "etcd://e1:2379,e2:2379,e3:2379/ringfence", etcd.Options{})
@@ -22,7 +22,8 @@ func Example() {
 	defer coordinator.Close()
 	raiser := redisstore.NewRaiser("redis://guard:7379", coordinator)
 	defer raiser.Close()
-	journal, err := redisjournal.Open(ctx, "redis://app:password@cache.internal:6379/0", redisjournal.Options{Raiser: raiser})
+	journal, err := redisjournal.Open(ctx, "redis://app:password@cache.internal:6379/0",
+		redisjournal.Options{Raiser: raiser})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,7 +32,9 @@ func Example() {
 	runner := checkpoint.Runner[int]{
 		Lead:    fence.Lead{Elector: coordinator, Resource: "cache", Holder: "host-1"},
 		Journal: journal,
-		Task:    checkpoint.Task[int]{Name: "rebuild-2026-11-21", Steps: []checkpoint.Step[int]{{Name: "rebuild", Run: rebuild}}},
+		Task: checkpoint.Task[int]{
+			Name: "rebuild-2026-11-21", Steps: []checkpoint.Step[int]{{Name: "rebuild", Run: rebuild}},
+		},
 	}
 	if _, err := runner.Run(ctx); err != nil {
 		log.Fatal(err)

@@ -41,11 +41,11 @@ type Journal struct {
 var _ checkpoint.Journal = (*Journal)(nil)
 
 // Open makes a journal in the database of the URL redis[s]://user:password@host:port/db, or
-// redis[s]://user@host:port/db?password_file=FILE or &password_command=COMMAND for a password that is
-// read again for each new connection. It must be
-// the URL of Redis itself, because a guard refuses access to Ringfence's keys. Open fails if the
-// URL is malformed, or if the server answers and cannot keep checkpoints. It does not fail if the
-// server does not answer or nothing is installed yet; calls return that.
+// redis[s]://user@host:port/db?password_file=FILE or &password_command=COMMAND for a password that
+// is read again for each new connection. It must be the URL of Redis itself, because a guard
+// refuses access to Ringfence's keys. Open fails if the URL is malformed, or if the server answers
+// and cannot keep checkpoints. It does not fail if the server does not answer or nothing is
+// installed yet; calls return that.
 func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	db, err := redismarks.Connect(url, "ringfence-journal")
 	if err != nil {

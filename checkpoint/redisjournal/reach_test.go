@@ -127,7 +127,8 @@ func TestBadInputIsRefused(t *testing.T) {
 	if err := j.Publish(t.Context(), c, cp); err == nil || errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("a state that is no JSON: %v", err)
 	}
-	if _, err := redisjournal.Open(t.Context(), "postgres://host", redisjournal.Options{}); err == nil {
+	if _, err := redisjournal.Open(t.Context(), "postgres://host",
+		redisjournal.Options{}); err == nil {
 		t.Error("another database's URL was taken")
 	}
 	replica := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})

@@ -24,7 +24,8 @@ func (b *bench) as(t *testing.T, rule string, o redisjournal.Options) *redisjour
 	t.Helper()
 	words := strings.Fields(rule)
 	b.acl(t, rule)
-	j, err := redisjournal.Open(t.Context(), fmt.Sprintf("redis://%s:secret@%s/0", words[2], b.Addr()), o)
+	j, err := redisjournal.Open(t.Context(), fmt.Sprintf("redis://%s:secret@%s/0", words[2], b.Addr()),
+		o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func TestAMissingRightIsASetupError(t *testing.T) {
 			t.Errorf("without %s: %v", right, err)
 		}
 	}
-	if all, err := b.journal(t, redisjournal.Options{}).Load(t.Context()); len(all) != 0 || err != nil {
+	if all, err := b.journal(t, redisjournal.Options{}).Load(t.Context()); len(all) != 0 ||
+		err != nil {
 		t.Errorf("stored: %+v, %v", all, err)
 	}
 }
@@ -100,7 +102,8 @@ func TestAForgetWithoutARightChangesNothing(t *testing.T) {
 	c := b.lead(t, j, "orders")
 	publish(t, j, c, 1)
 	for _, right := range []string{"del", "srem"} {
-		mute := b.as(t, fmt.Sprint(redisjournal.ACL("app", "secret"), " -", right), redisjournal.Options{})
+		mute := b.as(t, fmt.Sprint(redisjournal.ACL("app", "secret"), " -", right),
+			redisjournal.Options{})
 		err := mute.Forget(t.Context(), c, nightly)
 		if _, setup := errors.AsType[*fence.SetupError](err); !setup {
 			t.Errorf("without %s: %v", right, err)
@@ -113,7 +116,8 @@ func TestAForgetWithoutARightChangesNothing(t *testing.T) {
 	if err := j.Forget(t.Context(), c, nightly); err != nil {
 		t.Error(err)
 	}
-	if n := b.do(t, "EXISTS", "ringfence:.checkpoint:nightly", "ringfence:.checkpoints"); n != int64(0) {
+	if n := b.do(t, "EXISTS", "ringfence:.checkpoint:nightly",
+		"ringfence:.checkpoints"); n != int64(0) {
 		t.Errorf("%v keys are left", n)
 	}
 }
@@ -136,7 +140,8 @@ func (b *bench) newGuard(t *testing.T) (url string) {
 func TestAGuardRaisesTheMarkOfAJournal(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	url := b.newGuard(t)
-	j := b.as(t, redisjournal.ACL("app", "secret"), redisjournal.Options{Raiser: redismarks.NewRaiser(url)})
+	j := b.as(t, redisjournal.ACL("app", "secret"),
+		redisjournal.Options{Raiser: redismarks.NewRaiser(url)})
 	old := b.lead(t, j, "orders")
 	publish(t, j, old, 1)
 	fresh := b.lead(t, j, "orders")

@@ -109,6 +109,7 @@ func (p printer) verdict(without, with outcome) {
 	word := map[bool]string{true: p.paint(red, "corrupted"), false: p.paint(green, "correct")}
 	fmt.Fprintf(p.w, "\n%s without the guard %s, through the guard %s.\n\n",
 		p.paint(bold, "The same pause:"), word[without.corrupt()], word[with.corrupt()])
-	fmt.Fprint(p.w, "Next, one Postgres of your own is enough: it is guarded, and it holds the elections.\n"+
-		"docs/first-steps.md has the commands for bin/guard and bin/leader.\n\n")
+	fmt.Fprint(p.w,
+		"Next, one Postgres of your own is enough: it is guarded, and it holds the elections.\n"+
+			"docs/first-steps.md has the commands for bin/guard and bin/leader.\n\n")
 }

@@ -51,14 +51,15 @@ func (c *config) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || len(token) > maxToken {
-		return "", fmt.Errorf("GUARD_HTTP_TOKEN_FILE: %s has %d bytes; a token has 1 to %d", c.HTTPTokenFile,
-			len(token), maxToken)
+		return "",
+			fmt.Errorf("GUARD_HTTP_TOKEN_FILE: %s has %d bytes; a token has 1 to %d", c.HTTPTokenFile,
+				len(token), maxToken)
 	}
 	return token, nil
 }
 
-// accessWith returns who may read the pages, under a token, at an address. A browser can ask for the token
-// and keep it, since a page changes nothing.
+// accessWith returns who may read the pages, under a token, at an address. A browser can ask for
+// the token and keep it, since a page changes nothing.
 func accessWith(token string, at net.Addr) *webpage.Access {
 	return &webpage.Access{
 		Token: token, Basic: true, Setting: "GUARD_HTTP_TOKEN", Local: webpage.Loopback(at.String()),
@@ -72,7 +73,7 @@ func warnOfReaders(log *slog.Logger, a *webpage.Access, encrypted bool) {
 	case a.Token == "":
 		log.Warn("whoever reaches GUARD_HTTP_LISTEN can read the status page: set GUARD_HTTP_TOKEN")
 	case !encrypted:
-		log.Warn("the token of the status page crosses the network in clear text: set GUARD_HTTP_TLS_CERT, unless a " +
-			"proxy on this machine adds TLS")
+		log.Warn("the token of the status page crosses the network in clear text: set " +
+			"GUARD_HTTP_TLS_CERT, unless a proxy on this machine adds TLS")
 	}
 }

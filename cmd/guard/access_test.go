@@ -37,7 +37,9 @@ func (r *running) securedBy(authority string) secured {
 }
 
 // ask returns the code of an answer, its challenge, the name in the certificate, and the body.
-func (s secured) ask(path string, with func(*http.Request)) (code int, challenge, name, body string) {
+func (s secured) ask(
+	path string, with func(*http.Request),
+) (code int, challenge, name, body string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.page+path, nil)
@@ -58,7 +60,9 @@ func (s secured) ask(path string, with func(*http.Request)) (code int, challenge
 }
 
 // until asks until an answer fits.
-func (s secured) until(path string, with func(*http.Request), fits func(code int, name, body string) bool) {
+func (s secured) until(
+	path string, with func(*http.Request), fits func(code int, name, body string) bool,
+) {
 	s.t.Helper()
 	var last string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
@@ -99,10 +103,12 @@ func TestThePagesNeedTheTokenAndTheProbesDoNot(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	for _, path := range []string{"/", "/events", "/metrics", "/page.js", "/readyz/../metrics", "/nothing"} {
+	for _, path := range []string{"/", "/events", "/metrics", "/page.js", "/readyz/../metrics",
+		"/nothing"} {
 		for _, with := range []func(*http.Request){nil, bearer("s3cre"), basic("s3cret", "")} {
 			code, challenge, _, body := s.ask(path, with)
-			if code != http.StatusUnauthorized || !strings.HasPrefix(challenge, "Basic ") || strings.Contains(body, "s3cret") {
+			if code != http.StatusUnauthorized || !strings.HasPrefix(challenge, "Basic ") ||
+				strings.Contains(body, "s3cret") {
 				t.Errorf("%s: %d, %q, %s", path, code, challenge, body)
 			}
 		}
@@ -128,7 +134,8 @@ func TestThePagesNeedTheTokenAndTheProbesDoNot(t *testing.T) {
 	hangUp(t)
 	m.hears("", "RELOADING=1")
 	m.hears("failed", "READY=1")
-	if code, _, name, body := s.ask("/metrics", bearer("s3cret")); code != http.StatusUnauthorized || name != "second" {
+	if code, _, name, body := s.ask("/metrics", bearer("s3cret")); code != http.StatusUnauthorized ||
+		name != "second" {
 		t.Errorf("the old token, at %q: %d %s", name, code, body)
 	}
 	if code, _, _, body := s.ask("/metrics", bearer("another")); code != http.StatusOK ||
@@ -149,7 +156,8 @@ func TestThePagesNeedTheTokenAndTheProbesDoNot(t *testing.T) {
 			t.Errorf("%d lines about the certificate of %s", n, name)
 		}
 	}
-	if strings.Contains(log, "s3cret") || strings.Contains(log, "another") || !strings.Contains(log, `"not_after":"`) {
+	if strings.Contains(log, "s3cret") || strings.Contains(log, "another") ||
+		!strings.Contains(log, `"not_after":"`) {
 		t.Errorf("the log:\n%s", log)
 	}
 }
@@ -158,7 +166,8 @@ func TestWithoutATokenAPageOfThisMachineAnswersOnlyToItsNames(t *testing.T) {
 	r := installed(t)
 	ask := func(path, host string) int {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.page+path, nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.page+path,
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +184,8 @@ func TestWithoutATokenAPageOfThisMachineAnswersOnlyToItsNames(t *testing.T) {
 		want       int
 	}{
 		{"/", r.page, http.StatusOK}, {"/metrics", "localhost", http.StatusOK},
-		{"/", "evil.example.com", http.StatusForbidden}, {"/metrics", "evil.example.com:80", http.StatusForbidden},
+		{"/", "evil.example.com", http.StatusForbidden},
+		{"/metrics", "evil.example.com:80", http.StatusForbidden},
 		{"/readyz", "evil.example.com", http.StatusOK},
 	} {
 		if code := ask(c.path, c.host); code != c.want {
@@ -193,19 +203,23 @@ func TestAnAddressWithoutAHostIsOfThisMachineAndOthersAreWarnedOf(t *testing.T) 
 	}{
 		{[]string{"GUARD_HTTP_LISTEN=:" + port}, "127.0.0.1:" + port, ""},
 		{[]string{"GUARD_HTTP_LISTEN=0.0.0.0:" + port}, "[::]:" + port, "set GUARD_HTTP_TOKEN"},
-		{[]string{"GUARD_HTTP_LISTEN=0.0.0.0:" + port, "GUARD_HTTP_TOKEN=s3cret"}, "[::]:" + port, "in clear text"},
+		{[]string{"GUARD_HTTP_LISTEN=0.0.0.0:" + port, "GUARD_HTTP_TOKEN=s3cret"}, "[::]:" + port, "in " +
+			"clear text"},
 	} {
 		m := managed(t)
 		log := &syncBuffer{}
 		ctx, stop := context.WithCancel(t.Context())
 		exited := make(chan int, 1)
-		settings := append(append([]string{m.env, "GUARD_POSTGRES_LISTEN=" + serverstest.FreeAddresses(t, 1)[0]}, env...), c.settings...)
+		settings := append(append([]string{m.env, "GUARD_POSTGRES_LISTEN=" +
+			serverstest.FreeAddresses(t, 1)[0]}, env...), c.settings...)
 		go func() { exited <- run(ctx, []string{"serve"}, settings, log, log) }()
 		m.hears("", "READY=1", "http at "+c.listens)
 		stop()
 		<-exited
-		warned := strings.Contains(log.String(), `"level":"WARN"`) && strings.Contains(log.String(), "set GUARD_HTTP")
-		if warned != (c.log != "") || !strings.Contains(log.String(), c.log) || strings.Contains(log.String(), "s3cret") {
+		warned := strings.Contains(log.String(), `"level":"WARN"`) &&
+			strings.Contains(log.String(), "set GUARD_HTTP")
+		if warned != (c.log != "") || !strings.Contains(log.String(), c.log) ||
+			strings.Contains(log.String(), "s3cret") {
 			t.Errorf("%v: %s", c.settings, log)
 		}
 	}
@@ -213,13 +227,15 @@ func TestAnAddressWithoutAHostIsOfThisMachineAndOthersAreWarnedOf(t *testing.T) 
 
 func TestSettingsOfThePagesThatDoNotFitAreNamed(t *testing.T) {
 	code, _, errs := invoke(t, []string{
-		"GUARD_REDIS_UPSTREAM=redis://h/0", "GUARD_HTTP_TOKEN=s3cret", "GUARD_HTTP_TOKEN_FILE=/token", "GUARD_HTTP_TLS_KEY=/key",
+		"GUARD_REDIS_UPSTREAM=redis://h/0", "GUARD_HTTP_TOKEN=s3cret", "GUARD_HTTP_TOKEN_FILE=/token",
+		"GUARD_HTTP_TLS_KEY=/key",
 	}, "serve")
 	if code != cli.Usage || strings.Contains(errs, "s3cret") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	for _, part := range []string{
-		"GUARD_HTTP_TOKEN is set, GUARD_HTTP_LISTEN is not", "set one of them", "GUARD_HTTP_TLS_CERT and GUARD_HTTP_TLS_KEY",
+		"GUARD_HTTP_TOKEN is set, GUARD_HTTP_LISTEN is not", "set one of them", "GUARD_HTTP_TLS_CERT " +
+			"and GUARD_HTTP_TLS_KEY",
 	} {
 		if !strings.Contains(errs, part) {
 			t.Errorf("%q is not in:\n%s", part, errs)

@@ -65,7 +65,8 @@ func (p *program) adopt(ctx context.Context, c *config, a cli.Arguments) error {
 			"every older session was ended; recorded as done by %s\n",
 			s.of.among(len(stores)), resource, before.Token, before.Issuer, claim.Issuer, by)
 		log.Warn("resource adopted", "event", string(marks.Adopted), "protocol", s.of.name(),
-			"database", s.of.Database(), "resource", string(resource), "token", claim.Token.String(), "issuer", string(claim.Issuer),
+			"database", s.of.Database(), "resource", string(resource), "token", claim.Token.String(),
+			"issuer", string(claim.Issuer),
 			"old_token", before.Token.String(), "old_holder", before.Holder,
 			"old_issuer", string(before.Issuer), "by", by,
 			"duration_ms", float64(time.Since(start).Microseconds())/1000)
@@ -76,8 +77,8 @@ func (p *program) adopt(ctx context.Context, c *config, a cli.Arguments) error {
 	return nil
 }
 
-// rolledBack refuses to adopt tokens that the coordinator gives out a second time: nothing but a new
-// issuer tells them from those that were given out before.
+// rolledBack refuses to adopt tokens that the coordinator gives out a second time: nothing but a
+// new issuer tells them from those that were given out before.
 func rolledBack(ctx context.Context, stores []openStore, c fence.Claim) error {
 	for _, s := range stores {
 		found, err := s.store.Marks(ctx, c.Resource)
@@ -86,8 +87,8 @@ func rolledBack(ctx context.Context, stores []openStore, c fence.Claim) error {
 		}
 		for _, m := range found {
 			if m.RolledBack && m.Issuer == c.Issuer {
-				return fmt.Errorf("%s: the coordinator went back, as after a restore: its tokens are given out "+
-					"a second time; stop all leaders, paused ones too, and run: guard adopt --new-issuer %s",
+				return fmt.Errorf("%s: the coordinator went back, as after a restore: its tokens are given "+
+					"out a second time; stop all leaders, paused ones too, and run: guard adopt --new-issuer %s",
 					s.of, c.Resource)
 			}
 		}
@@ -136,7 +137,9 @@ func (c *config) openStores(
 
 // tellOthers names the databases that also have a mark of the resource, and were not meant. It is
 // only a hint, so it has no error.
-func (p *program) tellOthers(ctx context.Context, c *config, stores []openStore, resource fence.Resource) {
+func (p *program) tellOthers(
+	ctx context.Context, c *config, stores []openStore, resource fence.Resource,
+) {
 	var adopted []server
 	for _, s := range stores {
 		adopted = append(adopted, s.of)
@@ -148,7 +151,8 @@ func (p *program) tellOthers(ctx context.Context, c *config, stores []openStore,
 				continue
 			}
 			if found, err := db.Marks(ctx, resource); err == nil && len(found) > 0 {
-				fmt.Fprintf(p.Stdout, "%s: has a mark of %s, too, which stays as it was; --all adopts it there\n",
+				fmt.Fprintf(p.Stdout, "%s: has a mark of %s, too, which stays as it was; --all adopts it "+
+					"there\n",
 					t, resource)
 			}
 			db.Close()

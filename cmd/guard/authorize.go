@@ -44,7 +44,8 @@ func (p *program) forbid(ctx context.Context, c *config, a cli.Arguments) error 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Stdout, "%s: removed %d of %s; sessions that are admitted go on until they end\n", store, n, role)
+		fmt.Fprintf(p.Stdout, "%s: removed %d of %s; sessions that are admitted go on until they end\n",
+			store, n, role)
 		return nil
 	})
 }
@@ -69,8 +70,9 @@ func (p *program) authorize(ctx context.Context, c *config, a cli.Arguments) err
 	case err != nil:
 		return err
 	case strangers > 0 && !p.options.force:
-		return fmt.Errorf("nothing was changed: authorization would refuse %d sessions that are admitted now, "+
-			"if they came again: allow their roles first (guard allow ROLE RESOURCE), or use --force", strangers)
+		return fmt.Errorf("nothing was changed: authorization would refuse %d sessions that are "+
+			"admitted now, if they came again: allow their roles first (guard allow ROLE RESOURCE), or "+
+			"use --force", strangers)
 	}
 	return p.eachStore(ctx, c, func(ctx context.Context, store string, s guard.Authorizer) error {
 		if err := s.Authorize(ctx, on); err != nil {
@@ -83,7 +85,8 @@ func (p *program) authorize(ctx context.Context, c *config, a cli.Arguments) err
 
 // eachStore opens all stores of the command before it calls do with the first.
 func (p *program) eachStore(
-	ctx context.Context, c *config, do func(ctx context.Context, store string, s guard.Authorizer) error,
+	ctx context.Context, c *config,
+	do func(ctx context.Context, store string, s guard.Authorizer) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, authorizeTimeout)
 	defer cancel()

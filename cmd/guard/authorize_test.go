@@ -47,7 +47,8 @@ func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs := run(cli.Error, "authorize", "on")
-	if !strings.Contains(out, "of app under orders") || !strings.Contains(errs, "nothing was changed") {
+	if !strings.Contains(out, "of app under orders") ||
+		!strings.Contains(errs, "nothing was changed") {
 		t.Errorf("a session would be refused: %s%s", out, errs)
 	}
 	if _, err := r.connect(2); err != nil {
@@ -58,10 +59,12 @@ func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
 	wantCode(t, err, "RF010")
 	claim := fence.Claim{Resource: "orders", Token: 3, Holder: "here"}
 	err = redismarks.NewRaiser("redis://"+listen).Raise(t.Context(), claim)
-	if !errors.Is(err, fence.ErrNotAuthorized) || !strings.Contains(err.Error(), `"default" may not claim`) {
+	if !errors.Is(err, fence.ErrNotAuthorized) ||
+		!strings.Contains(err.Error(), `"default" may not claim`) {
 		t.Errorf("in Redis: %v", err)
 	}
-	if _, page := r.get(t.Context(), "/metrics"); !strings.Contains(page, `reason="not_authorized"} 1`) {
+	if _, page := r.get(t.Context(), "/metrics"); !strings.Contains(page,
+		`reason="not_authorized"} 1`) {
 		t.Error("the metrics do not count the refusals by reason")
 	}
 	if !strings.Contains(r.log.String(), `"reason":"not_authorized"`) {
@@ -79,7 +82,8 @@ func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
 	var all []storeAuthorization
 	out, _ = run(cli.Done, "allow", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != 2 || !all[0].On ||
-		len(all[0].Allowed) != 2 || len(all[1].Allowed) != 1 || all[1].Allowed[0].Role != "default" || len(all[0].Strangers) != 0 {
+		len(all[0].Allowed) != 2 || len(all[1].Allowed) != 1 || all[1].Allowed[0].Role != "default" ||
+		len(all[0].Strangers) != 0 {
 		t.Errorf("%v: %s", err, out)
 	}
 	run(cli.Error, "allow", "--server", "postgres", "nobody_such", "orders")

@@ -74,14 +74,15 @@ func inspect(ctx context.Context, s *pgguard.Settings, schemas []string) (*seal.
 	return seal.Check(ctx, admin, s.Guard(), schemas...)
 }
 
-// printReport prints a report for people. Whoever creates a table chooses its name, and must not add
-// findings or lines to the report with it.
+// printReport prints a report for people. Whoever creates a table chooses its name, and must not
+// add findings or lines to the report with it.
 func printReport(w io.Writer, r *seal.Report) error {
 	var b strings.Builder
 	if len(r.Schemas) == 0 {
 		fmt.Fprintf(&b, "database %s; nothing else was checked\n", cli.PrintableText(r.Database))
 	} else {
-		fmt.Fprintf(&b, "database %s; sealed tables: %d; checked schemas: %s\n", cli.PrintableText(r.Database),
+		fmt.Fprintf(&b, "database %s; sealed tables: %d; checked schemas: %s\n",
+			cli.PrintableText(r.Database),
 			r.Sealed, cli.PrintableText(strings.Join(r.Schemas, ", ")))
 	}
 	for _, f := range r.Findings {

@@ -28,7 +28,8 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 		return out, errs
 	}
 	execute(t, url, "create table entry (token bigint); grant all on entry to app")
-	if _, errs := run(cli.Error, "protect", "--resource", "orders", "entry"); !strings.Contains(errs, "guard install") {
+	if _, errs := run(cli.Error, "protect", "--resource", "orders", "entry"); !strings.Contains(errs,
+		"guard install") {
 		t.Errorf("before the installation: %s", errs)
 	}
 	run(cli.Done, "install")
@@ -48,7 +49,8 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	env = append(env, "GUARD_RESOURCES=orders")
-	if out, _ := run(cli.Done, "protect", "--schema", "public"); out != "\"public\".\"entry\": sealed for orders\n" {
+	if out, _ := run(cli.Done, "protect", "--schema", "public"); out != "\"public\".\"entry\": "+
+		"sealed for orders\n" {
 		t.Errorf("protect: %s", out)
 	}
 
@@ -71,7 +73,8 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 
 	out, _ := run(cli.Uncovered, "check", "-o", "json")
 	var report seal.Report
-	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Sealed != 1 || report.Database != "postgres" {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Sealed != 1 ||
+		report.Database != "postgres" {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var all []string
@@ -81,18 +84,22 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 	run(cli.Done, "check", "--accept", strings.Join(all, ","))
 	execute(t, url, "alter table entry disable trigger all")
 	out, errs := run(cli.Uncovered, "check", "--accept", strings.Join(append(all, "none"), ","))
-	if !strings.Contains(out, "seal-changed  public.entry") || !strings.Contains(errs, "none fits no finding") {
+	if !strings.Contains(out, "seal-changed  public.entry") || !strings.Contains(errs, "none fits "+
+		"no finding") {
 		t.Errorf("a disabled seal: %s%s", out, errs)
 	}
-	if out, _ := run(cli.Done, "unprotect", "entry"); out != "\"public\".\"entry\": no longer sealed\n" {
+	if out, _ := run(cli.Done, "unprotect",
+		"entry"); out != "\"public\".\"entry\": no longer sealed\n" {
 		t.Errorf("unprotect: %s", out)
 	}
 	if _, err := stranger.Exec(t.Context(), "insert into entry values (1)"); err != nil {
 		t.Error(err)
 	}
 
-	env = append(env, "GUARD_POSTGRES_UPSTREAM="+serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{}).URL("guard", "postgres"))
-	if out, _ := run(cli.Uncovered, "check"); !strings.Contains(out, "; nothing else was checked\n\npooler ") {
+	env = append(env, "GUARD_POSTGRES_UPSTREAM="+
+		serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{}).URL("guard", "postgres"))
+	if out, _ := run(cli.Uncovered, "check"); !strings.Contains(out, "; nothing else was "+
+		"checked\n\npooler ") {
 		t.Errorf("through a pooler: %s", out)
 	}
 	env = []string{"GUARD_REDIS_UPSTREAM=redis://h"}
@@ -103,16 +110,21 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 func TestANameAddsNoLinesToTheReport(t *testing.T) {
 	const name = "x\n\nfindings: 0, accepted: 0\x1b[2J"
 	var b strings.Builder
-	err := printReport(&b, &seal.Report{Database: name, Schemas: []string{name}, Findings: []seal.Finding{
-		{ID: "table-unsealed", Object: name, What: "roles: " + name, Why: "why", Do: "guard protect " + name},
-	}})
+	err := printReport(&b,
+		&seal.Report{Database: name, Schemas: []string{name}, Findings: []seal.Finding{
+			{
+				ID: "table-unsealed", Object: name, What: "roles: " + name, Why: "why", Do: "guard protect " +
+					name,
+			},
+		}})
 	if err != nil || strings.Count(b.String(), "\n") != 8 || strings.Contains(b.String(), "\x1b") ||
 		!strings.Contains(b.String(), `guard protect x\n\nfindings: 0, accepted: 0\x1b[2J`) {
 		t.Errorf("%v:\n%s", err, b.String())
 	}
 }
 
-// execute runs SQL, and again if a guard was in its way: Postgres ends one of two that wait for each other.
+// execute runs SQL, and again if a guard was in its way: Postgres ends one of two that wait for
+// each other.
 func execute(t *testing.T, url, text string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)

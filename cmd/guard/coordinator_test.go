@@ -26,13 +26,15 @@ func TestAGuardIsNotReadyWithAWrongPasswordOfTheCoordinator(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	elections := serverstest.Postgres(t, servers.PostgresOptions{
-		HBA: "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n",
+		HBA: "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 " +
+			"scram-sha-256\n",
 	})
 	execute(t, elections.URL("postgres", "postgres"), "create role voter login password 'right'")
 	url := strings.Replace(elections.URL("voter", "postgres"), "voter@", "voter:wr0ng@", 1)
 	r := serving(t, append(env, "GUARD_COORDINATOR="+url)...)
 	body := r.ready(http.StatusServiceUnavailable)
-	says(t, body, `"coordinator":"`, "password authentication failed", `"postgres":"the coordinator cannot be asked`)
+	says(t, body, `"coordinator":"`, "password authentication failed",
+		`"postgres":"the coordinator cannot be asked`)
 	if strings.Contains(body, "wr0ng") || strings.Count(body, "password authentication failed") != 1 {
 		t.Errorf("a secret, or the cause more than once: %s", body)
 	}
@@ -56,7 +58,8 @@ func TestAGuardIsNotReadyWhileTheCoordinatorIsFrozen(t *testing.T) {
 		awaitMetrics(t, r, "ringfence_coordinator_ready 1", `ringfence_ready{protocol="postgres"} 1`)
 	}
 	relay.Hold()
-	says(t, refuses.ready(http.StatusServiceUnavailable), "did not answer in time", "no answer of "+relay.Addr())
+	says(t, refuses.ready(http.StatusServiceUnavailable), "did not answer in time", "no answer of "+
+		relay.Addr())
 	awaitMetrics(t, refuses, "ringfence_coordinator_ready 0", `ringfence_ready{protocol="postgres"} 0`)
 	awaitMetrics(t, keeps, "ringfence_coordinator_ready 0", `ringfence_ready{protocol="postgres"} 1`)
 	says(t, keeps.ready(http.StatusOK), "no answer of "+relay.Addr(), `"postgres":"ok"`)
@@ -70,7 +73,9 @@ func awaitMetrics(t *testing.T, r *running, lines ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	missing := func(page string) bool {
-		return slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(page, line+"\n") })
+		return slices.ContainsFunc(lines, func(line string) bool {
+			return !strings.Contains(page, line+"\n")
+		})
 	}
 	_, page := r.get(ctx, "/metrics")
 	for missing(page) {

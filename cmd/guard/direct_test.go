@@ -17,8 +17,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// Direct connections as docs/postgres.md and docs/redis.md describe them: the tests run the lines of
-// those pages.
+// Direct connections as docs/postgres.md and docs/redis.md describe them: the tests run the lines
+// of those pages.
 
 const guardHost = "127.0.0.2" // from where the server sees guards; everybody else is at 127.0.0.1
 
@@ -31,7 +31,9 @@ func typed(t *testing.T, page string, words ...string) (found []string) {
 	}
 	for i, block := range strings.Split(string(text), "```\n") {
 		for line := range strings.Lines(block) {
-			if i%2 == 1 && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(line, w) }) {
+			if i%2 == 1 && slices.ContainsFunc(words, func(w string) bool {
+				return strings.HasPrefix(line, w)
+			}) {
 				found = append(found, strings.ReplaceAll(line, "…", "secret"))
 			}
 		}
@@ -49,11 +51,13 @@ type shop struct {
 }
 
 func newShop(t *testing.T) *shop {
-	hba := strings.NewReplacer("10.0.1.0/28", guardHost+"/32", "10.0.0.0/16", "127.0.0.1/32", "peer", "trust").
+	hba := strings.NewReplacer("10.0.1.0/28", guardHost+"/32", "10.0.0.0/16", "127.0.0.1/32", "peer",
+		"trust").
 		Replace(strings.Join(typed(t, "postgres.md", "local", "host"), ""))
 	s := &shop{server: serverstest.Postgres(t, servers.PostgresOptions{HBA: hba})}
 	admin := func(database string) string {
-		return "postgres:///" + database + "?user=postgres&host=" + s.server.SocketDir() + "&port=" + s.port(t)
+		return "postgres:///" + database + "?user=postgres&host=" + s.server.SocketDir() + "&port=" +
+			s.port(t)
 	}
 	version := 0
 	c, err := pgx.Connect(t.Context(), admin("postgres"))
@@ -61,7 +65,8 @@ func newShop(t *testing.T) *shop {
 		t.Fatal(err)
 	}
 	defer c.Close(t.Context())
-	if err = c.QueryRow(t.Context(), "select current_setting('server_version_num')::integer").Scan(&version); err != nil {
+	if err = c.QueryRow(t.Context(),
+		"select current_setting('server_version_num')::integer").Scan(&version); err != nil {
 		t.Fatal(err)
 	}
 	if version < 140000 {
@@ -71,9 +76,11 @@ func newShop(t *testing.T) *shop {
 		execute(t, admin("postgres"), "create role "+name+" login password 'secret'")
 	}
 	execute(t, admin("postgres"), "create database shop owner owner")
-	execute(t, admin("shop"), "revoke create on schema public from public; grant create on schema public to owner; "+
-		"set role owner; create table orders (n integer); insert into orders values (1); grant all on orders to app")
-	execute(t, admin("shop"), strings.Join(typed(t, "postgres.md", "CREATE ROLE", "GRANT", "ALTER"), ""))
+	execute(t, admin("shop"), "revoke create on schema public from public; grant create on schema "+
+		"public to owner; set role owner; create table orders (n integer); insert into orders values "+
+		"(1); grant all on orders to app")
+	execute(t, admin("shop"),
+		strings.Join(typed(t, "postgres.md", "CREATE ROLE", "GRANT", "ALTER"), ""))
 
 	relay := serverstest.NewRelayWith(t, s.server.Addr(), servers.RelayOptions{From: guardHost})
 	env := []string{
@@ -105,7 +112,8 @@ func (s *shop) url(role string) string {
 // do connects as a role and runs a statement.
 func do(t *testing.T, address, role, database, options, statement string) error {
 	t.Helper()
-	o, err := pgx.ParseConfig("postgres://" + role + ":secret@" + address + "/" + database + "?sslmode=disable")
+	o, err := pgx.ParseConfig("postgres://" + role + ":secret@" + address + "/" + database +
+		"?sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,12 +146,14 @@ func TestOnlyARoleThatMayNotWriteConnectsDirectlyToPostgres(t *testing.T) {
 		{s.server.Addr(), "postgres", "shop", "", insertOrder, noLine},
 		{s.server.Addr(), "reader", "shop", "", "select n from orders; select n from items", ""},
 		{s.server.Addr(), "reader", "shop", "", insertOrder, denied},
-		{s.server.Addr(), "reader", "shop", "", "set default_transaction_read_only = off; delete from orders", denied},
+		{s.server.Addr(), "reader", "shop", "", "set default_transaction_read_only = off; delete from " +
+			"orders", denied},
 		{s.server.Addr(), "reader", "shop", "", "create table mine ()", denied},
 		{s.server.Addr(), "reader", "shop", "", "set role app", denied},
 		{s.server.Addr(), "reader", "shop", "", "update ringfence_private.mark set token = 9", denied},
 		{s.server.Addr(), "reader", "postgres", "", "select 1", noLine},
-		{s.server.Addr(), "backup", "shop", "", "begin; lock table orders in access share mode; table orders", ""},
+		{s.server.Addr(), "backup", "shop", "", "begin; lock table orders in access share mode; table " +
+			"orders", ""},
 		{s.server.Addr(), "backup", "shop", "", insertOrder, denied},
 		{s.server.Addr(), "backup", "shop", "", "update ringfence_private.mark set token = 9", denied},
 		{s.server.Addr(), "monitor", "postgres", "", "select count(query) from pg_stat_activity", ""},
@@ -161,14 +171,16 @@ func TestOnlyARoleThatMayNotWriteConnectsDirectlyToPostgres(t *testing.T) {
 	}
 }
 
-// A dump takes a share lock on every table that it reads, also on those of the guard, and keeps it to its end.
+// A dump takes a share lock on every table that it reads, also on those of the guard, and keeps it
+// to its end.
 func TestADumpDelaysNoTakeover(t *testing.T) {
 	s := newShop(t)
 	out, err := exec.CommandContext(t.Context(), "pg_dump", "-d", s.url("backup")).CombinedOutput()
 	if strings.Contains(string(out), "server version mismatch") {
 		t.Skipf("%s", out)
 	}
-	for _, table := range []string{"public.orders", "ringfence_private.mark", "ringfence_private.entered"} {
+	for _, table := range []string{"public.orders", "ringfence_private.mark",
+		"ringfence_private.entered"} {
 		if err != nil || !strings.Contains(string(out), "COPY "+table) {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -201,18 +213,21 @@ func TestOnlyAUserThatMayNotWriteConnectsDirectlyToRedis(t *testing.T) {
 	if err := db.Set(t.Context(), "stock", 1, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range typed(t, "redis.md", "ACL SETUSER reader", "ACL SETUSER monitor", "ACL SETUSER backup") {
+	for _, line := range typed(t, "redis.md", "ACL SETUSER reader", "ACL SETUSER monitor", "ACL "+
+		"SETUSER backup") {
 		words := strings.Fields(line)
 		if err := db.Do(t.Context(), anys(words)...).Err(); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 	}
 	for command, users := range map[string]string{
-		"GET stock": "reader", "EXISTS stock": "reader", "PING": "reader monitor backup", "INFO server": "monitor",
+		"GET stock": "reader", "EXISTS stock": "reader", "PING": "reader monitor backup",
+		"INFO server": "monitor",
 		"SET stock 2": "", "DEL stock": "", "EXPIRE stock 9": "", "FLUSHALL": "", "PUBLISH news 1": "",
 		"EVAL return 0": "", "EVAL_RO return 0": "", "CONFIG GET save": "", "CLIENT KILL TYPE normal": "",
-		"GETEX stock EX 9": "", "SORT stock STORE a": "", "KEYS *": "", "SWAPDB 0 1": "", "FUNCTION FLUSH": "",
-		"SCRIPT FLUSH": "", "REPLICAOF NO ONE": "", "RESTORE a 0 x": "",
+		"GETEX stock EX 9": "", "SORT stock STORE a": "", "KEYS *": "", "SWAPDB 0 1": "",
+		"FUNCTION FLUSH": "",
+		"SCRIPT FLUSH":   "", "REPLICAOF NO ONE": "", "RESTORE a 0 x": "",
 	} {
 		for _, user := range []string{"reader", "monitor", "backup"} {
 			u, err := url.Parse(server.URL())

@@ -44,7 +44,8 @@ func TestADeposedLeaderIsCutOffBeforeTheNewOneConnects(t *testing.T) {
 func TestADeposedLeaderIsCutOffInEveryDatabase(t *testing.T) {
 	pg, env := fresh(t)
 	create(t, pg, "shop", "crm", "broken")
-	if code, _, errs := invoke(t, env, "install", "--databases", "postgres,shop,crm,broken"); code != 0 {
+	if code, _, errs := invoke(t, env, "install", "--databases",
+		"postgres,shop,crm,broken"); code != 0 {
 		t.Fatal(errs)
 	}
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})

@@ -74,7 +74,10 @@ func serving(t *testing.T, env ...string) *running {
 
 func servingAt(t *testing.T, address string, env ...string) *running {
 	t.Helper()
-	r := &running{t: t, pg: address, page: serverstest.FreeAddresses(t, 1)[0], exited: make(chan int, 1), log: &syncBuffer{}}
+	r := &running{
+		t: t, pg: address, page: serverstest.FreeAddresses(t, 1)[0], exited: make(chan int, 1),
+		log: &syncBuffer{},
+	}
 	r.env = append(env, "GUARD_POSTGRES_LISTEN="+r.pg, "GUARD_HTTP_LISTEN="+r.page,
 		"GUARD_DRAIN_TIMEOUT=5s")
 	ctx, stop := context.WithCancel(context.Background())
@@ -162,7 +165,8 @@ func TestHelpExplainsEverySetting(t *testing.T) {
 			t.Errorf("help does not say what %s means", m[1])
 		}
 	}
-	count := len(texts) + len((*pgguard.Settings)(nil).Texts()) + len((*redisguard.Settings)(nil).Texts())
+	count := len(texts) + len((*pgguard.Settings)(nil).Texts()) +
+		len((*redisguard.Settings)(nil).Texts())
 	if got := len(listed); got != count {
 		t.Errorf("%d texts for %d settings", count, got)
 	}
@@ -200,11 +204,13 @@ func TestASettingForReadersIsRefusedWithTheirWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, setting := range []string{
-		"GUARD_UNFENCED=read-only", "GUARD_UNFENCED=refuse", "GUARD_UNFENCED=", "GUARD_SETTINGS_FILE=" + file,
+		"GUARD_UNFENCED=read-only", "GUARD_UNFENCED=refuse", "GUARD_UNFENCED=", "GUARD_SETTINGS_FILE=" +
+			file,
 	} {
 		for _, command := range []string{"serve", "install", "status"} {
 			code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db", setting}, command)
-			if code != cli.Usage || !strings.Contains(errs, "readers connect to the database's own address") {
+			if code != cli.Usage ||
+				!strings.Contains(errs, "readers connect to the database's own address") {
 				t.Errorf("%s, %s: exit code %d: %s", setting, command, code, errs)
 			}
 		}
@@ -258,7 +264,8 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, text := r.get(t.Context(), "/metrics")
-	if !strings.Contains(text, `ringfence_raises_total{database="postgres",protocol="postgres",resource="orders"} 2`) {
+	if !strings.Contains(text,
+		`ringfence_raises_total{database="postgres",protocol="postgres",resource="orders"} 2`) {
 		t.Errorf("metrics:\n%s", text)
 	}
 }
@@ -341,7 +348,8 @@ func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 		out != "" || !strings.Contains(errs, "nothing was changed") {
 		t.Errorf("with a store that is down: exit %d: %s%s", code, out, errs)
 	}
-	if code, out, _ := invoke(t, env, "status"); code != cli.Done || !strings.Contains(out, "the coordinator went back") {
+	if code, out, _ := invoke(t, env, "status"); code != cli.Done || !strings.Contains(out, "the "+
+		"coordinator went back") {
 		t.Errorf("status: exit %d: %s", code, out)
 	}
 	if code, out, errs := invoke(t, env, "adopt", "orders"); code != cli.Error ||
@@ -357,7 +365,8 @@ func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 	}
 }
 
-// coordinated installs, starts a ZooKeeper and a guard that asks it, and waits until the guard is ready.
+// coordinated installs, starts a ZooKeeper and a guard that asks it, and waits until the guard is
+// ready.
 func coordinated(t *testing.T, env []string) (*running, *servers.ZooKeeper) {
 	t.Helper()
 	invoke(t, env, "install")
@@ -475,7 +484,8 @@ func TestPrintShowsTheWholeInstallation(t *testing.T) {
 	}
 	code, out, _ = invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install",
 		"--print", "--databases", "a,b")
-	if code != cli.Done || !strings.Contains(out, "\\connect -reuse-previous=on \"dbname='a'\"\n") || strings.Count(out, "commit;") != 2 {
+	if code != cli.Done || !strings.Contains(out, "\\connect -reuse-previous=on \"dbname='a'\"\n") ||
+		strings.Count(out, "commit;") != 2 {
 		t.Errorf("%d %s", code, out)
 	}
 }

@@ -29,8 +29,8 @@ func (p *program) health(ctx context.Context, c *config, _ cli.Arguments) error 
 		return errors.New("no address: set GUARD_HTTP_LISTEN as for guard serve")
 	}
 	if strings.HasPrefix(c.HTTPListen, systemdPrefix) {
-		return fmt.Errorf("GUARD_HTTP_LISTEN is %s, and its address is not known here: set GUARD_HTTP_LISTEN "+
-			"to the address for this command", c.HTTPListen)
+		return fmt.Errorf("GUARD_HTTP_LISTEN is %s, and its address is not known here: set "+
+			"GUARD_HTTP_LISTEN to the address for this command", c.HTTPListen)
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
-// install prepares the stores, or prints the commands that would. A store that fails does not keep the
-// others from being prepared; the last lines say which have failed.
+// install prepares the stores, or prints the commands that would. A store that fails does not keep
+// the others from being prepared; the last lines say which have failed.
 func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error {
 	all, err := c.targets(ctx, p.options.selection, guard.Databases.All)
 	if len(all) == 0 && err != nil {
@@ -58,9 +58,11 @@ func (p *program) installIn(ctx context.Context, t server, stores int) error {
 	return p.installFunctions(ctx, t, stores)
 }
 
-// compared installs, and says what that did by what was there before and after. If there is no image before, the
-// installation says why, and better.
-func compared(ctx context.Context, image func(context.Context) (string, error), install func() error) (did string, err error) {
+// compared installs, and says what that did by what was there before and after. If there is no
+// image before, the installation says why, and better.
+func compared(
+	ctx context.Context, image func(context.Context) (string, error), install func() error,
+) (did string, err error) {
 	before, _ := image(ctx)
 	if err := install(); err != nil {
 		return "", err
@@ -79,9 +81,11 @@ func (p *program) printInstall(_ context.Context, t server, stores int) error {
 	}
 	if name := t.Database(); name != "" && (stores > 1 || p.options.databases != "") {
 		if strings.ContainsAny(name, "\r\n") {
-			return errors.New("psql cannot connect to a database with a line break in its name: run guard install")
+			return errors.New("psql cannot connect to a database with a line break in its name: run guard " +
+				"install")
 		}
-		fmt.Fprintf(p.Stdout, "-- %s\n\\connect -reuse-previous=on %s\n", t, pgx.Identifier{conninfo(name)}.Sanitize())
+		fmt.Fprintf(p.Stdout, "-- %s\n\\connect -reuse-previous=on %s\n", t,
+			pgx.Identifier{conninfo(name)}.Sanitize())
 	}
 	fmt.Fprint(p.Stdout, text)
 	return nil
@@ -97,8 +101,8 @@ type functional interface {
 	InstallFunctions(ctx context.Context) (missing string, err error)
 }
 
-// installFunctions loads the functions of a store that has some. A guard does without them, so it is no
-// error if the server does not have or allow them.
+// installFunctions loads the functions of a store that has some. A guard does without them, so it
+// is no error if the server does not have or allow them.
 func (p *program) installFunctions(ctx context.Context, t server, stores int) error {
 	f, ok := t.Upstream.(functional)
 	if !ok {
@@ -114,8 +118,9 @@ func (p *program) installFunctions(ctx context.Context, t server, stores int) er
 	return nil
 }
 
-// withCoordinator has the role of GUARD_COORDINATOR take part in elections in the store that has the coordinator beside
-// the marks. The guard's role may, anyway. here reports whether there is such a store.
+// withCoordinator has the role of GUARD_COORDINATOR take part in elections in the store that has
+// the coordinator beside the marks. The guard's role may, anyway. here reports whether there is
+// such a store.
 func withCoordinator(c *config, stores []server) (here bool, err error) {
 	if _, ok := coordinators.Installers[c.Coordinator.Scheme()]; !ok {
 		return false, nil
@@ -128,7 +133,8 @@ func withCoordinator(c *config, stores []server) (here bool, err error) {
 	if err != nil {
 		return true, fmt.Errorf("coordinator: %w", err)
 	}
-	if guard, _ := pgmarks.Role(of.URL().Reveal()); role != guard && !slices.Contains(of.Leaders, role) {
+	if guard, _ := pgmarks.Role(of.URL().Reveal()); role != guard &&
+		!slices.Contains(of.Leaders, role) {
 		of.Leaders = append(of.Leaders, role)
 	}
 	return true, nil
@@ -145,7 +151,9 @@ func (p *program) installCoordinator(ctx context.Context, c *config) error {
 		fmt.Fprint(p.Stdout, installer.Script())
 		return nil
 	}
-	did, err := compared(ctx, func(ctx context.Context) (string, error) { return pgmarks.Image(ctx, url) },
+	did, err := compared(ctx, func(ctx context.Context) (string, error) {
+		return pgmarks.Image(ctx, url)
+	},
 		func() error { return installer.Install(ctx, url) })
 	if err != nil {
 		return fmt.Errorf("coordinator: %s", c.Coordinator.Scrub(err.Error()))
@@ -159,7 +167,8 @@ func postgresAt(stores []server, url string) *pgguard.Settings {
 	for _, s := range stores {
 		pg, ok := s.Upstream.(*pgguard.Settings)
 		database, err := pgmarks.DatabaseOf(url)
-		if ok && err == nil && pg.Database() == database && pgmarks.Address(url) == pgmarks.Address(pg.URL().Reveal()) {
+		if ok && err == nil && pg.Database() == database &&
+			pgmarks.Address(url) == pgmarks.Address(pg.URL().Reveal()) {
 			return pg
 		}
 	}

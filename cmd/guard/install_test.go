@@ -56,7 +56,8 @@ func TestAnInstallOfOtherDatabasesLeavesTheElectionsAlone(t *testing.T) {
 		out != "postgres: "+unchanged {
 		t.Errorf("a second time: exit %d: %s%s", code, out, errs)
 	}
-	execute(t, pg.URL("postgres", "shop"), "revoke execute on function ringfence.enter(text) from public")
+	execute(t, pg.URL("postgres", "shop"), "revoke execute on function ringfence.enter(text) from "+
+		"public")
 	code, out, errs = invoke(t, env, "install", "--databases", "shop")
 	if code != cli.Done || !strings.Contains(out, "postgres: installed\n") {
 		t.Errorf("with something to repair: exit %d: %s%s", code, out, errs)
@@ -72,7 +73,8 @@ func TestAnInstallByARoleThatMayNotNamesTheSetting(t *testing.T) {
 	for range 2 { // without the schema, and with it
 		code, out, errs := invoke(t, env[:1], "install")
 		if code != cli.Error || out != "" ||
-			!strings.Contains(errs, "nothing was changed") || !strings.Contains(errs, "GUARD_POSTGRES_ADMIN") {
+			!strings.Contains(errs, "nothing was changed") ||
+			!strings.Contains(errs, "GUARD_POSTGRES_ADMIN") {
 			t.Errorf("exit %d: %s%s", code, out, errs)
 		}
 		if code, _, errs := invoke(t, env, "install"); code != cli.Done {

@@ -64,21 +64,27 @@ func TestRolesAreSeparatedByCommasWithoutSpaces(t *testing.T) {
 
 func TestADatabaseWithoutAGuardNeedsItsAdministratorOnly(t *testing.T) {
 	pg, _ := fresh(t)
-	env := []string{"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", "postgres"), "GUARD_POSTGRES_LEADERS=app"}
+	env := []string{"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", "postgres"),
+		"GUARD_POSTGRES_LEADERS=app"}
 	for _, args := range [][]string{
-		{"install", "--print"}, {"install"}, {"status"}, {"allow", "app", "orders"}, {"check", "--accept", "superuser,login-unguarded"},
+		{"install", "--print"}, {"install"}, {"status"}, {"allow", "app", "orders"},
+		{"check", "--accept", "superuser,login-unguarded"},
 	} {
 		code, out, errs := invoke(t, env, args...)
-		if code != cli.Done && code != cli.Uncovered || args[0] == "check" && strings.Contains(out, "guard's role") {
+		if code != cli.Done && code != cli.Uncovered || args[0] == "check" &&
+			strings.Contains(out, "guard's role") {
 			t.Errorf("%q: exit %d: %s%s", args, code, out, errs)
 		}
 	}
 	raiser := pgmarks.Raiser{URL: pg.URL("app", "postgres")}
-	if err := raiser.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5, Issuer: "zk:a", Holder: "h"}); err != nil {
+	if err := raiser.Raise(t.Context(), fence.Claim{
+		Resource: "orders", Token: 5, Issuer: "zk:a", Holder: "h",
+	}); err != nil {
 		t.Error(err)
 	}
 	code, _, errs := invoke(t, append(env, "GUARD_POSTGRES_LISTEN=127.0.0.1:0"), "serve")
-	if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LISTEN is set, GUARD_POSTGRES_UPSTREAM is not") {
+	if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LISTEN is set, "+
+		"GUARD_POSTGRES_UPSTREAM is not") {
 		t.Errorf("serve: exit %d: %s", code, errs)
 	}
 	if code, out, errs := invoke(t, env, "uninstall", "--yes"); code != cli.Done {
@@ -90,7 +96,8 @@ func TestARoleIsNotAGuardsAndAProgramsAtOnce(t *testing.T) {
 	code, _, errs := invoke(t, []string{
 		"GUARD_POSTGRES_UPSTREAM=postgres://app@h/db", "GUARD_POSTGRES_LEADERS=batch,app",
 	}, "install")
-	if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS names the role of GUARD_POSTGRES_UPSTREAM") {
+	if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS names the role of "+
+		"GUARD_POSTGRES_UPSTREAM") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -101,8 +108,10 @@ func TestASecondDatabaseIsInstalledWhoseElectionsAreInTheFirst(t *testing.T) {
 	create(t, pg, "second")
 	execute(t, pg.URL("postgres", "postgres"), "create role elections login")
 	env = append(env, "GUARD_COORDINATOR="+pg.URL("elections", "postgres"))
-	second := append(slices.Clone(env), "GUARD_POSTGRES_UPSTREAM="+pg.URL("guard", "second"), "GUARD_POSTGRES_ADMIN="+pg.URL("postgres", "second"))
-	if code, _, errs := invoke(t, second, "install"); code != cli.Error || !strings.Contains(errs, "coordinator: ") {
+	second := append(slices.Clone(env), "GUARD_POSTGRES_UPSTREAM="+pg.URL("guard", "second"),
+		"GUARD_POSTGRES_ADMIN="+pg.URL("postgres", "second"))
+	if code, _, errs := invoke(t, second, "install"); code != cli.Error ||
+		!strings.Contains(errs, "coordinator: ") {
 		t.Errorf("without elections: exit %d: %s", code, errs)
 	}
 	if code, _, errs := invoke(t, env, "install"); code != cli.Done {

@@ -44,7 +44,8 @@ func checkListen(address string) error {
 			_, err = net.LookupPort("tcp", port)
 		}
 		if err != nil {
-			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432, unix:/path or systemd:name: %w",
+			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432, unix:/path or "+
+				"systemd:name: %w",
 				address, err)
 		}
 	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):

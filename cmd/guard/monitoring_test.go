@@ -17,8 +17,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
-	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/cmd/internal/metrics"
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs"
@@ -162,7 +162,8 @@ func leaders(t *testing.T) string {
 	m.Worker(&jobs.Worker{Queue: q})
 	m.Group(q, "")
 	w := httptest.NewRecorder()
-	m.Handler(webpage.Access{}, t.Context()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	m.Handler(webpage.Access{}, t.Context()).ServeHTTP(w,
+		httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return w.Body.String()
 }
 
@@ -191,7 +192,8 @@ func TestAlertsAndDashboardNameMetricsThatAGuardHas(t *testing.T) {
 	}
 	for _, wrong := range []string{
 		`rate(ringfence_nothing_total[5m])`, `ringfence_sessions{holder="a"}`,
-		`ringfence_refusals_total{reason="stle"}`, `ringfence_leader_terms_ended_total{cause="expird"}`, `ringfence_refusals_total{reason=~"stale|stle"}`,
+		`ringfence_refusals_total{reason="stle"}`, `ringfence_leader_terms_ended_total{cause="expird"}`,
+		`ringfence_refusals_total{reason=~"stale|stle"}`,
 	} {
 		if len(problems(wrong, have)) != 1 {
 			t.Errorf("this test sees nothing wrong in %s", wrong)
@@ -275,8 +277,8 @@ func asRules(t *testing.T) string {
 	return file
 }
 
-// promtool is Prometheus's own parser. The Debian package prometheus has it; make test-drivers installs
-// and demands it.
+// promtool is Prometheus's own parser. The Debian package prometheus has it; make test-drivers
+// installs and demands it.
 func TestPromtoolAcceptsTheAlertsAndTheMetrics(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil && os.Getenv("RINGFENCE_DRIVERS") == "required" {

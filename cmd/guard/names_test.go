@@ -54,19 +54,23 @@ func TestNamesHaveEveryCharacterThatTheServerAllows(t *testing.T) {
 	}
 	env[0] = "GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres")
 	invoke(t, env, "install")
-	lists := append(env, "GUARD_POSTGRES_LEADERS="+listed(odd), "GUARD_POSTGRES_DATABASES="+listed(odd))
-	if code, out, errs := invoke(t, lists, "install"); code != cli.Done || strings.Count(out, "\n") != len(odd) {
+	lists := append(env, "GUARD_POSTGRES_LEADERS="+listed(odd), "GUARD_POSTGRES_DATABASES="+
+		listed(odd))
+	if code, out, errs := invoke(t, lists, "install"); code != cli.Done ||
+		strings.Count(out, "\n") != len(odd) {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	if code, tokens := statusOf(t, env); code != cli.Done {
 		t.Errorf("status: exit %d: %v", code, tokens)
 	}
 	for _, name := range odd {
-		if code, out, errs := invoke(t, env, "status", "--databases", quoted(name)); code != cli.Done || strings.Count(out, "\n") != 1 {
+		if code, out, errs := invoke(t, env, "status", "--databases", quoted(name)); code != cli.Done ||
+			strings.Count(out, "\n") != 1 {
 			t.Errorf("status of %q: exit %d: %s%s", name, code, out, errs)
 		}
 		schema := strings.TrimSuffix(name, "x") + "s" // of 63 bytes, too
-		execute(t, pg.URL("postgres", name), "create schema "+quoted(schema)+" create table "+quoted(name)+" ()")
+		execute(t, pg.URL("postgres", name), "create schema "+quoted(schema)+" create table "+
+			quoted(name)+" ()")
 		for _, args := range [][]string{
 			{"protect", "--database", name, "--resource", "orders", "--schema", quoted(schema)},
 			{"check", "--database", name, "--accept", "superuser,login-unguarded"},
@@ -84,7 +88,8 @@ func TestTheHintInstallsInTheRightDatabase(t *testing.T) {
 	for _, name := range append([]string{"shop", "a,b", "it's", "a'b,c"}, odd...) {
 		hint := refusal.NotInstalledIn(name, refusal.NotInstalled("", nil)).Hint
 		command, ok := strings.CutPrefix(hint, "an operator runs: guard ")
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", "set -- "+command+`; printf %s "$#$3"`).Output()
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", "set -- "+command+
+			`; printf %s "$#$3"`).Output()
 		names, badly := list(strings.TrimPrefix(string(out), "3"))
 		if !ok || err != nil || badly != nil || len(names) != 1 || names[0] != name {
 			t.Errorf("%q: %s: %q, %v, %v", name, hint, names, err, badly)
@@ -106,7 +111,8 @@ func TestThePrintedInstallationFindsItsDatabase(t *testing.T) {
 	if code != cli.Error || !strings.Contains(errs, `database new\nline: psql cannot`) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	psql := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "-q", pg.URL("postgres", "postgres"))
+	psql := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "-q",
+		pg.URL("postgres", "postgres"))
 	psql.Stdin = strings.NewReader(script)
 	if out, err := psql.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -120,7 +126,8 @@ func TestInstallGoesOnAfterADatabaseThatFails(t *testing.T) {
 	pg, env := fresh(t)
 	create(t, pg, "a", "closed", "interrupted", "newer", "z")
 	execute(t, pg.URL("postgres", "newer"),
-		"create schema ringfence; create function ringfence.version() returns integer language sql as 'select 1000'")
+		"create schema ringfence; create function ringfence.version() returns integer language sql as "+
+			"'select 1000'")
 	execute(t, pg.URL("postgres", "postgres"), `alter database closed allow_connections false;
 	    update pg_database set datconnlimit = -2 where datname = 'interrupted'`)
 	code, out, errs := invoke(t, env, "install", "--all")
@@ -133,7 +140,8 @@ func TestInstallGoesOnAfterADatabaseThatFails(t *testing.T) {
 			t.Errorf("%s is not installed: %s%s", name, out, errs)
 		}
 	}
-	if code, out, _ := invoke(t, env, "status", "--all"); code != cli.Error || !strings.Contains(out, "postgres/newer") {
+	if code, out, _ := invoke(t, env, "status", "--all"); code != cli.Error ||
+		!strings.Contains(out, "postgres/newer") {
 		t.Errorf("status: exit %d: %s", code, out)
 	}
 }

@@ -31,8 +31,8 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	return elected, o
 }
 
-// readiness returns what the guard needs of the coordinator. With keep it admits known leaders without
-// it.
+// readiness returns what the guard needs of the coordinator. With keep it admits known leaders
+// without it.
 func (c *config) readiness(o *observer) guard.Readiness {
 	if c.Coordinator == "" {
 		return guard.Readiness{}
@@ -87,7 +87,9 @@ func (o *observer) get(ctx context.Context) (fence.Coordinator, error) {
 }
 
 // ask calls f with the coordinator.
-func ask[T any](ctx context.Context, o *observer, f func(fence.Coordinator) (T, error)) (answer T, err error) {
+func ask[T any](
+	ctx context.Context, o *observer, f func(fence.Coordinator) (T, error),
+) (answer T, err error) {
 	co, err := o.get(ctx)
 	if err != nil {
 		return answer, err
@@ -102,7 +104,9 @@ func (o *observer) Issuer(ctx context.Context) (fence.Issuer, error) {
 }
 
 func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
-	return ask(ctx, o, func(co fence.Coordinator) ([]fence.Candidate, error) { return co.Candidates(ctx, r) })
+	return ask(ctx, o, func(co fence.Coordinator) ([]fence.Candidate, error) {
+		return co.Candidates(ctx, r)
+	})
 }
 
 func (o *observer) Leaders(
@@ -115,7 +119,9 @@ func (o *observer) Leaders(
 	return issuer, all, err
 }
 
-func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+func (o *observer) Watch(
+	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+) error {
 	_, err := ask(ctx, o, func(co fence.Coordinator) (struct{}, error) {
 		return struct{}{}, co.Watch(ctx, r, each)
 	})

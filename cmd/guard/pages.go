@@ -104,7 +104,8 @@ func (p *pages) encrypted() net.Listener {
 	return tls.NewListener(p.listener, p.tls.Config("http/1.1"))
 }
 
-// handler serves all pages. Orchestrators and load balancers have no token, so /livez and /readyz need none.
+// handler serves all pages. Orchestrators and load balancers have no token, so /livez and /readyz
+// need none.
 func (p *pages) handler(ready guard.Readiness, draining <-chan struct{}) http.Handler {
 	own := guard.Handler(ready, p.registry, draining)
 	needsToken := http.NewServeMux()

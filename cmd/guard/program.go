@@ -25,8 +25,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 		Help: cli.Help{
 			About:    "guard is a proxy for Postgres and Redis that refuses writes of deposed leaders.",
 			Settings: &config{},
-			ExitCodes: "Stores: --databases and --database name databases of a Postgres server, --all means all " +
-				"of them, and\n--server S chooses one server, such as archive. Without these flags a command is " +
+			ExitCodes: "Stores: --databases and --database name databases of a Postgres server, " +
+				"--all means all " +
+				"of them, and\n--server S chooses one server, such as archive. Without these flags a " +
+				"command is " +
 				"for the databases\nof GUARD_POSTGRES_DATABASES or, if that is not set, for the one of " +
 				"GUARD_POSTGRES_UPSTREAM; guard status\nis then for all that have the schema.\n\n" +
 				"Exit codes: 0 done, 1 error, 2 wrong usage or settings, 4 guard check has found " +
@@ -55,36 +57,45 @@ func (p *program) commands() []command {
 			Name: "uninstall", Arguments: "[--yes] [--with-data] [--all | --databases D,…] [--server S]",
 			Flags: flags(o.removing, o.several), Run: p.uninstall,
 			Summary: "list what install has made, or remove it with --yes",
-			More: "Removing the marks lets old leaders write again: stop all leaders and guards first, paused ones\n" +
-				"too. The command removes nothing while a session is open, a guard is connected, an election is\n" +
-				"running or a table is sealed, and says which. Without flags it is for all databases that have\n" +
+			More: "Removing the marks lets old leaders write again: stop all leaders and guards first, " +
+				"paused ones\n" +
+				"too. The command removes nothing while a session is open, a guard is connected, an " +
+				"election is\n" +
+				"running or a table is sealed, and says which. Without flags it is for all databases " +
+				"that have\n" +
 				"the schema, and for the elections in Postgres.\n",
 		},
 		{
-			Name: "status", Arguments: "[-o table|wide|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
+			Name: "status", Arguments: "[-o table|wide|json] [--limit N] [--all | --databases D,…] " +
+				"[--server S] [RESOURCE…]",
 			Output: true, Wide: true, Flags: flags(o.limited, o.several), Check: patterns, Run: p.status,
 			Summary: "print the marks in every store",
-			More: "Of every resource, or of those that are named, also by patterns such as 'orders_*'. The holder is\n" +
+			More: "Of every resource, or of those that are named, also by patterns such as 'orders_*'. " +
+				"The holder is\n" +
 				"who raised the mark; it may have lost its term since. -o wide also prints issuers.\n",
 		},
 		{
 			Name: "health", Run: p.health,
 			Summary: "ask the guard of this host whether it is ready",
-			More: "It asks at GUARD_HTTP_LISTEN. The exit code is 0, or 1 with the reason; for health checks of\n" +
+			More: "It asks at GUARD_HTTP_LISTEN. The exit code is 0, or 1 with the reason; for health " +
+				"checks of\n" +
 				"containers.\n",
 		},
 		{
 			Name: "adopt", Arguments: "[--new-issuer] [--all | --databases D,…] [--server S] RESOURCE",
 			Flags: flags(o.issuer, o.several), Check: exactly(1), Run: p.adopt,
 			Summary: "reset a resource to the present coordinator",
-			More: "DANGER: stop every old leader first, paused ones too. Without a coordinator their tokens may be\n" +
+			More: "DANGER: stop every old leader first, paused ones too. Without a coordinator their " +
+				"tokens may be\n" +
 				"accepted afterwards. The command ends all sessions of RESOURCE and forgets its mark.\n",
 		},
 		{
-			Name: "protect", Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
+			Name: "protect", Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema " +
+				"S,…] [TABLE…]",
 			Flags: flags(o.sealed, o.print, o.single, o.inSchemas), Check: p.someTable, Run: p.protect,
 			Summary: "seal tables of Postgres",
-			More: "Sealed tables, with their partitions and children, take writes only under the mark of the\n" +
+			More: "Sealed tables, with their partitions and children, take writes only under the " +
+				"mark of the\n" +
 				"resource, also from clients that go round the guard.\n",
 		},
 		{
@@ -93,29 +104,36 @@ func (p *program) commands() []command {
 			Summary: "take the seals off tables",
 		},
 		{
-			Name: "check", Arguments: "[-o table|json] [--database D] [--server S] [--schema S,…] [--accept ID[:OBJECT],…]",
+			Name: "check", Arguments: "[-o table|json] [--database D] [--server S] [--schema S,…] " +
+				"[--accept ID[:OBJECT],…]",
 			Output: true, Flags: flags(o.accepted, o.single, o.inSchemas), Run: p.check,
 			Summary: "report how writes could reach Postgres past the guard and the seals",
 			More:    "The exit code is 4 if there is a way that --accept does not name, 0 if not.\n",
 		},
 		{
-			Name: "allow", Arguments: "[-o table|json] [--all | --databases D,…] [--server S] [ROLE RESOURCE…]",
-			Output: true, Flags: o.several, Check: takes("allow takes a role and its resources, or nothing to list what is allowed", notOne), Run: p.allow,
+			Name: "allow", Arguments: "[-o table|json] [--all | --databases D,…] [--server S] [ROLE " +
+				"RESOURCE…]",
+			Output: true, Flags: o.several, Check: takes("allow takes a role and its resources, or "+
+				"nothing to list what is allowed", notOne), Run: p.allow,
 			Summary: "let a role claim resources, or list what is allowed",
-			More: "ROLE is a role of Postgres, which stands for its members, too, or a user of Redis. Resources may be\n" +
+			More: "ROLE is a role of Postgres, which stands for its members, too, or a user of Redis. " +
+				"Resources may be\n" +
 				"patterns such as 'orders_*'.\n",
 		},
 		{
 			Name: "forbid", Arguments: "[--all | --databases D,…] [--server S] ROLE [RESOURCE…]",
-			Flags: o.several, Check: takes("forbid takes a role, and the resources or patterns to take back (all, if none is named)", some), Run: p.forbid,
+			Flags: o.several, Check: takes("forbid takes a role, and the resources or patterns to take "+
+				"back (all, if none is named)", some), Run: p.forbid,
 			Summary: "take back what allow gave",
 			More:    "These resources or patterns, or all of the role.\n",
 		},
 		{
 			Name: "authorize", Arguments: "[--force] [--all | --databases D,…] [--server S] on|off",
-			Flags: flags(o.forced, o.several), Check: takes("authorize takes on or off", onOrOff), Run: p.authorize,
+			Flags: flags(o.forced, o.several), Check: takes("authorize takes on or off", onOrOff),
+			Run:     p.authorize,
 			Summary: "restrict claims to the roles of guard allow, or not",
-			More:    "on: only roles that guard allow has listed may claim. off: any role may. It ends no session.\n",
+			More: "on: only roles that guard allow has listed may claim. off: any role may. It ends no " +
+				"session.\n",
 		},
 	}
 	for i, c := range all {
@@ -149,9 +167,11 @@ func takes(what string, fits func(names []string) bool) func(cli.Arguments) erro
 	}
 }
 
-func some(names []string) bool    { return len(names) > 0 }
-func notOne(names []string) bool  { return len(names) != 1 }
-func onOrOff(names []string) bool { return len(names) == 1 && (names[0] == "on" || names[0] == "off") }
+func some(names []string) bool   { return len(names) > 0 }
+func notOne(names []string) bool { return len(names) != 1 }
+func onOrOff(names []string) bool {
+	return len(names) == 1 && (names[0] == "on" || names[0] == "off")
+}
 
 // scrubbed removes the secrets from a subcommand's errors.
 func (p *program) scrubbed(
@@ -210,15 +230,18 @@ func (o *options) issuer(f *flag.FlagSet) {
 }
 
 func (o *options) limited(f *flag.FlagSet) {
-	f.IntVar(&o.limit, "limit", -1, "at most `N` marks of a store, 0 for all (default: 100 in a table, all in JSON)")
+	f.IntVar(&o.limit, "limit", -1, "at most `N` marks of a store, 0 for all (default: 100 in a "+
+		"table, all in JSON)")
 }
 
 func (o *options) sealed(f *flag.FlagSet) {
-	f.StringVar(&o.resource, "resource", "", "the resource `R` under whose mark the tables take writes")
+	f.StringVar(&o.resource, "resource", "",
+		"the resource `R` under whose mark the tables take writes")
 }
 
 func (o *options) inSchemas(f *flag.FlagSet) {
-	f.StringVar(&o.schemas, "schema", "", "`S,…`: schemas; check without it looks at those with sealed tables")
+	f.StringVar(&o.schemas, "schema", "", "`S,…`: schemas; check without it looks at those with "+
+		"sealed tables")
 }
 
 func (o *options) accepted(f *flag.FlagSet) {

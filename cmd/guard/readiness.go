@@ -15,8 +15,8 @@ const (
 	readyTime  = 5 * time.Second // bounds one look
 )
 
-// readiness logs, counts and shows when a protocol, one of its databases, or the coordinator becomes ready or
-// stops being ready.
+// readiness logs, counts and shows when a protocol, one of its databases, or the coordinator
+// becomes ready or stops being ready.
 type readiness struct {
 	guard.Readiness
 	log     *slog.Logger

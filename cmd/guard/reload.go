@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
-// reloader reads the settings again while the guard serves. Either all that can change takes effect,
-// or nothing does.
+// reloader reads the settings again while the guard serves. Either all that can change takes
+// effect, or nothing does.
 type reloader struct {
 	load    func() (*config, error)
 	log     *slog.Logger
@@ -38,7 +38,8 @@ func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// reload reads the settings, the certificates and the token again. After an error everything is as before.
+// reload reads the settings, the certificates and the token again. After an error everything is as
+// before.
 func (r *reloader) reload() error {
 	next, err := r.load()
 	if err != nil {
@@ -48,7 +49,8 @@ func (r *reloader) reload() error {
 	after := r.changed(next)
 	use, err := r.files(after)
 	if err != nil {
-		r.log.Error("reload failed, the settings, certificates and token before stay in effect", "err", err)
+		r.log.Error("reload failed, the settings, certificates and token before stay in effect", "err",
+			err)
 		return err
 	}
 	r.log.Info("reloaded", "changed", append([]string{}, settings.Changed(r.now, after)...),
@@ -69,7 +71,8 @@ func (r *reloader) reload() error {
 func (r *reloader) changed(next *config) *config {
 	after := *r.now
 	after.Log = next.Log
-	after.MaxConnections, after.MaxUnadmitted, after.MaxLogins = next.MaxConnections, next.MaxUnadmitted, next.MaxLogins
+	after.MaxConnections, after.MaxUnadmitted, after.MaxLogins = next.MaxConnections,
+		next.MaxUnadmitted, next.MaxLogins
 	if r.pages.listener != nil {
 		after.HTTPToken, after.HTTPTokenFile = next.HTTPToken, next.HTTPTokenFile
 	}
@@ -117,8 +120,8 @@ func (r *reloader) files(c *config) (use func(), err error) {
 	}, nil
 }
 
-// replace returns the new path of a file. With no file at all before or after, the guard would have to
-// serve its clients in another way, which needs a restart.
+// replace returns the new path of a file. With no file at all before or after, the guard would have
+// to serve its clients in another way, which needs a restart.
 func replace(before, after string) string {
 	if before == "" || after == "" {
 		return before

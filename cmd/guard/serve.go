@@ -59,7 +59,8 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	}
 
 	log.LogAttrs(ctx, slog.LevelInfo, "starting",
-		slices.Concat([]slog.Attr{slog.String("version", version.Of().String())}, settings.Given(c, c.given))...)
+		slices.Concat([]slog.Attr{slog.String("version", version.Of().String())},
+			settings.Given(c, c.given))...)
 	log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(c)...)
 	loops, err := c.loops()
 	if err != nil {
@@ -100,10 +101,12 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 	}
 	reloads := &reloader{
 		load: func() (*config, error) { return load(p.Env) },
-		log:  log, level: level, tls: encryption.Server, pages: pages, servers: servers, unit: unit, now: c,
+		log:  log, level: level, tls: encryption.Server, pages: pages, servers: servers, unit: unit,
+		now: c,
 	}
 	unit.serving(open.opened)
-	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, metrics, loops, reloads, hangups, observer})
+	return serveAll(ctx, c, log, servers, pages,
+		lifecycle{unit, metrics, loops, reloads, hangups, observer})
 }
 
 // lifecycle is what a guard does for its service manager and its operator.
@@ -124,9 +127,9 @@ func (c *config) loops() (*relay.Loops, error) {
 	return relay.StartLoops(loops())
 }
 
-// loops returns how many loops a guard has: one for two processors, because the more sessions a loop
-// has, the more it moves at a time. A loop keeps one of Go's processors while it waits, so there is
-// one more for each, once for the process.
+// loops returns how many loops a guard has: one for two processors, because the more sessions a
+// loop has, the more it moves at a time. A loop keeps one of Go's processors while it waits, so
+// there is one more for each, once for the process.
 var loops = sync.OnceValue(func() int {
 	processors := runtime.GOMAXPROCS(0)
 	loops := (processors + 1) / 2
@@ -204,8 +207,8 @@ func firstProbe(ctx context.Context, p guard.Protocol) error {
 	return nil
 }
 
-// serveAll runs all servers concurrently; the first failure stops the others. When ctx ends, the guard
-// is not ready any more, and stops serving GUARD_DRAIN_DELAY later.
+// serveAll runs all servers concurrently; the first failure stops the others. When ctx ends, the
+// guard is not ready any more, and stops serving GUARD_DRAIN_DELAY later.
 func serveAll(
 	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, h *pages, l lifecycle,
 ) error {
@@ -237,7 +240,9 @@ func serveAll(
 		})
 	}
 	group.Go(func() error {
-		(&readiness{Readiness: ready, log: log, metrics: l.metrics, unit: l.unit, page: h.status}).watch(ctx)
+		(&readiness{
+			Readiness: ready, log: log, metrics: l.metrics, unit: l.unit, page: h.status,
+		}).watch(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -158,8 +158,8 @@ func (c *config) checkAddresses(bad func(string, ...any)) {
 	servers(true)
 }
 
-// configured returns the servers for which the settings name an upstream, each as the database that is
-// served all the time.
+// configured returns the servers for which the settings name an upstream, each as the database that
+// is served all the time.
 func (c *config) configured() (all []server) {
 	for _, s := range c.servers {
 		if _, url := s.Addresses(); url == "" {
@@ -190,7 +190,8 @@ func (s server) String() string {
 	return fmt.Sprintf("%s, database %s", s.name(), cli.PrintableText(s.Database()))
 }
 
-// among returns the name of one of so many stores: that of the server suffices if it is the only one.
+// among returns the name of one of so many stores: that of the server suffices if it is the only
+// one.
 func (s server) among(stores int) string {
 	if stores == 1 {
 		return s.name()

@@ -22,7 +22,8 @@ import (
 func dial(t *testing.T, address, database string, token int) (*pgx.Conn, error) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), fmt.Sprintf(
-		"postgres://app@%s/%s?sslmode=disable&options=-c%%20fence.orders%%3D%d", address, database, token))
+		"postgres://app@%s/%s?sslmode=disable&options=-c%%20fence.orders%%3D%d", address, database,
+		token))
 	if err == nil {
 		t.Cleanup(func() { _ = c.Close(t.Context()) })
 	}
@@ -93,7 +94,8 @@ func TestOneProcessGuardsSeveralServers(t *testing.T) {
 	env = append(env, "GUARD_POSTGRES_SERVERS=archive", "GUARD_REDIS_SERVERS=cache",
 		strings.Replace(of[0], "POSTGRES_", "POSTGRES_ARCHIVE_", 1),
 		strings.Replace(of[1], "POSTGRES_", "POSTGRES_ARCHIVE_", 1),
-		"GUARD_POSTGRES_ARCHIVE_LISTEN="+at[0], "GUARD_REDIS_UPSTREAM="+rd.URL(), "GUARD_REDIS_LISTEN="+at[1],
+		"GUARD_POSTGRES_ARCHIVE_LISTEN="+at[0], "GUARD_REDIS_UPSTREAM="+rd.URL(), "GUARD_REDIS_LISTEN="+
+			at[1],
 		"GUARD_REDIS_CACHE_UPSTREAM="+cache.URL(), "GUARD_REDIS_CACHE_LISTEN="+at[2])
 	if code, out, errs := invoke(t, env, "install"); code != cli.Done || out !=
 		"postgres, database postgres: installed\npostgres/archive, database postgres: installed\n"+
@@ -121,7 +123,8 @@ func TestOneProcessGuardsSeveralServers(t *testing.T) {
 	if code != cli.Done {
 		t.Errorf("status: exit %d", code)
 	}
-	wantTokens(t, tokens, "postgres postgres=5", "postgres/archive postgres=9", "redis/cache=11", "redis=7")
+	wantTokens(t, tokens, "postgres postgres=5", "postgres/archive postgres=9", "redis/cache=11",
+		"redis=7")
 	_, tokens = statusOf(t, env, "--server", "archive")
 	wantTokens(t, tokens, "postgres/archive postgres=9")
 
@@ -132,7 +135,9 @@ func TestOneProcessGuardsSeveralServers(t *testing.T) {
 	if body := r.ready(http.StatusServiceUnavailable); !strings.Contains(body, `"postgres":"ok"`) {
 		t.Errorf("/readyz says %s", body)
 	}
-	for path, want := range map[string]int{"/readyz/postgres": 200, "/readyz/redis/cache": 200, "/readyz/postgres/archive": 503} {
+	for path, want := range map[string]int{
+		"/readyz/postgres": 200, "/readyz/redis/cache": 200, "/readyz/postgres/archive": 503,
+	} {
 		if got, body := r.get(t.Context(), path); got != want {
 			t.Errorf("%s: %d %s", path, got, body)
 		}
@@ -164,7 +169,8 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	}
 	_, err := dial(t, r.pg, "plain", 5)
 	wantCode(t, err, "RF005")
-	if code, body := r.get(t.Context(), "/readyz"); code != http.StatusOK || !strings.Contains(body, `"postgres crm":"ok"`) {
+	if code, body := r.get(t.Context(), "/readyz"); code != http.StatusOK ||
+		!strings.Contains(body, `"postgres crm":"ok"`) {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
 
@@ -173,7 +179,8 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	wantTokens(t, tokens, "postgres crm=9", "postgres shop=5")
-	if code, tokens = statusOf(t, env, "--databases", "crm,plain"); code != cli.Error || len(tokens) != 2 ||
+	if code, tokens = statusOf(t, env, "--databases", "crm,plain"); code != cli.Error ||
+		len(tokens) != 2 ||
 		!strings.Contains(tokens["postgres plain"], "not installed") {
 		t.Errorf("exit %d, %v", code, tokens)
 	}
@@ -191,7 +198,8 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	}
 	_, err = dial(t, r.pg, "crm", 2)
 	wantCode(t, err, "RF001")
-	if code, out, errs := invoke(t, env, "adopt", "--all", "orders"); code != cli.Done || strings.Count(out, "\n") != 2 {
+	if code, out, errs := invoke(t, env, "adopt", "--all", "orders"); code != cli.Done ||
+		strings.Count(out, "\n") != 2 {
 		t.Errorf("adopt --all: exit %d: %s%s", code, out, errs)
 	}
 	if _, err = dial(t, r.pg, "crm", 1); err != nil { // the guard repeats what it has just said of 2
@@ -199,7 +207,8 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	}
 
 	execute(t, pg.URL("postgres", "crm"), "create table ledger (n int)")
-	if code, out, errs := invoke(t, env, "protect", "--database", "crm", "--resource", "orders", "ledger"); code != cli.Done {
+	if code, out, errs := invoke(t, env, "protect", "--database", "crm", "--resource", "orders",
+		"ledger"); code != cli.Done {
 		t.Errorf("protect: exit %d: %s%s", code, out, errs)
 	}
 	execute(t, pg.URL("postgres", "crm"), "grant all on ledger to app")
@@ -217,13 +226,16 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	defer around.Close(t.Context())
 	_, err = around.Exec(t.Context(), "insert into ledger values (3)")
 	wantCode(t, err, "RF002")
-	if _, out, errs := invoke(t, env, "check", "--database", "crm"); !strings.Contains(out, "database crm; sealed tables: 1") {
+	if _, out, errs := invoke(t, env, "check", "--database", "crm"); !strings.Contains(out,
+		"database crm; sealed tables: 1") {
 		t.Errorf("check: %s%s", out, errs)
 	}
-	if code, out, errs := invoke(t, env, "unprotect", "--database", "crm", "ledger"); code != cli.Done {
+	if code, out, errs := invoke(t, env, "unprotect", "--database", "crm",
+		"ledger"); code != cli.Done {
 		t.Errorf("unprotect: exit %d: %s%s", code, out, errs)
 	}
-	if code, out, errs := invoke(t, env, "install", "--all"); code != cli.Done || strings.Count(out, "installed") != 5 {
+	if code, out, errs := invoke(t, env, "install", "--all"); code != cli.Done ||
+		strings.Count(out, "installed") != 5 {
 		t.Errorf("install --all: exit %d: %s%s", code, out, errs)
 	}
 	if _, err := dial(t, r.pg, "plain", 5); err != nil {
@@ -235,7 +247,8 @@ func TestAListOfDatabasesIsAllThatIsServedAndInstalled(t *testing.T) {
 	pg, env := fresh(t)
 	create(t, pg, "shop", "crm", "hr")
 	env = append(env, "GUARD_POSTGRES_DATABASES=shop,crm") // and not the one of the URL
-	if code, out, errs := invoke(t, env, "install"); code != cli.Done || strings.Count(out, "installed") != 2 {
+	if code, out, errs := invoke(t, env, "install"); code != cli.Done ||
+		strings.Count(out, "installed") != 2 {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	r := serving(t, env...)
@@ -256,7 +269,8 @@ func TestAListOfDatabasesIsAllThatIsServedAndInstalled(t *testing.T) {
 func TestProblemsOfSeveralServersAreListedAtOnce(t *testing.T) {
 	code, _, errs := invoke(t, []string{
 		"GUARD_POSTGRES_SERVERS=archive,Big,max", "GUARD_POSTGRES_ARCHIVE_LISTEN=6432",
-		"GUARD_POSTGRES_ARCHIVE_UPSTREAM=redis://guard:s3cret@h/db", "GUARD_POSTGRES_ARCHIVE_DATABASES=a, b",
+		"GUARD_POSTGRES_ARCHIVE_UPSTREAM=redis://guard:s3cret@h/db",
+		"GUARD_POSTGRES_ARCHIVE_DATABASES=a, b",
 		"GUARD_POSTGRES_ARCHIVE_LISTNE=:1", "GUARD_POSTGRES_OTHER_LISTEN=:1", "GUARD_REDIS_SERVERS=cache",
 		"GUARD_REDIS_CACHE_IDLE_TIMEOUT=soon", "GUARD_POSTGRES_MAX_DATABASES=0",
 		"GUARD_HTTP_LISTEN=:7379", "GUARD_REDIS_CACHE_LISTEN=:7379",
@@ -283,9 +297,11 @@ func TestProblemsOfSeveralServersAreListedAtOnce(t *testing.T) {
 
 func TestAServerThatIsNamedTwiceIsOneProblem(t *testing.T) {
 	_, _, errs := invoke(t, []string{
-		"GUARD_REDIS_SERVERS=cache,cache", "GUARD_REDIS_CACHE_UPSTREAM=redis://h", "GUARD_REDIS_CACHE_LISTEN=:1",
+		"GUARD_REDIS_SERVERS=cache,cache", "GUARD_REDIS_CACHE_UPSTREAM=redis://h",
+		"GUARD_REDIS_CACHE_LISTEN=:1",
 	}, "serve")
-	if !strings.Contains(errs, "1 problem") || !strings.Contains(errs, "GUARD_REDIS_SERVERS names a server twice: cache,cache") {
+	if !strings.Contains(errs, "1 problem") || !strings.Contains(errs, "GUARD_REDIS_SERVERS names a "+
+		"server twice: cache,cache") {
 		t.Error(errs)
 	}
 }
@@ -297,8 +313,9 @@ func TestMistakesInTheChoiceOfAStoreAreExplained(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"the settings have postgres, postgres/archive, redis": {"status", "--server", "nothing"},
-		"say of which server":         {"install", "--databases", "a"},
-		"give one of them":            {"adopt", "--databases", "a", "--all", "--server", "archive", "orders"},
+		"say of which server": {"install", "--databases", "a"},
+		"give one of them": {"adopt", "--databases", "a", "--all", "--server", "archive",
+			"orders"},
 		"only Postgres has databases": {"status", "--server", "redis", "--databases", "a"},
 		"only Postgres has tables":    {"protect", "--server", "redis", "--resource", "orders", "t"},
 	} {

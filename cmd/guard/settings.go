@@ -82,8 +82,8 @@ func load(env []string) (*config, error) {
 // Removed implements settings.Shrunk.
 func (*config) Removed() map[string]string {
 	return map[string]string{
-		"GUARD_UNFENCED": "a guard admits no session without a token; readers connect to the database's own address, " +
-			"a standby or a pooler, with a role that may only read",
+		"GUARD_UNFENCED": "a guard admits no session without a token; readers connect to the " +
+			"database's own address, a standby or a pooler, with a role that may only read",
 	}
 }
 
@@ -96,7 +96,8 @@ func (c *config) Validate() error {
 	c.checkNames(bad)
 	c.checkServers(bad)
 	c.checkAddresses(bad)
-	if err := c.Coordinator.CheckScheme("GUARD_COORDINATOR", coordinators.All.Schemes()...); err != nil {
+	if err := c.Coordinator.CheckScheme("GUARD_COORDINATOR",
+		coordinators.All.Schemes()...); err != nil {
 		bad("%w", err)
 	}
 	c.checkPages(bad)
@@ -144,7 +145,8 @@ func (c *config) checkNumbers(bad func(string, ...any)) {
 		}
 	}
 	if c.StaleRecheck > time.Minute {
-		bad("GUARD_STALE_RECHECK is %s: it must not be above 1m, because an adoption is not noticed before",
+		bad("GUARD_STALE_RECHECK is %s: it must not be above 1m, because an adoption is not noticed "+
+			"before",
 			c.StaleRecheck)
 	}
 	for name, n := range map[string]int{

@@ -20,7 +20,8 @@ type openings struct {
 	opened   []string // in words, for the service manager
 }
 
-// listen opens an address that checkListen has accepted, or takes over a socket. what is for people.
+// listen opens an address that checkListen has accepted, or takes over a socket. what is for
+// people.
 func (o *openings) listen(ctx context.Context, what, address string) (net.Listener, error) {
 	l, err := o.open(ctx, address)
 	if err == nil {
@@ -47,7 +48,8 @@ func checkSocketName(name string) error {
 	if name == "" || len(name) > 255 || strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r > '~' || r == ':'
 	}) {
-		return fmt.Errorf("%q is not the name of a socket, such as %spostgres", systemdPrefix+name, systemdPrefix)
+		return fmt.Errorf("%q is not the name of a socket, such as %spostgres", systemdPrefix+name,
+			systemdPrefix)
 	}
 	return nil
 }

@@ -64,8 +64,8 @@ func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error 
 	return err
 }
 
-// readable returns the stores whose status is printed. Unless flags or settings name databases, they
-// are all databases that have the schema, and the one of the URL in any case.
+// readable returns the stores whose status is printed. Unless flags or settings name databases,
+// they are all databases that have the schema, and the one of the URL in any case.
 func (c *config) readable(ctx context.Context, o selection) ([]server, error) {
 	all, err := c.targets(ctx, o, guard.Databases.All)
 	if err != nil || o.all || o.databases != "" {

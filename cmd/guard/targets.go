@@ -26,7 +26,8 @@ type selection struct {
 func (o *selection) several(f *flag.FlagSet) {
 	o.one(f)
 	f.StringVar(&o.databases, "databases", "", "`D,…`: these databases")
-	f.BoolVar(&o.all, "all", false, "all databases of the server; where the schema has to be there, those that have it")
+	f.BoolVar(&o.all, "all", false, "all databases of the server; where the schema has to be there, "+
+		"those that have it")
 }
 
 func (o *selection) single(f *flag.FlagSet) {
@@ -54,7 +55,8 @@ func (c *config) selected(o selection) ([]server, error) {
 }
 
 // targets returns the stores that a command is for: without flags those of the settings, and for
-// --all those that every returns of a server. With an error of a server it returns those of the others.
+// --all those that every returns of a server. With an error of a server it returns those of the
+// others.
 func (c *config) targets(
 	ctx context.Context, o selection, every func(guard.Databases, context.Context) ([]string, error),
 ) (all []server, err error) {
@@ -98,7 +100,8 @@ func ofNames(servers []server, names []string) (all []server, err error) {
 	servers = only[guard.Databases](servers)
 	switch len(servers) {
 	case 0:
-		return nil, cli.Mistake("--databases: only Postgres has databases, and the settings name no such server")
+		return nil, cli.Mistake("--databases: only Postgres has databases, and the settings name no " +
+			"such server")
 	case 1:
 		for _, name := range names {
 			all = append(all, servers[0].in(name))

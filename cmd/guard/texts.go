@@ -20,8 +20,9 @@ var texts = settings.Texts{
 	"GUARD_TLS_CERT": {Meaning: `
 		file with the certificate that clients see, in PEM form, with its chain. Clients of both
 		protocols may then use TLS. A new version takes effect without a restart. Unset: no TLS`},
-	"GUARD_TLS_KEY":     {Meaning: "file with the key of GUARD_TLS_CERT"},
-	"GUARD_TLS_REQUIRE": {Meaning: "refuse clients that do not use TLS; those on a Unix socket need none"},
+	"GUARD_TLS_KEY": {Meaning: "file with the key of GUARD_TLS_CERT"},
+	"GUARD_TLS_REQUIRE": {Meaning: "refuse clients that do not use TLS; those on a Unix socket need " +
+		"none"},
 	"GUARD_TLS_CLIENT_CA": {Meaning: `
 		file with the authorities of clients' certificates. Unset: clients need no certificate`},
 	"GUARD_TLS_CLIENT_AUTH": {Meaning: `
@@ -53,7 +54,8 @@ var texts = settings.Texts{
 		what a request for the status page or /metrics has to bring: Authorization: Bearer TOKEN,
 		or HTTP Basic with any user name and the token as the password, which a browser asks for.
 		/livez and /readyz need none`},
-	"GUARD_HTTP_TOKEN_FILE": {Meaning: "file with the token, in place of GUARD_HTTP_TOKEN. SIGHUP has it read again"},
+	"GUARD_HTTP_TOKEN_FILE": {Meaning: "file with the token, in place of GUARD_HTTP_TOKEN. SIGHUP " +
+		"has it read again"},
 	"GUARD_HTTP_TLS_CERT": {Meaning: `
 		file with the certificate for GUARD_HTTP_LISTEN, in PEM form, with its chain; it may be
 		that of GUARD_TLS_CERT. A new version takes effect without a restart. Unset: no TLS`},

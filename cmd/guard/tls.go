@@ -56,8 +56,8 @@ func (c *config) tls(log *slog.Logger, m *guard.Metrics) (guard.TLS, error) {
 	}, nil
 }
 
-// certificate reads a certificate, logs each new one, and has the metrics show when it expires. It returns
-// nil if there is none. whose says who sees it: clients or pages.
+// certificate reads a certificate, logs each new one, and has the metrics show when it expires. It
+// returns nil if there is none. whose says who sees it: clients or pages.
 func certificate(
 	whose string, f tlsconfig.Files, log *slog.Logger, m *guard.Metrics,
 ) (*tlsconfig.Server, error) {
@@ -78,8 +78,8 @@ func certificate(
 	return server, nil
 }
 
-// ownCertificates has the metrics show when the certificates expire with which the guard logs in, to its
-// servers and to the coordinator.
+// ownCertificates has the metrics show when the certificates expire with which the guard logs in,
+// to its servers and to the coordinator.
 func (c *config) ownCertificates(m *guard.Metrics) {
 	showOwn(m, "coordinator", c.Coordinator)
 	for _, s := range c.configured() {
@@ -89,8 +89,8 @@ func (c *config) ownCertificates(m *guard.Metrics) {
 	}
 }
 
-// showOwn has the metrics show when the certificate of a URL expires. One that cannot be read is for the
-// connection to report; a driver may have a password for its key.
+// showOwn has the metrics show when the certificate of a URL expires. One that cannot be read is
+// for the connection to report; a driver may have a password for its key.
 func showOwn(m *guard.Metrics, whose string, u settings.URL) {
 	cert := u.Option("sslcert")
 	if cert == "" {

@@ -18,8 +18,8 @@ import (
 // uninstallTimeout bounds guard uninstall in one store.
 const uninstallTimeout = time.Minute
 
-// uninstall says what an installation has made in every store, and removes it if --yes says so. It looks at
-// all stores before it changes the first.
+// uninstall says what an installation has made in every store, and removes it if --yes says so. It
+// looks at all stores before it changes the first.
 func (p *program) uninstall(ctx context.Context, c *config, _ cli.Arguments) error {
 	stores, err := c.removable(ctx, p.options.selection)
 	if err != nil {
@@ -38,7 +38,8 @@ func (p *program) uninstall(ctx context.Context, c *config, _ cli.Arguments) err
 		blocked = blocked || len(r.Blocked) > 0
 	}
 	if of := c.Coordinator.Scheme(); of != "" && coordinators.Installers[of].Install == nil {
-		fmt.Fprintf(p.Stdout, "coordinator\n  stays    elections and documents in %s: remove them with its own tools\n", of)
+		fmt.Fprintf(p.Stdout, "coordinator\n  stays    elections and documents in %s: remove them with "+
+			"its own tools\n", of)
 	}
 	switch {
 	case blocked:
@@ -47,8 +48,8 @@ func (p *program) uninstall(ctx context.Context, c *config, _ cli.Arguments) err
 		fmt.Fprintln(p.Stdout, "nothing is installed")
 		return nil
 	case !p.options.yes:
-		fmt.Fprintln(p.Stdout, "nothing was changed; add --yes to remove this. Stop every guard and every leader first, paused ones too: "+
-			"the highest tokens are forgotten")
+		fmt.Fprintln(p.Stdout, "nothing was changed; add --yes to remove this. Stop every guard and "+
+			"every leader first, paused ones too: the highest tokens are forgotten")
 		return nil
 	}
 	for i, s := range there {
@@ -85,8 +86,8 @@ func (p *program) printRemoval(s server, r marks.Removal) {
 	}
 }
 
-// removable returns the stores that uninstall is for. Without flags they are all databases that have
-// something, and the database of a coordinator that is none of them.
+// removable returns the stores that uninstall is for. Without flags they are all databases that
+// have something, and the database of a coordinator that is none of them.
 func (c *config) removable(ctx context.Context, o selection) ([]server, error) {
 	all, err := c.targets(ctx, o, guard.Databases.Installed)
 	if err != nil || o.all || o.databases != "" {
@@ -96,8 +97,11 @@ func (c *config) removable(ctx context.Context, o selection) ([]server, error) {
 		all = append(all, s.others(ctx, all)...)
 	}
 	url := c.Coordinator.Reveal()
-	if _, has := coordinators.Installers[c.Coordinator.Scheme()]; has && o.server == "" && postgresAt(all, url) == nil {
-		all = append(all, server{&pgguard.Settings{Endpoints: guard.Endpoints{Upstream: settings.URL(url)}}, "coordinator", ""})
+	if _, has := coordinators.Installers[c.Coordinator.Scheme()]; has && o.server == "" &&
+		postgresAt(all, url) == nil {
+		all = append(all,
+			server{&pgguard.Settings{Endpoints: guard.Endpoints{Upstream: settings.URL(url)}}, "coordinator",
+				""})
 	}
 	return all, nil
 }

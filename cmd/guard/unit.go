@@ -43,8 +43,8 @@ func (u *unit) say(send func(status string), change func()) {
 	send(u.status())
 }
 
-// serving says that every listener is open. Whether the stores can be used does not matter for this:
-// a restart would not help them.
+// serving says that every listener is open. Whether the stores can be used does not matter for
+// this: a restart would not help them.
 func (u *unit) serving(opened []string) { u.say(u.manager.Ready, func() { u.opened = opened }) }
 
 // readiness says whether a protocol can admit sessions, or the coordinator answers, and why not.
@@ -85,9 +85,9 @@ func (u *unit) status() string {
 	return strings.Join(all, "; ")
 }
 
-// beat proves to the service manager that this process works, as often as it wants to, until ctx ends:
-// goroutines run, and every relay loop handles events. Databases and coordinators do not count,
-// because a restart would not mend them and would end the sessions.
+// beat proves to the service manager that this process works, as often as it wants to, until ctx
+// ends: goroutines run, and every relay loop handles events. Databases and coordinators do not
+// count, because a restart would not mend them and would end the sessions.
 func (u *unit) beat(ctx context.Context, loops *relay.Loops) {
 	u.manager.Beat(ctx, loops.Respond, func(err error) {
 		u.log.Error("the service manager is not told that the guard works", "err", err)

@@ -122,7 +122,8 @@ func TestWithADrainDelayReadinessGoesFirst(t *testing.T) {
 	if body := r.ready(http.StatusServiceUnavailable); !strings.Contains(body, "shutting down") {
 		t.Errorf("/readyz says %s", body)
 	}
-	if _, text := r.get(t.Context(), "/metrics"); !strings.Contains(text, `ringfence_ready{protocol="postgres"} 0`) {
+	if _, text := r.get(t.Context(), "/metrics"); !strings.Contains(text,
+		`ringfence_ready{protocol="postgres"} 0`) {
 		t.Errorf("metrics: %s", text)
 	}
 	_, connected := r.connect(1)
@@ -144,10 +145,12 @@ func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	authority := serverstest.NewAuthority(t)
-	first, second, third := authority.Issue("first"), authority.Issue("second"), authority.Issue("third")
+	first, second, third := authority.Issue("first"), authority.Issue("second"),
+		authority.Issue("third")
 	file := filepath.Join(t.TempDir(), "guard.env")
 	settings := func(level string, p serverstest.Pair, more string) {
-		write(t, file, fmt.Sprintf("# of the test\nGUARD_LOG='%s'\nGUARD_TLS_CERT=%s\nGUARD_TLS_KEY=%s\n%s\n",
+		write(t, file, fmt.Sprintf("# of the "+
+			"test\nGUARD_LOG='%s'\nGUARD_TLS_CERT=%s\nGUARD_TLS_KEY=%s\n%s\n",
 			level, p.CertFile, p.KeyFile, more))
 	}
 	settings("info", first, "")
@@ -156,8 +159,9 @@ func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
 	r.ready(http.StatusOK)
 	shows := func(want string) {
 		t.Helper()
-		c, err := pgx.Connect(t.Context(), fmt.Sprintf("postgres://app@%s/postgres?sslmode=verify-full&sslrootcert=%s&"+
-			"options=-c%%20fence.orders%%3D5", r.pg, authority.File))
+		c, err := pgx.Connect(t.Context(),
+			fmt.Sprintf("postgres://app@%s/postgres?sslmode=verify-full&sslrootcert=%s&"+
+				"options=-c%%20fence.orders%%3D5", r.pg, authority.File))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +172,8 @@ func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
 		}
 	}
 	shows("first")
-	admitted := func() int { return strings.Count(r.log.String(), `"event":"admitted"`) } // a debug line
+	// a debug line
+	admitted := func() int { return strings.Count(r.log.String(), `"event":"admitted"`) }
 
 	settings("debug", second, "GUARD_MAX_LOGINS=7\nGUARD_STALE_RECHECK=2s\nGUARD_ISSUER=of-the-file")
 	hangUp(t)
@@ -221,13 +226,15 @@ func tlsName(c *pgx.Conn) (string, bool) {
 
 func TestTheEnvironmentComesBeforeTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "guard.env")
-	write(t, file, "GUARD_POSTGRES_UPSTREAM=postgres://h/db\nGUARD_MAX_LOGINS=7\nGUARD_LOG=warn\n; a comment\n\n"+
+	write(t, file, "GUARD_POSTGRES_UPSTREAM=postgres://h/db\nGUARD_MAX_LOGINS=7\nGUARD_LOG=warn\n; "+
+		"a comment\n\n"+
 		`GUARD_ISSUER="of the file"`)
 	c, err := load([]string{"GUARD_SETTINGS_FILE=" + file, "GUARD_MAX_LOGINS=8", "GUARD_LOG="})
 	if err != nil || c.MaxLogins != 8 || c.Log.String() != "WARN" || c.Issuer != "of the file" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := load([]string{"GUARD_SETTINGS_FILE=/nowhere"}); err == nil || !strings.Contains(err.Error(), "/nowhere") {
+	if _, err := load([]string{"GUARD_SETTINGS_FILE=/nowhere"}); err == nil ||
+		!strings.Contains(err.Error(), "/nowhere") {
 		t.Errorf("without the file: %v", err)
 	}
 }

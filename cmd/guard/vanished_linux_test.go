@@ -22,7 +22,9 @@ const foundWithin = time.Minute
 
 func onEachRelay(t *testing.T, test func(t *testing.T, env []string)) {
 	for _, relay := range []string{"loops", "goroutines"} {
-		t.Run(relay, func(t *testing.T) { test(t, append([]string{"GUARD_RELAY=" + relay}, impatient...)) })
+		t.Run(relay, func(t *testing.T) {
+			test(t, append([]string{"GUARD_RELAY=" + relay}, impatient...))
+		})
 	}
 }
 
@@ -45,7 +47,8 @@ func TestAClientThatIsGoneWithoutAWordReleasesItsSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer direct.Close(context.Background())
-		await(t, direct, "select count(*) = 1 from pg_stat_activity where query like '%pg_sleep(2)' and state = 'active'")
+		await(t, direct, "select count(*) = 1 from pg_stat_activity where query like '%pg_sleep(2)' "+
+			"and state = 'active'")
 		far.Vanish()
 		await(t, direct, "select count(*) = 0 from ringfence_private.session")
 		await(t, direct, "select count(*) = 0 from pg_stat_activity where usename = 'app'")
@@ -91,7 +94,8 @@ func TestADatabaseThatIsGoneWithoutAWordEndsItsSessions(t *testing.T) {
 // from opens a session from a host that can vanish.
 func (r *running) from(far *serverstest.FarAway) *pgx.Conn {
 	r.t.Helper()
-	o, err := pgx.ParseConfig("postgres://app@" + r.pg + "/postgres?sslmode=disable&options=-c%20fence.orders%3D5")
+	o, err := pgx.ParseConfig("postgres://app@" + r.pg +
+		"/postgres?sslmode=disable&options=-c%20fence.orders%3D5")
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -25,7 +25,9 @@ func (c *config) follower(o *observer, log *slog.Logger) *marks.Follower {
 }
 
 // watch has the watchers, and the audit, hear of the events of a store until unwatch is called.
-func (w watchers) watch(of server, a *marks.Admission, audit *guard.Audit, home bool) (unwatch func()) {
+func (w watchers) watch(
+	of server, a *marks.Admission, audit *guard.Audit, home bool,
+) (unwatch func()) {
 	logged := audit.In(of.Database())
 	shown, hide := w.status.Watch(source(of, a, audit, home))
 	if w.elections != nil {
@@ -46,8 +48,8 @@ func (w watchers) watch(of server, a *marks.Admission, audit *guard.Audit, home 
 	}
 }
 
-// source returns what the page shows of a store. The refusals of all databases of a server come with
-// the home database, because the others come and go.
+// source returns what the page shows of a store. The refusals of all databases of a server come
+// with the home database, because the others come and go.
 func source(of server, a *marks.Admission, audit *guard.Audit, home bool) guard.Source {
 	s := guard.Source{
 		Location: guard.Location{Store: of.name(), Database: of.Database()}, Sessions: a.Sessions,

@@ -85,7 +85,9 @@ func TestAgainLeadsAgainAfterEveryLossOnceTheCommandIsGone(t *testing.T) {
 
 func TestAgainEndsWithTheCommandsOwnEnd(t *testing.T) {
 	t.Parallel()
-	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 3": 3, "kill -KILL $$": 128 + 9} {
+	for script, want := range map[string]int{
+		"exit 0": 0, "exit 7": 7, "exit 3": 3, "kill -KILL $$": 128 + 9,
+	} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			l := shellAgain(t, setup{}, printsRun+script)
@@ -102,7 +104,9 @@ func TestAgainEndsAtPermanentErrorsOnly(t *testing.T) {
 	for _, reason := range []fence.Reason{
 		fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrMalformed,
 	} {
-		l := shellAgain(t, (&fakeStore{answer: func(int) error { return refusal(reason) }}).with(), "echo never")
+		l := shellAgain(t, (&fakeStore{answer: func(int) error {
+			return refusal(reason)
+		}}).with(), "echo never")
 		l.exits(runError)
 	}
 	l := shellAgain(t, (&fakeStore{answer: func(n int) error {
@@ -177,7 +181,9 @@ func TestAgainTakesAFailureAfterTheLossForTheLoss(t *testing.T) {
 		{outcome{stopped: fence.ErrDeposed}, fence.ErrDeposed, true, 0},
 		// what could not be killed could still write, next to its successor
 		{outcome{stopped: fence.ErrDeposed, left: "7 (sh, user 0)"}, fence.ErrDeposed, false, cli.Lost},
-		{outcome{stopped: fence.ErrDeposed, ordered: true, order: supervise.Signalled{Signal: syscall.SIGINT}},
+		{outcome{
+			stopped: fence.ErrDeposed, ordered: true, order: supervise.Signalled{Signal: syscall.SIGINT},
+		},
 			fence.ErrDeposed, false, 128 + 2},
 	} {
 		if code, again := r.report(&c.o, c.err); code != c.code || again != c.again {
@@ -186,8 +192,8 @@ func TestAgainTakesAFailureAfterTheLossForTheLoss(t *testing.T) {
 	}
 }
 
-// leadsBackAndForth runs two leaders with --again. Leadership goes back and forth: by a resignation, and by a
-// pause past the session timeout.
+// leadsBackAndForth runs two leaders with --again. Leadership goes back and forth: by a
+// resignation, and by a pause past the session timeout.
 func leadsBackAndForth(t *testing.T, s *site) {
 	candidate := func() *leader {
 		return s.start("run", "--again", "orders", "--", "/bin/sh", "-c", printsRun+"exec sleep 1000")
@@ -204,13 +210,17 @@ func leadsBackAndForth(t *testing.T, s *site) {
 
 	s.start("resign", "orders").exits(cli.Done)
 	next := second.runs(1)
-	leadertest.Eventually(t, "the deposed command is gone", func() bool { return !leadertest.Alive(pid) })
+	leadertest.Eventually(t, "the deposed command is gone", func() bool {
+		return !leadertest.Alive(pid)
+	})
 	both() // the first stands again
 
 	second.signal(syscall.SIGSTOP)
 	pid = first.runs(2)
 	second.signal(syscall.SIGCONT)
-	leadertest.Eventually(t, "the late command is gone", func() bool { return !leadertest.Alive(next) })
+	leadertest.Eventually(t, "the late command is gone", func() bool {
+		return !leadertest.Alive(next)
+	})
 	both() // and so does the second, whose session had expired
 
 	first.signal(syscall.SIGTERM)
@@ -225,7 +235,8 @@ func leadsBackAndForth(t *testing.T, s *site) {
 	}
 }
 
-// testAgainWithoutCoordinator takes the coordinator away until the term is lost, and brings it back.
+// testAgainWithoutCoordinator takes the coordinator away until the term is lost, and brings it
+// back.
 func testAgainWithoutCoordinator(t *testing.T, program string) {
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
 	s := newSite(t, program, zk, shortSession)

@@ -30,7 +30,8 @@ sends LEADER_HTTP_TOKEN as Authorization: Bearer TOKEN.
 `
 
 func (r *request) agentFlags(f *flag.FlagSet) {
-	f.StringVar(&r.listen, "listen", agentSocket, "`ADDRESS` of the API: unix:PATH, or a loopback address with LEADER_HTTP_TOKEN (default "+
+	f.StringVar(&r.listen, "listen", agentSocket, "`ADDRESS` of the API: unix:PATH, or a loopback "+
+		"address with LEADER_HTTP_TOKEN (default "+
 		agentSocket+")")
 }
 
@@ -38,20 +39,27 @@ func (r *request) agentFlags(f *flag.FlagSet) {
 func (c command) parseAgent(names []string, dashed bool, r *request) error {
 	switch {
 	case dashed || len(names) > 0:
-		return fmt.Errorf("%s takes no argument: a program names its resource when it stands for election", c.name)
-	case strings.HasPrefix(r.listen, agent.UnixPrefix), strings.HasPrefix(r.listen, agent.SystemdPrefix):
+		return fmt.Errorf(
+			"%s takes no argument: a program names its resource when it stands for election", c.name,
+		)
+	case strings.HasPrefix(r.listen, agent.UnixPrefix),
+		strings.HasPrefix(r.listen, agent.SystemdPrefix):
 		return nil
 	}
 	if _, _, err := net.SplitHostPort(r.listen); err != nil {
-		return fmt.Errorf("--listen: %q is neither unix:PATH, systemd:NAME nor an address such as 127.0.0.1:8481: %w", r.listen, err)
+		return fmt.Errorf("--listen: %q is neither unix:PATH, systemd:NAME nor an address such as "+
+			"127.0.0.1:8481: %w", r.listen, err)
 	}
 	return nil
 }
 
 // openAgent listens where the API may be served.
-func (inv *invocation) openAgent(ctx context.Context, sockets *systemd.Sockets) (_ *agent.Listener, err error) {
+func (inv *invocation) openAgent(
+	ctx context.Context, sockets *systemd.Sockets,
+) (_ *agent.Listener, err error) {
 	if slices.ContainsFunc(inv.config.Carry, carrier.Address.Fixed) {
-		return nil, errors.New("LEADER_CARRY: an agent has many terms, each at an address of its own: name none")
+		return nil, errors.New("LEADER_CARRY: an agent has many terms, each at an address of its own: " +
+			"name none")
 	}
 	l, err := agent.Listen(ctx, inv.listen, sockets, inv.log)
 	if err != nil {
@@ -61,9 +69,11 @@ func (inv *invocation) openAgent(ctx context.Context, sockets *systemd.Sockets) 
 	case l.Trusted:
 		return l, nil
 	case !webpage.Loopback(at):
-		err = fmt.Errorf("%s is no loopback address: the agent holds terms for programs of its own machine", at)
+		err = fmt.Errorf("%s is no loopback address: the agent holds terms for programs of its own "+
+			"machine", at)
 	case inv.config.HTTPToken.Reveal() == "":
-		err = fmt.Errorf("set LEADER_HTTP_TOKEN, or listen on unix:PATH: every user of this machine reaches %s", at)
+		err = fmt.Errorf("set LEADER_HTTP_TOKEN, or listen on unix:PATH: every user of this machine "+
+			"reaches %s", at)
 	default:
 		return l, nil
 	}
@@ -85,7 +95,8 @@ func runAgent(p *program, ctx context.Context, inv *invocation) int {
 	defer stores.Close(raisers)
 	a := &agent.Agent{
 		Coordinator: inv.coordinator, Holder: inv.config.Holder, Stores: raisers, Table: p.stores,
-		URLs: inv.config.Stores, Carry: inv.config.Carry, Raise: inv.config.RaiseTimeout, Session: inv.config.SessionTimeout, User: l.User,
+		URLs: inv.config.Stores, Carry: inv.config.Carry, Raise: inv.config.RaiseTimeout,
+		Session: inv.config.SessionTimeout, User: l.User,
 		Log: inv.log,
 	}
 	if !l.Trusted {
@@ -93,12 +104,13 @@ func runAgent(p *program, ctx context.Context, inv *invocation) int {
 	}
 	defer context.AfterFunc(ctx, a.Close)()
 	server := webpage.Server{
-		Handler: a.Handler(), Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout, Log: inv.log,
+		Handler: a.Handler(), Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout,
+		Log:         inv.log,
 		Connections: agent.MaxStreams + webpage.MaxConnections, Keeps: true, Connected: agent.Connected,
 	}
 	if len(raisers) == 0 {
-		inv.log.Warn("LEADER_STORES is empty: programs that name no stores lead without a raised mark, get no pass for ringfence.enter, " +
-			"and older sessions go on, until a guard admits one of theirs")
+		inv.log.Warn("LEADER_STORES is empty: programs that name no stores lead without a raised mark, " +
+			"get no pass for ringfence.enter, and older sessions go on, until a guard admits one of theirs")
 	}
 	inv.log.Info("serving terms", "address", l.Addr().String())
 	inv.unit.manager.Ready("Serving at " + l.Addr().String())

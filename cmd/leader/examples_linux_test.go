@@ -24,7 +24,8 @@ const (
 
 func (s *taskStage) settlement() (file string) {
 	s.t.Helper()
-	s.SQL("do $$ begin create role app; exception when duplicate_object or unique_violation then null; end $$")
+	s.SQL("do $$ begin create role app; exception when duplicate_object or unique_violation then " +
+		"null; end $$")
 	s.example("settlement")
 	s.SQL(`insert into orders (merchant, amount, day)
 		select 'm' || n % 3, n, '2026-11-20'::date + (n - 1) / 10 from generate_series(1, 30) as n`)
@@ -136,7 +137,8 @@ func testETL(t *testing.T, program string) {
 	})
 	second.signal(syscall.SIGTERM)
 	second.exits(128 + 15)
-	got, want := s.Query("select count(*) || ' ' || count(distinct event) || ' ' || sum(amount) "+"from facts"), "100 100 5050"
+	got, want := s.Query("select count(*) || ' ' || count(distinct event) || ' ' || sum(amount) "+
+		"from facts"), "100 100 5050"
 	if got != want {
 		t.Errorf("facts, distinct, sum: %s, want %s", got, want)
 	}

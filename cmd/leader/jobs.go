@@ -39,27 +39,38 @@ func (r *request) workFlags(f *flag.FlagSet) {
 	w := &r.jobs.work
 	f.IntVar(&w.Capacity, "capacity", 4, "run at most `N` jobs at once (default 4)")
 	f.StringVar(&w.Strategy, "strategy", "least-loaded",
-		"`S`: how it chooses among workers while it assigns: least-loaded (default), round-robin or random")
-	f.Func("label", "`L,…`: labels that this worker has; a job that names labels goes to workers that have them", labels(&w.Labels))
+		"`S`: how it chooses among workers while it assigns: least-loaded (default), round-robin or "+
+			"random")
+	f.Func("label", "`L,…`: labels that this worker has; a job that names labels goes to workers "+
+		"that have them", labels(&w.Labels))
 }
 
 func (r *request) submitFlags(f *flag.FlagSet) {
 	r.jobs = jobsRequest{}
 	s := &r.jobs.spec
 	f.BoolVar(&r.jobs.wait, "wait", false,
-		"wait for the end; print the command's output, and exit with its code. The job goes on if this is interrupted")
-	f.StringVar((*string)(&s.Resource), "resource", "", "the job leads `R` while it runs (default: a resource of its own)")
+		"wait for the end; print the command's output, and exit with its code. The job goes on if this "+
+			"is interrupted")
+	f.StringVar((*string)(&s.Resource), "resource", "", "the job leads `R` while it runs (default: "+
+		"a resource of its own)")
 	f.StringVar(&s.Unique, "unique", "",
 		"if an unfinished job of the group has this `KEY`, print its ID and hand in nothing")
-	f.Func("at", "`TIME`: not before 2026-12-24T18:00:00Z, or a duration from now such as 10m", func(text string) (err error) { s.NotBefore, err = parseTime(text); return err })
-	f.StringVar(&s.Every, "every", "", "`SPEC`: start again; 15m, or as crontab(5) has it: '0 3 * * *', in UTC, or 'CRON_TZ=Europe/Berlin 0 3 * * *'")
+	f.Func("at", "`TIME`: not before 2026-12-24T18:00:00Z, or a duration from now such as 10m",
+		func(text string) (err error) {
+			s.NotBefore, err = parseTime(text)
+			return err
+		})
+	f.StringVar(&s.Every, "every", "", "`SPEC`: start again; 15m, or as crontab(5) has it: '0 3 * * "+
+		"*', in UTC, or 'CRON_TZ=Europe/Berlin 0 3 * * *'")
 	f.IntVar(&s.Priority, "priority", 0, "`N`: 0 to 9; a higher one is assigned first")
 	f.IntVar(&s.Retries, "retries", 0, "try it again up to `N` times after a failure")
 	f.TextVar(&s.Backoff, "backoff", jobs.Duration(0),
 		"pause for `D` before the first retry, twice as long each time, up to 1h (default 1s)")
 	f.TextVar(&s.Timeout, "timeout", jobs.Duration(0), "end a try after `D`")
-	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "keep the status for `D` after the end (default 24h if it is done, else 168h)")
-	f.StringVar(&s.Title, "title", "", "`TEXT` by which people know the job (default: its command, or the name of its task)")
+	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "keep the status for `D` after the end (default "+
+		"24h if it is done, else 168h)")
+	f.StringVar(&s.Title, "title", "", "`TEXT` by which people know the job (default: its command, "+
+		"or the name of its task)")
 	f.Func("label", "`L,…`: labels that its worker must have", labels(&s.Labels))
 	f.StringVar(&r.jobs.task, "task", "",
 		"run the task in `FILE` (leader task -h) in place of a command")
@@ -76,9 +87,14 @@ func (r *request) submitFlags(f *flag.FlagSet) {
 func (r *request) jobsFlags(f *flag.FlagSet) {
 	r.jobs = jobsRequest{}
 	s := &r.jobs.selected
-	f.Func("state", "`S`: only jobs in this state: waiting, assigned, running, done, failed or cancelled", func(text string) (err error) { s.State, err = jobs.ParseState(text); return err })
+	f.Func("state", "`S`: only jobs in this state: waiting, assigned, running, done, failed or "+
+		"cancelled", func(text string) (err error) {
+		s.State, err = jobs.ParseState(text)
+		return err
+	})
 	f.StringVar(&s.Kind, "kind", "", "`K`: only jobs of this kind: command, task or one of your own")
-	f.StringVar(&s.Text, "text", "", "only jobs with `TEXT` in the command, ID, resource, labels, unique key, worker or error")
+	f.StringVar(&s.Text, "text", "", "only jobs with `TEXT` in the command, ID, resource, labels, "+
+		"unique key, worker or error")
 }
 
 func labels(into *[]string) func(string) error {
@@ -99,7 +115,8 @@ func parseTime(text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, errors.New("it is a time such as 2026-12-24T18:00:00Z, or a duration from now such as 10m")
+		return t, errors.New("it is a time such as 2026-12-24T18:00:00Z, or a duration from now such " +
+			"as 10m")
 	}
 	return t, nil
 }
@@ -107,7 +124,8 @@ func parseTime(text string) (time.Time, error) {
 // verbs are what jobs does with one job.
 var verbs = map[string]func(*work.Invocation, context.Context, jobs.ID) int{
 	"show": (*work.Invocation).Show, "logs": (*work.Invocation).Logs,
-	"cancel": (*work.Invocation).Cancel, "retry": (*work.Invocation).Retry, "run": (*work.Invocation).RunNow,
+	"cancel": (*work.Invocation).Cancel, "retry": (*work.Invocation).Retry,
+	"run":   (*work.Invocation).RunNow,
 	"pause": (*work.Invocation).Pause, "resume": (*work.Invocation).Resume,
 }
 
@@ -154,7 +172,8 @@ func (r *request) parseVerb(names []string) (err error) {
 	case names[0] == "workers":
 		return fmt.Errorf("%q is one argument too many", names[1])
 	case verbs[names[0]] == nil:
-		return fmt.Errorf("%q is none of workers, show, logs, cancel, retry, run, pause and resume", names[0])
+		return fmt.Errorf("%q is none of workers, show, logs, cancel, retry, run, pause and resume",
+			names[0])
 	case len(names) == 1:
 		return fmt.Errorf("the ID of the job is missing: leader jobs %s %s ID", r.jobs.group, names[0])
 	}

@@ -143,7 +143,10 @@ func TestATaskIsCheckedWhenItIsSubmitted(t *testing.T) {
 }
 
 func TestJobsAreShownAndChanged(t *testing.T) {
-	s := setup{memory: fencetest.NewMemory(longSession), env: []string{"LEADER_GRACE=200ms", "LEADER_DRAIN_TIMEOUT=0s"}}
+	s := setup{
+		memory: fencetest.NewMemory(longSession),
+		env:    []string{"LEADER_GRACE=200ms", "LEADER_DRAIN_TIMEOUT=0s"},
+	}
 	says := func(code int, text string, args ...string) string {
 		t.Helper()
 		l := begin(t, s, args...)
@@ -160,7 +163,8 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	says(cli.Usage, "leader jobs nightly lists all", "jobs", "nightly", "show", "x")
 	const nobody = "00000000000000000000000000"
 	says(cli.Error, "or it was forgotten after its end", "jobs", "nightly", "cancel", nobody)
-	id := says(cli.Done, "", "submit", "nightly", "--", "sh", "-c", "echo pid=$$ >&2; echo begun; exec sleep 1000")
+	id := says(cli.Done, "", "submit", "nightly", "--", "sh", "-c", "echo pid=$$ >&2; echo begun; "+
+		"exec sleep 1000")
 	says(cli.Done, "there is no worker", "jobs", "nightly")
 	says(cli.Done, "sh -c 'echo pid=$$", "jobs", "nightly")
 	says(cli.Done, id, "jobs", "nightly", "--kind", "command", "--text", "BEGUN")
@@ -188,7 +192,8 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	says(cli.Error, "is running", "jobs", "nightly", "retry", id)
 	says(cli.Done, "it is told to end", "jobs", "nightly", "cancel", id)
 	leadertest.Eventually(t, "the job is cancelled", func() bool {
-		return strings.Contains(says(cli.Done, "", "jobs", "nightly", "show", id, "-o", "json"), `"state":"cancelled"`)
+		return strings.Contains(says(cli.Done, "", "jobs", "nightly", "show", id, "-o", "json"),
+			`"state":"cancelled"`)
 	})
 	says(cli.Done, "ATTEMPT  ROUND  WORKER", "jobs", "nightly", "show", id)
 	if out := says(cli.Done, "", "jobs", "nightly", "retry", id); !strings.HasPrefix(out, "waiting") &&
@@ -211,7 +216,8 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 func TestAnEmptyValueIsRefused(t *testing.T) {
 	s := setup{memory: fencetest.NewMemory(longSession)}
 	for _, flag := range []string{
-		"resource", "unique", "at", "every", "priority", "retries", "backoff", "timeout", "keep", "title", "label",
+		"resource", "unique", "at", "every", "priority", "retries", "backoff", "timeout", "keep", "title",
+		"label",
 		"task", "stdin", "env",
 	} {
 		for _, empty := range []string{"", " "} {
@@ -246,9 +252,12 @@ func TestSubmitAndShowSayWhatChangesOfClocksDo(t *testing.T) {
 			" 02:30:00 CE", "from 02:00 to 03:00: the round of 02:30 runs at 03:00",
 			"from 03:00 to 02:00: the round of 02:30 runs once, the first time",
 		},
-		"CRON_TZ=America/New_York 0 */2 * * *":   {"America/New_York go from 02:00 to 03:00: the round of 02:00 runs not at all"},
-		"CRON_TZ=Australia/Lord_Howe 45 1 * * *": {"go from 02:00 to 01:30: the round of 01:45 runs once"},
-		"30 2 * * *":                             {" 02:30:00 UTC"},
+		"CRON_TZ=America/New_York 0 */2 * * *": {"America/New_York go from 02:00 to 03:00: the round " +
+			"of 02:00 runs not at all"},
+		"CRON_TZ=Australia/Lord_Howe 45 1 * * *": {
+			"go from 02:00 to 01:30: the round of 01:45 runs once",
+		},
+		"30 2 * * *": {" 02:30:00 UTC"},
 	} {
 		l := begin(t, s, "submit", "nightly", "--every", every, "--", "true")
 		l.exits(cli.Done)
@@ -260,7 +269,8 @@ func TestSubmitAndShowSayWhatChangesOfClocksDo(t *testing.T) {
 				t.Errorf("%s: submit says %q, show %q, want %q", every, l.log.String(), show.out.String(), text)
 			}
 		}
-		if quiet := len(says) == 1 && !strings.Contains(every, "TZ"); quiet && strings.Contains(show.out.String(), "clocks") {
+		if quiet := len(says) == 1 && !strings.Contains(every, "TZ"); quiet &&
+			strings.Contains(show.out.String(), "clocks") {
 			t.Errorf("%s: %s", every, show.out.String())
 		}
 	}
@@ -277,7 +287,9 @@ func TestAWorkerThatStopsLetsItsCommandsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s := setup{memory: fencetest.NewMemory(longSession), env: []string{"LEADER_GRACE=200ms", "DIR=" + dir}}
+			s := setup{
+				memory: fencetest.NewMemory(longSession), env: []string{"LEADER_GRACE=200ms", "DIR=" + dir},
+			}
 			drain := "LEADER_DRAIN_TIMEOUT=0s"
 			if c.drain {
 				drain = "LEADER_DRAIN_TIMEOUT=1h"
@@ -289,7 +301,10 @@ func TestAWorkerThatStopsLetsItsCommandsEnd(t *testing.T) {
 				`echo >"$DIR/begun"; while [ ! -e "$DIR/go" ]; do sleep 0.02; done; echo written`)
 			submitted.exits(cli.Done)
 			id := strings.TrimSpace(submitted.out.String())
-			there := func(name string) bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+			there := func(name string) bool {
+				_, err := os.Stat(filepath.Join(dir, name))
+				return err == nil
+			}
 			leadertest.Eventually(t, "the command has begun", func() bool { return there("begun") })
 			worker.signals <- syscall.SIGTERM
 			if c.drain {
@@ -314,8 +329,8 @@ func TestAWorkerThatStopsLetsItsCommandsEnd(t *testing.T) {
 	}
 }
 
-// Each round is a new run of the task. A worker that takes a round over begins no other one, and a run
-// that is not done goes on.
+// Each round is a new run of the task. A worker that takes a round over begins no other one, and a
+// run that is not done goes on.
 func TestATaskThatRepeatsBeginsANewRunInEachRound(t *testing.T) {
 	j := newTaskJob(t)
 	j.write("t.yaml", `task: nightly
@@ -340,9 +355,11 @@ steps:
 	if got, want := j.notes(), "one 1; waits; one 2; waits; waits; one 4; waits; "; got != want {
 		t.Errorf("the steps were %q, want %q", got, want)
 	}
-	if all, err := j.journal.Load(t.Context(), "nightly"); err != nil || len(all) != 1 || all[0].Run != 3 {
+	if all, err := j.journal.Load(t.Context(), "nightly"); err != nil || len(all) != 1 ||
+		all[0].Run != 3 {
 		t.Errorf("the checkpoint is %+v, %v", all, err)
 	}
-	cancelled := begin(t, j.setup, "jobs", "group", "cancel", strings.TrimSpace(submitted.out.String()))
+	cancelled := begin(t, j.setup, "jobs", "group", "cancel",
+		strings.TrimSpace(submitted.out.String()))
 	cancelled.exits(cli.Done)
 }

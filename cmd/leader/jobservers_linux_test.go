@@ -58,7 +58,9 @@ func (s *taskStage) lines(name string) string {
 
 func (s *taskStage) eventually(name, text string) {
 	s.t.Helper()
-	leadertest.Eventually(s.t, text+" is in "+name, func() bool { return strings.Contains(s.lines(name), text) })
+	leadertest.Eventually(s.t, text+" is in "+name, func() bool {
+		return strings.Contains(s.lines(name), text)
+	})
 }
 
 // taskJobGoesOn kills the worker of a task in the middle of a step.
@@ -104,9 +106,9 @@ func testTaskJobInPostgres(t *testing.T, program string) {
 	s.taskJobGoesOn()
 }
 
-// testPausedTaskJob pauses a worker, and the command of its step, until another worker has ended the
-// task. The command wakes up first and writes. Without a guard the row is there twice, which shows
-// what the guard does.
+// testPausedTaskJob pauses a worker, and the command of its step, until another worker has ended
+// the task. The command wakes up first and writes. Without a guard the row is there twice, which
+// shows what the guard does.
 func testPausedTaskJob(t *testing.T, program string) {
 	for what, c := range map[string]struct {
 		guarded bool
@@ -165,7 +167,8 @@ steps:
 			leadertest.Eventually(t, "it is a member again", func() bool {
 				return strings.Count(first.log.String(), "waiting for jobs") == 2
 			})
-			if after := s.job(submitted); after.Token != before.Token || after.Attempt != 2 || after.Lost != 1 {
+			if after := s.job(submitted); after.Token != before.Token || after.Attempt != 2 ||
+				after.Lost != 1 {
 				t.Errorf("the job was %+v, and is %+v", before, after)
 			}
 		})

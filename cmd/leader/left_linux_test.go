@@ -21,8 +21,8 @@ import (
 // operator is a user that leader runs as; the user of what it starts here is another one.
 const operator = otheruser.Nobody
 
-// changesUser installs a program with which the operator starts one as another user, as sudo is, and has leader
-// run as the operator.
+// changesUser installs a program with which the operator starts one as another user, as sudo is,
+// and has leader run as the operator.
 func (s *site) changesUser() (changes string) {
 	s.t.Helper()
 	if os.Getuid() != 0 {
@@ -46,7 +46,8 @@ func (s *site) changesUser() (changes string) {
 		}
 	}
 	s.program = filepath.Join(folder, filepath.Base(s.program))
-	s.as = []string{"setpriv", fmt.Sprintf("--reuid=%d", operator), fmt.Sprintf("--regid=%d", operator), "--clear-groups"}
+	s.as = []string{"setpriv", fmt.Sprintf("--reuid=%d", operator),
+		fmt.Sprintf("--regid=%d", operator), "--clear-groups"}
 	return fmt.Sprintf("%s/setpriv --reuid=%d --clear-groups", folder, otheruser.Daemon)
 }
 
@@ -65,9 +66,11 @@ func anybodys(t *testing.T) string {
 }
 
 // changed waits in a shell until the last process has changed its user.
-var changed = fmt.Sprintf(`until [ "$(stat -c %%u /proc/$!)" = %d ]; do sleep 0.02; done; `, otheruser.Daemon)
+var changed = fmt.Sprintf(`until [ "$(stat -c %%u /proc/$!)" = %d ]; do sleep 0.02; done; `,
+	otheruser.Daemon)
 
-// leftOf returns the process that the command has started as another user, and ends it after the test.
+// leftOf returns the process that the command has started as another user, and ends it after the
+// test.
 func (l *leader) leftOf() int {
 	l.t.Helper()
 	pid := l.pid("left")
@@ -83,7 +86,8 @@ func (l *leader) leftOf() int {
 func testLeft(t *testing.T, program string) {
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
 	changes := s.changesUser()
-	l := s.start("run", "orders", "--", "/bin/sh", "-c", changes+" sleep 1000 & echo left=$!; "+changed+"exit 6")
+	l := s.start("run", "orders", "--", "/bin/sh", "-c", changes+" sleep 1000 & echo left=$!; "+
+		changed+"exit 6")
 	pid := l.leftOf()
 	l.log.Await(t, "processes of the command were killed and are still there")
 	l.log.Await(t, fmt.Sprintf("%d (sleep, user %d)", pid, otheruser.Daemon))
@@ -107,7 +111,8 @@ func testCommandOfAnotherUser(t *testing.T, program string) {
 	s.start("resign", "orders").exits(cli.Done)
 	l.log.Await(t, "does not get leader's signals")
 	l.exits(runLost)
-	if !strings.Contains(l.log.String(), fmt.Sprintf(`"left":"%d (sleep, user %d)"`, pid, otheruser.Daemon)) || !leadertest.Alive(pid) {
+	if !strings.Contains(l.log.String(),
+		fmt.Sprintf(`"left":"%d (sleep, user %d)"`, pid, otheruser.Daemon)) || !leadertest.Alive(pid) {
 		t.Error("leader does not say that the command goes on")
 	}
 	l, pid = begin()
@@ -120,7 +125,8 @@ func testCommandOfAnotherUser(t *testing.T, program string) {
 	}
 
 	group := delegated(t)
-	s.as = append([]string{"sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}, s.as...)
+	s.as = append([]string{"sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"},
+		s.as...)
 	l, pid = begin()
 	s.start("resign", "orders").exits(cli.Done)
 	l.exits(runLost)
@@ -141,12 +147,15 @@ func testLeftAtAStop(t *testing.T, program string) {
 	}
 }
 
-// A job whose processes are there has not ended: it is neither tried again nor cancelled beside them.
+// A job whose processes are there has not ended: it is neither tried again nor cancelled beside
+// them.
 func testJobLeft(t *testing.T, program string) {
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
 	changes := s.changesUser()
 	worker := s.start("work", "group")
-	for name, end := range map[string]string{"failed": changed + "exit 1", "cancelled": changed + "wait"} {
+	for name, end := range map[string]string{
+		"failed": changed + "exit 1", "cancelled": changed + "wait",
+	} {
 		dir := anybodys(t)
 		out := s.output("submit", "--retries", "1", "group", "--", "/bin/sh", "-c",
 			changes+" sleep 1000 & echo $! >> "+dir+"/left; "+end)
@@ -192,8 +201,10 @@ func testControlGroup(t *testing.T, program string) {
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
 	changes := s.changesUser()
 	group := delegated(t)
-	s.as = append([]string{"sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}, s.as...)
-	l := s.start("run", "orders", "--", "/bin/sh", "-c", "setsid "+changes+" sleep 1000 & echo left=$!; wait")
+	s.as = append([]string{"sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"},
+		s.as...)
+	l := s.start("run", "orders", "--", "/bin/sh", "-c", "setsid "+changes+" sleep 1000 & echo "+
+		"left=$!; wait")
 	pid := l.leftOf()
 	s.start("resign", "orders").exits(cli.Done)
 	l.exits(runLost)
@@ -226,7 +237,8 @@ func delegated(t *testing.T) string {
 	return ""
 }
 
-// Two commands run, and each has left a process in a session of its own: the end of one ends its own only.
+// Two commands run, and each has left a process in a session of its own: the end of one ends its
+// own only.
 func testOrphans(t *testing.T, program string) {
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
 	s.changesUser() // so that leader may make no control group
@@ -234,7 +246,8 @@ func testOrphans(t *testing.T, program string) {
 	dir := anybodys(t)
 	run := func(name string) (id string, pid int) {
 		out := s.output("submit", "group", "--", "/bin/sh", "-c",
-			"setsid sleep 1000 & echo $! > "+dir+"/"+name+"; while [ ! -e "+dir+"/end-"+name+" ]; do sleep 0.02; done")
+			"setsid sleep 1000 & echo $! > "+dir+"/"+name+"; while [ ! -e "+dir+"/end-"+name+" ]; do "+
+				"sleep 0.02; done")
 		leadertest.Eventually(t, name+" runs", func() bool {
 			b, _ := os.ReadFile(dir + "/" + name)
 			_, err := fmt.Sscan(string(b), &pid)
@@ -266,7 +279,8 @@ func testOrphans(t *testing.T, program string) {
 func (s *site) state(id string) jobs.State {
 	s.t.Helper()
 	var shown jobs.Status
-	if err := json.Unmarshal([]byte(s.output("jobs", "group", "show", id, "-o", "json")), &shown); err != nil {
+	if err := json.Unmarshal([]byte(s.output("jobs", "group", "show", id, "-o", "json")),
+		&shown); err != nil {
 		s.t.Fatal(err)
 	}
 	return shown.State

@@ -20,8 +20,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// testRefusedRaise gives leader run and leader task a user that may not log in at a store, or may not raise
-// the mark there: another term could not do it either.
+// testRefusedRaise gives leader run and leader task a user that may not log in at a store, or may
+// not raise the mark there: another term could not do it either.
 func testRefusedRaise(t *testing.T, program string) {
 	must := func(err error) {
 		t.Helper()
@@ -30,7 +30,8 @@ func testRefusedRaise(t *testing.T, program string) {
 		}
 	}
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
-		HBA: "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n",
+		HBA: "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 " +
+			"scram-sha-256\n",
 	})
 	database, cache := pg.URL("postgres", "postgres"), serverstest.Redis(t, servers.RedisOptions{})
 	must(pgmarks.Install(t.Context(), database, "postgres"))
@@ -46,13 +47,16 @@ func testRefusedRaise(t *testing.T, program string) {
 
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
 	task := filepath.Join(t.TempDir(), "t.yaml")
-	must(os.WriteFile(task, []byte("task: t\nresource: orders\nsteps: [{name: s, run: 'true'}]\n"), 0o600))
+	must(os.WriteFile(task, []byte("task: t\nresource: orders\nsteps: [{name: s, run: 'true'}]\n"),
+		0o600))
 	for kind, url := range map[string]string{
 		"postgres": strings.Replace(pg.URL("app", "postgres"), "app@", "app:PASSWORD@", 1),
 		"redis":    "redis://app:PASSWORD@" + cache.Addr() + "/0",
 	} {
 		for password, want := range map[string]string{
-			"wrong": "check user and password in the URL", "right": map[string]string{"postgres": "may not lead", "redis": "lacks a"}[kind],
+			"wrong": "check user and password in the URL", "right": map[string]string{
+				"postgres": "may not lead", "redis": "lacks a",
+			}[kind],
 		} {
 			for _, args := range [][]string{{"run", "orders", "--", "true"}, {"task", task}} {
 				t.Run(kind+" "+password+" "+args[0], func(t *testing.T) {
@@ -63,7 +67,8 @@ func testRefusedRaise(t *testing.T, program string) {
 					l := at.start(args...)
 					l.exits(own(args[0], cli.Error))
 					l.log.Await(t, want)
-					if log := l.log.String(); strings.Count(log, `"elected`) > 1 || strings.Count(log, "password authentication failed") > 1 {
+					if log := l.log.String(); strings.Count(log, `"elected`) > 1 ||
+						strings.Count(log, "password authentication failed") > 1 {
 						t.Errorf("more than one term, or the cause more than once: %s", log)
 					}
 				})
@@ -88,7 +93,8 @@ func TestAPasswordWithAnUnescapedAtIsNotPrintedInPart(t *testing.T) {
 			notify: func() (<-chan os.Signal, func()) { return signals, func() { close(signals) } },
 		}
 		code := p.run(t.Context(), []string{"status", "orders"})
-		if text := out.String(); code != cli.Usage || strings.Contains(text, "bravo") || !strings.Contains(text, "%40") {
+		if text := out.String(); code != cli.Usage || strings.Contains(text, "bravo") ||
+			!strings.Contains(text, "%40") {
 			t.Errorf("%s: exit %d: %s", setting, code, text)
 		}
 	}

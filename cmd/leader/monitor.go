@@ -8,16 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/cmd/internal/metrics"
+	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// maxAnswer bounds how long an answer at LEADER_HTTP_LISTEN takes, also to a client that does not read it.
+// maxAnswer bounds how long an answer at LEADER_HTTP_LISTEN takes, also to a client that does not
+// read it.
 const maxAnswer = 30 * time.Second
 
-// monitor serves metrics and readiness at LEADER_HTTP_LISTEN until stop, for the commands that lead. ctx ends when the
-// process has been told to end.
+// monitor serves metrics and readiness at LEADER_HTTP_LISTEN until stop, for the commands that
+// lead. ctx ends when the process has been told to end.
 func (inv *invocation) monitor(ctx context.Context, c command) (stop func(), err error) {
 	if inv.config.HTTPListen == "" || c.name != "run" && c.name != "task" && c.name != "work" {
 		return func() {}, nil
@@ -47,7 +48,9 @@ func (inv *invocation) monitor(ctx context.Context, c command) (stop func(), err
 
 // access says who may read /metrics.
 func (inv *invocation) access() webpage.Access {
-	return webpage.Access{Token: inv.config.HTTPToken.Reveal(), Setting: "LEADER_HTTP_TOKEN", Local: true}
+	return webpage.Access{
+		Token: inv.config.HTTPToken.Reveal(), Setting: "LEADER_HTTP_TOKEN", Local: true,
+	}
 }
 
 // watchWorker counts what a worker does, and shows the queue of its group while it assigns jobs.
@@ -58,8 +61,8 @@ func (inv *invocation) watchWorker(w *jobs.Worker) {
 	}
 }
 
-// monitored adds metrics and readiness to what leader serve serves. They have the queues of the groups that it was
-// started with.
+// monitored adds metrics and readiness to what leader serve serves. They have the queues of the
+// groups that it was started with.
 func (inv *invocation) monitored(ctx context.Context, rest http.Handler) (http.Handler, error) {
 	m := metrics.New(inv.coordinator, inv.config.Coordinator.Scrub)
 	m.DroppedLines(inv.dropped)

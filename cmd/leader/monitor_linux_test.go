@@ -54,7 +54,10 @@ func (p pages) get(path string) (code int, body string) {
 // answers waits until a page has this code.
 func (p pages) answers(path string, want int) {
 	p.t.Helper()
-	leadertest.Eventually(p.t, path+" has the code", func() bool { code, _ := p.get(path); return code == want })
+	leadertest.Eventually(p.t, path+" has the code", func() bool {
+		code, _ := p.get(path)
+		return code == want
+	})
 }
 
 // shows waits until the metrics have these lines.
@@ -93,7 +96,8 @@ func TestALeaderShowsItsTermToPrometheusAndOrchestrators(t *testing.T) {
 	page.shows(`ringfence_leader_terms{resource="orders",state="active"} 1`,
 		`ringfence_leader_terms{resource="orders",state="standing"} 0`,
 		`ringfence_leader_terms_won_total{resource="orders"} 1`,
-		`ringfence_leader_terms_ended_total{cause="deposed",resource="orders"} 0`, "ringfence_coordinator_ready 1")
+		`ringfence_leader_terms_ended_total{cause="deposed",resource="orders"} 0`,
+		"ringfence_coordinator_ready 1")
 	page.accepted()
 
 	second, standby := monitored(t, setup{memory: memory})
@@ -114,22 +118,28 @@ func TestAWorkerShowsItsJobsAndTheQueue(t *testing.T) {
 	memory := fencetest.NewMemory(longSession)
 	s, page := monitored(t, setup{memory: memory})
 	l := begin(t, s, "work", "--capacity", "2", "nightly")
-	page.shows(`ringfence_worker_capacity{group="nightly"} 2`, `ringfence_worker_attempts_total{group="nightly",outcome="failed"} 0`)
+	page.shows(`ringfence_worker_capacity{group="nightly"} 2`,
+		`ringfence_worker_attempts_total{group="nightly",outcome="failed"} 0`)
 	for _, script := range []string{"exit 0", "exit 0", "exit 3"} {
 		begin(t, setup{memory: memory}, "submit", "--wait", "nightly", "--", "/bin/sh", "-c", script)
 	}
 	page.shows(`ringfence_worker_attempts_total{group="nightly",outcome="done"} 2`,
-		`ringfence_worker_attempts_total{group="nightly",outcome="failed"} 1`, `ringfence_worker_jobs{group="nightly"} 0`)
-	begin(t, setup{memory: memory}, "submit", "--label", "nobody", "nightly", "--", "true").exits(cli.Done)
-	page.shows(`ringfence_jobs{group="nightly",state="done"} 2`, `ringfence_jobs{group="nightly",state="waiting"} 1`,
+		`ringfence_worker_attempts_total{group="nightly",outcome="failed"} 1`,
+		`ringfence_worker_jobs{group="nightly"} 0`)
+	begin(t, setup{memory: memory}, "submit", "--label", "nobody", "nightly", "--",
+		"true").exits(cli.Done)
+	page.shows(`ringfence_jobs{group="nightly",state="done"} 2`,
+		`ringfence_jobs{group="nightly",state="waiting"} 1`,
 		`ringfence_jobs_due{group="nightly"} 1`, `ringfence_jobs_workers{group="nightly"} 1`,
 		`ringfence_jobs_capacity{group="nightly"} 2`)
-	if _, body := page.get("/metrics"); strings.Contains(body, "ringfence_jobs_oldest_due_seconds{group=\"nightly\"} 0\n") {
+	if _, body := page.get("/metrics"); strings.Contains(body,
+		"ringfence_jobs_oldest_due_seconds{group=\"nightly\"} 0\n") {
 		t.Errorf("the oldest job is due for no time:\n%s", body)
 	}
 	page.accepted()
 
-	idle, other := monitored(t, setup{memory: memory, env: []string{"LEADER_HOLDER=idle"}}) // names tell workers apart
+	// names tell workers apart
+	idle, other := monitored(t, setup{memory: memory, env: []string{"LEADER_HOLDER=idle"}})
 	begin(t, idle, "work", "nightly")
 	other.shows(`ringfence_worker_capacity{group="nightly"} 4`)
 	if _, body := other.get("/metrics"); strings.Contains(body, "ringfence_jobs_due") {
@@ -151,13 +161,16 @@ func TestTheServerOfJobsShowsItsGroupsToWhoHasTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := pages{t: t, at: serverstest.FreeAddresses(t, 1)[0]}
-	begin(t, setup{memory: memory, env: []string{"LEADER_HTTP_TOKEN=s3cret"}}, "serve", "--listen", page.at, "nightly")
+	begin(t, setup{
+		memory: memory, env: []string{"LEADER_HTTP_TOKEN=s3cret"},
+	}, "serve", "--listen", page.at, "nightly")
 	page.answers("/readyz", http.StatusOK)
 	page.answers("/livez", http.StatusOK)
 	page.answers("/", http.StatusOK) // the page asks for the token
 	page.answers("/metrics", http.StatusUnauthorized)
 	page.token = "s3cret"
-	page.shows(`ringfence_jobs{group="nightly",state="waiting"} 1`, `ringfence_jobs_due{group="nightly"} 1`)
+	page.shows(`ringfence_jobs{group="nightly",state="waiting"} 1`,
+		`ringfence_jobs_due{group="nightly"} 1`)
 	page.accepted()
 }
 
@@ -168,7 +181,8 @@ func TestAnAddressThatIsTakenIsSaidBeforeTheElection(t *testing.T) {
 	first.pid("runs")
 	second := shell(t, s, "true")
 	second.exits(runError)
-	if log := second.log.String(); !strings.Contains(log, "LEADER_HTTP_LISTEN") || len(second.queue()) != 1 {
+	if log := second.log.String(); !strings.Contains(log, "LEADER_HTTP_LISTEN") ||
+		len(second.queue()) != 1 {
 		t.Errorf("%s", log)
 	}
 	first.signals <- syscall.SIGTERM

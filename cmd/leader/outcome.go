@@ -34,8 +34,8 @@ func (o *outcome) known() string {
 	case errors.Is(o.stopped, fence.ErrDeposed):
 		return "an operator or leader resign has ended this term; the next candidate leads"
 	case errors.Is(o.stopped, fence.ErrExpired):
-		return "another leader may have started before the command was gone; fenced stores refused its late " +
-			"writes and kept what they had acknowledged: check its effects elsewhere (mail, HTTP)"
+		return "another leader may have started before the command was gone; fenced stores refused its " +
+			"late writes and kept what they had acknowledged: check its effects elsewhere (mail, HTTP)"
 	case errors.Is(o.stopped, fence.ErrSuperseded):
 		return "a newer leader works now"
 	case errors.Is(o.stopped, supervise.ErrDisconnected), errors.Is(o.stopped, supervise.ErrOutOfTime):
@@ -45,7 +45,8 @@ func (o *outcome) known() string {
 	return "writes that were acknowledged to the command are kept"
 }
 
-// runForTerm runs the command for one term. It returns when nothing is left of it, or what is left cannot be ended.
+// runForTerm runs the command for one term. It returns when nothing is left of it, or what is left
+// cannot be ended.
 func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome, error) {
 	o, start := &outcome{token: t.Token()}, time.Now()
 	child, p := &supervise.Child{Mark: process.NewMark()}, r.program
@@ -100,7 +101,9 @@ func (r *commandRunner) environ(ctx context.Context, c fence.Claim) ([]string, e
 }
 
 // carry opens what LEADER_CARRY asks for.
-func (r *commandRunner) carry(ctx context.Context, claim fence.Claim, only *carrier.Command) (*carrier.Carrier, error) {
+func (r *commandRunner) carry(
+	ctx context.Context, claim fence.Claim, only *carrier.Command,
+) (*carrier.Carrier, error) {
 	routes, err := carrier.Routes(r.config.Carry, r.config.Stores)
 	if err != nil {
 		return nil, err

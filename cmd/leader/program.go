@@ -9,8 +9,8 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/internal/logging"
-	"github.com/ringfence/ringfence/cmd/internal/systemd"
 	"github.com/ringfence/ringfence/cmd/internal/metrics"
+	"github.com/ringfence/ringfence/cmd/internal/systemd"
 	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
@@ -147,8 +147,9 @@ func commands() []command {
 			name: "jobs", arguments: "GROUP [--state S] [--kind K] [--text TEXT] " +
 				"[workers | show|logs|cancel|retry|run|pause|resume ID] [-o table|json]",
 			takes: takesGroup, output: true, flags: (*request).jobsFlags, run: showJobs,
-			help:    jobsHelp,
-			summary: "print the jobs of GROUP, its workers, or one job; cancel one, try it again, run it now, pause it",
+			help: jobsHelp,
+			summary: "print the jobs of GROUP, its workers, or one job; cancel one, try it again, run it " +
+				"now, pause it",
 		},
 		{
 			name: "serve", arguments: "[--listen ADDRESS] [GROUP...]", takes: takesAddress,
@@ -170,7 +171,8 @@ func (p *program) commands() (all []cli.Command[*config]) {
 	for _, c := range commands() {
 		var r request // filled by the flags and Check, used by Run
 		all = append(all, cli.Command[*config]{
-			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.help, Output: c.output, Passes: c.passes,
+			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.help, Output: c.output,
+			Passes: c.passes,
 			Flags: func(f *flag.FlagSet) {
 				if c.flags != nil {
 					c.flags(&r, f)

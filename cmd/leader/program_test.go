@@ -48,7 +48,8 @@ func TestWrongUsageExits2AndShowsTheCorrectUsage(t *testing.T) {
 		{"resign orders -o json", "-o"},
 	} {
 		code, out, log := call(t, nil, strings.Fields(c.args)...)
-		if code != own(strings.Fields(c.args + " -")[0], cli.Usage) || out != "" || !strings.Contains(log, c.want) {
+		if code != own(strings.Fields(c.args + " -")[0], cli.Usage) || out != "" ||
+			!strings.Contains(log, c.want) {
 			t.Errorf("leader %s: code %d, stdout %q, stderr %q", c.args, code, out, log)
 		}
 	}
@@ -65,7 +66,8 @@ func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
 	}
 	for _, want := range []string{
-		"no coordinator nosuch://", "number 2: there is no store nostore://", `LEADER_SESSION_TIMEOUT="10"`,
+		"no coordinator nosuch://", "number 2: there is no store nostore://",
+		`LEADER_SESSION_TIMEOUT="10"`,
 		"LEADER_GRACE=5s does not fit",
 		"pause, continue, stop", "did you mean LEADER_HOLDER?", `LEADER_LOG="loud"`,
 		"LEADER_RAISE_TIMEOUT=-1s",
@@ -86,7 +88,8 @@ func TestCoordinatorIsRequired(t *testing.T) {
 func TestAnUnknownCoordinatorIsAnsweredWithTheKnownOnes(t *testing.T) {
 	code, _, log := call(t, []string{"LEADER_COORDINATOR=nosuch://u:s3cr3t@h"}, "status", "orders")
 	if code != cli.Usage ||
-		!strings.Contains(log, "there is no coordinator nosuch://; there is "+coordinators.All.Schemes()[0]+"://, ") ||
+		!strings.Contains(log, "there is no coordinator nosuch://; there is "+
+			coordinators.All.Schemes()[0]+"://, ") ||
 		strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}

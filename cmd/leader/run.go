@@ -30,8 +30,8 @@ const (
 	notFound = 127
 )
 
-// commandRunner is one `leader run`: it campaigns until it has run the command once, or with --again
-// until the command has ended by itself.
+// commandRunner is one `leader run`: it campaigns until it has run the command once, or with
+// --again until the command has ended by itself.
 type commandRunner struct {
 	*invocation
 	program *program
@@ -42,7 +42,8 @@ func (p *program) runCommand(ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
 	// Before the election: a leader that cannot start its command would only block the others.
 	if _, err := exec.LookPath(inv.command[0]); err != nil {
-		if code := cli.Failed(ctx, inv.log, "find the command; did not stand for election", err); code != cli.Error {
+		if code := cli.Failed(ctx, inv.log, "find the command; did not stand for election",
+			err); code != cli.Error {
 			return code
 		}
 		inv.passed = true
@@ -133,8 +134,8 @@ func classify(ended, err error) failure {
 	case errors.Is(err, fence.ErrNotInstalled):
 		return failure{code: cli.Error, next: "run guard install on that store"}
 	case errors.Is(err, fence.ErrNotAuthorized):
-		return failure{code: cli.Error, next: "let the store's operator run guard allow for this role and " +
-			"resource, or give LEADER_STORES a role that may claim it"}
+		return failure{code: cli.Error, next: "let the store's operator run guard allow for this role " +
+			"and resource, or give LEADER_STORES a role that may claim it"}
 	case errors.Is(err, carrier.ErrNoGuard):
 		return failure{code: cli.Error, next: "name a guard in LEADER_STORES, or leave LEADER_CARRY out"}
 	case errors.Is(err, carrier.ErrListen):
@@ -152,7 +153,9 @@ func classify(ended, err error) failure {
 
 // reportFailure logs a campaign or a raise that has failed, and returns the exit code, or true to
 // stand for election again.
-func (r *commandRunner) reportFailure(ctx context.Context, f failure, err error) (code int, again bool) {
+func (r *commandRunner) reportFailure(
+	ctx context.Context, f failure, err error,
+) (code int, again bool) {
 	switch {
 	case f.signalled:
 		r.log.Info("ended by a signal; the command was not started", "cause", context.Cause(ctx).Error())
@@ -174,7 +177,8 @@ func (r *commandRunner) reportFailure(ctx context.Context, f failure, err error)
 
 const (
 	runAgain = "; run leader again to stand for election again"
-	endLeft  = "end these processes as root or as their user: fenced stores refuse them, other systems do not"
+	endLeft  = "end these processes as root or as their user: fenced stores refuse them, other " +
+		"systems do not"
 )
 
 // report logs the end of a run whose command was started, and returns the exit code, or true to
@@ -204,7 +208,8 @@ func (r *commandRunner) report(o *outcome, err error) (code int, again bool) {
 	}
 	r.passed = true
 	if o.left != "" {
-		log.Error("the command has ended, but processes of it are still there; the term has ended with it",
+		log.Error(
+			"the command has ended, but processes of it are still there; the term has ended with it",
 			"code", o.code, "left", o.left, "next", endLeft)
 		return o.code, false
 	}

@@ -154,8 +154,8 @@ func TestSignalsReachTheCommandAndNotItsProcesses(t *testing.T) {
 	}
 }
 
-// preforked is a server as Celery's and gunicorn's are: on TERM it lets its worker finish. It writes
-// with os.write, as a signal handler may not use a buffer that the program is writing to.
+// preforked is a server as Celery's and gunicorn's are: on TERM it lets its worker finish. It
+// writes with os.write, as a signal handler may not use a buffer that the program is writing to.
 const preforked = `
 import os, signal, sys, time
 def say(what):
@@ -183,7 +183,8 @@ func TestAPreforkingServerLetsItsWorkersFinish(t *testing.T) {
 		runLost: func(l *leaderRun) { l.depose() },
 	} {
 		stdin, hold := holdStdin(t)
-		l := begin(t, setup{stdin: stdin, env: patient}, "run", "orders", "--", "python3", "-c", preforked)
+		l := begin(t, setup{stdin: stdin, env: patient}, "run", "orders", "--", "python3", "-c",
+			preforked)
 		l.out.Await(t, "worker is at work")
 		l.out.Await(t, "ready")
 		tell(l)

@@ -15,7 +15,8 @@ import (
 )
 
 func (r *request) serveFlags(f *flag.FlagSet) {
-	f.StringVar(&r.listen, "listen", "127.0.0.1:8480", "`ADDRESS` of the API and the page (default 127.0.0.1:8480)")
+	f.StringVar(&r.listen, "listen", "127.0.0.1:8480", "`ADDRESS` of the API and the page (default "+
+		"127.0.0.1:8480)")
 }
 
 // parseListen reads the arguments of serve.
@@ -63,9 +64,11 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 		return cli.Failed(ctx, inv.log, "serve", err)
 	}
 	server := webpage.Server{
-		Handler: all, Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout, Log: inv.log,
+		Handler: all, Answer: inv.config.SessionTimeout + downloadTimeout, Grace: stopTimeout,
+		Log: inv.log,
 	}
-	inv.log.Info("serving the page and the HTTP API of jobs", "address", "http://"+l.Addr().String()+"/",
+	inv.log.Info("serving the page and the HTTP API of jobs", "address", "http://"+l.Addr().String()+
+		"/",
 		"token", token != "")
 	inv.unit.manager.Ready("Serving at " + l.Addr().String())
 	if err := server.Serve(ctx, l); err != nil {

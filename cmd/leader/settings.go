@@ -96,7 +96,8 @@ func (c *config) Validate() error {
 	report(len(c.Holder) > 200 || strings.ContainsFunc(c.Holder, isControl),
 		"LEADER_HOLDER must be at most 200 bytes without control characters")
 	if _, _, err := net.SplitHostPort(c.HTTPListen); c.HTTPListen != "" {
-		report(err != nil, "LEADER_HTTP_LISTEN: %q is not an address such as 127.0.0.1:9091: %w", c.HTTPListen, err)
+		report(err != nil, "LEADER_HTTP_LISTEN: %q is not an address such as 127.0.0.1:9091: %w",
+			c.HTTPListen, err)
 	}
 	return errors.Join(problems...)
 }

@@ -20,8 +20,8 @@ func testStores(t *testing.T, program string) {
 	s := newSite(t, program, zk, 20*time.Second)
 	s.env = append(s.env, "LEADER_STORES="+database+","+cache, "LEADER_HOLDER=me")
 	psql := []string{"run", "orders", "--", "psql", database, "-Atc",
-		"select token::text = current_setting('fence.orders'), holder from ringfence_private.mark where " +
-			"resource = 'orders'"}
+		"select token::text = current_setting('fence.orders'), holder from ringfence_private.mark " +
+			"where resource = 'orders'"}
 
 	l := s.start(psql...)
 	l.exits(runError)

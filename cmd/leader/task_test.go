@@ -253,10 +253,12 @@ func TestEverySettingReachesTheTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := tasks.Settings{
-		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "rediss://b"}, Journal: taskfile.Journal{URL: "redis://c"},
+		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "rediss://b"},
+		Journal:        taskfile.Journal{URL: "redis://c"},
 		Redis:          "rediss://d",
 		SessionTimeout: 12 * time.Second, RaiseTimeout: 7 * time.Second, OnDisconnect: supervise.StopNow,
-		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, DrainTimeout: 9 * time.Second, Holder: "me", Claims: claims,
+		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, DrainTimeout: 9 * time.Second,
+		Holder: "me", Claims: claims,
 	}
 	if got := c.tasks(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

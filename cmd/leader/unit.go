@@ -16,8 +16,8 @@ type unit struct {
 }
 
 // openUnit connects to the service manager, and proves to it that the process runs. The caller says
-// Ready as soon as the process stands for election or serves. It does not matter who leads or whether
-// the coordinator answers: a restart would not change that.
+// Ready as soon as the process stands for election or serves. It does not matter who leads or
+// whether the coordinator answers: a restart would not change that.
 func (p *program) openUnit(ctx context.Context, log *slog.Logger) *unit {
 	m, err := systemd.Connect(p.managed)
 	if err != nil {

@@ -44,13 +44,16 @@ func TestEveryMerchantIsSettledOnceAlthoughWorkersAreKilled(t *testing.T) {
 	})
 	first.kill()
 	second.kill()
-	s.SQL("select pg_terminate_backend(pid) from pg_stat_activity where pid in (" + booked + ")") // as guards do
+	// as guards do
+	s.SQL("select pg_terminate_backend(pid) from pg_stat_activity where pid in (" + booked + ")")
 	third := s.start("work")
 	leadertest.Eventually(t, "their sessions have ended", func() bool {
 		return s.Query("select count(*)::text from pg_stat_activity where pid in ("+booked+")") == "0"
 	})
 	release()
-	leadertest.Eventually(t, "a third of the merchants is paid", func() bool { return s.count("payments") > merchants/3 })
+	leadertest.Eventually(t, "a third of the merchants is paid", func() bool {
+		return s.count("payments") > merchants/3
+	})
 	last := s.start("work")
 	third.kill()
 	submitted.succeeds()
@@ -59,8 +62,11 @@ func TestEveryMerchantIsSettledOnceAlthoughWorkersAreKilled(t *testing.T) {
 	again.succeeds()
 	last.kill()
 
-	for table, want := range map[string]string{"ledger": "200 200 60900.00", "payments": "200 200 60900.00"} {
-		got := s.Query(`select count(*) || ' ' || count(distinct merchant) || ' ' || sum(amount) from ` + table)
+	for table, want := range map[string]string{
+		"ledger": "200 200 60900.00", "payments": "200 200 60900.00",
+	} {
+		got := s.Query(`select count(*) || ' ' || count(distinct merchant) || ' ' || sum(amount) from ` +
+			table)
 		if got != want {
 			t.Errorf("%s: rows, merchants and sum are %s, want %s", table, got, want)
 		}
@@ -113,13 +119,15 @@ func newSite(t *testing.T) *site {
 func (s *site) guard(coordinator string) string {
 	s.t.Helper()
 	program := filepath.Join(s.t.TempDir(), "guard")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/guard").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program,
+		"../../cmd/guard").CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)
 	}
 	at := serverstest.FreeAddresses(s.t, 1)[0]
 	g := s.command(program, "serve")
 	g.cmd.Env = []string{
-		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.URL("warden"), "GUARD_COORDINATOR=" + coordinator,
+		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.URL("warden"),
+		"GUARD_COORDINATOR=" + coordinator,
 	}
 	g.begin()
 	leadertest.Eventually(s.t, "the guard listens", func() bool {
@@ -141,7 +149,8 @@ func (s *site) count(table string) int {
 	return n
 }
 
-// holdCheckpoints keeps the checkpoints after the bookings from being written, until release is called.
+// holdCheckpoints keeps the checkpoints after the bookings from being written, until release is
+// called.
 func (s *site) holdCheckpoints() (release func()) {
 	s.t.Helper()
 	s.SQL(`create function hold() returns trigger language plpgsql as
@@ -179,7 +188,10 @@ func (s *site) start(args ...string) *process {
 func (s *site) command(program string, args ...string) *process {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 5*time.Minute)
 	s.t.Cleanup(cancel)
-	p := &process{t: s.t, cmd: exec.CommandContext(ctx, program, args...), log: leadertest.NewScreen(), ended: make(chan struct{})}
+	p := &process{
+		t: s.t, cmd: exec.CommandContext(ctx, program, args...), log: leadertest.NewScreen(),
+		ended: make(chan struct{}),
+	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	return p
 }

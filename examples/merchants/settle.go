@@ -62,8 +62,8 @@ func (w settler) settle(ctx context.Context, run *jobs.Run, s settlement) (sum s
 	return sum, err
 }
 
-// task are the steps of a settlement. Its name is the settlement's, so it is the same task whichever
-// job runs it.
+// task are the steps of a settlement. Its name is the settlement's, so it is the same task
+// whichever job runs it.
 func (s settlement) task(pool *pgxpool.Pool) checkpoint.Task[settled] {
 	return checkpoint.Task[settled]{
 		Name: checkpoint.Name("settle-" + s.String()),
@@ -87,17 +87,20 @@ func (s settlement) close(ctx context.Context, tx pgx.Tx, sum settled) (settled,
 	return sum, err
 }
 
-// book writes the ledger. No constraint keeps it from being booked twice: the checkpoint does, which
-// is committed in the same transaction.
+// book writes the ledger. No constraint keeps it from being booked twice: the checkpoint does,
+// which is committed in the same transaction.
 func (s settlement) book(ctx context.Context, tx pgx.Tx, sum settled) (settled, error) {
-	_, err := tx.Exec(ctx, `insert into ledger (settlement, merchant, amount) values ($1, $2, $3::text::numeric)`,
+	_, err := tx.Exec(ctx,
+		`insert into ledger (settlement, merchant, amount) values ($1, $2, $3::text::numeric)`,
 		s.String(), s.Merchant, sum.Amount)
 	return sum, err
 }
 
 // pay stands for a request to a bank, which knows nothing of tokens. It may be sent more than once,
 // each time with the same key, and the bank drops what it has seen.
-func pay(ctx context.Context, bank *pgxpool.Pool, merchant string, sum settled, key checkpoint.Key) error {
+func pay(
+	ctx context.Context, bank *pgxpool.Pool, merchant string, sum settled, key checkpoint.Key,
+) error {
 	_, err := bank.Exec(ctx, `insert into payments (key, merchant, amount) values ($1, $2, $3::text::numeric)
 		on conflict (key) do nothing`, key.String(), merchant, sum.Amount)
 	return err

@@ -25,9 +25,9 @@ type settlement struct {
 
 func (s settlement) String() string { return s.Day + "-" + s.Merchant }
 
-// submit hands in a job for each merchant with open orders, and waits until all have ended. It reads
-// only, so it needs no fence. Run it again whenever you like: a settlement that has been made is not
-// made again.
+// submit hands in a job for each merchant with open orders, and waits until all have ended. It
+// reads only, so it needs no fence. Run it again whenever you like: a settlement that has been made
+// is not made again.
 func submit(ctx context.Context, queue *jobs.Queue, database, day string) error {
 	if _, err := time.Parse(time.DateOnly, day); err != nil {
 		return err
@@ -58,8 +58,8 @@ func submit(ctx context.Context, queue *jobs.Queue, database, day string) error 
 	return errors.Join(failed...)
 }
 
-// job returns the job of a settlement. Its resource is the merchant, so no two jobs ever book the same
-// merchant at once, whatever they are about.
+// job returns the job of a settlement. Its resource is the merchant, so no two jobs ever book the
+// same merchant at once, whatever they are about.
 func job(s settlement) jobs.Spec {
 	payload, _ := json.Marshal(s) // two texts
 	return jobs.Spec{

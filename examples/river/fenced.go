@@ -21,8 +21,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Middleware lets each attempt win a term of its job's resource before the job's worker is called, and
-// raises the mark on the stores. ctx of the worker ends with the term.
+// Middleware lets each attempt win a term of its job's resource before the job's worker is called,
+// and raises the mark on the stores. ctx of the worker ends with the term.
 type Middleware struct {
 	river.MiddlewareDefaults
 	Elector fence.Elector // fence/zookeeper, fence/etcd or fence/postgres
@@ -34,7 +34,9 @@ type Middleware struct {
 func Resource(job int64) fence.Resource { return fence.Resource(fmt.Sprintf("river_%d", job)) }
 
 // Work implements rivertype.WorkerMiddleware.
-func (m *Middleware) Work(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) error {
+func (m *Middleware) Work(
+	ctx context.Context, job *rivertype.JobRow, work func(context.Context) error,
+) error {
 	lead := fence.Lead{
 		Elector: m.Elector, Resource: Resource(job.ID), Stores: m.Stores,
 		Holder: fmt.Sprintf("%s, attempt %d", m.Holder, job.Attempt),

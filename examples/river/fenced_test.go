@@ -30,8 +30,8 @@ type bookArgs struct {
 
 func (bookArgs) Kind() string { return "book" }
 
-// booker books a merchant, and completes the job in the same transaction. River itself would complete
-// it by its ID, whichever attempt says so.
+// booker books a merchant, and completes the job in the same transaction. River itself would
+// complete it by its ID, whichever attempt says so.
 type booker struct {
 	river.WorkerDefaults[bookArgs]
 	pool *pgxpool.Pool
@@ -42,7 +42,8 @@ type booker struct {
 func (b *booker) Work(ctx context.Context, job *river.Job[bookArgs]) error {
 	term := Term(ctx)
 	b.meet(ctx, job.Attempt)
-	err := b.book(context.WithoutCancel(ctx), term, job) // like a process that was paused, and does not look
+	// like a process that was paused, and does not look
+	err := b.book(context.WithoutCancel(ctx), term, job)
 	b.ends <- err
 	return err
 }
@@ -53,7 +54,8 @@ func (b *booker) book(ctx context.Context, term *fence.Term, job *river.Job[book
 		return err
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	if _, err := tx.Exec(ctx, "insert into ledger values ($1, $2)", job.Args.Merchant, job.Attempt); err != nil {
+	if _, err := tx.Exec(ctx, "insert into ledger values ($1, $2)", job.Args.Merchant,
+		job.Attempt); err != nil {
 		return err
 	}
 	if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job); err != nil {
@@ -62,8 +64,8 @@ func (b *booker) book(ctx context.Context, term *fence.Term, job *river.Job[book
 	return tx.Commit(ctx)
 }
 
-// The first attempt is thought dead: its term ends, and River hands the job out again. When it goes on
-// it is refused, so the merchant is booked once.
+// The first attempt is thought dead: its term ends, and River hands the job out again. When it goes
+// on it is refused, so the merchant is booked once.
 func TestAnAttemptThatWasThoughtDeadBooksNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -89,7 +91,8 @@ func TestAnAttemptThatWasThoughtDeadBooksNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What River's rescuer does after RescueStuckJobsAfter.
-	if _, err := pool.Exec(ctx, "update river_job set state = 'available' where id = $1", inserted.Job.ID); err != nil {
+	if _, err := pool.Exec(ctx, "update river_job set state = 'available' where id = $1",
+		inserted.Job.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-b.ends; err != nil {
@@ -100,7 +103,8 @@ func TestAnAttemptThatWasThoughtDeadBooksNothing(t *testing.T) {
 		t.Errorf("the first attempt is not refused: %v", err)
 	}
 	var bookings, attempt int
-	if err := pool.QueryRow(ctx, "select count(*), max(attempt) from ledger").Scan(&bookings, &attempt); err != nil ||
+	if err := pool.QueryRow(ctx, "select count(*), max(attempt) from ledger").Scan(&bookings,
+		&attempt); err != nil ||
 		bookings != 1 || attempt != 2 {
 		t.Errorf("%d bookings, the last by attempt %d, %v", bookings, attempt, err)
 	}

@@ -1,5 +1,5 @@
-// Package fenced runs Temporal activities under the fence: each attempt takes a token, and what an older attempt
-// still writes is refused. docs/queues.md says what that gives and costs.
+// Package fenced runs Temporal activities under the fence: each attempt takes a token, and what an
+// older attempt still writes is refused. docs/queues.md says what that gives and costs.
 //
 //	w := worker.New(c, "orders", worker.Options{
 //		Interceptors: []interceptor.WorkerInterceptor{&fenced.Interceptor{Pool: pool}},
@@ -25,14 +25,16 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// Interceptor lets each attempt of an activity take a token before the activity is called. Local activities have no
-// numbers that put their attempts in order: they get none, and Begin fails in them.
+// Interceptor lets each attempt of an activity take a token before the activity is called. Local
+// activities have no numbers that put their attempts in order: they get none, and Begin fails in
+// them.
 type Interceptor struct {
 	interceptor.WorkerInterceptorBase
 	Pool *pgxpool.Pool
 
-	// Attempt returns what an attempt leads, and its number. Nil: Attempt of this package. A later attempt at the
-	// same resource must have a higher number. An activity that needs no token has no resource.
+	// Attempt returns what an attempt leads, and its number. Nil: Attempt of this package. A later
+	// attempt at the same resource must have a higher number. An activity that needs no token has no
+	// resource.
 	Attempt func(activity.Info) (resource string, number int64)
 }
 
@@ -41,7 +43,8 @@ func Attempt(info activity.Info) (resource string, number int64) {
 	if info.IsLocalActivity {
 		return "", 0
 	}
-	id := sha256.Sum256(fmt.Append(nil, info.WorkflowExecution.RunID, " ", info.ActivityRunID, " ", info.ActivityID))
+	id := sha256.Sum256(fmt.Append(nil, info.WorkflowExecution.RunID, " ", info.ActivityRunID, " ",
+		info.ActivityID))
 	return fmt.Sprintf("temporal_%x", id[:16]), int64(info.Attempt)
 }
 
@@ -57,7 +60,9 @@ type inbound struct {
 	*Interceptor
 }
 
-func (a *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+func (a *inbound) ExecuteActivity(
+	ctx context.Context, in *interceptor.ExecuteActivityInput,
+) (any, error) {
 	attempt := a.Attempt
 	if attempt == nil {
 		attempt = Attempt
@@ -74,12 +79,15 @@ func (a *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 }
 
 // take returns once the transactions of older attempts have ended.
-func (i *Interceptor) take(ctx context.Context, resource string, number int64) (pass string, err error) {
+func (i *Interceptor) take(
+	ctx context.Context, resource string, number int64,
+) (pass string, err error) {
 	holder := uuid.NewString() // two processes never have one token
 	for {
 		var ready bool
 		var refused *string
-		err := i.Pool.QueryRow(ctx, "select pass, ready, refused from ringfence.take($1, $2, $3)", resource, holder, number).
+		err := i.Pool.QueryRow(ctx, "select pass, ready, refused from ringfence.take($1, $2, $3)",
+			resource, holder, number).
 			Scan(&pass, &ready, &refused)
 		switch {
 		case err != nil:
@@ -99,8 +107,8 @@ func (i *Interceptor) take(ctx context.Context, resource string, number int64) (
 
 type passKey struct{}
 
-// Begin begins a transaction under the token of the attempt that ctx belongs to. It fails with SQLSTATE RF001 once a
-// later attempt has taken its own.
+// Begin begins a transaction under the token of the attempt that ctx belongs to. It fails with
+// SQLSTATE RF001 once a later attempt has taken its own.
 func Begin(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions) (pgx.Tx, error) {
 	pass, ok := ctx.Value(passKey{}).(string)
 	if !ok {

@@ -49,15 +49,18 @@ func work(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	c, err := client.DialContext(ctx, client.Options{HostPort: os.Getenv("TEMPORAL"), Namespace: os.Getenv("NAMESPACE")})
+	c, err := client.DialContext(ctx, client.Options{
+		HostPort: os.Getenv("TEMPORAL"), Namespace: os.Getenv("NAMESPACE"),
+	})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	w := worker.New(c, queue, worker.Options{
-		Interceptors:                       []interceptor.WorkerInterceptor{&Interceptor{Pool: pool}},
-		DisableWorkflowWorker:              true,
-		MaxConcurrentActivityExecutionSize: 1, // so a worker that is stopped in an attempt gets no other one
+		Interceptors:          []interceptor.WorkerInterceptor{&Interceptor{Pool: pool}},
+		DisableWorkflowWorker: true,
+		// so a worker that is stopped in an attempt gets no other one
+		MaxConcurrentActivityExecutionSize: 1,
 	})
 	w.RegisterActivity(&bookkeeper{pool})
 	return w.Run(worker.InterruptCh())
@@ -65,8 +68,8 @@ func work(ctx context.Context) error {
 
 type bookkeeper struct{ pool *pgxpool.Pool }
 
-// Book books lines, each in a transaction of its own, from where the attempt before has stopped. It goes on like a
-// process that was paused, and does not look at its context.
+// Book books lines, each in a transaction of its own, from where the attempt before has stopped. It
+// goes on like a process that was paused, and does not look at its context.
 func (b *bookkeeper) Book(ctx context.Context) (worker string, err error) {
 	ctx = context.WithoutCancel(ctx)
 	for booked := 0; booked < lines; {
@@ -90,10 +93,12 @@ func (b *bookkeeper) next(ctx context.Context) (booked int, err error) {
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	if err := tx.QueryRow(ctx, "select count(*) from ledger").Scan(&booked); err != nil || booked == lines {
+	if err := tx.QueryRow(ctx, "select count(*) from ledger").Scan(&booked); err != nil ||
+		booked == lines {
 		return booked, err
 	}
-	_, err = tx.Exec(ctx, "insert into ledger (line, attempt) values ($1, $2)", booked, activity.GetInfo(ctx).Attempt)
+	_, err = tx.Exec(ctx, "insert into ledger (line, attempt) values ($1, $2)", booked,
+		activity.GetInfo(ctx).Attempt)
 	if err != nil {
 		return 0, err
 	}
@@ -102,15 +107,16 @@ func (b *bookkeeper) next(ctx context.Context) (booked int, err error) {
 
 func booking(ctx workflow.Context) (worker string, err error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: timeout, RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond},
+		StartToCloseTimeout: timeout,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond},
 	})
 	var b *bookkeeper
 	err = workflow.ExecuteActivity(ctx, b.Book).Get(ctx, &worker)
 	return worker, err
 }
 
-// The first worker is stopped in its attempt. Temporal's timeout passes, the second worker does the next attempt, and
-// the first one wakes up: it is refused, and each line is booked once.
+// The first worker is stopped in its attempt. Temporal's timeout passes, the second worker does the
+// next attempt, and the first one wakes up: it is refused, and each line is booked once.
 func TestAnAttemptThatWakesUpBooksNothing(t *testing.T) {
 	s := newStage(t)
 	first, run := s.stopsAndWakes()
@@ -175,10 +181,13 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.db.Close(context.WithoutCancel(ctx)) })
-	s.exec("create role guard login; create role app login; create table ledger (n bigserial, line int, attempt int)")
+	s.exec("create role guard login; create role app login; create table ledger (n bigserial, line " +
+		"int, attempt int)")
 	s.exec("grant all on ledger, ledger_n_seq to app")
-	s.exec("create function wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock_shared(7); return new; end'")
-	s.exec(fmt.Sprintf("create trigger wait before insert on ledger for each row when (new.line = %d) execute function wait()", stop))
+	s.exec("create function wait() returns trigger language plpgsql as 'begin perform " +
+		"pg_advisory_xact_lock_shared(7); return new; end'")
+	s.exec(fmt.Sprintf("create trigger wait before insert on ledger for each row when (new.line = "+
+		"%d) execute function wait()", stop))
 	install := exec.CommandContext(ctx, "go", "run", "./cmd/guard", "install")
 	install.Dir = filepath.Join("..", "..")
 	install.Env = append(os.Environ(), "GUARD_POSTGRES_UPSTREAM="+pg.URL("guard", "postgres"),
@@ -187,7 +196,8 @@ func newStage(t *testing.T) *stage {
 		t.Fatalf("%v: %s", err, out)
 	}
 	s.startTemporal(server)
-	w := worker.New(s.temporal, queue, worker.Options{LocalActivityWorkerOnly: true}) // activities are the other processes'
+	// activities are the other processes'
+	w := worker.New(s.temporal, queue, worker.Options{LocalActivityWorkerOnly: true})
 	w.RegisterWorkflow(booking)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
@@ -215,7 +225,8 @@ func (s *stage) startTemporal(server string) {
 	for s.address == "" {
 		s.waits("Temporal does not start")
 		for line := range strings.Lines(p.LogTail(1000)) {
-			if n, _ := fmt.Sscan(line, &s.address, &s.namespace); n == 2 && strings.HasPrefix(s.namespace, "temporaltest-") {
+			if n, _ := fmt.Sscan(line, &s.address, &s.namespace); n == 2 &&
+				strings.HasPrefix(s.namespace, "temporaltest-") {
 				break
 			}
 			s.address = ""
@@ -229,19 +240,21 @@ func (s *stage) startTemporal(server string) {
 	s.temporal = c
 }
 
-// stopsAndWakes stops worker-1 in the middle of its attempt, waits until worker-2 has begun the next one, and wakes
-// it.
+// stopsAndWakes stops worker-1 in the middle of its attempt, waits until worker-2 has begun the
+// next one, and wakes it.
 func (s *stage) stopsAndWakes() (first *servers.Program, run client.WorkflowRun) {
 	s.Helper()
 	s.exec("select pg_advisory_lock(7)")
-	run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{TaskQueue: queue}, booking)
+	run, err := s.temporal.ExecuteWorkflow(s.ctx, client.StartWorkflowOptions{TaskQueue: queue},
+		booking)
 	if err != nil {
 		s.Fatal(err)
 	}
 	first, second := s.worker("worker-1"), s.worker("worker-2")
 	s.start(first)
 	for waits := false; !waits; {
-		if err := s.db.QueryRow(s.ctx, "select exists (select from pg_stat_activity where wait_event = 'advisory')").Scan(&waits); err != nil {
+		if err := s.db.QueryRow(s.ctx, "select exists (select from pg_stat_activity where wait_event = "+
+			"'advisory')").Scan(&waits); err != nil {
 			s.Fatal(err)
 		}
 		s.waits("the first attempt does not begin")
@@ -263,13 +276,17 @@ func (s *stage) stopsAndWakes() (first *servers.Program, run client.WorkflowRun)
 // worker prepares a process that runs activities: this program.
 func (s *stage) worker(name string) *servers.Program {
 	s.Helper()
-	return s.program(name, os.Args[0], "WORKER="+name, "DATABASE_URL="+s.url, "TEMPORAL="+s.address, "NAMESPACE="+s.namespace)
+	return s.program(name, os.Args[0], "WORKER="+name, "DATABASE_URL="+s.url, "TEMPORAL="+s.address,
+		"NAMESPACE="+s.namespace)
 }
 
 func (s *stage) program(name, command string, env ...string) *servers.Program {
 	s.Helper()
 	p, err := servers.NewProgram(servers.ProgramOptions{
-		Name: name, Command: []string{command}, Log: filepath.Join(s.TempDir(), name+".log"), Env: func() []string { return env },
+		Name: name, Command: []string{command}, Log: filepath.Join(s.TempDir(), name+".log"),
+		Env: func() []string {
+			return env
+		},
 	})
 	if err != nil {
 		s.Fatal(err)
@@ -301,7 +318,8 @@ func (s *stage) exec(sql string) {
 // count returns how many bookings there are.
 func (s *stage) count(condition string) (n int) {
 	s.Helper()
-	if err := s.db.QueryRow(s.ctx, "select count(*) from ledger where "+condition).Scan(&n); err != nil {
+	if err := s.db.QueryRow(s.ctx, "select count(*) from ledger where "+
+		condition).Scan(&n); err != nil {
 		s.Fatal(err)
 	}
 	return n

@@ -8,8 +8,8 @@
 //	})
 //
 // A change is made as a whole or not at all. Each write names the version before it, so no
-// writer overwrites a version that it has not read. A change may name terms: it is made only while all of them lead.
-// So a leader that was deposed changes nothing, however late its request arrives.
+// writer overwrites a version that it has not read. A change may name terms: it is made only while
+// all of them lead. So a leader that was deposed changes nothing, however late its request arrives.
 //
 // A coordinator is no database. A document has at most a few hundred kilobytes and a folder at most
 // some ten thousand documents; each coordinator's package has its limits.

@@ -27,8 +27,9 @@ type Store interface {
 	//
 	// Errors: ErrConflict if a document has another version; a *fence.Refusal (fence.ErrStale,
 	// fence.ErrNotLeader, fence.ErrOtherIssuer) if a term does not lead; ErrTooLarge, ErrBadPath,
-	// ErrBadChange, ErrUnreachable, ctx's cause. Nothing has changed then, and nothing will. ErrUnknown:
-	// the change may have been made, or may be made later, as long as its versions and terms hold.
+	// ErrBadChange, ErrUnreachable, ctx's cause. Nothing has changed then, and nothing will.
+	// ErrUnknown: the change may have been made, or may be made later, as long as its versions and
+	// terms hold.
 	Change(ctx context.Context, c Change) ([]int64, error)
 
 	// WatchNames calls each with the sorted names in a folder now and after every change of them,

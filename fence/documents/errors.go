@@ -14,8 +14,8 @@ var (
 	// ErrUnknown: the answer was lost. The change may have been made, or may be made later. Read the
 	// documents. It matches fence.ErrUnknown.
 	ErrUnknown = fmt.Errorf("%w; the change may have been made", fence.ErrUnknown)
-	// ErrUnreachable: the coordinator has not answered in time, or its answer is of no use, such as that it
-	// is overloaded. Nothing has changed. It matches fence.ErrNotDone.
+	// ErrUnreachable: the coordinator has not answered in time, or its answer is of no use, such as
+	// that it is overloaded. Nothing has changed. It matches fence.ErrNotDone.
 	ErrUnreachable = fmt.Errorf("no usable answer of the coordinator; %w", fence.ErrNotDone)
 	// ErrTooLarge: the coordinator does not take so much data. Nothing has changed.
 	ErrTooLarge = errors.New("too large for the coordinator")

@@ -12,10 +12,12 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
-// A leader publishes a price list. After it was deposed, its change is refused, however late it comes.
+// A leader publishes a price list. After it was deposed, its change is refused, however late it
+// comes.
 func ExampleStore() {
 	ctx := context.Background()
-	coordinator := fencetest.NewMemory(10 * time.Second).Open() // zookeeper.Open, etcd.Open or postgres.Open
+	// zookeeper.Open, etcd.Open or postgres.Open
+	coordinator := fencetest.NewMemory(10 * time.Second).Open()
 	defer coordinator.Close()
 	docs := coordinator.Documents()
 

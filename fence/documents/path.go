@@ -67,7 +67,8 @@ func (r Read) Check() error {
 // Check checks a change as far as that is possible without the coordinator. Every Store calls it.
 func (c Change) Check() error {
 	if len(c.Writes) > MaxWrites {
-		return fmt.Errorf("%w: it has %d writes, at most %d are allowed", ErrBadChange, len(c.Writes), MaxWrites)
+		return fmt.Errorf("%w: it has %d writes, at most %d are allowed", ErrBadChange, len(c.Writes),
+			MaxWrites)
 	}
 	seen := map[string]bool{}
 	for _, w := range c.Writes {

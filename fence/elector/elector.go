@@ -1,13 +1,13 @@
-// Package elector is for those who write an elector, or a test that needs a term: it makes terms and
-// keeps them. Leader programs do not need it.
+// Package elector is for those who write an elector, or a test that needs a term: it makes terms
+// and keeps them. Leader programs do not need it.
 //
 //	term, keeper := elector.NewTerm(claim, start, timeout, backing)
 //	keeper.Confirm(start)          // a round trip that began at start has proved the term
 //	keeper.Suspend()               // the coordinator is out of reach
 //	keeper.Lose(fence.ErrDeposed)
 //
-// The documentation of package fence has the life of a term. Coordinators use fence/internal/campaign, which
-// does all of this.
+// The documentation of package fence has the life of a term. Coordinators use
+// fence/internal/campaign, which does all of this.
 package elector
 
 import (
@@ -43,7 +43,8 @@ type backing = interface {
 	Release(ctx context.Context) error
 }
 
-var newTerm = bridge.NewTerm.(func(fence.Claim, time.Time, time.Duration, backing) (*fence.Term, keeper))
+var newTerm = bridge.NewTerm.(func(fence.Claim, time.Time, time.Duration, backing) (*fence.Term,
+	keeper))
 
 // NewTerm makes the term that an elector has just won. confirmed is the start of the round trip
 // that proved it, and timeout is the session timeout that the coordinator granted. The term is lost
@@ -64,6 +65,6 @@ func (k *Keeper) Confirm(start time.Time) { k.side.Confirm(start) }
 // Suspend records that the coordinator is out of reach.
 func (k *Keeper) Suspend() { k.side.Suspend() }
 
-// Lose ends the term with one of fence.ErrExpired, fence.ErrDeposed, fence.ErrResigned or an error that
-// wraps one. The first cause stays.
+// Lose ends the term with one of fence.ErrExpired, fence.ErrDeposed, fence.ErrResigned or an error
+// that wraps one. The first cause stays.
 func (k *Keeper) Lose(cause error) { k.side.Lose(cause) }

@@ -23,7 +23,8 @@ func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
 	electiontest.Eventually(t, "the term is confirmed with a new token", func() bool {
 		return term.Deadline().After(until.Add(session))
 	})
-	if _, leaders, err := c.Leaders(t.Context(), "orders"); err != nil || leaders[0].Token != term.Token() {
+	if _, leaders, err := c.Leaders(t.Context(), "orders"); err != nil ||
+		leaders[0].Token != term.Token() {
 		t.Errorf("%v leads, %v", leaders, err)
 	}
 }

@@ -112,9 +112,9 @@ func (e *candidate) position(ctx context.Context) (position, error) {
 	return at, err
 }
 
-// wait returns nil when it is time to read the position again: the candidate ahead was deleted, or a
-// notice was lost. ErrUnreachable: a watch has failed. The candidates of a large election do not look for lost
-// notices all at once, and do not read the election for that.
+// wait returns nil when it is time to read the position again: the candidate ahead was deleted, or
+// a notice was lost. ErrUnreachable: a watch has failed. The candidates of a large election do not
+// look for lost notices all at once, and do not read the election for that.
 func (e *candidate) wait(ctx context.Context, at position) error {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
@@ -171,8 +171,8 @@ func failed(change clientv3.WatchResponse) error {
 	return errWatch(change.Err())
 }
 
-// deletion watches for the deletion of a key from a revision on. The channel also becomes ready when the
-// watch fails: see failed.
+// deletion watches for the deletion of a key from a revision on. The channel also becomes ready
+// when the watch fails: see failed.
 func (c *Coordinator) deletion(ctx context.Context, key string, from int64) clientv3.WatchChan {
 	return c.watch(ctx, key, clientv3.WithRev(from), clientv3.WithFilterPut())
 }

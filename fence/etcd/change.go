@@ -13,15 +13,16 @@ import (
 	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
-// Change implements documents.Store. It is one transaction, which compares the candidates' keys, the
-// issuer and the versions.
+// Change implements documents.Store. It is one transaction, which compares the candidates' keys,
+// the issuer and the versions.
 func (s *store) Change(ctx context.Context, ch documents.Change) ([]int64, error) {
 	if err := campaign.CheckChange(ch, maxData); err != nil {
 		return nil, err
 	}
-	conditions, err := ask(ctx, s.Coordinator, "look claims up", func(ctx context.Context) ([]clientv3.Cmp, error) {
-		return s.leads(ctx, ch.While)
-	})
+	conditions, err := ask(ctx, s.Coordinator, "look claims up",
+		func(ctx context.Context) ([]clientv3.Cmp, error) {
+			return s.leads(ctx, ch.While)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +93,9 @@ func (s *store) send(
 	case err == nil:
 		return resp, nil
 	case tooLarge(err):
-		return nil, fmt.Errorf("%w: etcd's --max-request-bytes is too low for it; nothing has changed: %w",
-			documents.ErrTooLarge, err)
+		return nil,
+			fmt.Errorf("%w: etcd's --max-request-bytes is too low for it; nothing has changed: %w",
+				documents.ErrTooLarge, err)
 	case refused(err):
 		return nil, fmt.Errorf("etcd refuses the change: %w", explain(err))
 	case errors.Is(err, rpctypes.ErrTooManyRequests):

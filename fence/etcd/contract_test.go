@@ -64,7 +64,8 @@ func faultyHarness(t *testing.T) (fencetest.Fixture, func(fence.Coordinator) *fa
 			if s == nil {
 				return // it has never campaigned
 			}
-			if _, err := admin.Revoke(t.Context(), s.lease); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			if _, err := admin.Revoke(t.Context(), s.lease); err != nil &&
+				!errors.Is(err, rpctypes.ErrLeaseNotFound) {
 				t.Error(err)
 			}
 		},
@@ -102,7 +103,8 @@ func (f *faulty) config(c *clientv3.Config) {
 
 // delay holds the next transaction that writes on its way. Nobody can call it back.
 func (f *faulty) delay(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	o ...grpc.CallOption,
 ) error {
 	if writes(method, req) {
 		if h := f.hold.Swap(nil); h != nil {
@@ -123,7 +125,8 @@ func writes(method string, req any) bool {
 
 // lose makes the next transaction that writes happen and loses its reply.
 func (f *faulty) lose(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	o ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, o...)
 	if writes(method, req) && f.loseReply.CompareAndSwap(true, false) {
@@ -133,7 +136,9 @@ func (f *faulty) lose(
 }
 
 // openWith opens a coordinator and closes it with the test.
-func openWith(t testing.TB, url string, timeout time.Duration, change func(*clientv3.Config)) *Coordinator {
+func openWith(
+	t testing.TB, url string, timeout time.Duration, change func(*clientv3.Config),
+) *Coordinator {
 	t.Helper()
 	for {
 		c, err := open(t.Context(), url, Options{SessionTimeout: timeout}, change)

@@ -70,7 +70,9 @@ func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 }
 
 // open is Open. change is for tests.
-func open(ctx context.Context, url string, o Options, change func(*clientv3.Config)) (*Coordinator, error) {
+func open(
+	ctx context.Context, url string, o Options, change func(*clientv3.Config),
+) (*Coordinator, error) {
 	a, err := form.Parse(url)
 	if err != nil {
 		return nil, err
@@ -78,7 +80,8 @@ func open(ctx context.Context, url string, o Options, change func(*clientv3.Conf
 	c := &Coordinator{layout: layout{a.Path}}
 	hosts := strings.Join(a.Hosts, ",")
 	c.frame = campaign.NewFrame(campaign.Settings{
-		Kind: "etcd", Where: hosts, Timeout: o.SessionTimeout, Logger: o.Logger, Refused: refused, Ends: ends,
+		Kind: "etcd", Where: hosts, Timeout: o.SessionTimeout, Logger: o.Logger, Refused: refused,
+		Ends:    ends,
 		Failure: func(last error) error { return failure(hosts, last) },
 	})
 	c.campaigns = campaign.New(c.frame, c.grant)
@@ -99,9 +102,10 @@ func open(ctx context.Context, url string, o Options, change func(*clientv3.Conf
 }
 
 // form is the form of a URL.
-var form = campaign.Form{Kind: "etcd", Scheme: "etcd", Port: "2379", BadPart: func(part string) bool {
-	return strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' || r == '%' })
-}}
+var form = campaign.Form{Kind: "etcd", Scheme: "etcd", Port: "2379",
+	BadPart: func(part string) bool {
+		return strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' || r == '%' })
+	}}
 
 // connect makes the client. It sends nothing yet.
 func (c *Coordinator) connect(a campaign.Address, change func(*clientv3.Config)) (err error) {
@@ -119,7 +123,8 @@ func (c *Coordinator) connect(a campaign.Address, change func(*clientv3.Config))
 	}
 	// The library's own waits grow from one second to two minutes, so a short outage would end a term.
 	again := backoff.Config{
-		BaseDelay: 50 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: min(c.frame.Timeout/10, time.Second),
+		BaseDelay: 50 * time.Millisecond, Multiplier: 2, Jitter: 0.2,
+		MaxDelay: min(c.frame.Timeout/10, time.Second),
 	}
 	cfg.DialOptions = append(cfg.DialOptions, grpc.WithConnectParams(
 		grpc.ConnectParams{Backoff: again, MinConnectTimeout: c.frame.Timeout / 4}))
@@ -128,7 +133,8 @@ func (c *Coordinator) connect(a campaign.Address, change func(*clientv3.Config))
 	}
 	if a.User != "" {
 		c.logins = newLogin(a.User, a.Password, a.Changing)
-		cfg.DialOptions = append(slices.Clone(cfg.DialOptions), grpc.WithChainUnaryInterceptor(c.logins.intercept))
+		cfg.DialOptions = append(slices.Clone(cfg.DialOptions),
+			grpc.WithChainUnaryInterceptor(c.logins.intercept))
 	}
 	if c.client, err = clientv3.New(cfg); err != nil {
 		return err
@@ -142,9 +148,11 @@ func (c *Coordinator) signed(ctx context.Context) (signed, error) {
 	return c.logins.sign(ctx, c.client.ActiveConnection())
 }
 
-// watch is the library's Watch, in a stream under the present token. New watches on a stream whose token
-// has expired are refused, for as long as an older watch keeps the stream open.
-func (c *Coordinator) watch(ctx context.Context, key string, o ...clientv3.OpOption) clientv3.WatchChan {
+// watch is the library's Watch, in a stream under the present token. New watches on a stream whose
+// token has expired are refused, for as long as an older watch keeps the stream open.
+func (c *Coordinator) watch(
+	ctx context.Context, key string, o ...clientv3.OpOption,
+) clientv3.WatchChan {
 	return c.client.Watch(c.logins.attach(ctx), key, o...)
 }
 
@@ -162,11 +170,15 @@ func (c *Coordinator) Close() error {
 
 // Campaign implements fence.Elector. While no member answers it keeps trying; if ctx ends then, the
 // error has the last failure.
-func (c *Coordinator) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (c *Coordinator) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	return c.campaigns.Campaign(ctx, r, holder)
 }
 
 // ask is campaign.Ask.
-func ask[T any](ctx context.Context, c *Coordinator, what string, try func(context.Context) (T, error)) (T, error) {
+func ask[T any](
+	ctx context.Context, c *Coordinator, what string, try func(context.Context) (T, error),
+) (T, error) {
 	return campaign.Ask(ctx, c.frame, what, try)
 }

@@ -75,15 +75,15 @@
 //
 //   - A reply that gets lost: an enrolment is conditional on its key, which no other candidate has,
 //     so a repeated one finds the first.
-//   - A request that arrives after its campaign has given up: the lease is renewed for the process's
-//     other candidates, so the key would hold up the election for ever. Each beat of the session
-//     deletes keys under the lease that belong to no candidate.
+//   - A request that arrives after its campaign has given up: the lease is renewed for the
+//     process's other candidates, so the key would hold up the election for ever. Each beat of the
+//     session deletes keys under the lease that belong to no candidate.
 //   - A key that is deleted while its lease lives: the term ends, because the beat reads the keys.
-//   - A watch that was compacted, or whose member has lost its leader, fails. Then the candidate asks
-//     again. It does so after each session timeout, too, in case a notice was lost.
-//   - No space left in etcd: it renews leases and refuses writes, so a leader that gave up because it
-//     could not acknowledge would leave nobody who can enrol. Acknowledge only makes sure that the
-//     term exists then, and a later heartbeat shows the leader as ready.
+//   - A watch that was compacted, or whose member has lost its leader, fails. Then the candidate
+//     asks again. It does so after each session timeout, too, in case a notice was lost.
+//   - No space left in etcd: it renews leases and refuses writes, so a leader that gave up because
+//     it could not acknowledge would leave nobody who can enrol. Acknowledge only makes sure that
+//     the term exists then, and a later heartbeat shows the leader as ready.
 //   - A frozen member: requests go to the members in turn, so one of three would keep a heartbeat
 //     waiting each time. A heartbeat tries twice, and deletes what belongs to nobody only after the
 //     terms are confirmed.

@@ -32,8 +32,8 @@ type store struct {
 // errChanged: a candidate changed between two reads. Look again.
 var errChanged = errors.New("the election has changed meanwhile")
 
-// Get implements documents.Store. Of each hundred documents it is one transaction, which compares the
-// candidates' keys and the issuer.
+// Get implements documents.Store. Of each hundred documents it is one transaction, which compares
+// the candidates' keys and the issuer.
 func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -44,9 +44,10 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 	all := make([]documents.Document, 0, len(r.Paths))
 	for rest := r.Paths; ; {
 		some := rest[:min(len(rest), maxOps)]
-		got, err := ask(ctx, s.Coordinator, "read documents", func(ctx context.Context) ([]documents.Document, error) {
-			return s.get(ctx, r.While, some)
-		})
+		got, err := ask(ctx, s.Coordinator, "read documents",
+			func(ctx context.Context) ([]documents.Document, error) {
+				return s.get(ctx, r.While, some)
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -103,13 +104,16 @@ func (s *store) Names(ctx context.Context, folder string) ([]string, error) {
 }
 
 // list lists a folder, and returns the revision at which it was so.
-func (s *store) list(ctx context.Context, folder string) (names []string, revision int64, err error) {
+func (s *store) list(
+	ctx context.Context, folder string,
+) (names []string, revision int64, err error) {
 	if err := documents.CheckFolder(folder); err != nil {
 		return nil, 0, err
 	}
-	resp, err := ask(ctx, s.Coordinator, "list "+folder, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return s.client.Get(ctx, s.key(folder)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	})
+	resp, err := ask(ctx, s.Coordinator, "list "+folder,
+		func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return s.client.Get(ctx, s.key(folder)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -163,9 +167,10 @@ func (s *store) Watch(ctx context.Context, path string, each func(documents.Docu
 	}
 	tell := campaign.OnChange(campaign.SameVersion, each)
 	return s.frame.Repeat(ctx, "the document "+path, func(ctx context.Context) error {
-		now, err := ask(ctx, s.Coordinator, "read "+path, func(ctx context.Context) (*clientv3.GetResponse, error) {
-			return s.client.Get(ctx, s.key(path))
-		})
+		now, err := ask(ctx, s.Coordinator, "read "+path,
+			func(ctx context.Context) (*clientv3.GetResponse, error) {
+				return s.client.Get(ctx, s.key(path))
+			})
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ var (
 	// errShared: two candidates were created in one transaction, which Ringfence never does.
 	errShared = errors.New("two candidates share one create revision")
 	// errNoSpace is etcd's error when it has no space left. The write may be applied in spite of it.
-	errNoSpace = fmt.Errorf("%w: its --quota-backend-bytes is used up; compact and defragment etcd, then disarm its alarm",
+	errNoSpace = fmt.Errorf("%w: its --quota-backend-bytes is used up; compact and defragment etcd, "+
+		"then disarm its alarm",
 		rpctypes.ErrNoSpace)
 	// errOldRenewal: the member that renewed the lease may have been deposed by then.
 	errOldRenewal = errors.New("etcd has elected another leader, which may not know of the renewal")
@@ -34,8 +35,10 @@ var (
 
 // refused reports an error that retrying cannot fix. The request had no effect.
 func refused(err error) bool {
-	for _, final := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrPermissionDenied,
-		rpctypes.ErrAuthNotEnabled, rpctypes.ErrTooManyOps, clientv3.ErrNoAvailableEndpoints, errIssuer, errShared} {
+	for _, final := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty,
+		rpctypes.ErrPermissionDenied,
+		rpctypes.ErrAuthNotEnabled, rpctypes.ErrTooManyOps, clientv3.ErrNoAvailableEndpoints, errIssuer,
+		errShared} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -49,7 +52,8 @@ func ends(err error) bool {
 	return errors.Is(err, rpctypes.ErrLeaseNotFound) || errors.Is(err, errGone)
 }
 
-// failure explains the last failure of a call. That an attempt has run out of time says nothing more.
+// failure explains the last failure of a call. That an attempt has run out of time says nothing
+// more.
 func failure(hosts string, last error) error {
 	if errors.Is(last, context.DeadlineExceeded) || errors.Is(last, context.Canceled) {
 		return fmt.Errorf("no answer of %s", hosts)
@@ -64,7 +68,8 @@ func tooLarge(err error) bool {
 		return true
 	}
 	s, ok := status.FromError(err)
-	return ok && s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max")
+	return ok && s.Code() == codes.ResourceExhausted &&
+		strings.Contains(s.Message(), "larger than max")
 }
 
 // explain adds to an error which limit of etcd has been reached.

@@ -61,7 +61,9 @@ func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 		first[i] = term.Deadline()
 	}
 	for i, term := range terms {
-		electiontest.Eventually(t, "every term is confirmed by the one lease", func() bool { return term.Deadline().After(first[i]) })
+		electiontest.Eventually(t, "every term is confirmed by the one lease", func() bool {
+			return term.Deadline().After(first[i])
+		})
 	}
 	_, leaders, err := c.Leaders(t.Context(), resources...)
 	if err != nil || len(leaders) != elections {
@@ -79,7 +81,8 @@ func TestADepositionDoesNotEndALeaseInItsLastSecond(t *testing.T) {
 	url := "etcd://" + serverstest.SharedEtcd(t).Addr() + freshPrefix()
 	c := openWith(t, url, 10*time.Second, func(cfg *clientv3.Config) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(func(
-			ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+			ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, o ...grpc.CallOption,
 		) error {
 			err := invoke(ctx, method, req, reply, cc, o...)
 			if lease, ok := reply.(*etcdserverpb.LeaseTimeToLiveResponse); ok && lease.TTL > 0 {
@@ -91,7 +94,9 @@ func TestADepositionDoesNotEndALeaseInItsLastSecond(t *testing.T) {
 	admin := etcdtest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	kept, gone := electiontest.Win(t, c, "stock", "a"), electiontest.Win(t, c, "orders", "a")
 	deleteCandidate(t, admin, c.election("orders"), gone.Token())
-	electiontest.Eventually(t, "the deposed one knows", func() bool { return gone.State() == fence.Lost })
+	electiontest.Eventually(t, "the deposed one knows", func() bool {
+		return gone.State() == fence.Lost
+	})
 	if why := context.Cause(gone.Context()); !errors.Is(why, fence.ErrDeposed) {
 		t.Errorf("it was deposed: %v", why)
 	}
@@ -105,7 +110,8 @@ func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	c, _ := fresh(t, 10*time.Second)
 	admin := etcdtest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	dir := c.election("orders")
-	_, err := admin.Txn(t.Context()).Then(clientv3.OpPut(dir+"twin1", "{}"), clientv3.OpPut(dir+"twin2", "{}")).Commit()
+	_, err := admin.Txn(t.Context()).Then(clientv3.OpPut(dir+"twin1", "{}"),
+		clientv3.OpPut(dir+"twin2", "{}")).Commit()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +138,8 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 	sent, arrive := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	late := func(
-		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		o ...grpc.CallOption,
 	) error {
 		if method != "/etcdserverpb.KV/Txn" || !contains(req, "late") {
 			return invoke(ctx, method, req, reply, cc, o...)
@@ -188,7 +195,8 @@ func TestAClusterThatIsBuiltAgainIsAnotherIssuer(t *testing.T) {
 	}
 	after, err := c.Issuer(t.Context())
 	if err != nil || after == before || again.Claim().Issuer != after {
-		t.Errorf("the issuer was %s and is %s, the term's is %s, %v", before, after, again.Claim().Issuer, err)
+		t.Errorf("the issuer was %s and is %s, the term's is %s, %v", before, after, again.Claim().Issuer,
+			err)
 	}
 }
 
@@ -201,7 +209,9 @@ func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := term.Deadline()
-		electiontest.Eventually(t, "the term is confirmed without "+m.Addr(), func() bool { return term.Deadline().After(first) })
+		electiontest.Eventually(t, "the term is confirmed without "+m.Addr(), func() bool {
+			return term.Deadline().After(first)
+		})
 		if err := m.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +220,8 @@ func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
 		t.Errorf("the term is lost: %v", context.Cause(term.Context()))
 	}
 	other := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
-	if _, leaders, err := other.Leaders(t.Context(), "orders"); err != nil || leaders[0].Token != term.Token() {
+	if _, leaders, err := other.Leaders(t.Context(), "orders"); err != nil ||
+		leaders[0].Token != term.Token() {
 		t.Errorf("%v leads, %v", leaders, err)
 	}
 }

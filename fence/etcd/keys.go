@@ -23,7 +23,9 @@ type layout struct{ prefix string }
 func (l layout) issuerKey() string { return l.prefix + "/issuer" }
 
 // election is the prefix of the candidates' keys of a resource.
-func (l layout) election(r fence.Resource) string { return l.prefix + "/elections/" + string(r) + "/" }
+func (l layout) election(r fence.Resource) string {
+	return l.prefix + "/elections/" + string(r) + "/"
+}
 
 // key returns the key of a document, or of a folder.
 func (l layout) key(path string) string { return l.prefix + "/documents/" + path }
@@ -53,7 +55,8 @@ func byToken(more ...clientv3.OpOption) []clientv3.OpOption {
 // oldest gets as much of an election as says who leads: two candidates, to notice that they share a
 // token.
 func (l layout) oldest(r fence.Resource, more ...clientv3.OpOption) clientv3.Op {
-	return clientv3.OpGet(l.election(r), byToken(slices.Concat(more, []clientv3.OpOption{clientv3.WithLimit(2)})...)...)
+	return clientv3.OpGet(l.election(r),
+		byToken(slices.Concat(more, []clientv3.OpOption{clientv3.WithLimit(2)})...)...)
 }
 
 // first returns the leader from the answer to oldest, and its key; or no candidate.
@@ -87,7 +90,8 @@ func parse(kv *mvccpb.KeyValue) fence.Candidate {
 		v = value{Holder: "(unreadable)"}
 	}
 	return fence.Candidate{
-		Token: fence.Token(kv.CreateRevision), ID: path.Base(string(kv.Key)), Holder: v.Holder, Ready: v.Ready,
+		Token: fence.Token(kv.CreateRevision), ID: path.Base(string(kv.Key)), Holder: v.Holder,
+		Ready: v.Ready,
 	}
 }
 
@@ -113,11 +117,13 @@ func checkCluster(issuer fence.Issuer, h *pb.ResponseHeader) error {
 	if strings.HasPrefix(string(issuer), fmt.Sprintf("etcd:%016x:", h.ClusterId)) {
 		return nil
 	}
-	return fmt.Errorf("a cluster with the id %016x has answered, and the token comes from %s", h.ClusterId, issuer)
+	return fmt.Errorf("a cluster with the id %016x has answered, and the token comes from %s",
+		h.ClusterId, issuer)
 }
 
-// parseIssuer makes an issuer of the cluster's id and the value of the issuer's key in answer i. The
-// id alone is not enough: a cluster that was rebuilt with the same members and token has the same one.
+// parseIssuer makes an issuer of the cluster's id and the value of the issuer's key in answer i.
+// The id alone is not enough: a cluster that was rebuilt with the same members and token has the
+// same one.
 func (l layout) parseIssuer(resp *clientv3.TxnResponse, i int) (fence.Issuer, error) {
 	kvs := resp.Responses[i].GetResponseRange().Kvs
 	if len(kvs) == 0 {
@@ -125,7 +131,8 @@ func (l layout) parseIssuer(resp *clientv3.TxnResponse, i int) (fence.Issuer, er
 	}
 	id, ok := strings.CutPrefix(string(kvs[0].Value), identityPrefix)
 	if !ok || id == "" {
-		return "", fmt.Errorf("%w: Ringfence did not write the value of key %s: does another program use this prefix?",
+		return "", fmt.Errorf("%w: Ringfence did not write the value of key %s: does another program "+
+			"use this prefix?",
 			errIssuer, l.issuerKey())
 	}
 	return fence.Issuer(fmt.Sprintf("etcd:%016x:%s", resp.Header.ClusterId, id)), nil
@@ -134,10 +141,13 @@ func (l layout) parseIssuer(resp *clientv3.TxnResponse, i int) (fence.Issuer, er
 // readIssuer returns the issuer from answer i of a transaction. If the key is missing it creates
 // one; of several that try, the first wins. It returns errNoIssuer then, so that the caller asks
 // again. A cluster that lost the key is another issuer.
-func (c *Coordinator) readIssuer(ctx context.Context, resp *clientv3.TxnResponse, i int) (fence.Issuer, error) {
+func (c *Coordinator) readIssuer(
+	ctx context.Context, resp *clientv3.TxnResponse, i int,
+) (fence.Issuer, error) {
 	issuer, err := c.parseIssuer(resp, i)
 	if errors.Is(err, errNoIssuer) {
-		_, failed := c.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(c.issuerKey()), "=", 0)).
+		_, failed := c.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(c.issuerKey()), "=",
+			0)).
 			Then(clientv3.OpPut(c.issuerKey(), newIdentity())).Commit()
 		err = errors.Join(err, failed)
 	}

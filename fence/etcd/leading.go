@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// leads makes transactions fail unless these claims lead. A claim led when it was first looked up, and
-// leads as long as its candidate's key exists, under its issuer.
+// leads makes transactions fail unless these claims lead. A claim led when it was first looked up,
+// and leads as long as its candidate's key exists, under its issuer.
 func (s *store) leads(ctx context.Context, claims []fence.Claim) (all []clientv3.Cmp, err error) {
 	for _, claim := range claims {
 		key, err := s.known.Candidate(claim, func() (string, error) { return s.find(ctx, claim) })
@@ -50,7 +50,8 @@ func (s *store) find(ctx context.Context, c fence.Claim) (key string, err error)
 		return "", err
 	}
 	if issuer != c.Issuer {
-		return "", refusal.OtherCoordinator(c, "etcd", s.prefix+" at "+s.frame.Where+" is "+string(issuer))
+		return "",
+			refusal.OtherCoordinator(c, "etcd", s.prefix+" at "+s.frame.Where+" is "+string(issuer))
 	}
 	leader, key, err := first(resp, 1)
 	if err != nil {
@@ -59,7 +60,8 @@ func (s *store) find(ctx context.Context, c fence.Claim) (key string, err error)
 	own := resp.Responses[2].GetResponseRange().Kvs
 	switch leads := key != "" && leader.Token == c.Token; {
 	case leads && c.Candidate != "" && leader.ID != c.Candidate:
-		return "", refusal.Gone(c, leader) // the cluster was restored, and has given the number to another one
+		// the cluster was restored, and has given the number to another one
+		return "", refusal.Gone(c, leader)
 	case leads:
 		return key, nil
 	case len(own) > 0:

@@ -25,13 +25,15 @@ func TestAWriteAboveALimitNamesItAndCostsNoTerm(t *testing.T) {
 	for i := range 6 {
 		many.Writes = append(many.Writes, documents.Create(fmt.Sprint("f/", i), []byte("x")))
 	}
-	large := documents.Change{Writes: []documents.Write{documents.Create("f/large", make([]byte, 30_000))}}
+	large := documents.Change{Writes: []documents.Write{documents.Create("f/large",
+		make([]byte, 30_000))}}
 	_, err := c.Documents().Change(t.Context(), many)
 	if err == nil || !strings.Contains(err.Error(), "--max-txn-ops") {
 		t.Errorf("many: %v", err)
 	}
 	_, err = c.Documents().Change(t.Context(), large)
-	if !errors.Is(err, documents.ErrTooLarge) || !strings.Contains(err.Error(), "--max-request-bytes") {
+	if !errors.Is(err, documents.ErrTooLarge) ||
+		!strings.Contains(err.Error(), "--max-request-bytes") {
 		t.Errorf("large: %v", err)
 	}
 	admin := etcdtest.Connect(t, server.Addr())
@@ -39,7 +41,8 @@ func TestAWriteAboveALimitNamesItAndCostsNoTerm(t *testing.T) {
 		_, err = admin.Put(t.Context(), fmt.Sprint("/fill/", i), strings.Repeat("x", 15_000))
 	}
 	small := documents.Change{Writes: []documents.Write{documents.Create("f/small", []byte("x"))}}
-	if _, err = c.Documents().Change(t.Context(), small); err == nil || !strings.Contains(err.Error(), "--quota-backend-bytes") {
+	if _, err = c.Documents().Change(t.Context(), small); err == nil ||
+		!strings.Contains(err.Error(), "--quota-backend-bytes") {
 		t.Errorf("no space: %v", err)
 	}
 	from := time.Now().Add(session)

@@ -13,13 +13,14 @@ import (
 	"github.com/ringfence/ringfence/internal/network/password"
 )
 
-// login logs a user in, and signs requests with the token that it gets, for as long as etcd accepts that.
+// login logs a user in, and signs requests with the token that it gets, for as long as etcd accepts
+// that.
 //
-// The library knows of no user. It would log in once more for each stream, and the renewal of a lease is
-// one: a login takes some 70 ms of etcd's processor. It would also keep the token of a stream of watches
-// for as long as one of them lasts. etcd refuses new watches there once the token has expired (or, of a
-// JWT, once any user or role has changed). And it sends the old token with the login that is to replace
-// it, which etcd 3.4 refuses (etcd issue 13413).
+// The library knows of no user. It would log in once more for each stream, and the renewal of a
+// lease is one: a login takes some 70 ms of etcd's processor. It would also keep the token of a
+// stream of watches for as long as one of them lasts. etcd refuses new watches there once the token
+// has expired (or, of a JWT, once any user or role has changed). And it sends the old token with
+// the login that is to replace it, which etcd 3.4 refuses (etcd issue 13413).
 type login struct {
 	user     string
 	fixed    string           // the password, unless it may change
@@ -49,8 +50,8 @@ func newLogin(user, fixed string, changing *password.Source) *login {
 	return l
 }
 
-// intercept is a grpc.UnaryClientInterceptor below the library's own. It signs a request, and repeats one
-// whose token has expired.
+// intercept is a grpc.UnaryClientInterceptor below the library's own. It signs a request, and
+// repeats one whose token has expired.
 func (l *login) intercept(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, o ...grpc.CallOption,
@@ -70,7 +71,8 @@ func (l *login) intercept(
 	if !expired(err) {
 		return err
 	}
-	if err = try(); expired(err) { // as another error, so that the library does not repeat it a hundred times
+	if err = try(); expired(err) {
+		// as another error, so that the library does not repeat it a hundred times
 		return fmt.Errorf("etcd refuses the token of a new login: %v", err)
 	}
 	return err
@@ -83,7 +85,8 @@ type signed struct {
 	t   token
 }
 
-// sign adds the present token to a request, and logs in if there is none. Without a user it does nothing.
+// sign adds the present token to a request, and logs in if there is none. Without a user it does
+// nothing.
 func (l *login) sign(ctx context.Context, cc *grpc.ClientConn) (s signed, err error) {
 	if l == nil {
 		return signed{ctx: ctx}, nil
@@ -127,7 +130,9 @@ func (l *login) attach(ctx context.Context) context.Context {
 // authenticate returns a new token.
 func (l *login) authenticate(ctx context.Context, cc *grpc.ClientConn) (text string, err error) {
 	send := func(password string) error {
-		answer, err := pb.NewAuthClient(cc).Authenticate(ctx, &pb.AuthenticateRequest{Name: l.user, Password: password})
+		answer, err := pb.NewAuthClient(cc).Authenticate(ctx, &pb.AuthenticateRequest{
+			Name: l.user, Password: password,
+		})
 		err = rpctypes.Error(err)
 		if errors.Is(err, rpctypes.ErrAuthNotEnabled) {
 			err = nil
@@ -147,7 +152,8 @@ func wrongPassword(err error) bool { return errors.Is(err, rpctypes.ErrAuthFaile
 
 // expired reports that a request needs another token. Old servers have a text of their own for it.
 func expired(err error) bool {
-	for _, other := range []error{rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision, rpctypes.ErrUserEmpty} {
+	for _, other := range []error{rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision,
+		rpctypes.ErrUserEmpty} {
 		if errors.Is(rpctypes.Error(err), other) {
 			return true
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
-// watcher is a process with everything that it can watch: its own term, an election that it waits in, one
-// that it looks at, a document and a folder.
+// watcher is a process with everything that it can watch: its own term, an election that it waits
+// in, one that it looks at, a document and a folder.
 func watcher(t *testing.T, server *servers.Etcd) (term *fence.Term) {
 	t.Helper()
 	url := "etcd://" + etcdtest.Login + server.Addr()
@@ -79,8 +79,8 @@ func TestAHeartbeatIsNoLogin(t *testing.T) {
 	}
 }
 
-// etcd refuses every JWT that is older than a change of any user or role, also for a new watch on a stream
-// that is older.
+// etcd refuses every JWT that is older than a change of any user or role, also for a new watch on a
+// stream that is older.
 func TestAChangeOfARoleCostsOneLogin(t *testing.T) {
 	server := etcdtest.WithUsers(t, etcdtest.SignedTokens(t)...)
 	term := watcher(t, server)
@@ -95,7 +95,8 @@ func TestAChangeOfARoleCostsOneLogin(t *testing.T) {
 	}
 }
 
-// A watch of its own term, on which a leader sends nothing, keeps a stream open whose token has expired.
+// A watch of its own term, on which a leader sends nothing, keeps a stream open whose token has
+// expired.
 func TestAStreamIsNotKeptForLongerThanItsToken(t *testing.T) {
 	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	term := watcher(t, server)

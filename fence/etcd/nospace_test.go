@@ -17,14 +17,16 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// While etcd has no space left, nobody can enrol. So a leader that gave up its term, because it could
-// not acknowledge it, would leave nobody to lead.
+// While etcd has no space left, nobody can enrol. So a leader that gave up its term, because it
+// could not acknowledge it, would leave nobody to lead.
 func TestATermIsKeptWhileEtcdHasNoSpace(t *testing.T) {
-	server := serverstest.Etcd(t, servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "300000"}})
+	server := serverstest.Etcd(t,
+		servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "300000"}})
 	admin := etcdtest.Connect(t, server.Addr())
 	c := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
 	first, deposed := electiontest.Win(t, c, "orders", "a"), electiontest.Win(t, c, "stock", "a")
-	next := electiontest.Stand(t, openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil), "orders", "b")
+	next := electiontest.Stand(t, openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil), "orders",
+		"b")
 	fill(t, admin)
 
 	if err := first.Acknowledge(t.Context()); err != nil || first.State() == fence.Lost {
@@ -53,10 +55,12 @@ func TestATermIsKeptWhileEtcdHasNoSpace(t *testing.T) {
 }
 
 func TestAnErrorSaysWhatToDoIfEtcdHasNoSpace(t *testing.T) {
-	server := serverstest.Etcd(t, servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "300000"}})
+	server := serverstest.Etcd(t,
+		servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "300000"}})
 	c := openWith(t, "etcd://"+server.Addr(), 2*time.Second, nil)
 	fill(t, etcdtest.Connect(t, server.Addr()))
-	if _, err := c.grant(t.Context()); err == nil || !strings.Contains(err.Error(), "disarm its alarm") {
+	if _, err := c.grant(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "disarm its alarm") {
 		t.Errorf("a session that cannot be opened: %v", err)
 	}
 }

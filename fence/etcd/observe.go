@@ -38,13 +38,16 @@ func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence
 }
 
 // queue reads an election, and the revision at which it was read.
-func (c *Coordinator) queue(ctx context.Context, r fence.Resource) ([]fence.Candidate, int64, error) {
+func (c *Coordinator) queue(
+	ctx context.Context, r fence.Resource,
+) ([]fence.Candidate, int64, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, 0, err
 	}
-	resp, err := ask(ctx, c, "list the candidates of "+string(r), func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return c.client.Get(ctx, c.election(r), byToken()...)
-	})
+	resp, err := ask(ctx, c, "list the candidates of "+string(r),
+		func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return c.client.Get(ctx, c.election(r), byToken()...)
+		})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -58,7 +61,9 @@ func (c *Coordinator) queue(ctx context.Context, r fence.Resource) ([]fence.Cand
 
 // Leaders implements fence.Observer: one transaction of linearizable reads. More resources than fit
 // into a transaction are read as they were at the first one's revision.
-func (c *Coordinator) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (c *Coordinator) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	for _, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
 			return "", nil, err
@@ -76,7 +81,9 @@ type leadership struct {
 	leaders []fence.Candidate
 }
 
-func (c *Coordinator) leaders(ctx context.Context, rs []fence.Resource) (now leadership, err error) {
+func (c *Coordinator) leaders(
+	ctx context.Context, rs []fence.Resource,
+) (now leadership, err error) {
 	var at []clientv3.OpOption // the revision, once it is known
 	for at == nil || len(rs) > 0 {
 		some := rs[:min(len(rs), maxOps)]
@@ -134,7 +141,9 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 }
 
 // Watch implements fence.Observer.
-func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+func (c *Coordinator) Watch(
+	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+) error {
 	tell := campaign.OnOther(each)
 	return c.frame.Repeat(ctx, "the election of "+string(r), func(ctx context.Context) error {
 		queue, revision, err := c.queue(ctx, r)
@@ -148,11 +157,13 @@ func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]f
 	})
 }
 
-// follow calls each with the changes of a key, or of a prefix, from a revision on. Without each it returns
-// at the first change, and after a while in any case, in case a notice was lost. A watch that ends by itself
-// is an error, ErrUnreachable: it was compacted, or the member has lost its leader, or etcd refuses it.
+// follow calls each with the changes of a key, or of a prefix, from a revision on. Without each it
+// returns at the first change, and after a while in any case, in case a notice was lost. A watch
+// that ends by itself is an error, ErrUnreachable: it was compacted, or the member has lost its
+// leader, or etcd refuses it.
 func (c *Coordinator) follow(
-	ctx context.Context, key string, from int64, each func([]*clientv3.Event) error, o ...clientv3.OpOption,
+	ctx context.Context, key string, from int64, each func([]*clientv3.Event) error,
+	o ...clientv3.OpOption,
 ) error {
 	ctx, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.frame.RequestTimeout())
 	defer stop()

@@ -76,7 +76,8 @@ func TestThePasswordOfAUserMayChange(t *testing.T) {
 		}
 	}
 	changeFile("wr0ng")
-	if other, err := Open(t.Context(), address, Options{SessionTimeout: 30 * time.Second}); err == nil {
+	if other, err := Open(t.Context(), address,
+		Options{SessionTimeout: 30 * time.Second}); err == nil {
 		other.Close()
 		t.Error("a wrong password is enough")
 	} else if !errors.Is(err, rpctypes.ErrAuthFailed) || strings.Contains(err.Error(), "wr0ng") {
@@ -86,15 +87,19 @@ func TestThePasswordOfAUserMayChange(t *testing.T) {
 
 func TestWhereThePasswordIsComesFromTheURL(t *testing.T) {
 	a, err := form.Parse("etcd://u%40x@h/eu?password_command=tool+-v")
-	if err != nil || a.User != "u@x" || a.Password != "" || a.Changing.String() != "password_command tool" {
+	if err != nil || a.User != "u@x" || a.Password != "" ||
+		a.Changing.String() != "password_command tool" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if a, err := form.Parse("etcds://u@h?password_file=/a&sslmode=require"); err != nil || a.TLS == nil || a.Changing == nil {
+	if a, err := form.Parse("etcds://u@h?password_file=/a&sslmode=require"); err != nil ||
+		a.TLS == nil || a.Changing == nil {
 		t.Errorf("%+v, %v", a, err)
 	}
 	for _, bad := range []string{
-		"etcd://h?password_file=/a", "etcd://u:s3cret@h?password_file=/a", "etcd://u@h", "etcd://u@h?password_file=",
-		"etcd://u@h?password_file=/a&password_command=b", "etcd://u%zz@h?password_file=/a", "etcd://@h?password_file=/a",
+		"etcd://h?password_file=/a", "etcd://u:s3cret@h?password_file=/a", "etcd://u@h",
+		"etcd://u@h?password_file=",
+		"etcd://u@h?password_file=/a&password_command=b", "etcd://u%zz@h?password_file=/a",
+		"etcd://@h?password_file=/a",
 	} {
 		if a, err := form.Parse(bad); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: %+v, %v", bad, a, err)

@@ -107,7 +107,8 @@ func TestAMemberWithoutItsClusterConfirmsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	alone := e.Members[0]
-	u := electiontest.Under(openWith(t, "etcd://"+alone.Addr()+prefix, 4*time.Second, nil).Documents(), claim)
+	u := electiontest.Under(openWith(t, "etcd://"+alone.Addr()+prefix, 4*time.Second, nil).Documents(),
+		claim)
 	if _, err := u.Get(t.Context()); err != nil { // it knows that the claim leads
 		t.Fatal(err)
 	}
@@ -116,7 +117,9 @@ func TestAMemberWithoutItsClusterConfirmsNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	control, err := clientv3.New(clientv3.Config{Endpoints: []string{alone.Addr()}, Logger: zap.NewNop()})
+	control, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{alone.Addr()}, Logger: zap.NewNop(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +193,8 @@ func TestAChangeAboveTheServersLimitIsTooLarge(t *testing.T) {
 	c := openWith(t, "etcd://"+e.Addr()+freshPrefix(), 20*time.Second, nil)
 	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
 	for _, bytes := range []int{110_000, 1_000_000} { // the member refuses it; its gRPC server does
-		if _, err := u.Put(t.Context(), 0, string(make([]byte, bytes))); !errors.Is(err, documents.ErrTooLarge) {
+		if _, err := u.Put(t.Context(), 0, string(make([]byte, bytes))); !errors.Is(err,
+			documents.ErrTooLarge) {
 			t.Errorf("%d bytes: %v", bytes, err)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// etcd's leader renews a lease without asking its cluster, also once it is deposed and has not heard
-// of that. Whether a real one does so after a freeze is a race, so the test repeats an answer that the
-// leader gave before it was deposed. A client cannot tell the two apart.
+// etcd's leader renews a lease without asking its cluster, also once it is deposed and has not
+// heard of that. Whether a real one does so after a freeze is a race, so the test repeats an answer
+// that the leader gave before it was deposed. A client cannot tell the two apart.
 func TestARenewalThatOnlyADeposedMemberSawDoesNotCount(t *testing.T) {
 	server := serverstest.Etcd(t, servers.EtcdOptions{Members: 3})
 	old := &oldAnswer{}

@@ -140,9 +140,9 @@ func (c *Coordinator) exist(
 	return there, term, nil
 }
 
-// whyGone says why a key of the session is gone: it was deleted, or the lease has ended. etcd rounds the
-// time that is left down to seconds, so 0 is a lease in its last second, as one of 1 s always is. One that
-// has ended has -1.
+// whyGone says why a key of the session is gone: it was deleted, or the lease has ended. etcd
+// rounds the time that is left down to seconds, so 0 is a lease in its last second, as one of 1 s
+// always is. One that has ended has -1.
 func (s *session) whyGone(ctx context.Context) error {
 	lease, err := s.c.client.TimeToLive(ctx, s.lease)
 	if err == nil && lease.TTL < 0 || errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -170,8 +170,8 @@ func (s *session) sweep(ctx context.Context) error {
 	return nil
 }
 
-// Close implements campaign.Session: it ends the lease at etcd, and with it all candidates. If it fails,
-// the lease runs out.
+// Close implements campaign.Session: it ends the lease at etcd, and with it all candidates. If it
+// fails, the lease runs out.
 func (s *session) Close() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.c.frame.Context()), time.Second)
 	defer cancel()

@@ -31,8 +31,8 @@ func (e *candidate) Watch(ctx context.Context) {
 	}
 }
 
-// deleted waits until the key may have been deleted, or ctx ends, and returns whether the key is gone.
-// It returns an error when nobody answered, or the watch has failed.
+// deleted waits until the key may have been deleted, or ctx ends, and returns whether the key is
+// gone. It returns an error when nobody answered, or the watch has failed.
 func (e *candidate) deleted(ctx context.Context) (bool, error) {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()

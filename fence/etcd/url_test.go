@@ -13,10 +13,13 @@ func TestURLsAreRead(t *testing.T) {
 		"etcd://h":                    {Hosts: []string{"h:2379"}, Path: "/ringfence"},
 		"etcd://h1:1,h2/":             {Hosts: []string{"h1:1", "h2:2379"}, Path: "/ringfence"},
 		"etcd://[::1]:5,10.0.0.1/a/b": {Hosts: []string{"[::1]:5", "10.0.0.1:2379"}, Path: "/a/b"},
-		"etcd://u:p%2F%40x@h/eu":      {Hosts: []string{"h:2379"}, User: "u", Password: "p/@x", Path: "/eu"},
+		"etcd://u:p%2F%40x@h/eu": {
+			Hosts: []string{"h:2379"}, User: "u", Password: "p/@x", Path: "/eu",
+		},
 	} {
 		got, err := form.Parse(url)
-		if err != nil || !slices.Equal(got.Hosts, want.Hosts) || got.User != want.User || got.Password != want.Password ||
+		if err != nil || !slices.Equal(got.Hosts, want.Hosts) || got.User != want.User ||
+			got.Password != want.Password ||
 			got.Path != want.Path || got.TLS != nil {
 			t.Errorf("%s: %+v, %v", url, got, err)
 		}
@@ -28,7 +31,8 @@ func TestURLsAreRead(t *testing.T) {
 
 func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 	for _, url := range []string{
-		"", "etcd", "zk://h", "etcd://", "etcd://h,", "etcd://h:0", "etcd://h:x", "etcd://s3cret@h", "etcd://:s3cret@h",
+		"", "etcd", "zk://h", "etcd://", "etcd://h,", "etcd://h:0", "etcd://h:x", "etcd://s3cret@h",
+		"etcd://:s3cret@h",
 		"etcd://u:s3cret%zz@h", "etcd://u:s3cret/x@h", "etcd://u:s3cret?x@h", "etcd://h//a",
 		"etcd://h/a%20b", "etcd://h?sslcert=s3cret", "etcds://h?sslmode=s3cret", "etcds://h?sslcert=a",
 		"etcds://h?sslrootcert=/nowhere",

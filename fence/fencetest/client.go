@@ -34,8 +34,8 @@ type Client struct {
 
 var _ documents.Coordinator = (*Client)(nil)
 
-// Documents implements documents.Coordinator. They are a *documentstest.Memory, which loses replies of
-// its own.
+// Documents implements documents.Coordinator. They are a *documentstest.Memory, which loses replies
+// of its own.
 func (c *Client) Documents() documents.Store { return c.documents }
 
 // leads refuses a claim that does not lead now.

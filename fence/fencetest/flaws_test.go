@@ -35,7 +35,8 @@ func TestACoordinatorWithoutAFlawPassesEveryClause(t *testing.T) {
 	inBubbles(t, func(t *testing.T) *stage { return newStage(t, new(flaw).on(flawFixture(t))) })
 }
 
-// inBubbles runs each clause in a bubble of its own, except the one whose busy loops stop a fake clock.
+// inBubbles runs each clause in a bubble of its own, except the one whose busy loops stop a fake
+// clock.
 func inBubbles(t *testing.T, open func(t *testing.T) *stage) {
 	for _, c := range clauses {
 		if c.Name != starves {

@@ -4,8 +4,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// candidatesHaveIdentities: whoever reads an election finds the identity that the winner's claim has,
-// and each candidate has another one, those of one client and one resource, too.
+// candidatesHaveIdentities: whoever reads an election finds the identity that the winner's claim
+// has, and each candidate has another one, those of one client and one resource, too.
 func candidatesHaveIdentities(s *stage) {
 	c := s.open()
 	seen := make(map[string]bool)

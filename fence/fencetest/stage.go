@@ -41,7 +41,8 @@ func newStage(t testing.TB, f Fixture) *stage {
 	return s
 }
 
-// anotherResource returns a name that no other test uses, not even in an earlier process. It is as long as names may be.
+// anotherResource returns a name that no other test uses, not even in an earlier process. It is as
+// long as names may be.
 func (s *stage) anotherResource() fence.Resource {
 	return fence.Resource(fmt.Sprintf("t%019d_%027d", time.Now().UnixNano(), resources.Add(1)))
 }

@@ -19,7 +19,8 @@ func termSaysWhoWonWhat(s *stage) {
 		s.Fatal(err)
 	}
 	want := fence.Claim{
-		Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a", Candidate: term.Claim().Candidate,
+		Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a",
+		Candidate: term.Claim().Candidate,
 	}
 	if term.Claim() != want {
 		s.Errorf("the claim is %+v; want %+v", term.Claim(), want)

@@ -15,7 +15,8 @@ import (
 func ExampleGroup_Watch() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	coordinator := fencetest.NewMemory(10 * time.Second).Open() // zookeeper.Open, etcd.Open or postgres.Open
+	// zookeeper.Open, etcd.Open or postgres.Open
+	coordinator := fencetest.NewMemory(10 * time.Second).Open()
 	defer coordinator.Close()
 
 	g, err := group.New(coordinator, "settlement")

@@ -17,7 +17,8 @@ import (
 // MaxName is how many characters the name of a group may have.
 const MaxName = 40
 
-// maxLeave bounds how long a member that leaves talks to the coordinator, and waits until it is gone.
+// maxLeave bounds how long a member that leaves talks to the coordinator, and waits until it is
+// gone.
 const maxLeave = 5 * time.Second
 
 // ErrBadName is returned for a name that a group cannot have.
@@ -29,8 +30,8 @@ type Group struct {
 	coordinator documents.Coordinator
 }
 
-// New returns the group of this name: lower-case letters, digits and '_', starting with a letter, at
-// most MaxName characters. Anything else is ErrBadName. Nothing is sent.
+// New returns the group of this name: lower-case letters, digits and '_', starting with a letter,
+// at most MaxName characters. Anything else is ErrBadName. Nothing is sent.
 func New(c documents.Coordinator, name string) (*Group, error) {
 	if _, err := fence.ParseResource(name); err != nil || len(name) > MaxName {
 		return nil, fmt.Errorf("%w: %.140q: it has lower-case letters, digits and '_', "+
@@ -108,8 +109,8 @@ type Membership struct {
 	changed chan struct{} // closed at the next change
 }
 
-// Join makes this process a member under a name and a value, which is JSON or empty, until Leave. It
-// returns at once; ID says when the coordinator knows. A member that has lost its session joins
+// Join makes this process a member under a name and a value, which is JSON or empty, until Leave.
+// It returns at once; ID says when the coordinator knows. A member that has lost its session joins
 // again by itself.
 //
 // Errors: fence.ErrBadHolder if name and value are too long, about 900 bytes; an error if value is
@@ -191,8 +192,9 @@ func (m *Membership) ID() (id fence.Token, changed <-chan struct{}, err error) {
 	return m.id, m.changed, m.err
 }
 
-// Leave ends the membership, and waits until the coordinator lists this process no more. It gives up
-// after 5 seconds, as when the coordinator is out of reach; the session's end removes the member then.
+// Leave ends the membership, and waits until the coordinator lists this process no more. It gives
+// up after 5 seconds, as when the coordinator is out of reach; the session's end removes the member
+// then.
 func (m *Membership) Leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), maxLeave)
 	defer cancel()

@@ -75,7 +75,10 @@ func TestMembersComeAndGo(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		watching := make(chan error)
 		go func() {
-			watching <- a.Watch(ctx, func(all []group.Member) error { seen = append(seen, len(all)); return nil })
+			watching <- a.Watch(ctx, func(all []group.Member) error {
+				seen = append(seen, len(all))
+				return nil
+			})
 		}()
 		synctest.Wait()
 		there.Expire()

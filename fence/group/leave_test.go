@@ -17,7 +17,8 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 func TestAMemberThatHasLeftIsListedNoMore(t *testing.T) {
 	server := serverstest.SharedEtcd(t).Addr()
 	process := func() *group.Group {
-		c, err := etcd.Open(t.Context(), "etcd://"+server+"/leave", etcd.Options{SessionTimeout: 30 * time.Second})
+		c, err := etcd.Open(t.Context(), "etcd://"+server+"/leave",
+			etcd.Options{SessionTimeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,9 @@ func once[T any](
 	ctx context.Context, p *pool, limit time.Duration,
 	try func(context.Context, *pgx.Conn) (T, error),
 ) (T, error) {
-	return campaign.Attempt(ctx, limit, func(ctx context.Context) (T, error) { return use(ctx, p, try) })
+	return campaign.Attempt(ctx, limit, func(ctx context.Context) (T, error) {
+		return use(ctx, p, try)
+	})
 }
 
 // use makes one round trip on a connection of a pool.
@@ -125,8 +127,9 @@ func query(ctx context.Context, conn *pgx.Conn, call string, args ...any) (pgx.R
 	return pgx.RowsFromResultReader(conn.TypeMap(), answer), nil
 }
 
-// refused reports an error that retrying cannot fix. Once the coordinator is open, the database and the
-// login were right, so they may be again: somebody is putting the database back, or changing a password.
+// refused reports an error that retrying cannot fix. Once the coordinator is open, the database and
+// the login were right, so they may be again: somebody is putting the database back, or changing a
+// password.
 func (c *Coordinator) refused(err error) bool {
 	pg, answered := errors.AsType[*pgconn.PgError](err)
 	if answered && c.opened.Load() && pgcause.OfClass(pg, "3D", "28") {
@@ -149,15 +152,16 @@ func refused(err error) bool {
 	case !errors.As(err, &pg):
 		return false
 	}
-	// Connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks. An error without an
-	// SQLSTATE comes from something between us and the server. RF006: somebody holds the election up, until an
-	// operator ends that.
-	passes := pg.Code == "RF006" || pgcause.OfClass(pg, "08", "25", "40", "53", "54", "55", "57", "58", "XX")
+	// Connections, failovers, deadlocks, resources, limits, locks, shutdowns, disks. An error without
+	// an SQLSTATE comes from something between us and the server. RF006: somebody holds the election
+	// up, until an operator ends that.
+	passes := pg.Code == "RF006" ||
+		pgcause.OfClass(pg, "08", "25", "40", "53", "54", "55", "57", "58", "XX")
 	return !passes && pg.Code != ""
 }
 
-// ends reports an answer after which a call is not repeated: the session or the candidate is gone, or a
-// change of documents was decided, or may have been made.
+// ends reports an answer after which a call is not repeated: the session or the candidate is gone,
+// or a change of documents was decided, or may have been made.
 func ends(err error) bool {
 	return errors.Is(err, errOver) || errors.Is(err, errGone) ||
 		errors.Is(err, documents.ErrConflict) || errors.Is(err, documents.ErrUnknown)
@@ -208,14 +212,15 @@ func explain(err error) error {
 		return setup("the database's encoding lacks a character, as of a holder's name: "+pg.Message,
 			"use ASCII names, or a database with ENCODING 'UTF8'")
 	case "RFE03": // the timeline does not fit into a token
-		return setup(pg.Message, "move the data to a new cluster (initdb, pg_dump), which begins with timeline 1")
+		return setup(pg.Message, "move the data to a new cluster (initdb, pg_dump), which begins with "+
+			"timeline 1")
 	case "42501": // insufficient_privilege
 		return setup("the role lacks a privilege for elections: "+pg.Message,
 			"an operator runs guard install in that database, or Install of fence/postgres, "+
 				"with this role among those that hold elections")
 	case "53300": // too_many_connections
-		return fmt.Errorf("%w: raise max_connections, or the CONNECTION LIMIT of the role or the database; "+
-			"a process needs at least 2 connections, and uses up to 12", pgcause.Plain(err))
+		return fmt.Errorf("%w: raise max_connections, or the CONNECTION LIMIT of the role or the "+
+			"database; a process needs at least 2 connections, and uses up to 12", pgcause.Plain(err))
 	case "08P01":
 		switch _, refused, _ := strings.Cut(pg.Message, "unsupported startup parameter"); {
 		case strings.HasPrefix(refused, ": options"), strings.HasPrefix(refused, " in options"):

@@ -23,9 +23,11 @@ func TestCampaignsAndWatchesOutliveADatabaseThatIsAway(t *testing.T) {
 	for code, of := range map[string]func(db, role string) away{
 		"3D000": func(db, _ string) away {
 			return away{
-				[]string{"alter database " + db + " allow_connections false", servers.EndSessions("datname = '" + db + "'"),
+				[]string{"alter database " + db + " allow_connections false", servers.EndSessions("datname = " +
+					"'" + db + "'"),
 					"alter database " + db + " rename to away_" + db},
-				[]string{"alter database away_" + db + " rename to " + db, "alter database " + db + " allow_connections true"},
+				[]string{"alter database away_" + db + " rename to " + db, "alter database " + db +
+					" allow_connections true"},
 			}
 		},
 		"28000": func(_, role string) away {

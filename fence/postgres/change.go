@@ -93,8 +93,8 @@ func (s *store) send(ctx context.Context, args []any) (changed, error) {
 	})
 }
 
-// unanswered marks an error after which the change may have been made: without an answer, or with one
-// that may follow the commit, such as that of a pooler which has lost the server.
+// unanswered marks an error after which the change may have been made: without an answer, or with
+// one that may follow the commit, such as that of a pooler which has lost the server.
 func unanswered(err error) error {
 	pg, answered := errors.AsType[*pgconn.PgError](err)
 	if err == nil || answered && pgcause.UndoneAlone(pg) || pgconn.SafeToRetry(err) {

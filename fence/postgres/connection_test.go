@@ -45,7 +45,9 @@ func TestWatchingAndWaitingShareOneConnectionThatListens(t *testing.T) {
 	}
 	const listening = `select count(*) from pg_stat_activity
 	                    where datname = current_database() and query ilike 'listen%'`
-	electiontest.Eventually(t, "one connection listens", func() bool { return d.number(t, listening) == 1 })
+	electiontest.Eventually(t, "one connection listens", func() bool {
+		return d.number(t, listening) == 1
+	})
 	stop()
 	watching.Wait()
 	if err := c.Close(); err != nil {
@@ -59,7 +61,9 @@ func TestWatchingAndWaitingShareOneConnectionThatListens(t *testing.T) {
 // What the hint says has to help: this pooler refuses options, whether we listen or not.
 func TestAPoolerThatRefusesOptions(t *testing.T) {
 	d := fresh(t)
-	b := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{Mode: "transaction", RefuseOptions: true})
+	b := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{
+		Mode: "transaction", RefuseOptions: true,
+	})
 	url := b.URL("postgres", d.name) + "&listen=off"
 	_, err := Open(t.Context(), url+"&options=-c%20work_mem%3D5MB", Options{})
 	wantSetupError(t, err, "ignore_startup_parameters")
@@ -102,7 +106,9 @@ func TestAPoolerInTransactionModeIsUsedWithoutListening(t *testing.T) {
 	}
 	term := electiontest.Win(t, clients[0], "orders", "a")
 	first := term.Deadline()
-	electiontest.Eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
+	electiontest.Eventually(t, "the term is confirmed", func() bool {
+		return term.Deadline().After(first)
+	})
 }
 
 func TestErrorsShowNoPassword(t *testing.T) {
@@ -147,11 +153,15 @@ func TestATermOutlivesARestartOfTheServer(t *testing.T) {
 	if err := d.pg.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	electiontest.Eventually(t, "the term is suspended", func() bool { return term.State() == fence.Suspended })
+	electiontest.Eventually(t, "the term is suspended", func() bool {
+		return term.State() == fence.Suspended
+	})
 	if err := d.pg.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	electiontest.Eventually(t, "the term is active", func() bool { return term.State() == fence.Active })
+	electiontest.Eventually(t, "the term is active", func() bool {
+		return term.State() == fence.Active
+	})
 	if err := term.Resign(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -70,11 +70,11 @@ var _ documents.Coordinator = (*Coordinator)(nil)
 //	postgres://app@database/shop?password_file=FILE
 //	postgres://app@database/shop?password_command=COMMAND
 //
-// A password in a file, or of a command, is read again for each new connection. The command is split at
-// white space and runs without a shell.
-// listen=off is needed behind a pooler such as PgBouncer, in transaction or session mode: the
-// Coordinator then polls. Open fails if the server does not answer within the session timeout or
-// refuses the login, and with a *fence.SetupError on a standby.
+// A password in a file, or of a command, is read again for each new connection. The command is
+// split at white space and runs without a shell. listen=off is needed behind a pooler such as
+// PgBouncer, in transaction or session mode: the Coordinator then polls. Open fails if the server
+// does not answer within the session timeout or refuses the login, and with a *fence.SetupError on
+// a standby.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 	a, err := parseURL(url)
 	if err != nil {
@@ -93,7 +93,8 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 		tells: newPool(a, maxTells), enrolling: turns{queue: map[fence.Resource]*queue{}},
 	}
 	c.frame = campaign.NewFrame(campaign.Settings{
-		Kind: "Postgres", Where: a.String(), Timeout: timeout, Logger: o.Logger, Refused: c.refused, Ends: ends,
+		Kind: "Postgres", Where: a.String(), Timeout: timeout, Logger: o.Logger, Refused: c.refused,
+		Ends: ends,
 	})
 	c.campaigns = campaign.New(c.frame, c.openSession)
 	c.listener = &listener{c: c, wanted: map[string]map[*subscription]bool{}}
@@ -127,7 +128,8 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	case standby:
 		return errStandby
 	case version > pgschema.Version:
-		return tooNew(fmt.Errorf("the database has schema version %d, this program knows %d", version, pgschema.Version))
+		return tooNew(fmt.Errorf("the database has schema version %d, this program knows %d", version,
+			pgschema.Version))
 	}
 	_, err = c.Issuer(ctx)
 	return err
@@ -160,8 +162,8 @@ func (c *Coordinator) Close() error {
 	return nil
 }
 
-// Campaign implements fence.Elector. While the server does not answer, has no such database or refuses
-// the login, it keeps trying; if ctx ends then, the error has the last failure.
+// Campaign implements fence.Elector. While the server does not answer, has no such database or
+// refuses the login, it keeps trying; if ctx ends then, the error has the last failure.
 func (c *Coordinator) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {

@@ -17,8 +17,8 @@
 // can depose a leader or hold an election. Fencing works against processes that err, not against
 // those.
 //
-// A Coordinator uses up to two connections for heartbeats, one to listen, one to send notices, and up to
-// eight for calls. Its enrolments in one election go one after another, on one of the eight.
+// A Coordinator uses up to two connections for heartbeats, one to listen, one to send notices, and
+// up to eight for calls. Its enrolments in one election go one after another, on one of the eight.
 // Behind a pooler such as PgBouncer, add listen=off to the options of the URL. The Coordinator then
 // keeps no state in a connection and works in transaction mode.
 //
@@ -38,8 +38,9 @@
 //
 //   - Clocks run at different rates, or the clock of the server steps forward. A new leader may be
 //     elected before the old one has noticed.
-//   - A standby was promoted. A session of before does not count there, so a new leader is elected at once,
-//     while the older one believes in its last heartbeat for the rest of the session timeout.
+//   - A standby was promoted. A session of before does not count there, so a new leader is elected
+//     at once, while the older one believes in its last heartbeat for the rest of the session
+//     timeout.
 //   - An old primary still runs after a standby was promoted. It names and confirms its own
 //     leaders, with lower tokens. Let the failover stop the old primary first, as Patroni does.
 //
@@ -61,8 +62,9 @@
 // a process that leads a thousand resources sends one heartbeat. Advisory locks would be no lease:
 // a process that is paused keeps its connection, and a pooler hands it on.
 //
-// The token has the server's timeline in its high 31 bits. The low 32 count the tokens. After a promotion
-// they begin at a random number: two standbys that are promoted independently of each other may choose the same timeline.
+// The token has the server's timeline in its high 31 bits. The low 32 count the tokens. After a
+// promotion they begin at a random number: two standbys that are promoted independently of each
+// other may choose the same timeline.
 //
 // # A campaign
 //
@@ -112,8 +114,8 @@
 //     received. The timeline is that of the server's write-ahead log, so it is right as soon as the
 //     server takes writes.
 //  5. The issuer is postgres:<system identifier>:<database oid>:<random>. A copy of the database or
-//     a new schema is another issuer. So is a schema that pg_restore has brought back, because
-//     the row has another xmin than the one that our function noted in it. So is one that pg_upgrade has
-//     moved, because the row names the cluster. Sessions end then, and tokens may begin below the last
-//     ones, on a lower timeline: numbers of two issuers are not compared.
+//     a new schema is another issuer. So is a schema that pg_restore has brought back, because the
+//     row has another xmin than the one that our function noted in it. So is one that pg_upgrade
+//     has moved, because the row names the cluster. Sessions end then, and tokens may begin below
+//     the last ones, on a lower timeline: numbers of two issuers are not compared.
 package postgres

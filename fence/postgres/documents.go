@@ -51,13 +51,15 @@ func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document
 		for i, p := range r.Paths {
 			all[i].Path = p
 		}
-		rows, err := query(ctx, conn, "read_documents($1, $2, $3, $4, $5, $6)", append(claimed(r.While), folders, names)...)
+		rows, err := query(ctx, conn, "read_documents($1, $2, $3, $4, $5, $6)",
+			append(claimed(r.While), folders, names)...)
 		if err != nil {
 			return nil, err
 		}
 		var version *int64
 		var data []byte
-		_, err = pgx.ForEachRow(rows, []any{&is.outcome, &is.place, &is.leader, &is.holder, &version, &data},
+		_, err = pgx.ForEachRow(rows,
+			[]any{&is.outcome, &is.place, &is.leader, &is.holder, &version, &data},
 			func() error {
 				if is.outcome == "done" {
 					all[is.place-1].Version, all[is.place-1].Data = *version, slices.Clone(data)
@@ -77,10 +79,11 @@ func (s *store) Names(ctx context.Context, folder string) ([]string, error) {
 	if err := documents.CheckFolder(folder); err != nil {
 		return nil, err
 	}
-	return ask(ctx, s.c, "list "+folder, func(ctx context.Context, conn *pgx.Conn) (names []string, err error) {
-		err = row(ctx, conn, []any{&names}, "list_documents($1)", folder)
-		return names, err
-	})
+	return ask(ctx, s.c, "list "+folder,
+		func(ctx context.Context, conn *pgx.Conn) (names []string, err error) {
+			err = row(ctx, conn, []any{&names}, "list_documents($1)", folder)
+			return names, err
+		})
 }
 
 // WatchNames implements documents.Store. Where notices do not arrive it looks once per tick.

@@ -22,7 +22,9 @@ func encoded(t *testing.T, encoding string) database {
 }
 
 func TestACandidateHasTheNameOfItsHolderInEveryEncoding(t *testing.T) {
-	for encoding, holder := range map[string]string{"LATIN1": "büro-1", "EUC_JP": "日本", "EUC_KR": "日本", "SQL_ASCII": "büro ж"} {
+	for encoding, holder := range map[string]string{
+		"LATIN1": "büro-1", "EUC_JP": "日本", "EUC_KR": "日本", "SQL_ASCII": "büro ж",
+	} {
 		c := openWith(t, encoded(t, encoding).url(), 10*time.Second, nil)
 		term, err := c.Campaign(t.Context(), "orders", holder)
 		if err != nil {
@@ -33,7 +35,8 @@ func TestACandidateHasTheNameOfItsHolderInEveryEncoding(t *testing.T) {
 			t.Errorf("%s: the leader of %s is %v, %v", encoding, term.Claim(), leaders, err)
 		}
 		var setup *fence.SetupError
-		if _, err = c.Campaign(t.Context(), "more", "😀"); encoding != "SQL_ASCII" && (!errors.As(err, &setup) || !strings.Contains(setup.Hint, "ASCII")) {
+		if _, err = c.Campaign(t.Context(), "more", "😀"); encoding != "SQL_ASCII" &&
+			(!errors.As(err, &setup) || !strings.Contains(setup.Hint, "ASCII")) {
 			t.Errorf("%s: a holder without characters there: %v", encoding, err)
 		}
 	}

@@ -41,10 +41,10 @@ func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) {
 		})
 }
 
-// groups begins the elections of groups (package group), of which every candidate matters at once, not
-// only the one that leads. In others, a candidate that has to wait sends no notice: it would wake every
-// connection that listens in the database, and a crowd of them would keep the server busy until sessions
-// expired.
+// groups begins the elections of groups (package group), of which every candidate matters at once,
+// not only the one that leads. In others, a candidate that has to wait sends no notice: it would
+// wake every connection that listens in the database, and a crowd of them would keep the server
+// busy until sessions expired.
 const groups = "members_"
 
 // turns lets the enrolments of a process in one election go one after another. At the server they

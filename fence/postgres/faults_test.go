@@ -114,7 +114,8 @@ func poolerOf(t *testing.T, pg *servers.Postgres, addr string) *servers.PgBounce
 	_, from, _ := net.SplitHostPort(pg.Addr())
 	_, to, _ := net.SplitHostPort(addr)
 	changed := strings.NewReplacer("pool_mode = session", "pool_mode = transaction",
-		"default_pool_size = 250", "default_pool_size = 2", "port="+from, "port="+to).Replace(string(config))
+		"default_pool_size = 250", "default_pool_size = 2", "port="+from, "port="+
+			to).Replace(string(config))
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ func InstallSQL(roles ...string) string { return pgschema.Roles{Leaders: roles}.
 
 // Install creates the schemas in the database, or replaces their functions, of url, for the roles
 // of InstallSQL. It runs one transaction and may be repeated: elections go on. The role of url must
-// be allowed to create a schema in the database. If it may not, and names no roles, what another role has installed is left
-// as it is, if it is of this version and the role may take part.
+// be allowed to create a schema in the database. If it may not, and names no roles, what another
+// role has installed is left as it is, if it is of this version and the role may take part.
 func Install(ctx context.Context, url string, roles ...string) error {
 	a, err := parseURL(url)
 	if err != nil {
@@ -40,7 +40,8 @@ func install(ctx context.Context, conn *pgx.Conn, roles ...string) error {
 		return fmt.Errorf("install: %w", err)
 	}
 	err := pgschema.Roles{Leaders: roles}.Install(ctx, conn)
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" && len(roles) == 0 && usable(ctx, conn) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" && len(roles) == 0 &&
+		usable(ctx, conn) {
 		return nil
 	}
 	if errors.Is(err, pgschema.ErrNewer) {
@@ -52,7 +53,8 @@ func install(ctx context.Context, conn *pgx.Conn, roles ...string) error {
 	return nil
 }
 
-// usable reports whether another role has installed what this program needs, for the role of the connection too.
+// usable reports whether another role has installed what this program needs, for the role of the
+// connection too.
 func usable(ctx context.Context, conn *pgx.Conn) bool {
 	if _, err := conn.Exec(ctx, "rollback"); err != nil {
 		return false
@@ -60,7 +62,8 @@ func usable(ctx context.Context, conn *pgx.Conn) bool {
 	var may bool
 	version, err := installed(ctx, conn)
 	if err == nil {
-		err = conn.QueryRow(ctx, "select pg_catalog.has_function_privilege('ringfence.open_lease(text, bigint)', 'execute')").Scan(&may)
+		err = conn.QueryRow(ctx, "select pg_catalog.has_function_privilege('ringfence.open_lease(text, "+
+			"bigint)', 'execute')").Scan(&may)
 	}
 	return err == nil && may && version == pgschema.Version
 }

@@ -19,11 +19,14 @@ import (
 // to have its leases end later.
 func TestALeaseFromBeforeTheClockSteppedBackEndsInTime(t *testing.T) {
 	t.Parallel()
-	for name, stands := range map[string]bool{"a candidate that waits": true, "a candidate that comes": false} {
+	for name, stands := range map[string]bool{
+		"a candidate that waits": true, "a candidate that comes": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			d := fresh(t)
 			r := serverstest.NewRelay(t, d.pg.Addr())
-			c, other := openWith(t, d.through(r), 2*time.Second, nil), openWith(t, d.url(), 2*time.Second, nil)
+			c, other := openWith(t, d.through(r), 2*time.Second, nil),
+				openWith(t, d.url(), 2*time.Second, nil)
 			electiontest.Win(t, c, "orders", "a")
 			won := electiontest.Crowd(t, other, "stock", 0)
 			if stands {
@@ -83,7 +86,8 @@ func fillNotices(t *testing.T, d database) {
 		t.Fatal(err)
 	}
 	for from := conn(); ; {
-		_, err := from.Exec(t.Context(), "select pg_notify('x', repeat(md5(random()::text), 200)) from generate_series(1, 10)")
+		_, err := from.Exec(t.Context(), "select pg_notify('x', repeat(md5(random()::text), 200)) from "+
+			"generate_series(1, 10)")
 		if pg, full := errors.AsType[*pgconn.PgError](err); full && pg.Code == "54000" {
 			return
 		}

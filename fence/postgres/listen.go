@@ -38,7 +38,8 @@ type subscription struct {
 	works   bool                 // the server knows; the listener's mutex guards it
 }
 
-// subscribe calls heard at every notice on a channel until stop. The caller is counted (campaign.Frame).
+// subscribe calls heard at every notice on a channel until stop. The caller is counted
+// (campaign.Frame).
 func (l *listener) subscribe(channel string, heard func(payload string)) *subscription {
 	s := &subscription{l: l, channel: channel, heard: heard}
 	if !l.c.address.listen {

@@ -144,8 +144,8 @@ func (c *Coordinator) Watch(
 	})
 }
 
-// watch looks now and after each notice on a channel that concerns it. look returns how long it is until
-// the next look in any case. Where notices do not arrive, that is a tick.
+// watch looks now and after each notice on a channel that concerns it. look returns how long it is
+// until the next look in any case. Where notices do not arrive, that is a tick.
 func (c *Coordinator) watch(
 	ctx context.Context, what, channel string, concerns func(payload string) bool,
 	look func(context.Context) (time.Duration, error),

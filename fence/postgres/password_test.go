@@ -62,7 +62,8 @@ func TestThePasswordOfTheRoleMayChange(t *testing.T) {
 	}
 	changeFile("wr0ng")
 	d.sql(t, "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'elects'")
-	if _, _, err := c.Leaders(t.Context(), "orders"); err == nil || !strings.Contains(err.Error(), file) ||
+	if _, _, err := c.Leaders(t.Context(), "orders"); err == nil ||
+		!strings.Contains(err.Error(), file) ||
 		strings.Contains(err.Error(), "wr0ng") {
 		t.Errorf("got %v", err)
 	}

@@ -48,8 +48,8 @@ func (p *pool) do(ctx context.Context, use func(*pgx.Conn) error) error {
 }
 
 // connect opens a connection to the first host of the URL that is the primary. Each host gets its
-// share of the time that ctx leaves: one that is frozen or cut off accepts connections and is silent,
-// or answers nothing at all, and would use up all of it.
+// share of the time that ctx leaves: one that is frozen or cut off accepts connections and is
+// silent, or answers nothing at all, and would use up all of it.
 func connect(ctx context.Context, a address) (*pgx.Conn, error) {
 	if err := a.failed.fresh(); err != nil {
 		return nil, err
@@ -74,7 +74,8 @@ func connect(ctx context.Context, a address) (*pgx.Conn, error) {
 	return nil, err
 }
 
-// failure is the last failure to connect. A process may have dozens of calls that all want a connection.
+// failure is the last failure to connect. A process may have dozens of calls that all want a
+// connection.
 type failure struct {
 	mu  sync.Mutex
 	at  time.Time

@@ -59,16 +59,19 @@ func (c *toServer) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// The pooler tells its client in an error of its own that it has lost the server. It does so after a
-// commit, too.
+// The pooler tells its client in an error of its own that it has lost the server. It does so after
+// a commit, too.
 func TestAChangeIsUnknownIfThePoolerLosesItsAnswer(t *testing.T) {
 	t.Parallel()
-	for name, stays := range map[string]bool{"the server is there": false, "the server stays away": true} {
+	for name, stays := range map[string]bool{
+		"the server is there": false, "the server stays away": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			d := fresh(t)
 			b := &between{stays: stays}
 			r := serverstest.NewRelayWith(t, d.pg.Addr(), servers.RelayOptions{Serve: b.serve})
-			c := openWith(t, poolerOf(t, d.pg, r.Addr()).URL("postgres", d.name)+"&listen=off", 5*time.Second, nil)
+			c := openWith(t, poolerOf(t, d.pg, r.Addr()).URL("postgres", d.name)+"&listen=off",
+				5*time.Second, nil)
 			create := func(path string) error {
 				_, err := c.Documents().Change(t.Context(), documents.Change{
 					Writes: []documents.Write{documents.Create(path, []byte("mine"))},
@@ -81,13 +84,15 @@ func TestAChangeIsUnknownIfThePoolerLosesItsAnswer(t *testing.T) {
 			before := b.changes.Load()
 			b.lose.Store(true)
 			err := create("folder/second")
-			if !errors.Is(err, documents.ErrUnknown) || errors.Is(err, fence.ErrNotDone) || errors.Is(err, documents.ErrConflict) {
+			if !errors.Is(err, documents.ErrUnknown) || errors.Is(err, fence.ErrNotDone) ||
+				errors.Is(err, documents.ErrConflict) {
 				t.Errorf("the answer was lost: %v", err)
 			}
 			if n := b.changes.Load() - before; n != 1 {
 				t.Errorf("the change was sent %d times", n)
 			}
-			if n := d.number(t, "select count(*) from ringfence_private.document where name = 'second'"); n != 1 {
+			if n := d.number(t,
+				"select count(*) from ringfence_private.document where name = 'second'"); n != 1 {
 				t.Errorf("%d documents are stored: this test proves nothing", n)
 			}
 		})

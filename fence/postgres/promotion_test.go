@@ -112,7 +112,8 @@ func TestAPromotionEndsEveryTermAndTokensRise(t *testing.T) {
 	}
 }
 
-// Both have the same past and choose the same timeline. Two leaders with one number could not be told apart.
+// Both have the same past and choose the same timeline. Two leaders with one number could not be
+// told apart.
 func TestTwoStandbysThatArePromotedGiveOutNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
@@ -185,5 +186,7 @@ func TestASilentHostDoesNotHideThePrimary(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := term.Deadline()
-	electiontest.Eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
+	electiontest.Eventually(t, "the term is confirmed", func() bool {
+		return term.Deadline().After(first)
+	})
 }

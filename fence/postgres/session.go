@@ -26,8 +26,8 @@ type session struct {
 // newID returns an id that nobody else has.
 func newID() string { return strings.ToLower(rand.Text()) }
 
-// openSession opens a session. One whose reply was lost runs out by itself. It takes the heartbeat's
-// connection, so a role that may not have one more wins nothing that it cannot keep.
+// openSession opens a session. One whose reply was lost runs out by itself. It takes the
+// heartbeat's connection, so a role that may not have one more wins nothing that it cannot keep.
 func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
 	s, err := askOn(ctx, c, c.beats, "open a session", c.frame.RequestTimeout()/2,
 		func(ctx context.Context, conn *pgx.Conn) (*session, error) {
@@ -102,7 +102,8 @@ func (s *session) sweep(found positions) error {
 	if strangers == nil {
 		return nil
 	}
-	_, err := once(s.c.frame.Context(), s.c.beats, s.Timeout/4, perform("withdraw($1, $2)", s.id, strangers))
+	_, err := once(s.c.frame.Context(), s.c.beats, s.Timeout/4,
+		perform("withdraw($1, $2)", s.id, strangers))
 	return err
 }
 
@@ -114,8 +115,8 @@ func kick(c chan struct{}) {
 	}
 }
 
-// Close implements campaign.Session: it ends the session at the server, and with it all candidates. If
-// it fails, the session runs out.
+// Close implements campaign.Session: it ends the session at the server, and with it all candidates.
+// If it fails, the session runs out.
 func (s *session) Close() {
 	s.notices.stop()
 	ctx := context.WithoutCancel(s.c.frame.Context())

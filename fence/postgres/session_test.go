@@ -27,7 +27,9 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 	crowd.woken = woken.Add
 	won := electiontest.Crowd(t, crowd, "orders", candidates)
 	queue := electiontest.Queued(t, c, "orders", candidates+1)
-	electiontest.Eventually(t, "the crowd listens", func() bool { return current(crowd).notices.listening() })
+	electiontest.Eventually(t, "the crowd listens", func() bool {
+		return current(crowd).notices.listening()
+	})
 	woken.OnlyNext(t, leader, queue, won, 1)
 }
 
@@ -209,10 +211,11 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 	}
 	close(late.arrive)
 	<-late.arrived
-	electiontest.Eventually(t, "the server has taken the enrolment, or this proves nothing", func() bool {
-		return d.number(t, "select coalesce(max(last), 0) from ringfence_private.election "+
-			"where resource = 'orders'") > 0
-	})
+	electiontest.Eventually(t, "the server has taken the enrolment, or this proves nothing",
+		func() bool {
+			return d.number(t, "select coalesce(max(last), 0) from ringfence_private.election "+
+				"where resource = 'orders'") > 0
+		})
 	other := openWith(t, d.url(), long, nil)
 	if term := electiontest.Win(t, other, "orders", "b"); term.State() != fence.Active {
 		t.Error("nobody leads")
@@ -275,7 +278,9 @@ func TestADeadlineCountsFromTheStartOfTheHeartbeat(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	passed := time.Now()
 	r.Pass()
-	electiontest.Eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
+	electiontest.Eventually(t, "the term is confirmed", func() bool {
+		return term.Deadline().After(first)
+	})
 	if d := term.Deadline(); !d.Before(passed.Add(timeout)) {
 		t.Errorf("the deadline is %s later than it may be", d.Sub(passed.Add(timeout)))
 	}
@@ -393,7 +398,9 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	for i := range candidates {
 		all.Go(func() { _, _ = c.Campaign(ctx, "orders", fmt.Sprint(i)) })
 	}
-	electiontest.Eventually(t, "all enrol", func() bool { return c.enrolling.waiting("orders") == candidates })
+	electiontest.Eventually(t, "all enrol", func() bool {
+		return c.enrolling.waiting("orders") == candidates
+	})
 	const waits = `select count(*) from pg_stat_activity where datname = current_database()
 	                  and wait_event_type = 'Lock' and query like '%nominate(%'`
 	electiontest.Eventually(t, "one enrolment waits", func() bool { return d.number(t, waits) == 1 })

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 )
 
-// teller sends notices about what is committed, on a connection of its own. While one call is under way
-// it collects what the next one sends. A notice that is lost costs only time.
+// teller sends notices about what is committed, on a connection of its own. While one call is under
+// way it collects what the next one sends. A notice that is lost costs only time.
 type teller struct {
 	c *Coordinator
 

@@ -15,7 +15,9 @@ import (
 )
 
 // listens listens to channels, and returns how to wait for a notice.
-func (d database) listens(t *testing.T, channels ...string) (hears func(what string) (payload string)) {
+func (d database) listens(
+	t *testing.T, channels ...string,
+) (hears func(what string) (payload string)) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.url())
 	if err != nil {
@@ -86,7 +88,8 @@ func TestWhatAJobWritesSendsNoNoticeInItsTransaction(t *testing.T) {
 	d := fresh(t)
 	c := openWith(t, d.url(), time.Minute, nil)
 	electiontest.Win(t, c, "stock", "a")
-	// A session of no client: a beat would delete a candidate that its client does not know, with a notice.
+	// A session of no client: a beat would delete a candidate that its client does not know, with a
+	// notice.
 	const session = "nobodys"
 	d.sql(t, `insert into ringfence_private.lease
 		select (jsonb_populate_record(s, '{"id": "`+session+`"}')).* from ringfence_private.lease s`)

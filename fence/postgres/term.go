@@ -38,12 +38,13 @@ func (e *candidate) Release(ctx context.Context) error {
 		e.s.Forget(e.Key)
 		return nil // the row is gone with the session, or will be before anybody leads
 	}
-	_, err := ask(ctx, e.s.c, "resign", func(ctx context.Context, conn *pgx.Conn) (none struct{}, err error) {
-		return none, unheld(ctx, conn, []string{string(e.Resource)}, func() error {
-			_, err := perform("resign($1, $2)", e.s.id, e.Key)(ctx, conn)
-			return err
+	_, err := ask(ctx, e.s.c, "resign",
+		func(ctx context.Context, conn *pgx.Conn) (none struct{}, err error) {
+			return none, unheld(ctx, conn, []string{string(e.Resource)}, func() error {
+				_, err := perform("resign($1, $2)", e.s.id, e.Key)(ctx, conn)
+				return err
+			})
 		})
-	})
 	e.s.c.teller.resigned(e.Resource)
 	if err == nil || errors.Is(err, ErrClosed) {
 		e.s.Forget(e.Key)

@@ -43,8 +43,8 @@ func parseURL(s string) (address, error) {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "ringfence"
 	}
-	// A pooler gives each transaction another server connection, so nothing may be prepared or set. What
-	// we read does not depend on settings: see query.
+	// A pooler gives each transaction another server connection, so nothing may be prepared or set.
+	// What we read does not depend on settings: see query.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cfg.StatementCacheCapacity, cfg.DescriptionCacheCapacity = 0, 0
 	if listen {

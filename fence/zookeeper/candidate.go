@@ -25,13 +25,14 @@ type candidate struct {
 
 	name string // of the znode; the campaign's own until the candidate has enrolled
 
-	mu           sync.Mutex
-	made         map[string]bool // its znodes, and whether they may exist; see stray.go
-	unknown      int             // creates that may have made, or may yet make, a znode of unknown name
-	acknowledges bool            // it has sent an acknowledgement
-	left         bool            // it has left; strays has it while it may have a znode
-	look         time.Time       // when to look for znodes of unknown name
-	wait         time.Duration   // between the last look and that one
+	mu   sync.Mutex
+	made map[string]bool // its znodes, and whether they may exist; see stray.go
+	// creates that may have made, or may yet make, a znode of unknown name
+	unknown      int
+	acknowledges bool          // it has sent an acknowledgement
+	left         bool          // it has left; strays has it while it may have a znode
+	look         time.Time     // when to look for znodes of unknown name
+	wait         time.Duration // between the last look and that one
 
 	own      <-chan zk.Event // the watch on the znode; nil before the candidate was proved to lead
 	connects int             // on which connection the watch was set

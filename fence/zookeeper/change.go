@@ -100,12 +100,13 @@ func (s *store) operations(claims []standing, writes []documents.Write) (all []a
 // refuse says why a check of a claim has failed. It returns nil if the claim leads after all, under
 // an issuer that was read anew; then the change, which was not made, can be sent again.
 func (s *store) refuse(ctx context.Context, c fence.Claim, at standing, failed error) error {
-	_, err := ensemble.Ask(ctx, s.client, func(ctx context.Context, session *ensemble.Session) (any, error) {
-		if errors.Is(failed, zk.ErrNoNode) {
-			return nil, s.gone(ctx, session, c)
-		}
-		return nil, s.lookAgain(ctx, session, c, at.issuer)
-	})
+	_, err := ensemble.Ask(ctx, s.client,
+		func(ctx context.Context, session *ensemble.Session) (any, error) {
+			if errors.Is(failed, zk.ErrNoNode) {
+				return nil, s.gone(ctx, session, c)
+			}
+			return nil, s.lookAgain(ctx, session, c, at.issuer)
+		})
 	return err
 }
 

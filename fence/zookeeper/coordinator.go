@@ -55,9 +55,10 @@ var _ documents.Coordinator = (*Coordinator)(nil)
 //
 // The default port is 2181 and the default root /ringfence. Percent-encode user and password where
 // needed. A password in a file, or of a command, is read again for each new session; to ZooKeeper
-// another password is another user, which needs other ACLs (docs/operating.md). With credentials only this user can read and change the znodes that are created, without
-// them everybody can. Open logs a warning if others can depose leaders or make candidates. It fails
-// if no server answers within the session timeout, or if the ensemble refuses the credentials.
+// another password is another user, which needs other ACLs (docs/operating.md). With credentials
+// only this user can read and change the znodes that are created, without them everybody can. Open
+// logs a warning if others can depose leaders or make candidates. It fails if no server answers
+// within the session timeout, or if the ensemble refuses the credentials.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 	c, err := unopened(url, o)
 	if err != nil {

@@ -9,7 +9,8 @@
 //	lead := fence.Lead{Elector: coordinator, Resource: "orders", Holder: "billing-7", Stores: stores}
 //	return lead.Run(ctx, work)
 //
-// The example is a complete leader program. Its package internal/ensemble has sessions and requests.
+// The example is a complete leader program. Its package internal/ensemble has sessions and
+// requests.
 //
 // # Layout
 //
@@ -35,9 +36,9 @@
 //
 // The rules:
 //
-//   - All campaigns of a Coordinator share one session (fence/internal/campaign), so a process that leads
-//     a thousand resources keeps one. No request runs in another session than the one that enrolled
-//     (internal/ensemble).
+//   - All campaigns of a Coordinator share one session (fence/internal/campaign), so a process that
+//     leads a thousand resources keeps one. No request runs in another session than the one that
+//     enrolled (internal/ensemble).
 //   - One list shows all predecessors, because later names are younger. Of those that the suffix
 //     calls younger, the candidate reads the czxid, and all that it calls older must be gone before
 //     the candidate leads. If the suffix was wrong, the candidate reads them all.
@@ -54,17 +55,17 @@
 //
 // One sync confirms all terms of the process. This is why that is enough:
 //
-//  1. Each candidate that leads has a watch on its own znode. The read that sets the watch finds the
-//     znode that was enrolled, in this session. So the znode existed when the watch was set.
+//  1. Each candidate that leads has a watch on its own znode. The read that sets the watch finds
+//     the znode that was enrolled, in this session. So the znode existed when the watch was set.
 //  2. When the sync is answered, the server has applied everything that the ensemble's leader had
 //     committed when the sync reached it. A deletion among that has fired the watch. ZooKeeper
-//     orders notices and replies: a client gets the notice of a change before the reply to any later
-//     request that is answered after the change ("What ZooKeeper Guarantees about Watches").
+//     orders notices and replies: a client gets the notice of a change before the reply to any
+//     later request that is answered after the change ("What ZooKeeper Guarantees about Watches").
 //  3. The library reads notices and replies in one loop, and hands on each notice before it reads
 //     the next frame. So if the watch has not fired when the reply to the sync arrives, the znode
 //     existed after the sync was sent.
-//  4. A watch belongs to a connection. When that breaks, all watches fire (internal/ensemble), and a
-//     watch that was set on another connection than the sync's confirms nothing.
+//  4. A watch belongs to a connection. When that breaks, all watches fire (internal/ensemble), and
+//     a watch that was set on another connection than the sync's confirms nothing.
 //
 // A watch that fires makes the session beat at once. A beat first reads the candidates with a watch
 // that has fired or was set on an earlier connection, and loses those that are gone. It also reads
@@ -81,19 +82,19 @@
 //   - A candidate with a known name is deleted by that name until the ensemble answers.
 //   - A create without a reply may have made a znode of unknown name. The session looks for it by
 //     its GUID. ZooKeeper refuses requests that an earlier connection to another server has left
-//     behind, so the first look should be enough. In case the znode appears later, the session looks
-//     again in intervals that double, as long as it lives: a znode is found after at most twice its
-//     delay. One beat lists at most 16 elections for this.
+//     behind, so the first look should be enough. In case the znode appears later, the session
+//     looks again in intervals that double, as long as it lives: a znode is found after at most
+//     twice its delay. One beat lists at most 16 elections for this.
 //   - The acknowledgement is deleted in one transaction with its candidate. If the candidate was
 //     deposed, it stays until the next leader replaces it or the session ends. Readers ignore an
 //     acknowledgement unless it has the leader's token.
 //
 // # What a deadline is worth
 //
-// A server that has lost its ensemble answers reads for a while, but no sync, so it confirms no term.
-// Two inaccuracies remain: the ensemble's leader learns up to one tick late from the other servers
-// that a session is alive, and it answers syncs of its own clients without asking the others. Safety
-// does not depend on either, because the stores fence.
+// A server that has lost its ensemble answers reads for a while, but no sync, so it confirms no
+// term. Two inaccuracies remain: the ensemble's leader learns up to one tick late from the other
+// servers that a session is alive, and it answers syncs of its own clients without asking the
+// others. Safety does not depend on either, because the stores fence.
 //
 // # Who leads now
 //
@@ -122,10 +123,10 @@
 //     it names lead at the same position in the order, under the issuer that it names.
 //
 // A change of documents under a claim, and a read under one, check the same: the version of the
-// issuer's znode, and the candidate. The version counts only beside the issuer that was read with it,
-// so a claim that this process remembers ends when the issuer is renewed. A change that was sent
-// before its session heard that the issuer's znode was deleted and made again still succeeds; only an
-// operator can delete it, by hand.
+// issuer's znode, and the candidate. The version counts only beside the issuer that was read with
+// it, so a claim that this process remembers ends when the issuer is renewed. A change that was
+// sent before its session heard that the issuer's znode was deleted and made again still succeeds;
+// only an operator can delete it, by hand.
 //
 // An ensemble that was restored from a backup may name a leader of that time, until the restored
 // session times out. That candidate leads there; the stores' marks know what they have accepted

@@ -45,11 +45,11 @@ func (s *store) znode(document string) string {
 // version returns the version of a document from its znode's stat.
 func version(stat *zk.Stat) int64 { return int64(stat.Version) + 1 }
 
-// Get implements documents.Store. Under terms, a transaction that checks their issuer and candidates
-// comes first: no earlier read of this session's server can follow it. A sync would not suffice,
-// because a server that believes that it still leads the ensemble answers a sync, too. The look at the
-// candidates afterwards, and at the watch of the issuer, whose notice would have come before the
-// answers, shows that the terms led during the read.
+// Get implements documents.Store. Under terms, a transaction that checks their issuer and
+// candidates comes first: no earlier read of this session's server can follow it. A sync would not
+// suffice, because a server that believes that it still leads the ensemble answers a sync, too. The
+// look at the candidates afterwards, and at the watch of the issuer, whose notice would have come
+// before the answers, shows that the terms led during the read.
 func (s *store) Get(ctx context.Context, r documents.Read) ([]documents.Document, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -135,7 +135,8 @@ func (s *store) WatchNames(ctx context.Context, folder string, each func([]strin
 		return err
 	}
 	read := func(ctx context.Context, session *ensemble.Session) ([]string, <-chan zk.Event, error) {
-		names, changed, err := ensemble.WatchOrAwait(ctx, session, s.folder(folder), session.WatchChildren)
+		names, changed, err := ensemble.WatchOrAwait(ctx, session, s.folder(folder),
+			session.WatchChildren)
 		slices.Sort(names)
 		return names, changed, err
 	}
@@ -147,7 +148,8 @@ func (s *store) Watch(ctx context.Context, at string, each func(documents.Docume
 	if err := documents.CheckPath(at); err != nil {
 		return err
 	}
-	read := func(ctx context.Context, session *ensemble.Session) (ensemble.Node, <-chan zk.Event, error) {
+	read := func(ctx context.Context, session *ensemble.Session) (ensemble.Node, <-chan zk.Event,
+		error) {
 		return ensemble.WatchOrAwait(ctx, session, s.znode(at), session.WatchData)
 	}
 	tell := campaign.OnChange(func(now, before ensemble.Node) bool {

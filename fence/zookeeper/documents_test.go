@@ -29,7 +29,11 @@ func documentsFixture(t *testing.T) documentstest.Fixture {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	var mu sync.Mutex
 	relays := map[documents.Coordinator]*zookeepertest.Relay{}
-	of := func(c documents.Coordinator) *zookeepertest.Relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
+	of := func(c documents.Coordinator) *zookeepertest.Relay {
+		mu.Lock()
+		defer mu.Unlock()
+		return relays[c]
+	}
 	return documentstest.Fixture{
 		Open: func(t testing.TB) documents.Coordinator {
 			r := zookeepertest.NewRelay(t, ensemble)
@@ -57,12 +61,14 @@ func documentsFixture(t *testing.T) documentstest.Fixture {
 	}
 }
 
-// An issuer that is made again has the version of the first one. Only its watch tells the two apart.
+// An issuer that is made again has the version of the first one. Only its watch tells the two
+// apart.
 func TestAnIssuerThatIsMadeAgainEndsClaims(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+server+root, 10*time.Second)
 	claim := electiontest.Win(t, c, "orders", "a").Claim()
-	if _, err := c.Documents().Change(t.Context(), documents.Change{While: []fence.Claim{claim}}); err != nil {
+	if _, err := c.Documents().Change(t.Context(),
+		documents.Change{While: []fence.Claim{claim}}); err != nil {
 		t.Fatal(err)
 	}
 	operator := zookeepertest.Connect(t, server)

@@ -18,7 +18,8 @@ import (
 func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/adopt", 50*time.Second)
-	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
+		// makes the election
 		t.Fatal(err)
 	}
 	s, err := c.campaigns.Session(t.Context())

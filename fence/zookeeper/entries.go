@@ -60,7 +60,8 @@ func readEntries(
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			entries = append(entries, entry{name, fence.Token(n.Stat.Czxid), parse[entryData](n.Data).Holder})
+			entries = append(entries,
+				entry{name, fence.Token(n.Stat.Czxid), parse[entryData](n.Data).Holder})
 			return nil
 		})
 	}

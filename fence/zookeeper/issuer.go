@@ -29,10 +29,11 @@ type identity struct {
 // the first one wins. A wiped ensemble starts counting again and is another issuer, so callers read
 // the identity each time.
 func readIssuer(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) {
-	is, err := issuerFrom(ctx, s, func(ctx context.Context, at string) (ensemble.Node, <-chan zk.Event, error) {
-		n, err := s.Get(ctx, at)
-		return n, nil, err
-	})
+	is, err := issuerFrom(ctx, s,
+		func(ctx context.Context, at string) (ensemble.Node, <-chan zk.Event, error) {
+			n, err := s.Get(ctx, at)
+			return n, nil, err
+		})
 	return is.issuer, err
 }
 
@@ -89,17 +90,18 @@ func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
 // ErrUnreachable the issuer may have been renewed; call RenewIssuer again.
 func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	at, id := issuerPath(c.client), []byte(newUUID())
-	return ensemble.Ask(ctx, c.client, func(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) {
-		if _, err := readIssuer(ctx, s); err != nil { // must not overwrite another program's znode
-			return "", err
-		}
-		if _, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) (*zk.Stat, error) {
-			return conn.Set(at, id, -1)
-		}); err != nil {
-			return "", c.client.Explain(at, err)
-		}
-		return parseIssuer(at, id)
-	})
+	return ensemble.Ask(ctx, c.client,
+		func(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) {
+			if _, err := readIssuer(ctx, s); err != nil { // must not overwrite another program's znode
+				return "", err
+			}
+			if _, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) (*zk.Stat, error) {
+				return conn.Set(at, id, -1)
+			}); err != nil {
+				return "", c.client.Explain(at, err)
+			}
+			return parseIssuer(at, id)
+		})
 }
 
 func newUUID() string {

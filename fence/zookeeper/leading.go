@@ -28,8 +28,8 @@ func (s *store) checks(at standing) []any {
 	}
 }
 
-// standing returns what a claim rests on. The claim led when it was first looked up. Each change has
-// to check that it still does (checks).
+// standing returns what a claim rests on. The claim led when it was first looked up. Each change
+// has to check that it still does (checks).
 func (s *store) standing(
 	ctx context.Context, session *ensemble.Session, c fence.Claim,
 ) (at standing, err error) {
@@ -52,9 +52,9 @@ func (s *store) standing(
 	}
 }
 
-// confirm returns what the claim rests on if it leads. It sends a transaction, which a server that has
-// lost its ensemble cannot answer. Later reads in this session see nothing older than this moment.
-// Otherwise it returns a refusal: fence.ErrStale if the claim's candidate is gone for good;
+// confirm returns what the claim rests on if it leads. It sends a transaction, which a server that
+// has lost its ensemble cannot answer. Later reads in this session see nothing older than this
+// moment. Otherwise it returns a refusal: fence.ErrStale if the claim's candidate is gone for good;
 // fence.ErrNotLeader if it waits behind an older one or was never enrolled; fence.ErrOtherIssuer.
 func (s *store) confirm(
 	ctx context.Context, session *ensemble.Session, c fence.Claim,
@@ -93,8 +93,8 @@ func (s *store) stillLeads(
 	return s.client.Explain(at.candidate, err)
 }
 
-// lookAgain refuses a claim whose issuer is no longer the one that this session has seen. It returns
-// nil if the claim leads now; then what was seen was out of date.
+// lookAgain refuses a claim whose issuer is no longer the one that this session has seen. It
+// returns nil if the claim leads now; then what was seen was out of date.
 func (s *store) lookAgain(
 	ctx context.Context, session *ensemble.Session, c fence.Claim, seen identity,
 ) error {
@@ -105,7 +105,9 @@ func (s *store) lookAgain(
 }
 
 // find finds the candidate whose czxid is the claim's token, and refuses unless it leads.
-func (s *store) find(ctx context.Context, session *ensemble.Session, claim fence.Claim) (string, error) {
+func (s *store) find(
+	ctx context.Context, session *ensemble.Session, claim fence.Claim,
+) (string, error) {
 	if err := session.Sync(ctx); err != nil {
 		return "", err
 	}
@@ -132,7 +134,8 @@ func (s *store) find(ctx context.Context, session *ensemble.Session, claim fence
 	}
 	switch i := slices.IndexFunc(entries, func(e entry) bool { return e.token == claim.Token }); {
 	case i == 0 && claim.Candidate != "" && leader.ID != claim.Candidate:
-		return "", refusal.Gone(claim, leader) // the ensemble was restored, and has given the number to another one
+		// the ensemble was restored, and has given the number to another one
+		return "", refusal.Gone(claim, leader)
 	case i == 0:
 		return path.Join(dir, entries[0].name), nil
 	case i > 0:

@@ -19,14 +19,17 @@ func TestALimitOfTheServerIsNamedAndCostsNoTerm(t *testing.T) {
 	})
 	c := openFor(t, "zk://"+server.Addr()+"/limits", session)
 	term := electiontest.Win(t, c, "orders", "a")
-	large := documents.Change{Writes: []documents.Write{documents.Create("f/large", make([]byte, 30_000))}}
-	if _, err := c.Documents().Change(t.Context(), large); err == nil || !strings.Contains(err.Error(), "jute.maxbuffer") {
+	large := documents.Change{Writes: []documents.Write{documents.Create("f/large",
+		make([]byte, 30_000))}}
+	if _, err := c.Documents().Change(t.Context(), large); err == nil ||
+		!strings.Contains(err.Error(), "jute.maxbuffer") {
 		t.Errorf("large: %v", err)
 	}
 	var err error
 	for range 4 { // a coordinator has one connection, and one more when it campaigns
 		var other *Coordinator
-		if other, err = Open(t.Context(), "zk://"+server.Addr()+"/limits", Options{SessionTimeout: 4 * time.Second}); err != nil {
+		if other, err = Open(t.Context(), "zk://"+server.Addr()+"/limits",
+			Options{SessionTimeout: 4 * time.Second}); err != nil {
 			break
 		}
 		defer other.Close()

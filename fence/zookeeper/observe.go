@@ -97,8 +97,9 @@ func (c *Coordinator) queue(
 	return queue, nil
 }
 
-// Watch implements fence.Observer. It also ends if the ensemble refuses a request. The acknowledgement
-// is a child of the election too, and a new one is a new znode, so one watch is enough.
+// Watch implements fence.Observer. It also ends if the ensemble refuses a request. The
+// acknowledgement is a child of the election too, and a new one is a new znode, so one watch is
+// enough.
 func (c *Coordinator) Watch(
 	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
 ) error {

@@ -27,7 +27,8 @@ func TestThePasswordOfAnObserverMayChangeWithTheACLs(t *testing.T) {
 	write("old")
 	leader := openFor(t, "zk://alice:old@"+server+root, 20*time.Second)
 	term := electiontest.Win(t, leader, "orders", "a")
-	observer := openFor(t, "zk://alice@"+server+root+"?password_file="+url.QueryEscape(file), 20*time.Second)
+	observer := openFor(t, "zk://alice@"+server+root+"?password_file="+url.QueryEscape(file),
+		20*time.Second)
 	change := documents.Change{Writes: []documents.Write{documents.Create("folder/one", []byte("1"))}}
 	if _, err := observer.Documents().Change(t.Context(), change); err != nil {
 		t.Fatal(err)
@@ -45,12 +46,14 @@ func TestThePasswordOfAnObserverMayChangeWithTheACLs(t *testing.T) {
 		}
 	}
 	write("new")
-	if _, leaders, err := observer.Leaders(t.Context(), "orders"); err != nil || leaders[0].Token != term.Token() {
+	if _, leaders, err := observer.Leaders(t.Context(), "orders"); err != nil ||
+		leaders[0].Token != term.Token() {
 		t.Errorf("%v lead, %v", leaders, err)
 	}
 	observer.client.Drop(observer.client.Current()) // the session of the old password
 	write("old")
-	_, _, _ = observer.Leaders(t.Context(), "orders") // denied: now the session's password is the old one
+	// denied: now the session's password is the old one
+	_, _, _ = observer.Leaders(t.Context(), "orders")
 	write("new")
 	change.Writes[0] = documents.Create("folder/two", []byte("2"))
 	if _, err := observer.Documents().Change(t.Context(), change); err != nil {

@@ -52,7 +52,9 @@ func (e *candidate) await(ctx context.Context) (fence.Issuer, time.Time, error) 
 // lead proves that the candidate, which has no predecessor left, still exists. Then it reads the
 // issuer, which may have been renewed while the candidate waited. From here on the beats of the
 // session confirm the candidate.
-func (e *candidate) lead(ctx context.Context) (issuer fence.Issuer, confirmed time.Time, err error) {
+func (e *candidate) lead(
+	ctx context.Context,
+) (issuer fence.Issuer, confirmed time.Time, err error) {
 	for {
 		connects, start := e.s.zk.Connects(), time.Now()
 		err := e.watchOwn(ctx)
@@ -138,8 +140,8 @@ func (e *candidate) older(ctx context.Context, names []string) (older []string, 
 	return older, nil
 }
 
-// shared returns the error for a candidate that has the same token. If that is in the own session, this
-// candidate deletes it, too: nobody else would.
+// shared returns the error for a candidate that has the same token. If that is in the own session,
+// this candidate deletes it, too: nobody else would.
 func (e *candidate) shared(ctx context.Context, other string) error {
 	stat, err := e.s.zk.Stat(ctx, path.Join(e.dir, other))
 	if err != nil {

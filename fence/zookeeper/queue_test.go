@@ -144,7 +144,8 @@ func (cr *crowd) armed() (total int) {
 func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/suffix", 50*time.Second)
-	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
+		// makes the election
 		t.Fatal(err)
 	}
 	admin := zookeepertest.Connect(t, ensemble)
@@ -216,7 +217,8 @@ func TestWakingProvesNothing(t *testing.T) {
 func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/foreign", 50*time.Second)
-	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
+		// makes the election
 		t.Fatal(err)
 	}
 	admin := zookeepertest.Connect(t, ensemble)

@@ -21,11 +21,14 @@ import (
 )
 
 // relayed opens documents behind a relay, and the elections beside it.
-func relayed(t *testing.T, timeout time.Duration) (*zookeepertest.Relay, documents.Store, *Coordinator) {
+func relayed(
+	t *testing.T, timeout time.Duration,
+) (*zookeepertest.Relay, documents.Store, *Coordinator) {
 	t.Helper()
 	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	r := zookeepertest.NewRelay(t, server)
-	return r, openFor(t, "zk://"+r.Addr()+root, timeout).Documents(), openFor(t, "zk://"+server+root, 50*time.Second)
+	return r, openFor(t, "zk://"+r.Addr()+root, timeout).Documents(),
+		openFor(t, "zk://"+server+root, 50*time.Second)
 }
 
 // The leader is deposed after it was confirmed and before the read.
@@ -49,7 +52,8 @@ func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
 		t.Fatal(gone, err)
 	}
 	next := electiontest.Win(t, c, "orders", "b")
-	if _, err := electiontest.Under(c.Documents(), next.Claim()).Put(t.Context(), 1, "next"); err != nil {
+	if _, err := electiontest.Under(c.Documents(), next.Claim()).Put(t.Context(), 1,
+		"next"); err != nil {
 		t.Fatal(err)
 	}
 	r.Pass()
@@ -173,7 +177,8 @@ func TestAChangeWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 	r.Pass()
 }
 
-// The server breaks the connection. That must not count as a change, and the error names the setting.
+// The server breaks the connection. That must not count as a change, and the error names the
+// setting.
 func TestAChangeAboveTheServersLimitIsUnknown(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Java: []string{"-Djute.maxbuffer=200000"}})
@@ -193,12 +198,14 @@ func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+server+root, 50*time.Second)
 	old := electiontest.Win(t, c, "orders", "a")
-	if err := electiontest.Win(t, c, "stock", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "stock", "a").Resign(t.Context()); err != nil {
+		// makes the election
 		t.Fatal(err)
 	}
 	admin := zookeepertest.Connect(t, server)
 	_, token := zookeepertest.CraftTwins(t, admin, root+"/elections/orders")
-	_, stat, err := admin.Get(zookeepertest.Craft(t, admin, root+"/elections/stock", "crafted", "0000000000",
+	_, stat, err := admin.Get(zookeepertest.Craft(t, admin, root+"/elections/stock", "crafted",
+		"0000000000",
 		zk.FlagPersistent))
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +230,8 @@ func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
 func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T) {
 	url := "zk://" + serverstest.SharedZooKeeper(t).Addr() + zookeepertest.FreshRoot()
 	c := openFor(t, url, 50*time.Second)
-	u := electiontest.Under(openFor(t, url, 50*time.Second).Documents(), electiontest.Win(t, c, "orders", "a").Claim())
+	u := electiontest.Under(openFor(t, url, 50*time.Second).Documents(),
+		electiontest.Win(t, c, "orders", "a").Claim())
 	if now, err := c.RenewIssuer(t.Context()); err != nil || now == u.Claim.Issuer {
 		t.Fatalf("issuer %q became %q, %v", u.Claim.Issuer, now, err)
 	}
@@ -235,9 +243,9 @@ func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T)
 	}
 }
 
-// For five ticks a server without its ensemble still answers some requests. A server that believes that
-// it leads the ensemble answers a sync; a follower answers reads. A machine that stalls may be too late
-// for these ticks, and tries again.
+// For five ticks a server without its ensemble still answers some requests. A server that believes
+// that it leads the ensemble answers a sync; a follower answers reads. A machine that stalls may be
+// too late for these ticks, and tries again.
 func TestAServerWithoutItsEnsembleConfirmsNobody(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3, TickTime: time.Second})
@@ -255,8 +263,8 @@ func TestAServerWithoutItsEnsembleConfirmsNobody(t *testing.T) {
 	}
 }
 
-// confirmsNobody asks a server for a document of a leader, while the others are paused. It returns an error
-// if the server answers nobody any more.
+// confirmsNobody asks a server for a document of a leader, while the others are paused. It returns
+// an error if the server answers nobody any more.
 func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string) error {
 	root := zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+z.Addr()+root, 50*time.Second)
@@ -300,7 +308,9 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string) error {
 func TestCheckpointsOutliveAServerThatIsKilled(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
-	open := func(t testing.TB) documents.Coordinator { return openFor(t, "zk://"+z.Addr(), time.Minute) }
+	open := func(t testing.TB) documents.Coordinator {
+		return openFor(t, "zk://"+z.Addr(), time.Minute)
+	}
 	journaltest.ThroughKills(t, open, 2, 10, func(int, func(string)) {
 		if err := errors.Join(z.Kill(), z.Start(t.Context())); err != nil {
 			t.Fatal(err)

@@ -162,9 +162,9 @@ func (s *session) suspendIfLate() (inTime func()) {
 }
 
 // read reads the candidates with a watch that has fired or was set on an earlier connection, and
-// those that have not been read for a while. It loses those that are gone. Those that it cannot read
-// in an eighth of the session timeout are left to the next beat. This one does not confirm them, but
-// the session, and with it the others.
+// those that have not been read for a while. It loses those that are gone. Those that it cannot
+// read in an eighth of the session timeout are left to the next beat. This one does not confirm
+// them, but the session, and with it the others.
 func (s *session) read(ctx context.Context, connects int) error {
 	var due []*candidate
 	for _, e := range s.Enrolled() {

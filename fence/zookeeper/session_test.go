@@ -192,10 +192,12 @@ func TestATermIsLostAlthoughTheNoticeOfItsDeletionIsLost(t *testing.T) {
 	}
 }
 
-// A create takes effect, and its campaign is cancelled before there is a reply. The session lives on
-// for another term.
+// A create takes effect, and its campaign is cancelled before there is a reply. The session lives
+// on for another term.
 func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
-	for name, loseReply := range map[string]bool{"the reply is lost": true, "the reply is late": false} {
+	for name, loseReply := range map[string]bool{
+		"the reply is lost": true, "the reply is late": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
@@ -203,7 +205,8 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 			r := zookeepertest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+root, time.Minute)
 			other := openFor(t, "zk://"+ensemble+root, time.Minute)
-			if err := electiontest.Win(t, other, "orders", "x").Resign(t.Context()); err != nil { // makes the election
+			if err := electiontest.Win(t, other, "orders", "x").Resign(t.Context()); err != nil {
+				// makes the election
 				t.Fatal(err)
 			}
 			keeper := electiontest.Win(t, c, "stock", "a")
@@ -291,7 +294,8 @@ func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	zookeepertest.DeleteCandidate(t, admin, c.dir("orders"), deposed.Token())
-	next := electiontest.Win(t, c, "orders", "c") // in the session that has made the acknowledgement that is left
+	// in the session that has made the acknowledgement that is left
+	next := electiontest.Win(t, c, "orders", "c")
 	queue, err := c.Candidates(t.Context(), "orders")
 	if err != nil || len(queue) != 1 || queue[0].Ready {
 		t.Errorf("before its acknowledgement the queue is %+v, %v", queue, err)

@@ -55,7 +55,8 @@ func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
 	r := zookeepertest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
 	admin := zookeepertest.Connect(t, ensemble)
-	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
+		// makes the election
 		t.Fatal(err)
 	}
 	r.Set(func() { r.Twin = true })

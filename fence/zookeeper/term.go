@@ -74,9 +74,9 @@ func (e *candidate) deposed(ctx context.Context) error {
 	return nil
 }
 
-// Release implements elector.Backing. It deletes the candidate by its full name, which no other term
-// ever has. Without a connection it waits for one, until ctx or the session ends. If there is no
-// answer, the session deletes the candidate as soon as there is one, or times out.
+// Release implements elector.Backing. It deletes the candidate by its full name, which no other
+// term ever has. Without a connection it waits for one, until ctx or the session ends. If there is
+// no answer, the session deletes the candidate as soon as there is one, or times out.
 func (e *candidate) Release(ctx context.Context) error {
 	if e.s.Ended() != nil {
 		e.s.Forget(e.Key)

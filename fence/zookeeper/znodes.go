@@ -23,7 +23,9 @@ func issuerPath(c *ensemble.Client) string { return c.Path + "/issuer" }
 func electionsPath(c *ensemble.Client) string { return c.Path + "/elections" }
 
 // dir returns the path of a resource's election.
-func (c *Coordinator) dir(r fence.Resource) string { return electionsPath(c.client) + "/" + string(r) }
+func (c *Coordinator) dir(r fence.Resource) string {
+	return electionsPath(c.client) + "/" + string(r)
+}
 
 // guid marks a candidate as one campaign's own, so that the campaign finds it again when the reply
 // to its creation was lost.

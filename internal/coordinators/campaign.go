@@ -48,8 +48,8 @@ func (a *Announcer) sayWhoLeads(ctx context.Context, r fence.Resource) (stop fun
 	})
 }
 
-// WhileWaiting calls look once a candidate has stood for a second. stop ends that, and returns when look
-// has returned; it may be called twice.
+// WhileWaiting calls look once a candidate has stood for a second. stop ends that, and returns when
+// look has returned; it may be called twice.
 func WhileWaiting(ctx context.Context, look func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup

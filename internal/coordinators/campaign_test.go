@@ -29,7 +29,8 @@ func TestAStandbySaysWhoLeads(t *testing.T) {
 			_, err := a.Campaign(ctx, "orders", holder)
 			return err
 		}
-		if err := announced(first, "host-1"); err != nil || strings.Contains(log.String(), "standing by") {
+		if err := announced(first, "host-1"); err != nil ||
+			strings.Contains(log.String(), "standing by") {
 			t.Errorf("the first one: %v, %s", err, &log)
 		}
 		if err := announced(second, "host-2"); !errors.Is(err, ErrCampaign) ||

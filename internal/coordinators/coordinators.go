@@ -1,5 +1,6 @@
 // Package coordinators opens the coordinator that a URL names. Both programs take the known
-// coordinators from the table Known; a new one is an entry there, and nothing else in them names it.
+// coordinators from the table Known; a new one is an entry there, and nothing else in them names
+// it.
 //
 //	c, err := coordinators.All.Open(ctx, cfg.Coordinator, coordinators.Options{Logger: log})
 //
@@ -43,10 +44,17 @@ type Coordinator struct {
 
 // Known lists every coordinator. A new one is an entry here.
 var Known = []Coordinator{
-	{Schemes: []string{"zk", "zks"}, Form: "zk://host1:2181,host2:2181/root (zks:// with TLS)", Open: openZooKeeper},
-	{Schemes: []string{"etcd", "etcds"}, Form: "etcd://host1:2379,host2:2379/prefix (etcds:// with TLS)", Open: openEtcd},
 	{
-		Schemes: []string{"postgres", "postgresql"}, Form: "postgres://user:password@host:5432/database", Open: openPostgres,
+		Schemes: []string{"zk", "zks"}, Form: "zk://host1:2181,host2:2181/root (zks:// with TLS)",
+		Open: openZooKeeper,
+	},
+	{
+		Schemes: []string{"etcd", "etcds"}, Form: "etcd://host1:2379,host2:2379/prefix (etcds:// with " +
+			"TLS)", Open: openEtcd,
+	},
+	{
+		Schemes: []string{"postgres", "postgresql"}, Form: "postgres://user:password@host:5432/database",
+		Open:      openPostgres,
 		Installer: &Installer{postgres.Install, postgres.InstallSQL},
 	},
 }
@@ -54,8 +62,8 @@ var Known = []Coordinator{
 // Table maps URL schemes to coordinators.
 type Table map[string]Open
 
-// All has every coordinator, and Installers those that an operator has to prepare, by scheme. Forms says in
-// help texts what their URLs look like.
+// All has every coordinator, and Installers those that an operator has to prepare, by scheme. Forms
+// says in help texts what their URLs look like.
 var All, Installers, Forms = tables()
 
 func tables() (all Table, installers map[string]Installer, forms string) {

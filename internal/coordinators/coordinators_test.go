@@ -12,7 +12,8 @@ import (
 
 func TestAnUnknownSchemeIsAnsweredWithTheKnownOnes(t *testing.T) {
 	c, err := coordinators.All.Open(t.Context(), "nosuch://u:s3cr3t@h", coordinators.Options{})
-	if c != nil || err == nil || !strings.Contains(err.Error(), "there is no coordinator nosuch://; there is "+coordinators.All.Schemes()[0]+"://, ") {
+	if c != nil || err == nil || !strings.Contains(err.Error(), "there is no coordinator nosuch://; "+
+		"there is "+coordinators.All.Schemes()[0]+"://, ") {
 		t.Errorf("got %v, %v", c, err)
 	}
 }

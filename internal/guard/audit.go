@@ -50,8 +50,8 @@ func (a *Audit) In(database string) func(marks.Event) {
 	return func(e marks.Event) { a.event(label, happened{e, database}) }
 }
 
-// Elsewhere logs and counts an event in a database that the guard does not serve, or not yet. A client
-// may have invented its name, so it is no label.
+// Elsewhere logs and counts an event in a database that the guard does not serve, or not yet. A
+// client may have invented its name, so it is no label.
 func (a *Audit) Elsewhere(database string, e marks.Event) {
 	a.event("", happened{e, printable(database)})
 }
@@ -116,7 +116,8 @@ func kindOf(e happened) refusalKind {
 	}
 }
 
-// otherRefusals is the kind of the refusals for which there is no room: all for one reason together.
+// otherRefusals is the kind of the refusals for which there is no room: all for one reason
+// together.
 func otherRefusals(k refusalKind, e happened) (refusalKind, happened) {
 	const why = "too many clients and tokens at once to count each on its own"
 	return refusalKind{reason: k.reason}, happened{Event: marks.Event{

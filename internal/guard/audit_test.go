@@ -74,8 +74,9 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 		})
 	})
 	for i, want := range []map[string]any{
-		{"level": "INFO", "msg": "mark raised", "event": "raised", "old_token": "5", "old_holder": "host-b",
-			"issuer": "zk:one", "duration_ms": 1.5},
+		{"level": "INFO", "msg": "mark raised", "event": "raised", "old_token": "5",
+			"old_holder": "host-b",
+			"issuer":     "zk:one", "duration_ms": 1.5},
 		{"level": "INFO", "msg": "older sessions ended", "event": "revoked", "sessions": 3.0},
 		{"level": "DEBUG", "msg": "session admitted", "event": "admitted", "session": 42.0},
 		{"level": "WARN", "msg": "session refused", "event": "refused", "token": "5",
@@ -143,7 +144,8 @@ func TestTheFirstDatabasesHaveALabel(t *testing.T) {
 	m := NewMetrics(r)
 	show := func(databases map[string]error) {
 		m.Show(Look{
-			Protocols: map[string]error{"postgres": nil}, Databases: map[string]map[string]error{"postgres": maps.Clone(databases)},
+			Protocols: map[string]error{"postgres": nil},
+			Databases: map[string]map[string]error{"postgres": maps.Clone(databases)},
 		})
 	}
 	for i := range maxDatabases {
@@ -325,7 +327,8 @@ func TestASlowAdmissionIsOneLineWithItsSteps(t *testing.T) {
 	if len(lines) != 2 {
 		t.Fatalf("%d lines: %v", len(lines), lines)
 	}
-	if l := lines[0]; l["level"] != "INFO" || l["msg"] != "slow admission" || l["duration_ms"] != 2000.0 ||
+	if l := lines[0]; l["level"] != "INFO" || l["msg"] != "slow admission" ||
+		l["duration_ms"] != 2000.0 ||
 		l["result"] != "admitted" || l["resource"] != "orders" || l["token"] != "5" {
 		t.Errorf("%v", l)
 	}

@@ -7,16 +7,17 @@ import (
 
 // Bounded is a Protocol whose server takes only so many connections.
 type Bounded interface {
-	// Bound returns how many connections of clients the server takes, and the setting that says so. It may
-	// change while the guard serves. It is 0 while the server has not said it.
+	// Bound returns how many connections of clients the server takes, and the setting that says so. It
+	// may change while the guard serves. It is 0 while the server has not said it.
 	Bound(ctx context.Context) (connections int, setting string, err error)
 }
 
 // control is about how many connections a guard needs itself.
 const control = 6
 
-// within lowers the limits to what a server has room for that takes n connections. The logins get an
-// eighth, so that those of several guards leave room, and sessions leave room for twice the logins.
+// within lowers the limits to what a server has room for that takes n connections. The logins get
+// an eighth, so that those of several guards leave room, and sessions leave room for twice the
+// logins.
 func (l Limits) within(n int) Limits {
 	if n <= 0 {
 		return l
@@ -62,7 +63,8 @@ func (s *Server) setRoom(n int, setting string) {
 	s.room = n
 	wanted := s.Limits.defaults()
 	if l := wanted.within(n); l != wanted {
-		s.Log.Info("the limits are lowered to what the server has room for", "protocol", s.Protocol.Name(),
+		s.Log.Info("the limits are lowered to what the server has room for", "protocol",
+			s.Protocol.Name(),
 			setting, n, "max_connections", l.MaxConnections, "max_logins", l.MaxLogins)
 	}
 	s.apply()

@@ -62,8 +62,8 @@ func (c *Client) CloseWrite() error {
 const LastWordTime = 2 * time.Second
 
 // LastWord tells the client why its connection ends, and closes it so that the message arrives. The
-// end arrives together with the message, where that is possible: a driver that takes the message for
-// the answer to a command and keeps the connection sees then that it is of no use.
+// end arrives together with the message, where that is possible: a driver that takes the message
+// for the answer to a command and keeps the connection sees then that it is of no use.
 func (c *Client) LastWord(b []byte) error {
 	relay.Cork(c.Conn())
 	err := lastWrite(c, b, LastWordTime)

@@ -29,18 +29,18 @@
 // may take. If older sessions of its resource hold them all, its own admission has ended these, so
 // slots come free. If sessions of its own token or of other resources hold them all, it is refused.
 //
-// A server also takes only so many connections. Where the Protocol knows how many (Bounded), the limits are
-// lowered to that. A login that the server refuses although the coordinator confirms its claims starves
-// (Seat.Starve): until it has its connection, others get no login slot, and those that keep the guard
-// waiting are evicted although there are slots left.
+// A server also takes only so many connections. Where the Protocol knows how many (Bounded), the
+// limits are lowered to that. A login that the server refuses although the coordinator confirms its
+// claims starves (Seat.Starve): until it has its connection, others get no login slot, and those
+// that keep the guard waiting are evicted although there are slots left.
 //
 // ringfence_connections_ended_total counts every refusal for lack of room by protocol and reason.
 //
 // # Another protocol
 //
-// guard/X has two types that matter. Settings implements Upstream, which is all that cmd/guard knows of a
-// protocol: a line in cmd/guard/protocols.go, and its settings in cmd/guard/settings.go. Protocol speaks
-// with one client:
+// guard/X has two types that matter. Settings implements Upstream, which is all that cmd/guard
+// knows of a protocol: a line in cmd/guard/protocols.go, and its settings in cmd/guard/settings.go.
+// Protocol speaks with one client:
 //
 //	func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
 //		c.Seat.Waiting()                       // for the client; Working while it is the server's turn
@@ -59,36 +59,39 @@
 //		…                                      // p.admission.Ended says why the server has ended the session
 //	}
 //
-// An error goes to the client in the protocol's own form, by Client.LastWord: internal/refusal has the texts
-// and codes. up and down are a relay.Walker each. They follow the messages, so that a last word comes where
-// the client expects an answer, and stop what would change the session's claims (invariant 9).
-// Around it stand marks.WithClient, marks.WithSteps, Admission.Report and Finish for the audit, and guard.Limit,
-// guard.Apart, guard.WhenIdle and Client.WhenDraining. Admission.Relaying and LetGo are optional (invariant 15):
-// without them Revoke ends every older session, as in Redis. guardtest.Histories checks with real servers that
-// writes never go down in token.
+// An error goes to the client in the protocol's own form, by Client.LastWord: internal/refusal has
+// the texts and codes. up and down are a relay.Walker each. They follow the messages, so that a
+// last word comes where the client expects an answer, and stop what would change the session's
+// claims (invariant 9). Around it stand marks.WithClient, marks.WithSteps, Admission.Report and
+// Finish for the audit, and guard.Limit, guard.Apart, guard.WhenIdle and Client.WhenDraining.
+// Admission.Relaying and LetGo are optional (invariant 15): without them Revoke ends every older
+// session, as in Redis. guardtest.Histories checks with real servers that writes never go down in
+// token.
 //
-// A protocol of commands without a login is like redisguard: protocol.go, handshake.go, claim.go, up.go, down.go.
-// One with a login, or with SQL, is like pgguard: protocol.go, startup.go, login.go, identify.go, admit.go,
-// session.go, walk.go, progress.go, tls.go. Where the server speaks first, the guard sends a greeting of its own:
-// who has no slot must cost the server no connection. If a login answers random bytes of the server's greeting,
-// the client has to answer a second time, over the server's.
+// A protocol of commands without a login is like redisguard: protocol.go, handshake.go, claim.go,
+// up.go, down.go. One with a login, or with SQL, is like pgguard: protocol.go, startup.go,
+// login.go, identify.go, admit.go, session.go, walk.go, progress.go, tls.go. Where the server
+// speaks first, the guard sends a greeting of its own: who has no slot must cost the server no
+// connection. If a login answers random bytes of the server's greeting, the client has to answer a
+// second time, over the server's.
 //
 // # Where else a database is named
 //
 //   - internal/marks/X and store/X; see package marks
-//   - internal/refusal: carrier.go and doc.go for the form in which a claim travels, X.go for texts of one protocol;
-//     one with SQLSTATEs takes those of table.go
-//   - cmd/guard/protocols.go, and the two fields in settings.go; texts.go has GUARD_X_SERVERS, and texts that tell
-//     protocols apart; program.go says who a ROLE is
-//   - cmd/leader/internal/stores: the tables, loginRefused and LogTo; the text of LEADER_STORES in cmd/leader/texts.go
+//   - internal/refusal: carrier.go and doc.go for the form in which a claim travels, X.go for texts
+//     of one protocol; one with SQLSTATEs takes those of table.go
+//   - cmd/guard/protocols.go, and the two fields in settings.go; texts.go has GUARD_X_SERVERS, and
+//     texts that tell protocols apart; program.go says who a ROLE is
+//   - cmd/leader/internal/stores: the tables, loginRefused and LogTo; the text of LEADER_STORES in
+//     cmd/leader/texts.go
 //   - what each may import, in internal/test/imports
 //   - a server for tests: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
 //   - packaging: ringfence-guard-X.socket, guard.env
-//   - ARCHITECTURE.md: Packages and Dependencies; docs/X.md; the words for it in docs/tls.md, operating.md,
-//     installing.md, upgrading.md, monitoring.md, threats.md, glossary.md, leader.md and agent.md; README.md and
-//     CHANGELOG.md
+//   - ARCHITECTURE.md: Packages and Dependencies; docs/X.md; the words for it in docs/tls.md,
+//     operating.md, installing.md, upgrading.md, monitoring.md, threats.md, glossary.md, leader.md
+//     and agent.md; README.md and CHANGELOG.md
 //
 // Listeners, reloads, status, install, metrics and the page follow from the table of protocols.
-// Seals (protect, check) and LEADER_CARRY are of single databases. Settings.Open refuses what its protocol does
-// not have.
+// Seals (protect, check) and LEADER_CARRY are of single databases. Settings.Open refuses what its
+// protocol does not have.
 package guard

@@ -13,12 +13,13 @@ const (
 	Evicted Ended = "evicted"       // its client kept the guard waiting while others waited for room
 	TooSlow Ended = "login_timeout" // it was not admitted within the time for a login
 	Idle    Ended = "idle"          // it had no token, and its client sent nothing for too long
-	Stuck   Ended = "stuck"         // its client does not read, and it has no session, or none any more
-	Unused  Ended = "idle_session"  // it was admitted, and nothing has passed for the idle timeout
-	Demoted Ended = "demoted"       // its server is not the primary any more, or cannot be watched
-	Crowded Ended = "too_many"      // there was not even room for it to wait
-	NoRoom  Ended = "server_full"   // the server takes no more connections
-	Full    Ended = "full"          // the store admitted it, but no admitted slot came free in time
+	// its client does not read, and it has no session, or none any more
+	Stuck   Ended = "stuck"
+	Unused  Ended = "idle_session" // it was admitted, and nothing has passed for the idle timeout
+	Demoted Ended = "demoted"      // its server is not the primary any more, or cannot be watched
+	Crowded Ended = "too_many"     // there was not even room for it to wait
+	NoRoom  Ended = "server_full"  // the server takes no more connections
+	Full    Ended = "full"         // the store admitted it, but no admitted slot came free in time
 )
 
 func (e Ended) Error() string { return "the guard has ended the connection: " + string(e) }

@@ -63,13 +63,16 @@ func (*severalFake) Databases(context.Context) map[string]error {
 func TestReadinessListsTheDatabasesAndHasAPageForEachProtocol(t *testing.T) {
 	all := []Protocol{&severalFake{}}
 	h := Handler(Readiness{Protocols: all}, prometheus.NewRegistry(), make(chan struct{}))
-	for path, status := range map[string]int{"/readyz": 200, "/readyz/fake": 200, "/readyz/other": 404} {
+	for path, status := range map[string]int{
+		"/readyz": 200, "/readyz/fake": 200, "/readyz/other": 404,
+	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != status {
 			t.Errorf("%s: %d", path, w.Code)
 		}
-		if body := w.Body.String(); status == 200 && body != `{"fake":"ok","fake crm":"no schema","fake shop":"ok"}`+"\n" {
+		if body := w.Body.String(); status == 200 &&
+			body != `{"fake":"ok","fake crm":"no schema","fake shop":"ok"}`+"\n" {
 			t.Errorf("%s: %s", path, body)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // WhenIdle calls end once nothing has passed through a relay for the limit, or for up to a quarter
-// more, and again after each further limit. end may ask unused, under a lock that keeps anything from
-// passing, whether that is still so. A limit of 0 means never. stop cancels the context of a call that
-// is under way and waits for it; it may be called twice.
+// more, and again after each further limit. end may ask unused, under a lock that keeps anything
+// from passing, whether that is still so. A limit of 0 means never. stop cancels the context of a
+// call that is under way and waits for it; it may be called twice.
 //
 // No message sets a timer: the watch looks at what the relay counts.
 func WhenIdle(

@@ -28,8 +28,8 @@ type labelledResource struct {
 	resource fence.Resource
 }
 
-// labels holds what has a label of its own, by protocol. It keeps the label for as long as the guard
-// runs, so a gauge goes down where it went up.
+// labels holds what has a label of its own, by protocol. It keeps the label for as long as the
+// guard runs, so a gauge goes down where it went up.
 type labels[K comparable] struct {
 	max int // for each protocol
 

@@ -22,7 +22,8 @@ type limiter struct {
 }
 
 // queueFactor times as many connections as there are slots may wait for one. It is well above two
-// because a driver that tries TLS first connects twice, and its first connections are still waiting.
+// because a driver that tries TLS first connects twice, and its first connections are still
+// waiting.
 const queueFactor = 4
 
 func newLimiter(max Limits, grace time.Duration) *limiter {

@@ -18,8 +18,8 @@ func (l Limits) defaults() Limits {
 	}
 }
 
-// SetLimits changes the limits, also while the server serves. Higher ones let in at once who waits. Lower
-// ones end nobody: no more are let in until enough have left.
+// SetLimits changes the limits, also while the server serves. Higher ones let in at once who waits.
+// Lower ones end nobody: no more are let in until enough have left.
 func (s *Server) SetLimits(l Limits) {
 	s.limiting.Lock()
 	defer s.limiting.Unlock()

@@ -19,7 +19,9 @@ func TestLimitsChangeWhileTheServerServes(t *testing.T) {
 	server.SetLimits(Limits{MaxConnections: 2, MaxUnadmitted: 2, MaxLogins: 3})
 	s.says(second, "a", "a")
 	s.awaitMetric(1, "ringfence_connections", "fake", "waiting")
-	for state, want := range map[string]float64{"admitted": 2, "unadmitted": 2, "waiting": 8, "login": 3} {
+	for state, want := range map[string]float64{
+		"admitted": 2, "unadmitted": 2, "waiting": 8, "login": 3,
+	} {
 		s.awaitMetric(want, "ringfence_connections_limit", "fake", state)
 	}
 	s.says(first, "A", "A")

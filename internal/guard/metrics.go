@@ -58,22 +58,30 @@ var seconds = []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10}
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	register := promauto.With(r)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return register.NewCounterVec(prometheus.CounterOpts{Namespace: "ringfence", Name: name, Help: help}, labels)
+		return register.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "ringfence", Name: name, Help: help,
+		}, labels)
 	}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return register.NewGaugeVec(prometheus.GaugeOpts{Namespace: "ringfence", Name: name, Help: help}, labels)
+		return register.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "ringfence", Name: name, Help: help,
+		}, labels)
 	}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	histogram := func(
+		name, help string, buckets []float64, labels ...string,
+	) *prometheus.HistogramVec {
 		return register.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "ringfence", Name: name, Help: help, Buckets: buckets,
 		}, labels)
 	}
 	built := version.Of()
-	gauge("build_info", "Always 1. The labels say which program this is.", "version", "commit", "goversion").
+	gauge("build_info", "Always 1. The labels say which program this is.", "version", "commit",
+		"goversion").
 		WithLabelValues(built.Version, built.Commit, built.Go).Set(1)
 	m := &Metrics{
 		registerer:  r,
-		ofResources: labels[labelledResource]{max: maxResources}, ofDatabases: labels[string]{max: maxDatabases},
+		ofResources: labels[labelledResource]{max: maxResources},
+		ofDatabases: labels[string]{max: maxDatabases},
 		ready: gauge("ready",
 			"1 if sessions can be admitted, otherwise 0; /readyz has the reason.", "protocol"),
 		databases: gauge("database_ready",
@@ -107,8 +115,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Refused claims by reason: stale (a newer leader was admitted), no_token, malformed, "+
 				"other_issuer (the coordinator was replaced or rolled back), not_installed, "+
 				"unrevoked (older sessions did not end in time), "+
-				"not_leader, no_coordinator (it could not be asked), mark_in_doubt (it may have been lost, and there "+
-				"is no coordinator), not_allowed, not_authorized, error (see the log).",
+				"not_leader, no_coordinator (it could not be asked), mark_in_doubt (it may have been lost, "+
+				"and there is no coordinator), not_allowed, not_authorized, error (see the log).",
 			"protocol", "reason"),
 		unreached: counter("raises_unreached_total",
 			"Raises after a failover that did not reach the server of older sessions. "+labelled,
@@ -117,7 +125,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Marks raised or confirmed by this guard: changes of leadership, and the first session "+
 				"after a restart of the store. "+labelled, "protocol", "database", "resource"),
 		revoked: counter("revoked_sessions_total",
-			"Sessions of older tokens that this guard has ended. "+labelled, "protocol", "database", "resource"),
+			"Sessions of older tokens that this guard has ended. "+labelled, "protocol", "database",
+			"resource"),
 		admission: histogram("admission_duration_seconds",
 			"Time from the login or the claim to the answer.", seconds, "protocol", "result"),
 		steps: histogram("admission_step_duration_seconds",
@@ -143,13 +152,15 @@ func (m *Metrics) DroppedLines(count func() float64) {
 	}, count)
 }
 
-// Certificate has the metrics show when a certificate expires. whose says to whom it is shown. expires is called
-// for each scrape, so a certificate that was renewed is shown even if nobody connects.
+// Certificate has the metrics show when a certificate expires. whose says to whom it is shown.
+// expires is called for each scrape, so a certificate that was renewed is shown even if nobody
+// connects.
 func (m *Metrics) Certificate(whose string, expires func() time.Time) {
 	promauto.With(m.registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "ringfence", Name: "certificate_expiry_timestamp_seconds",
-		Help: "When a certificate of this guard expires, in seconds since 1970: the one for clients (GUARD_TLS_CERT), " +
-			"for pages (GUARD_HTTP_TLS_CERT), or with which it logs in to a server or to the coordinator (sslcert).",
+		Help: "When a certificate of this guard expires, in seconds since 1970: the one for clients " +
+			"(GUARD_TLS_CERT), for pages (GUARD_HTTP_TLS_CERT), or with which it logs in to a server or " +
+			"to the coordinator (sslcert).",
 		ConstLabels: prometheus.Labels{"certificate": whose},
 	}, func() float64 { return float64(expires().Unix()) })
 }

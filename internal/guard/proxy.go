@@ -46,7 +46,8 @@ func announced(c net.Conn) (net.Addr, error) {
 		return nil, fmt.Errorf("no header of the PROXY protocol: %w", err)
 	}
 	if !bytes.HasPrefix(header, proxyproto.SIGV2) {
-		return nil, errors.New("no header of the PROXY protocol, version 2, from an address in GUARD_PROXY_NETWORKS")
+		return nil, errors.New("no header of the PROXY protocol, version 2, from an address in " +
+			"GUARD_PROXY_NETWORKS")
 	}
 	rest := make([]byte, binary.BigEndian.Uint16(header[14:]))
 	if len(rest) > maxHeader {

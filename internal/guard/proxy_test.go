@@ -12,7 +12,9 @@ import (
 // behindProxy serves clients that come through a load balancer of this machine.
 func behindProxy(t *testing.T) *served {
 	t.Helper()
-	return serve(t, &fake{}, func(s *Server) { s.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	return serve(t, &fake{}, func(s *Server) {
+		s.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
 }
 
 // header names a client, or none.
@@ -69,7 +71,9 @@ func TestAConnectionOfALoadBalancerWithoutAHeaderIsClosed(t *testing.T) {
 
 // A balancer looks each second whether the guard accepts connections.
 func TestHealthChecksAreOneLineOfTheLog(t *testing.T) {
-	for name, bytes := range map[string][]byte{"without a header": nil, "with half a header": header(t, "")[:8]} {
+	for name, bytes := range map[string][]byte{
+		"without a header": nil, "with half a header": header(t, "")[:8],
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := behindProxy(t)
 			for n := range 50 {
@@ -90,7 +94,9 @@ func TestHealthChecksAreOneLineOfTheLog(t *testing.T) {
 }
 
 func TestNobodyElseMayNameAClient(t *testing.T) {
-	s := serve(t, &fake{}, func(s *Server) { s.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
+	s := serve(t, &fake{}, func(s *Server) {
+		s.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	})
 	c := s.dial()
 	h := header(t, "192.0.2.7:4711")
 	s.says(c, string(h), string(h))

@@ -24,8 +24,8 @@ type Readiness struct {
 	Needed bool
 }
 
-// Look is what a look at the readiness has found: what /readyz, the metrics, the log and the service
-// manager show.
+// Look is what a look at the readiness has found: what /readyz, the metrics, the log and the
+// service manager show.
 type Look struct {
 	Protocols   map[string]error
 	Databases   map[string]map[string]error // by protocol, where there are several
@@ -76,13 +76,14 @@ func (r Readiness) Look(ctx context.Context, limit time.Duration) Look {
 	return l
 }
 
-// inTime says of an error that comes from the end of ctx that there was no answer. What else the error says
-// stays.
+// inTime says of an error that comes from the end of ctx that there was no answer. What else the
+// error says stays.
 func inTime(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	why := strings.NewReplacer(" (context deadline exceeded)", "", "context deadline exceeded", "").Replace(err.Error())
+	why := strings.NewReplacer(" (context deadline exceeded)", "", "context deadline exceeded",
+		"").Replace(err.Error())
 	if why = strings.Trim(why, ": "); why != "" {
 		why = ": " + why
 	}

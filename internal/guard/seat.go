@@ -72,10 +72,10 @@ func (s *Seat) Resume() {
 // Login waits for a login slot. Every upstream connection that is not admitted needs one.
 func (s *Seat) Login(ctx context.Context) error { return s.limiter.take(ctx, &s.limiter.logins, s) }
 
-// Starve says that the server has refused this login for want of room. Until fed is called, others get no
-// login slot, and those that have kept the guard waiting for their client for the grace are evicted even if
-// there are slots left. Call it only for claims that the coordinator has confirmed; Starve()() evicts, and
-// keeps no other client from a slot.
+// Starve says that the server has refused this login for want of room. Until fed is called, others
+// get no login slot, and those that have kept the guard waiting for their client for the grace are
+// evicted even if there are slots left. Call it only for claims that the coordinator has confirmed;
+// Starve()() evicts, and keeps no other client from a slot.
 func (s *Seat) Starve() (fed func()) {
 	s.limiter.starve(s, 1)
 	return sync.OnceFunc(func() { s.limiter.starve(s, -1) })

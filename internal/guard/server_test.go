@@ -109,7 +109,8 @@ func TestListenerErrorsDoNotEndTheServer(t *testing.T) {
 	s.says(s.dial(), "a", "a")
 	s.stop()
 	<-s.done
-	if log := s.log.String(); strings.Count(log, "too many open files") != 2 || !strings.Contains(log, "count=2") {
+	if log := s.log.String(); strings.Count(log, "too many open files") != 2 ||
+		!strings.Contains(log, "count=2") {
 		t.Errorf("not all of 3 errors are counted in the log: %s", log)
 	}
 }

@@ -83,8 +83,8 @@ func (k *slots) grant(may func(*Seat) bool) bool {
 	return true
 }
 
-// next returns whose turn it is, or nil: the address with the fewest slots comes first, and within one
-// address the connection that has waited longest. But a slot that an eviction freed goes to the
+// next returns whose turn it is, or nil: the address with the fewest slots comes first, and within
+// one address the connection that has waited longest. But a slot that an eviction freed goes to the
 // latest one. In a crowd of stalled connections, most of those that wait will stall, too; in order,
 // they would keep a good newcomer from the same address waiting until each of them was evicted.
 func (k *slots) next(may func(*Seat) bool) (best *turn) {

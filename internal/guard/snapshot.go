@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// The rows that the status page shows of a guard's stores, sent as JSON. The command guard status asks no guard: it
-// reads marks from the stores.
+// The rows that the status page shows of a guard's stores, sent as JSON. The command guard status
+// asks no guard: it reads marks from the stores.
 
 // Location is the store of a row.
 type Location struct {

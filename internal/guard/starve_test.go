@@ -50,7 +50,9 @@ func TestTheLimitsStayBelowWhatTheServerTakes(t *testing.T) {
 	take := make(chan int, 1)
 	take <- 64
 	s := serve(t, &fake{}, func(s *Server) { s.Protocol = bounded{s.Protocol.(*fake), take} })
-	for state, want := range map[string]float64{"admitted": 64 - 16 - 6, "login": 8, "unadmitted": 1000} {
+	for state, want := range map[string]float64{
+		"admitted": 64 - 16 - 6, "login": 8, "unadmitted": 1000,
+	} {
 		s.awaitMetric(want, "ringfence_connections_limit", "fake", state)
 	}
 	if l := (Limits{10, 10, 10}).within(2); l != (Limits{1, 10, 1}) {

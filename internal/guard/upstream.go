@@ -38,8 +38,9 @@ type Upstream interface {
 	Script() (string, error)
 	// Image returns a text that changes if Install changes anything.
 	Image(ctx context.Context) (string, error)
-	// Uninstall removes from the store what Install made, and says what that is. An error, or a reason in
-	// Removal.Blocked, means that nothing was changed, unless the error says that something is left.
+	// Uninstall removes from the store what Install made, and says what that is. An error, or a reason
+	// in Removal.Blocked, means that nothing was changed, unless the error says that something is
+	// left.
 	Uninstall(ctx context.Context, o marks.Removing) (marks.Removal, error)
 }
 

@@ -62,8 +62,8 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 	return err
 }
 
-// register asks the authority first, so that no claim of a deposed leader reaches the store, even if
-// the store has lost its mark. A raise asks the authority again.
+// register asks the authority first, so that no claim of a deposed leader reaches the store, even
+// if the store has lost its mark. A raise asks the authority again.
 func (a *Admission) register(ctx context.Context, s Session, presented []Presented) error {
 	claims, err := a.verify(ctx, presented)
 	if err != nil {
@@ -113,9 +113,9 @@ func (a *Admission) verify(ctx context.Context, presented []Presented) ([]fence.
 	return a.Authority.Verify(ctx, presented)
 }
 
-// raise raises the mark, or confirms it, if the authority still agrees. Before that it asks from, unless
-// that is nil, whether it may raise from the mark that the store has. It returns how many older sessions
-// there are, or zero if the store cannot tell.
+// raise raises the mark, or confirms it, if the authority still agrees. Before that it asks from,
+// unless that is nil, whether it may raise from the mark that the store has. It returns how many
+// older sessions there are, or zero if the store cannot tell.
 func (a *Admission) raise(
 	ctx context.Context, s Session, c fence.Claim, from func(Mark) error,
 ) (older int, err error) {
@@ -195,8 +195,8 @@ func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim, ended 
 	return err
 }
 
-// checkMemory refuses claims that the store has admitted, if this process has seen a higher mark there:
-// the store has lost that mark, and shows nothing of it. The caller ends the session.
+// checkMemory refuses claims that the store has admitted, if this process has seen a higher mark
+// there: the store has lost that mark, and shows nothing of it. The caller ends the session.
 func (a *Admission) checkMemory(ctx context.Context, claims []fence.Claim) error {
 	for _, c := range claims {
 		if m, ok := a.seen.get(c.Resource); !ok || !m.Below(c) {

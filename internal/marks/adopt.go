@@ -8,9 +8,9 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// EndOlder is the second half of Adopt, after the mark was adopted: it ends every session that is not
-// under the mark. A waiting leader may have raised the mark since. Then EndOlder ends what is older
-// than that, because the leader may have stopped before it did so itself.
+// EndOlder is the second half of Adopt, after the mark was adopted: it ends every session that is
+// not under the mark. A waiting leader may have raised the mark since. Then EndOlder ends what is
+// older than that, because the leader may have stopped before it did so itself.
 func EndOlder(ctx context.Context, s Store, adopted fence.Claim) error {
 	for c := adopted; ; {
 		_, err := s.Revoke(ctx, Session{}, c)

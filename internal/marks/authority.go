@@ -36,8 +36,8 @@ type Authority interface {
 // Only the mark refuses a deposed leader's token. So this mode cannot see that a mark was rolled
 // back if the store shows nothing of it: an older disk snapshot or base backup that was started in
 // place of its original, a standby that was promoted by deleting standby.signal, or a Redis server
-// that has lost its last writes. Then only an Admission that has seen the higher mark refuses. Where
-// the store does show it, this mode refuses, because it cannot ask anybody what the mark was.
+// that has lost its last writes. Then only an Admission that has seen the higher mark refuses.
+// Where the store does show it, this mode refuses, because it cannot ask anybody what the mark was.
 type Unverified struct{ Name fence.Issuer }
 
 // Issuer returns the configured name.
@@ -57,8 +57,8 @@ func (u Unverified) Verify(ctx context.Context, claims []Presented) ([]fence.Cla
 	return Under(is, claims), nil
 }
 
-// Confirm agrees unless the claim is below the mark, or the mark may have been lost or rolled back. An
-// ordinary restart of the server raises no doubt.
+// Confirm agrees unless the claim is below the mark, or the mark may have been lost or rolled back.
+// An ordinary restart of the server raises no doubt.
 func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
 	switch {
 	case m.Issuer == c.Issuer && m.Token.Compare(c.Token) > 0:
@@ -113,13 +113,14 @@ func (e Elected) Verify(ctx context.Context, presented []Presented) ([]fence.Cla
 	return claims, nil
 }
 
-// Confirm asks the coordinator, as Verify does. A claim whose candidate is known must be that one's:
-// a coordinator that was restored may have given the token to another one.
+// Confirm asks the coordinator, as Verify does. A claim whose candidate is known must be that
+// one's: a coordinator that was restored may have given the token to another one.
 func (e Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
 	claims, err := e.Verify(ctx, Present(c))
 	if leader := claims[0]; err == nil && c.Candidate != "" && c.Candidate != leader.Candidate {
-		err = refusal.NotLeader(c, fmt.Sprintf("the leader of %q is another candidate with this token, %s",
-			c.Resource, leader.Holder))
+		err = refusal.NotLeader(c,
+			fmt.Sprintf("the leader of %q is another candidate with this token, %s",
+				c.Resource, leader.Holder))
 	}
 	return claims[0], met(err, m)
 }
@@ -130,7 +131,8 @@ func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Cand
 	if leader.Token == 0 {
 		return r
 	}
-	r.Detail = fmt.Sprintf("the leader of %q is %s with token %s", c.Resource, leader.Holder, leader.Token)
+	r.Detail = fmt.Sprintf("the leader of %q is %s with token %s", c.Resource, leader.Holder,
+		leader.Token)
 	if c.Token.Compare(leader.Token) < 0 {
 		return r
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // Authorizer is what an operator does about who may claim what in a store. Register refuses, while
-// authorization is on, a session whose role may not claim one of its resources (ErrNotAuthorized). It
-// does so before anything else, so nobody raises a mark for such a session.
+// authorization is on, a session whose role may not claim one of its resources (ErrNotAuthorized).
+// It does so before anything else, so nobody raises a mark for such a session.
 type Authorizer interface {
 	// Authorization reads all of it.
 	Authorization(ctx context.Context) (Authorization, error)
@@ -20,8 +20,8 @@ type Authorizer interface {
 	// do not count any more (Allowed.Why) count again.
 	Allow(ctx context.Context, role string, all ...Pattern) error
 
-	// Forbid takes back what Allow gave: these patterns exactly, or all of the role if none is named. It
-	// returns how many it has removed. Sessions that are admitted stay.
+	// Forbid takes back what Allow gave: these patterns exactly, or all of the role if none is named.
+	// It returns how many it has removed. Sessions that are admitted stay.
 	Forbid(ctx context.Context, role string, all ...Pattern) (int, error)
 
 	// Authorize switches authorization on or off. It ends no session.

@@ -2,8 +2,8 @@ package marks
 
 import "context"
 
-// Client is who opens a session, for logs and lists. The client chooses User and Application itself;
-// User is what it says until the database has accepted its login.
+// Client is who opens a session, for logs and lists. The client chooses User and Application
+// itself; User is what it says until the database has accepted its login.
 type Client struct {
 	Address     string // host and port, or [local] for a Unix socket
 	User        string // the role in Postgres, the user in Redis; empty if it is not known

@@ -100,7 +100,8 @@ func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused e
 
 // met adds the mark to the refusal of a claim.
 func met(err error, m Mark) error {
-	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Claim.Resource == m.Resource && r.Mark == 0 {
+	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Claim.Resource == m.Resource &&
+		r.Mark == 0 {
 		r.Mark = m.Token
 	}
 	return err
@@ -108,8 +109,8 @@ func met(err error, m Mark) error {
 
 // rolledBack checks whether a token that the store refuses as stale still leads. If so, the
 // coordinator was rolled back, as by a restore from a backup, and its leader must not be told that
-// it is deposed. A raise writes that down in the store: otherwise each further try would count up, and
-// be above the mark sooner or later.
+// it is deposed. A raise writes that down in the store: otherwise each further try would count up,
+// and be above the mark sooner or later.
 func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) error {
 	if !a.Authority.Verifies() {
 		return refused
@@ -117,7 +118,8 @@ func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) erro
 	if _, deposed := a.verify(ctx, Present(refused.Claim)); deposed != nil {
 		return refused
 	}
-	if _, err := a.raise(ctx, Session{}, refused.Claim, nil); err != nil && !errors.Is(err, fence.ErrStale) {
+	if _, err := a.raise(ctx, Session{}, refused.Claim, nil); err != nil &&
+		!errors.Is(err, fence.ErrStale) {
 		return err
 	}
 	return refusal.RolledBack(refused.Claim, refused.Mark)
@@ -125,7 +127,9 @@ func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) erro
 
 // marks reads the marks of claims from the store. Where the store has lost a mark or does not
 // answer, it takes the mark from the memory of this process.
-func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.Resource]Mark, error) {
+func (a *Admission) marks(
+	ctx context.Context, claims []fence.Claim,
+) (map[fence.Resource]Mark, error) {
 	var only []fence.Resource
 	marks, before := make(map[fence.Resource]Mark), make(map[fence.Resource]Mark)
 	for _, c := range claims {

@@ -14,12 +14,13 @@ type Event struct {
 	Kind    EventKind
 	Claim   fence.Claim
 	Session Session
-	Client  Client                 // who opens the session; empty if another process has caused the event
-	Before  Mark                   // Raised: the mark before. Adopted: the one that this process knew
-	Ended   int                    // Revoked: how many sessions were ended
-	Took    time.Duration          // how long this took; Opened, Refused: the whole Admit
-	Steps   map[Step]time.Duration // Finished: how long each step took
-	Err     error                  // Refused, Finished: why the session was not admitted
+	// who opens the session; empty if another process has caused the event
+	Client Client
+	Before Mark                   // Raised: the mark before. Adopted: the one that this process knew
+	Ended  int                    // Revoked: how many sessions were ended
+	Took   time.Duration          // how long this took; Opened, Refused: the whole Admit
+	Steps  map[Step]time.Duration // Finished: how long each step took
+	Err    error                  // Refused, Finished: why the session was not admitted
 }
 
 // EventKind says what happened.

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// Follower follows elections, and raises the mark as soon as leadership moves. So a deposed leader is
-// cut off before the new one connects, and even if that one never does. Any number of guards may
+// Follower follows elections, and raises the mark as soon as leadership moves. So a deposed leader
+// is cut off before the new one connects, and even if that one never does. Any number of guards may
 // follow the same election: a raise that comes late changes nothing.
 type Follower struct {
 	Observer fence.Observer
@@ -45,8 +45,8 @@ type Election struct {
 	Since  time.Time // when this guard saw it begin; zero if it began before
 }
 
-// Elections returns what the coordinator said last of the elections that are followed. A nil Follower
-// follows none.
+// Elections returns what the coordinator said last of the elections that are followed. A nil
+// Follower follows none.
 func (f *Follower) Elections() map[fence.Resource]Election {
 	if f == nil {
 		return nil
@@ -175,8 +175,8 @@ func (f *Follower) leads(r fence.Resource, leader fence.Candidate) {
 	of.now, of.seen = now, true
 }
 
-// moved raises the mark of every store that has one, until that has succeeded or leadership has moved
-// again.
+// moved raises the mark of every store that has one, until that has succeeded or leadership has
+// moved again.
 func (f *Follower) moved(ctx context.Context, r fence.Resource, leader fence.Candidate) {
 	for ctx.Err() == nil {
 		issuer, leaders, err := f.Observer.Leaders(ctx, r)
@@ -190,13 +190,14 @@ func (f *Follower) moved(ctx context.Context, r fence.Resource, leader fence.Can
 		if err == nil {
 			return
 		}
-		f.Log.Warn("raising the mark of a new leader", "resource", r, "token", c.Token.String(), "err", err)
+		f.Log.Warn("raising the mark of a new leader", "resource", r, "token", c.Token.String(), "err",
+			err)
 		backoff.Pause(ctx, time.Second)
 	}
 }
 
-// catchUp raises the marks that were not there when leadership moved. One of it runs for a resource, however
-// many sessions are admitted meanwhile.
+// catchUp raises the marks that were not there when leadership moved. One of it runs for a
+// resource, however many sessions are admitted meanwhile.
 func (f *Follower) catchUp(r fence.Resource, of *followed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,8 +211,8 @@ func (f *Follower) catchUp(r fence.Resource, of *followed) {
 	of.raising = false
 }
 
-// raise raises the marks of all stores, each on its own: one that does not answer keeps no other one
-// waiting. It returns what may succeed another time.
+// raise raises the marks of all stores, each on its own: one that does not answer keeps no other
+// one waiting. It returns what may succeed another time.
 func (f *Follower) raise(ctx context.Context, c fence.Claim) error {
 	all := f.stores()
 	failed := make([]error, len(all))
@@ -232,10 +233,10 @@ func (f *Follower) raise(ctx context.Context, c fence.Claim) error {
 // errNotFollowed: the new leader's own session raises this mark, or somebody has raised it.
 var errNotFollowed = errors.New("the mark is not raised before its leader connects")
 
-// follow raises the mark to the claim of a new leader, if the store has one below it. If the mark is
-// not confirmed, the store may have lost its list of sessions, and a raise would end everybody, also
-// the new leader that is just connecting. Only that leader's own session can be spared (Store.Raise),
-// so the mark is left to it.
+// follow raises the mark to the claim of a new leader, if the store has one below it. If the mark
+// is not confirmed, the store may have lost its list of sessions, and a raise would end everybody,
+// also the new leader that is just connecting. Only that leader's own session can be spared
+// (Store.Raise), so the mark is left to it.
 func (a *Admission) follow(ctx context.Context, c fence.Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Limit())
 	defer cancel()

@@ -123,7 +123,9 @@ type silent struct {
 	now   atomic.Bool
 }
 
-func (s *silent) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (s *silent) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	if !s.now.Load() {
 		return s.Observer.Leaders(ctx, rs...)
 	}

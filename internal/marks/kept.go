@@ -23,10 +23,10 @@ type Reached interface {
 	Close()
 }
 
-// Kept keeps the store that a raise has reached without a guard, for the next raises. It is replaced
-// after a minute, and when a raise fails there. A store remembers no mark and no run of its server, so
-// it does not matter which raise it was opened for. Any goroutine may use a Kept. The zero value is
-// ready; with nil nothing is kept.
+// Kept keeps the store that a raise has reached without a guard, for the next raises. It is
+// replaced after a minute, and when a raise fails there. A store remembers no mark and no run of
+// its server, so it does not matter which raise it was opened for. Any goroutine may use a Kept.
+// The zero value is ready; with nil nothing is kept.
 type Kept struct {
 	mu     sync.Mutex
 	last   *lent // nil if there is none
@@ -42,9 +42,10 @@ type lent struct {
 	users  int
 }
 
-// Raise raises the mark at the store that is kept, if that works. Otherwise present opens a session under
-// the claim, so that a guard, if there is one, raises the mark. Without a guard, Raise opens the store,
-// raises the mark there, and keeps the store, unless another one is kept by now. by may be nil.
+// Raise raises the mark at the store that is kept, if that works. Otherwise present opens a session
+// under the claim, so that a guard, if there is one, raises the mark. Without a guard, Raise opens
+// the store, raises the mark there, and keeps the store, unless another one is kept by now. by may
+// be nil.
 func (k *Kept) Raise(
 	ctx context.Context, by Authority, c fence.Claim,
 	present func(context.Context, fence.Claim) (guarded bool, err error), open func() (Reached, error),

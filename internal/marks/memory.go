@@ -29,17 +29,19 @@ func (m *memory) forget() {
 	clear(m.marks)
 }
 
-// over returns the mark that this process has seen if it overrides the store's: it is higher, or the
-// store's is not confirmed, and no operator has adopted the resource since. A confirmed mark can be
-// lower, too: a store that has gone back without a trace, such as a standby that was promoted by
-// deleting standby.signal, confirms what it has. before is what this process had seen when the store was
-// asked. A mark that was raised since then is not lost: the store was read before that.
+// over returns the mark that this process has seen if it overrides the store's: it is higher, or
+// the store's is not confirmed, and no operator has adopted the resource since. A confirmed mark
+// can be lower, too: a store that has gone back without a trace, such as a standby that was
+// promoted by deleting standby.signal, confirms what it has. before is what this process had seen
+// when the store was asked. A mark that was raised since then is not lost: the store was read
+// before that.
 func (m *memory) over(r fence.Resource, now, before Mark) (Mark, bool) {
 	seen, ok := m.get(r)
 	switch order := seen.Token.Compare(now.Token); {
 	case !ok || order < 0:
 		return Mark{}, false
-	case now.Token != 0 && (now.Issuer != seen.Issuer || now.Adoption != "" && now.Adoption != seen.Adoption):
+	case now.Token != 0 &&
+		(now.Issuer != seen.Issuer || now.Adoption != "" && now.Adoption != seen.Adoption):
 		return Mark{}, false
 	default:
 		seen.Lost = order > 0 && before.Token == seen.Token
@@ -68,7 +70,8 @@ func (m *memory) learn(mark Mark) (before Mark, adopted bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.marks[mark.Resource]
-	if ok && old.Issuer == mark.Issuer && old.Adoption == mark.Adoption && old.Token.Compare(mark.Token) >= 0 {
+	if ok && old.Issuer == mark.Issuer && old.Adoption == mark.Adoption &&
+		old.Token.Compare(mark.Token) >= 0 {
 		return old, false
 	}
 	if !ok && mark.Token == 0 {

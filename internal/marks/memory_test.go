@@ -11,7 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 )
 
-// overtaken is a store that somebody uses after its marks were read, and before the reader has them.
+// overtaken is a store that somebody uses after its marks were read, and before the reader has
+// them.
 type overtaken struct {
 	*markstest.Model
 	meanwhile func()
@@ -26,8 +27,8 @@ func (o *overtaken) Marks(ctx context.Context, only ...fence.Resource) ([]marks.
 	return read, err
 }
 
-// The guard's follower raises a mark while the deposed leader asks for the last time. An operator who reads
-// that the store has lost its mark would look for a failure that there was not.
+// The guard's follower raises a mark while the deposed leader asks for the last time. An operator
+// who reads that the store has lost its mark would look for a failure that there was not.
 func TestAMarkThatIsRaisedWhileItIsReadIsNotLost(t *testing.T) {
 	f := follow(t)
 	s := &overtaken{Model: markstest.NewModel()}

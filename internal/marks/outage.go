@@ -8,10 +8,10 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Keeping is an Elected that keeps admitting a verified leader during an outage: while the coordinator
-// does not answer, further sessions of a token are admitted if this process has verified that token
-// before and the mark in the store is still its own, confirmed in the present run of the store. Nobody
-// can raise a mark meanwhile.
+// Keeping is an Elected that keeps admitting a verified leader during an outage: while the
+// coordinator does not answer, further sessions of a token are admitted if this process has
+// verified that token before and the mark in the store is still its own, confirmed in the present
+// run of the store. Nobody can raise a mark meanwhile.
 //
 // It cannot see that the coordinator has elected somebody else. So a deposed leader may open
 // sessions, and write, until a guard that does reach the coordinator has raised the mark: the new

@@ -12,8 +12,8 @@ import (
 // deposed clients that reconnect in a loop.
 //
 // What this process remembers may be out of date, so Precheck asks authority and store again: one
-// client of a resource at a time, and a token not again within Recheck. Meanwhile it repeats the last
-// refusal. After nil the claims still have to be admitted.
+// client of a resource at a time, and a token not again within Recheck. Meanwhile it repeats the
+// last refusal. After nil the claims still have to be admitted.
 func (a *Admission) Precheck(ctx context.Context, claims []Presented) error {
 	for _, c := range claims {
 		m, ok := a.seen.get(c.Resource)

@@ -11,7 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 )
 
-// unhurried is a store that revokes only when it is told to, and agrees that quiet sessions are idle.
+// unhurried is a store that revokes only when it is told to, and agrees that quiet sessions are
+// idle.
 type unhurried struct {
 	*markstest.Model
 	revoke chan struct{}
@@ -26,7 +27,9 @@ func (u *unhurried) Revoke(ctx context.Context, s marks.Session, c fence.Claim) 
 	}
 }
 
-func (u *unhurried) Release(_ context.Context, all ...marks.Departed) (leaving []marks.Session, err error) {
+func (u *unhurried) Release(
+	_ context.Context, all ...marks.Departed,
+) (leaving []marks.Session, err error) {
 	for _, d := range all {
 		leaving = append(leaving, d.Session)
 	}

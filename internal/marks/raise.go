@@ -21,7 +21,9 @@ func (a *Admission) RaiseFor(ctx context.Context, user string, c fence.Claim) er
 }
 
 // raiseAlone raises the mark (raise has from) and ends older sessions. It registers none.
-func (a *Admission) raiseAlone(ctx context.Context, s Session, c fence.Claim, from func(Mark) error) error {
+func (a *Admission) raiseAlone(
+	ctx context.Context, s Session, c fence.Claim, from func(Mark) error,
+) error {
 	_, err := a.raise(ctx, s, c, from)
 	if err == nil {
 		// Those at rest in this process need not wait for the store, nor it for them.

@@ -18,9 +18,9 @@ type Relayed interface {
 }
 
 // Proof is a statement with a random name, which a guard sends after it has stopped passing on what
-// the client sends. The server reads a connection in order. So once it shows that the session has run
-// this statement and is idle, nothing of the client is left to be read, whatever the client has done
-// to the guard's count of answers.
+// the client sends. The server reads a connection in order. So once it shows that the session has
+// run this statement and is idle, nothing of the client is left to be read, whatever the client has
+// done to the guard's count of answers.
 type Proof struct {
 	Statement string
 	Answered  <-chan struct{} // closed when the server has answered something since; only a hint
@@ -33,9 +33,9 @@ func (a *Admission) Relaying(s Session, claims []Presented, session Relayed) {
 }
 
 // quiet lets the older sessions of this process go that are at rest, so that nobody waits for their
-// end. It returns them, and the caller ends them. The mark must have been raised. Sessions that only
-// seemed to be at rest are ended at once: nothing more of them is passed on, and revocation finds
-// their records.
+// end. It returns them, and the caller ends them. The mark must have been raised. Sessions that
+// only seemed to be at rest are ended at once: nothing more of them is passed on, and revocation
+// finds their records.
 func (a *Admission) quiet(ctx context.Context, c fence.Claim) (letGo []*openSession) {
 	quiet := a.sessions.quiet(c)
 	if len(quiet) == 0 {

@@ -49,7 +49,9 @@ func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) 
 // LetGo lets a session go that has run the statement of a Proof, if the store agrees that it is at
 // rest, and reports whether it does. The caller then closes the session's connection, and calls
 // Release. It may be repeated, because the session may need a moment.
-func (a *Admission) LetGo(ctx context.Context, s Session, claims []Presented, statement string) bool {
+func (a *Admission) LetGo(
+	ctx context.Context, s Session, claims []Presented, statement string,
+) bool {
 	d := departed(s, claims)
 	d.Proof = statement
 	leaving, err := a.releases.do(ctx, d, a.releaseAll)

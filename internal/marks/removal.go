@@ -20,6 +20,7 @@ func (r Removal) Nothing() bool { return len(r.Drops) == 0 && len(r.Data) == 0 }
 // Settle blocks the removal of data that nobody has asked for.
 func (r *Removal) Settle(o Removing) {
 	if len(r.Data) > 0 && !o.WithData {
-		r.Blocked = append(r.Blocked, "there are data that nobody can make again: keep a copy if you need them, then add --with-data")
+		r.Blocked = append(r.Blocked, "there are data that nobody can make again: keep a copy if you "+
+			"need them, then add --with-data")
 	}
 }

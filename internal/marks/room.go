@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// withRoom makes a call for claims. If sessions have used up what the call needs of the server, and the
-// coordinator says that the claims lead, it ends older sessions and makes the call once more.
+// withRoom makes a call for claims. If sessions have used up what the call needs of the server, and
+// the coordinator says that the claims lead, it ends older sessions and makes the call once more.
 func (a *Admission) withRoom(ctx context.Context, claims []fence.Claim, call func() error) error {
 	err := call()
 	crowded, ok := a.Store.(Crowded)
@@ -25,7 +25,8 @@ func (a *Admission) withRoom(ctx context.Context, claims []fence.Claim, call fun
 	return call()
 }
 
-// Newer reports whether this process has not seen a mark yet that is one of these claims, or above it.
+// Newer reports whether this process has not seen a mark yet that is one of these claims, or above
+// it.
 func (a *Admission) Newer(claims []Presented) bool {
 	for _, c := range claims {
 		if m, ok := a.seen.get(c.Resource); !ok || m.Token.Compare(c.Token) < 0 {
@@ -35,8 +36,8 @@ func (a *Admission) Newer(claims []Presented) bool {
 	return false
 }
 
-// Leads returns nil if the coordinator confirms now that the claims lead. Without a coordinator it returns
-// an error: anybody can invent a token.
+// Leads returns nil if the coordinator confirms now that the claims lead. Without a coordinator it
+// returns an error: anybody can invent a token.
 func (a *Admission) Leads(ctx context.Context, presented []Presented) error {
 	_, err := a.leading(ctx, presented)
 	return err
@@ -53,10 +54,11 @@ func (a *Admission) leading(ctx context.Context, presented []Presented) ([]fence
 	return claims, nil
 }
 
-// MakeRoom raises the marks for a new leader whose connection the server has refused because it is full,
-// and ends the older sessions, which may be what fills it. It does no more than a guard that follows the
-// election (Follower): the coordinator says who leads, whoever asks, and a mark that is not confirmed is
-// left to the leader's own session. So it does not matter that the client has not logged in.
+// MakeRoom raises the marks for a new leader whose connection the server has refused because it is
+// full, and ends the older sessions, which may be what fills it. It does no more than a guard that
+// follows the election (Follower): the coordinator says who leads, whoever asks, and a mark that is
+// not confirmed is left to the leader's own session. So it does not matter that the client has not
+// logged in.
 func (a *Admission) MakeRoom(ctx context.Context, presented []Presented) error {
 	claims, err := a.leading(ctx, presented)
 	for i := 0; err == nil && i < len(claims); i++ {

@@ -11,15 +11,17 @@ import (
 type Step string
 
 const (
-	StepConnect  Step = "connect"  // dial the server for the client, where that is part of the admission
+	// dial the server for the client, where that is part of the admission
+	StepConnect  Step = "connect"
 	StepLogin    Step = "login"    // pass on a login that carries the claim
 	StepIdentify Step = "identify" // ask the server which session the client's connection is
 	StepIssuer   Step = "issuer"   // ask the authority whose tokens these are, and who leads
 	StepRegister Step = "register" // record the session, or find out what keeps it from being recorded
-	StepRaise    Step = "raise"    // raise the mark, without the time that the authority takes meanwhile
-	StepRevoke   Step = "revoke"   // end older sessions and wait until they are gone
-	StepSlot     Step = "slot"     // wait for a slot among the admitted sessions
-	StepOther    Step = "other"    // everything else
+	// raise the mark, without the time that the authority takes meanwhile
+	StepRaise  Step = "raise"
+	StepRevoke Step = "revoke" // end older sessions and wait until they are gone
+	StepSlot   Step = "slot"   // wait for a slot among the admitted sessions
+	StepOther  Step = "other"  // everything else
 )
 
 // Steps measures the steps of one admission. A step within another counts for itself alone, so all

@@ -29,7 +29,8 @@ func TestTheStepsOfAnAdmissionTakeAsLongAsTheAdmission(t *testing.T) {
 		a.Finish(t.Context(), steps, fence.Claim{Resource: "orders", Token: 5}, nil)
 
 		want := map[Step]time.Duration{
-			StepOther: time.Millisecond, StepRaise: 20 * time.Millisecond, StepIssuer: 1100 * time.Millisecond,
+			StepOther: time.Millisecond, StepRaise: 20 * time.Millisecond,
+			StepIssuer: 1100 * time.Millisecond,
 		}
 		if !maps.Equal(told.Steps, want) {
 			t.Errorf("steps: %v, want %v", told.Steps, want)

@@ -13,7 +13,8 @@ type Session struct {
 	ID    int64  // Postgres: backend pid. Redis: client id
 	Birth string // Postgres: backend_start. Redis: empty, because one run does not reuse an id
 	Run   string // the run of the server at the other end, as that connection itself reported it
-	User  string // Redis: the user as the server lists it. Postgres: empty, the database knows the role
+	// Redis: the user as the server lists it. Postgres: empty, the database knows the role
+	User string
 }
 
 // Departed is a session that writes no more, and the resources that it had claimed. Its connection
@@ -49,7 +50,8 @@ type Mark struct {
 	Issuer   fence.Issuer   `json:"issuer"`
 	Holder   string         `json:"holder"` // who raised it, for people
 	Raised   time.Time      `json:"raised_at"`
-	Sessions int            `json:"sessions"` // registered now; set by Raise, and by Marks when it reads all
+	// registered now; set by Raise, and by Marks when it reads all
+	Sessions int `json:"sessions"`
 
 	// Confirmed is true if the mark was raised on this very run of the server, and its record is not a
 	// copy. Otherwise it may have been lost or rolled back since. A raise confirms it.
@@ -91,9 +93,10 @@ func (m Mark) Below(c fence.Claim) bool {
 type Next int
 
 const (
-	Admitted   Next = iota // nothing: the session is registered
-	MustRaise              // the mark is below the claim, or not confirmed
-	MustRevoke             // the mark is the claim's, but sessions that are not under it may still live
+	Admitted  Next = iota // nothing: the session is registered
+	MustRaise             // the mark is below the claim, or not confirmed
+	// the mark is the claim's, but sessions that are not under it may still live
+	MustRevoke
 )
 
 // Registration is Register's answer: what to do next, for which claim, and that claim's mark.
@@ -124,7 +127,8 @@ type Store interface {
 	// Then it records the session. If a check fails it records nothing and says what to do next.
 	//
 	// Refusals: ErrNotAuthorized for any claim comes first (Authorizer), then ErrStale and
-	// ErrOtherIssuer (also if the mark's issuer was rolled back), with the claim's mark in the Registration; ErrNotInstalled. A *SetupError means that the session leads to another server than
+	// ErrOtherIssuer (also if the mark's issuer was rolled back), with the claim's mark in the
+	// Registration; ErrNotInstalled. A *SetupError means that the session leads to another server than
 	// the store's.
 	Register(ctx context.Context, s Session, claims []fence.Claim) (Registration, error)
 
@@ -148,20 +152,22 @@ type Store interface {
 	// or in Revoke, except for the newcomer, which is about to be registered. The newcomer is the zero
 	// Session if there is none. If it has only a User, the mark is raised on behalf of a session of
 	// that user that is not registered: ErrNotAuthorized if the user may not claim the resource.
-	Raise(ctx context.Context, newcomer Session, c fence.Claim, confirm Confirm) (before Mark, err error)
+	Raise(ctx context.Context, newcomer Session, c fence.Claim, confirm Confirm) (before Mark,
+		err error)
 
 	// Revoke ends every session of the resource that is not under the claim. It returns how many, once
 	// the database itself says that they are gone. It also tells those to end that were let go, of
-	// whatever resource, and does not wait for them. If the claim is no longer the mark it does nothing
-	// (ErrStale). ErrUnrevoked means that some did not end before ctx did, or that this role may not
-	// end them; the detail names them.
+	// whatever resource, and does not wait for them. If the claim is no longer the mark it does
+	// nothing (ErrStale). ErrUnrevoked means that some did not end before ctx did, or that this role
+	// may not end them; the detail names them.
 	Revoke(ctx context.Context, newcomer Session, c fence.Claim) (ended int, err error)
 
-	// Release removes from the list those of these sessions that are gone, if the database says so, and
-	// lets those go that are proved to be at rest. It returns those that were let go, now or before,
-	// and still live. A session that is let go no longer counts as one of a resource, so newcomers
-	// need not wait for its end. But it stays on a list of its own until the database has lost it, and
-	// each later Revoke of any resource ends those who are on that list. Any other live session stays.
+	// Release removes from the list those of these sessions that are gone, if the database says so,
+	// and lets those go that are proved to be at rest. It returns those that were let go, now or
+	// before, and still live. A session that is let go no longer counts as one of a resource, so
+	// newcomers need not wait for its end. But it stays on a list of its own until the database has
+	// lost it, and each later Revoke of any resource ends those who are on that list. Any other live
+	// session stays.
 	Release(ctx context.Context, all ...Departed) (leaving []Session, err error)
 
 	// Marks reads the marks of these resources, or of all if none is named, sorted by resource. It
@@ -170,14 +176,15 @@ type Store interface {
 	Marks(ctx context.Context, only ...fence.Resource) ([]Mark, error)
 }
 
-// Crowded is a Store whose server has a bound on what all sessions hold together, such as locks: a session can
-// use it up, and then no raise can go above it.
+// Crowded is a Store whose server has a bound on what all sessions hold together, such as locks: a
+// session can use it up, and then no raise can go above it.
 type Crowded interface {
 	// NoRoom reports whether a call has failed because sessions have used up what it needs.
 	NoRoom(err error) bool
-	// EndOlder ends the recorded sessions of the resource below a claim, and returns once they are gone. The
-	// caller has just heard from the coordinator that the claim leads. It changes no mark and no record, and
-	// ends nobody if the mark is above the claim or another issuer's. It needs nothing that sessions can use up.
+	// EndOlder ends the recorded sessions of the resource below a claim, and returns once they are
+	// gone. The caller has just heard from the coordinator that the claim leads. It changes no mark
+	// and no record, and ends nobody if the mark is above the claim or another issuer's. It needs
+	// nothing that sessions can use up.
 	EndOlder(ctx context.Context, c fence.Claim) error
 }
 

@@ -30,8 +30,8 @@ type verdict struct {
 	asking int // goroutines that ask, or wait for their turn
 }
 
-// maxVerdicts is how many tokens of a resource are remembered. A client that may not log in can name
-// as many as it likes.
+// maxVerdicts is how many tokens of a resource are remembered. A client that may not log in can
+// name as many as it likes.
 const maxVerdicts = 16
 
 // has reports whether there is a refusal of a claim.
@@ -42,10 +42,11 @@ func (v *verdicts) has(c Presented) bool {
 	return of != nil && of.tokens[c.Token] != nil
 }
 
-// get returns the verdict on a claim: the last one if that is recent or somebody asks at this moment,
-// and otherwise that of judge. Callers that have no last one to repeat wait for it.
+// get returns the verdict on a claim: the last one if that is recent or somebody asks at this
+// moment, and otherwise that of judge. Callers that have no last one to repeat wait for it.
 func (v *verdicts) get(
-	ctx context.Context, c Presented, recent time.Duration, judge func(context.Context, Presented) error,
+	ctx context.Context, c Presented, recent time.Duration,
+	judge func(context.Context, Presented) error,
 ) error {
 	of, one, err := v.begin(c, recent)
 	if err != nil {

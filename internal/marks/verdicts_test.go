@@ -61,7 +61,9 @@ func (e *electorate) times() int {
 
 // loop connects n times under a token, as a client does that is refused at once, and returns how
 // often it got as far as the login.
-func loop(t *testing.T, a *marks.Admission, m *markstest.Model, token fence.Token, n int) (logins int) {
+func loop(
+	t *testing.T, a *marks.Admission, m *markstest.Model, token fence.Token, n int,
+) (logins int) {
 	t.Helper()
 	for range n {
 		err := a.Precheck(t.Context(), claimed(token))
@@ -154,7 +156,9 @@ func TestARefusedTokenThatLeadsAfterAnAdoptionIsAdmitted(t *testing.T) {
 		a := &marks.Admission{Store: m, Authority: e, Recheck: time.Minute}
 		loop(t, a, m, 5, 10)
 		e.leads = 5
-		if _, err := m.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: "one"}, "ann"); err != nil {
+		if _, err := m.Adopt(t.Context(), fence.Claim{
+			Resource: "orders", Issuer: "one",
+		}, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		loop(t, a, m, 5, 10) // nobody has looked yet

@@ -80,6 +80,8 @@ func parseStat(line string) (Process, bool) {
 	parent, err2 := strconv.Atoi(f[1])
 	group, err3 := strconv.Atoi(f[2])
 	start, err4 := strconv.ParseUint(f[19], 10, 64)
-	p := Process{Pid: pid, Parent: parent, Group: group, Name: line[open+2 : end], State: f[0], Start: start}
+	p := Process{
+		Pid: pid, Parent: parent, Group: group, Name: line[open+2 : end], State: f[0], Start: start,
+	}
 	return p, errors.Join(err1, err2, err3, err4) == nil
 }

@@ -9,7 +9,8 @@ func TestParseStatReadsAnyProcessName(t *testing.T) {
 	if !ok || got != want {
 		t.Errorf("got %+v, %t", got, ok)
 	}
-	for _, bad := range []string{"", "42", "42 (a) T", "42 () ", "42 (a) T 1 1", "x (a) T 1 1 1" + rest} {
+	for _, bad := range []string{"", "42", "42 (a) T", "42 () ", "42 (a) T 1 1", "x (a) T 1 1 1" +
+		rest} {
 		if _, ok := parseStat(bad); ok {
 			t.Errorf("%q was read", bad)
 		}

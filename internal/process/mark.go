@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Mark is the variable that all processes of one command inherit, and no process of another command has.
+// Mark is the variable that all processes of one command inherit, and no process of another command
+// has.
 const Mark = "RINGFENCE_TERM"
 
 var (

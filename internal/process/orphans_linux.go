@@ -17,8 +17,8 @@ import (
 var adopting atomic.Bool
 
 // AdoptOrphans makes this program the new parent of what its commands leave behind
-// (PR_SET_CHILD_SUBREAPER of prctl(2)), and reaps it. Call it once, at the beginning of the program:
-// every child has to be started with Start from then on. Call stop at the end.
+// (PR_SET_CHILD_SUBREAPER of prctl(2)), and reaps it. Call it once, at the beginning of the
+// program: every child has to be started with Start from then on. Call stop at the end.
 func AdoptOrphans() (stop func()) {
 	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil && os.Getpid() != 1 {
 		return func() {}
@@ -47,8 +47,8 @@ func reap() {
 	}
 }
 
-// NoOrphans reports whether surely nothing hangs under this program but what it has started itself. It costs
-// less than List.
+// NoOrphans reports whether surely nothing hangs under this program but what it has started itself.
+// It costs less than List.
 func NoOrphans() bool {
 	if !adopting.Load() {
 		return true
@@ -70,8 +70,8 @@ func NoOrphans() bool {
 	return len(lists) > 0 // a kernel may have no such lists
 }
 
-// mark marks the children of this program, and the orphans with all that hangs under them. What hangs
-// under a child is neither.
+// mark marks the children of this program, and the orphans with all that hangs under them. What
+// hangs under a child is neither.
 func mark(all []Process) {
 	if !adopting.Load() {
 		return

@@ -15,8 +15,8 @@ const Prefix = "fence."
 // NameForms are the forms of a client name that carries a claim, for messages.
 const NameForms = Prefix + "<resource>.<token> or " + Prefix + "<resource>=<token>"
 
-// MaxClaims is how many resources one session can claim. The work of an admission grows with the square
-// of it, and a database may run nothing else meanwhile.
+// MaxClaims is how many resources one session can claim. The work of an admission grows with the
+// square of it, and a database may run nothing else meanwhile.
 const MaxClaims = 32
 
 // ErrTooManyClaims is the error of a session that claims more.
@@ -45,8 +45,8 @@ func StartupOption(options string, c fence.Claim) string {
 	return options + " " + own
 }
 
-// Unclaimed removes from the value of "options" each claim whose resource fits. It knows the ways to write a
-// setting that documentation has: -c name=value, -cname=value and --name=value.
+// Unclaimed removes from the value of "options" each claim whose resource fits. It knows the ways
+// to write a setting that documentation has: -c name=value, -cname=value and --name=value.
 func Unclaimed(options string, fits func(resource string) bool) string {
 	claims := func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
@@ -94,7 +94,9 @@ func fold(r rune) rune {
 }
 
 // ClientName is the name of a Redis connection that carries a claim.
-func ClientName(c fence.Claim) string { return Prefix + string(c.Resource) + "." + c.Token.String() }
+func ClientName(c fence.Claim) string {
+	return Prefix + string(c.Resource) + "." + c.Token.String()
+}
 
 // OfClientName splits the name of a Redis connection that carries a claim into resource and token;
 // false for any other name. There are two forms: fence.<resource>.<token>, and the older

@@ -31,16 +31,17 @@ func NotFirst(c fence.Claim, leader fence.Candidate, why string) *fence.Refusal 
 	}
 }
 
-// OtherCoordinator refuses a claim of another coordinator, or of this one before it was rebuilt. kind
-// names this one, and where says what it is, or is empty.
+// OtherCoordinator refuses a claim of another coordinator, or of this one before it was rebuilt.
+// kind names this one, and where says what it is, or is empty.
 func OtherCoordinator(c fence.Claim, kind, where string) *fence.Refusal {
 	if where != "" {
 		where = fmt.Sprintf("%s, the token comes from %s: ", where, c.Issuer)
 	}
 	return &fence.Refusal{
 		Reason: fence.ErrOtherIssuer, Claim: c,
-		Message: fmt.Sprintf("token %s of %q comes from another issuer than this %s", c.Token, c.Resource, kind),
-		Detail:  where + "their numbers cannot be compared; nothing was changed",
+		Message: fmt.Sprintf("token %s of %q comes from another issuer than this %s", c.Token, c.Resource,
+			kind),
+		Detail: where + "their numbers cannot be compared; nothing was changed",
 		Hint: "campaign at the same " + kind + ", and the same place in it, as this program; " +
 			"if it was rebuilt, campaign for a new token",
 	}

@@ -31,9 +31,9 @@ const noLongerLeads = "this process no longer leads: stop, or campaign for a new
 func Lost(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fence.Refusal {
 	r := Stale(c, mark, holder, raised)
 	r.Message += ", which the store has lost"
-	r.Detail = fmt.Sprintf("the database was set back, or promoted without its last writes: this guard "+
-		"remembers the mark that %s raised there at %s, and the database shows a lower one or none; "+
-		"nothing was admitted",
+	r.Detail = fmt.Sprintf("the database was set back, or promoted without its last writes: this "+
+		"guard remembers the mark that %s raised there at %s, and the database shows a lower one or "+
+		"none; nothing was admitted",
 		cmp.Or(holder, "a newer leader"), raised.UTC().Format(time.RFC3339))
 	r.Hint = fmt.Sprintf("this process no longer leads: stop, or campaign for a new token; if that "+
 		"is refused as well, an operator makes sure that no older leader runs, and runs: guard adopt %s",
@@ -54,12 +54,13 @@ func OtherIssuer(c fence.Claim, mark fence.Token, issuer fence.Issuer) *fence.Re
 	}
 }
 
-// RolledBack refuses every token of an issuer of which a leader was seen below the mark, or at it as
-// another candidate: the coordinator gives out again what it has given out before.
+// RolledBack refuses every token of an issuer of which a leader was seen below the mark, or at it
+// as another candidate: the coordinator gives out again what it has given out before.
 func RolledBack(c fence.Claim, mark fence.Token) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ErrOtherIssuer, Claim: c, Mark: mark,
-		Message: fmt.Sprintf("the coordinator went back: it gives out tokens of %q a second time", c.Resource),
+		Message: fmt.Sprintf("the coordinator went back: it gives out tokens of %q a second time",
+			c.Resource),
 		Detail: fmt.Sprintf("a leader has had a token that is not above the mark %s, "+
 			"as after a restore from a backup; every token of issuer %s is refused for this resource, "+
 			"until an operator acts", mark, c.Issuer),
@@ -94,7 +95,8 @@ func OtherVersion(version, needed int) *fence.Refusal {
 func NotInstalledIn(database string, r *fence.Refusal) *fence.Refusal {
 	named := *r
 	named.Message = strings.Replace(r.Message, "this store", fmt.Sprintf("database %q", database), 1)
-	named.Hint = strings.Replace(r.Hint, "guard install", "guard install --databases "+Argument(item(database)), 1)
+	named.Hint = strings.Replace(r.Hint, "guard install", "guard install --databases "+
+		Argument(item(database)), 1)
 	return &named
 }
 
@@ -127,8 +129,8 @@ func Unrevoked(c fence.Claim, detail string, cause error) *fence.Refusal {
 		Reason: fence.ErrUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
 		Message: fmt.Sprintf("older sessions of %q could not be ended in time", c.Resource),
 		Detail:  detail,
-		Hint: fmt.Sprintf("new sessions of %q are refused until they have ended; try again with the same "+
-			"token, or end them in the database; other resources are not affected", c.Resource),
+		Hint: fmt.Sprintf("new sessions of %q are refused until they have ended; try again with the "+
+			"same token, or end them in the database; other resources are not affected", c.Resource),
 	}
 }
 
@@ -150,7 +152,8 @@ func NotAuthorized(c fence.Claim, role string) *fence.Refusal {
 		Message: fmt.Sprintf("role %q may not claim %q", role, c.Resource),
 		Detail: "authorization is on in this store, and the role is not on the list for this resource; " +
 			"nothing was admitted",
-		Hint: fmt.Sprintf("retrying does not help: log in as a role that may, or let an operator run: guard allow %s %s",
+		Hint: fmt.Sprintf("retrying does not help: log in as a role that may, or let an operator run: "+
+			"guard allow %s %s",
 			Argument(cmp.Or(role, "ROLE")), c.Resource),
 	}
 }
@@ -161,8 +164,8 @@ func NotLeader(c fence.Claim, detail string) *fence.Refusal {
 		Reason: fence.ErrNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
 		Detail:  detail + "; nothing was admitted",
-		Hint: "try again with this token if its term has just been won; otherwise this process does not " +
-			"lead: stop, or campaign for a new token",
+		Hint: "try again with this token if its term has just been won; otherwise this process does " +
+			"not lead: stop, or campaign for a new token",
 	}
 }
 
@@ -185,8 +188,8 @@ func MarkInDoubt(c fence.Claim, mark fence.Token) *fence.Refusal {
 			c.Resource),
 		Detail: "the store was restored, copied or failed over since the mark was raised, " +
 			"and this guard did not see it before; nothing was admitted",
-		Hint: fmt.Sprintf("an operator sets GUARD_COORDINATOR, or makes sure that no older leader runs, and "+
-			"runs: guard adopt %s", c.Resource),
+		Hint: fmt.Sprintf("an operator sets GUARD_COORDINATOR, or makes sure that no older leader "+
+			"runs, and runs: guard adopt %s", c.Resource),
 	}
 }
 

@@ -14,7 +14,8 @@ func BadOption(c fence.Claim, cause error) *fence.Refusal {
 		Reason: fence.ErrMalformed, Claim: c, Cause: cause,
 		Message: cause.Error(),
 		Detail:  "the session was refused before login; nothing was sent to the database",
-		Hint:    "give one token per resource, as it was handed out: options='-c fence.<resource>=<token>'",
+		Hint: "give one token per resource, as it was handed out: options='-c " +
+			"fence.<resource>=<token>'",
 	}
 }
 
@@ -24,9 +25,9 @@ func NoOption() *fence.Refusal {
 		Reason:  fence.ErrNoToken,
 		Message: "no token: the guard takes only sessions of a leader",
 		Detail:  "the startup packet names no fence.<resource>; nothing was sent to the database",
-		Hint: "a leader connects with options='-c fence.<resource>=<token>' (leader run sets PGOPTIONS); " +
-			"readers, backups and monitoring connect to the database's own address, a standby or a pooler, " +
-			"with a role that may only read",
+		Hint: "a leader connects with options='-c fence.<resource>=<token>' (leader run sets " +
+			"PGOPTIONS); readers, backups and monitoring connect to the database's own address, a standby " +
+			"or a pooler, with a role that may only read",
 	}
 }
 
@@ -43,10 +44,11 @@ func UnknownResource(c fence.Claim, served []fence.Resource) *fence.Refusal {
 // Superuser refuses a role whose sessions the guard could not end.
 func Superuser(role string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.ErrNotAuthorized,
-		Message: fmt.Sprintf("role %q is a superuser, and superusers cannot connect through the guard", role),
-		Detail: "the guard could not end the session later: only a superuser may, and the guard's role is none; " +
-			"nothing was admitted",
+		Reason: fence.ErrNotAuthorized,
+		Message: fmt.Sprintf("role %q is a superuser, and superusers cannot connect through the guard",
+			role),
+		Detail: "the guard could not end the session later: only a superuser may, and the guard's role " +
+			"is none; nothing was admitted",
 		Hint: "log in as an ordinary role",
 	}
 }

@@ -32,8 +32,8 @@ func UnknownCommand(command string) *fence.Refusal {
 		Reason:  fence.ErrNotAllowed,
 		Message: fmt.Sprintf("%s is not allowed through the guard", command),
 		Detail:  "the guard does not know this command, nor what it would do to the fence",
-		Hint: "it was not executed; check its name; a command of a module, or of a newer server, passes once " +
-			"an operator names it in GUARD_REDIS_TRUSTED_COMMANDS",
+		Hint: "it was not executed; check its name; a command of a module, or of a newer server, " +
+			"passes once an operator names it in GUARD_REDIS_TRUSTED_COMMANDS",
 	}
 }
 
@@ -42,9 +42,11 @@ func NeedsToken(command string) *fence.Refusal {
 	return &fence.Refusal{
 		Reason:  fence.ErrNoToken,
 		Message: fmt.Sprintf("%s needs a token", command),
-		Detail:  "this session has not claimed any; it may only log in, name itself and ask what the server is",
+		Detail: "this session has not claimed any; it may only log in, name itself and ask what the " +
+			"server is",
 		Hint: "it was not executed; first send: FENCE <resource> <token>, or set the client name " +
-			NameForms + "; connections that only read belong at Redis itself, with a user that may not write",
+			NameForms +
+			"; connections that only read belong at Redis itself, with a user that may not write",
 	}
 }
 
@@ -78,7 +80,8 @@ var TooManyRefused = &fence.Refusal{
 }
 
 // Silence lists what keeps Redis from answering.
-const Silence = "it is paused (CLIENT PAUSE), busy with a script or another long command, or out of reach"
+const Silence = "it is paused (CLIENT PAUSE), busy with a script or another long command, or out " +
+	"of reach"
 
 // RedisSilent refuses a newcomer because Redis answers nobody. detail is what is known of the
 // reason.
@@ -89,17 +92,20 @@ func RedisSilent(c fence.Claim, detail string, cause error) *fence.Refusal {
 // RedisSlow refuses a newcomer because Redis answers reads and runs no scripts in time.
 func RedisSlow(c fence.Claim, detail string, cause error) *fence.Refusal {
 	return redisBusy(c, "Redis runs no scripts now, or too slowly",
-		"writes are paused (CLIENT PAUSE), or it is busy with scripts or other long commands: "+detail, cause)
+		"writes are paused (CLIENT PAUSE), or it is busy with scripts or other long commands: "+detail,
+		cause)
 }
 
 // RedisEnded refuses a newcomer whose connection Redis has closed during its admission.
 func RedisEnded(c fence.Claim, cause error) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ErrUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
-		Message: fmt.Sprintf("the connection to Redis was closed while this session of %q was admitted", c.Resource),
-		Detail: "somebody ended it, or a guard ended all connections because Redis had lost the list of " +
-			"sessions: " + cause.Error(),
-		Hint: "nothing of this session was written, and the mark is raised; try again with the same token",
+		Message: fmt.Sprintf("the connection to Redis was closed while this session of %q was admitted",
+			c.Resource),
+		Detail: "somebody ended it, or a guard ended all connections because Redis had lost the list " +
+			"of sessions: " + cause.Error(),
+		Hint: "nothing of this session was written, and the mark is raised; try again with the same " +
+			"token",
 	}
 }
 

@@ -16,7 +16,8 @@ func TestEveryReasonHasItsCodes(t *testing.T) {
 			t.Errorf("%s: word %q is that of %s", r, word, OfWord(word))
 		}
 		state := SQLState(r)
-		if back := OfSQLState(state); back != r && (r != fence.ErrNotAllowed || back != fence.ErrMalformed) {
+		if back := OfSQLState(state); back != r &&
+			(r != fence.ErrNotAllowed || back != fence.ErrMalformed) {
 			t.Errorf("%s: SQLSTATE %q is that of %s", r, state, back)
 		}
 	}
@@ -88,7 +89,9 @@ func TestFieldsCarryClaimAndMark(t *testing.T) {
 		t.Errorf("of another claim of the same session: %+v", r.Claim)
 	}
 	r = &fence.Refusal{Claim: own}
-	if (Fields{Table: "customers", Column: "name", Constraint: "5"}).Fill(r); r.Claim != own || r.Mark != 0 {
+	if (Fields{
+		Table: "customers", Column: "name", Constraint: "5",
+	}).Fill(r); r.Claim != own || r.Mark != 0 {
 		t.Errorf("an error about a table is taken for a refusal: %+v", r)
 	}
 	if f := FieldsOf(NoOption()); f != (Fields{Schema: "ringfence"}) {

@@ -30,8 +30,8 @@ type field struct {
 	value       reflect.Value
 }
 
-// fields lists the settings of the struct to which into points, in the order of declaration. A nested
-// struct may be Described, too.
+// fields lists the settings of the struct to which into points, in the order of declaration. A
+// nested struct may be Described, too.
 func fields(into any) []field {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -101,7 +101,8 @@ func (f field) explain(why error) string {
 // confidential reports whether a bad value must not appear in messages. A malformed URL may contain
 // a password anywhere.
 func (f field) confidential() bool {
-	return f.typ.Implements(reflect.TypeFor[interface{ Reveal() string }]()) || f.typ == reflect.TypeFor[URLs]()
+	return f.typ.Implements(reflect.TypeFor[interface{ Reveal() string }]()) ||
+		f.typ == reflect.TypeFor[URLs]()
 }
 
 type textUnmarshaler interface{ UnmarshalText([]byte) error }

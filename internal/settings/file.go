@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// WithFile returns environ, as os.Environ returns it, with the settings of a file behind it. A variable
-// that is set in environ stays as it is. Each line of the file is NAME=value, as in an EnvironmentFile
-// of systemd; the value may be in quotes. A line that begins with # or ; is a comment. Every name has
-// to begin with prefix. The error is Problems.
+// WithFile returns environ, as os.Environ returns it, with the settings of a file behind it. A
+// variable that is set in environ stays as it is. Each line of the file is NAME=value, as in an
+// EnvironmentFile of systemd; the value may be in quotes. A line that begins with # or ; is a
+// comment. Every name has to begin with prefix. The error is Problems.
 func WithFile(environ []string, file, prefix string) ([]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -41,8 +41,8 @@ func WithFile(environ []string, file, prefix string) ([]string, error) {
 	return all, nil
 }
 
-// assignment reads NAME=value. Its error does not quote the value, which may be a secret. It accepts
-// only what a shell and systemd read in the same way.
+// assignment reads NAME=value. Its error does not quote the value, which may be a secret. It
+// accepts only what a shell and systemd read in the same way.
 func assignment(line, prefix string) (name, value string, err error) {
 	name, value, ok := strings.Cut(line, "=")
 	if !ok || strings.TrimSpace(name) != name {
@@ -63,7 +63,8 @@ func assignment(line, prefix string) (name, value string, err error) {
 		return name, inner, nil
 	}
 	if strings.ContainsAny(value, `'"\`) {
-		return "", "", fmt.Errorf("%s: a value with quotes or backslashes has to be between two single quotes", name)
+		return "", "", fmt.Errorf("%s: a value with quotes or backslashes has to be between two single "+
+			"quotes", name)
 	}
 	return name, value, nil
 }

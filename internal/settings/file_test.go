@@ -21,8 +21,9 @@ func inFile(t *testing.T, text string) string {
 }
 
 func TestAFileFillsInWhatTheEnvironmentLacks(t *testing.T) {
-	file := inFile(t, "# a comment\n ; another\n\nT_LISTEN=:1\nT_TIMEOUT= 4s \nT_NAME='a \"b\" #c \\n'\r\n"+
-		"T_KEY=\"it's\"  \nT_QUIET=\nT_GRACE=3s")
+	file := inFile(t,
+		"# a comment\n ; another\n\nT_LISTEN=:1\nT_TIMEOUT= 4s \nT_NAME='a \"b\" #c \\n'\r\n"+
+			"T_KEY=\"it's\"  \nT_QUIET=\nT_GRACE=3s")
 	got, err := settings.WithFile([]string{"T_LISTEN=:2", "T_GRACE=", "PATH=/bin"}, file, "T_")
 	want := []string{
 		"T_LISTEN=:2", "T_GRACE=", "PATH=/bin",
@@ -36,7 +37,8 @@ func TestAFileFillsInWhatTheEnvironmentLacks(t *testing.T) {
 func TestEveryBadLineOfAFileIsListedWithoutItsValue(t *testing.T) {
 	const secret = "s3cr3t"
 	file := inFile(t, strings.Join([]string{
-		"T_A", "T_B =" + secret, "PATH=" + secret, "T_C='" + secret, `T_D="` + secret + `\""`, "T_E=" + secret + "'",
+		"T_A", "T_B =" + secret, "PATH=" + secret, "T_C='" + secret, `T_D="` + secret + `\""`, "T_E=" +
+			secret + "'",
 		"T_F='" + secret + "'x", "export T_G=" + secret, "T_H=good",
 	}, "\n"))
 	_, err := settings.WithFile(nil, file, "T_")
@@ -62,7 +64,8 @@ func TestChangedNamesTheSettingsThatDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=4s", "T_STORES=redis://a,redis://c", "T_MOST_SESSIONS=7")
+	b, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=4s", "T_STORES=redis://a,redis://c",
+		"T_MOST_SESSIONS=7")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ type Group struct {
 // once the struct's own settings are read.
 type Grouped interface{ Groups() []Group }
 
-// Shrunk is a settings struct that once had further settings. Removed returns their names, and what to
-// do without each.
+// Shrunk is a settings struct that once had further settings. Removed returns their names, and what
+// to do without each.
 type Shrunk interface{ Removed() map[string]string }
 
 // Problems are all reasons why a command cannot start with its settings.
@@ -63,8 +63,8 @@ func Load(into any, prefix string, environ []string) error {
 		for i := range more {
 			more[i].name = g.Prefix + more[i].name
 			if isKnown(more[i].name, known) {
-				problems = append(problems, fmt.Errorf("%s would be two settings: choose another name for what has "+
-					"the settings %s…", more[i].name, g.Prefix))
+				problems = append(problems, fmt.Errorf("%s would be two settings: choose another name for "+
+					"what has the settings %s…", more[i].name, g.Prefix))
 			}
 		}
 		problems = append(problems, read(g, more, given)...)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Names are names of a database, such as roles, that are separated by commas. In double quotes a name may
-// have any character, as in SQL: "a,b" and "a""b".
+// Names are names of a database, such as roles, that are separated by commas. In double quotes a
+// name may have any character, as in SQL: "a,b" and "a""b".
 type Names []string
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -22,7 +22,8 @@ func ParseNames(text string) (all []string, err error) {
 		var name string
 		if strings.HasPrefix(rest, `"`) {
 			name, rest, more, err = quoted(rest[1:])
-		} else if name, rest, more = strings.Cut(rest, ","); name == "" || strings.TrimSpace(name) != name {
+		} else if name, rest, more = strings.Cut(rest, ","); name == "" ||
+			strings.TrimSpace(name) != name {
 			err = fmt.Errorf("name %d is %q: separate the names by a comma and nothing else, "+
 				"or put a name in double quotes", len(all)+1, name)
 		}

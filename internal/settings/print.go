@@ -54,8 +54,8 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Changed returns the names of the settings that differ between two structs of the same type, to which
-// a and b point.
+// Changed returns the names of the settings that differ between two structs of the same type, to
+// which a and b point.
 func Changed(a, b any) (names []string) {
 	after := fields(b)
 	for i, before := range fields(a) {
@@ -66,8 +66,8 @@ func Changed(a, b any) (names []string) {
 	return names
 }
 
-// Given returns the settings that an environment names, with their values, for the log at the start. Secrets
-// are masked.
+// Given returns the settings that an environment names, with their values, for the log at the
+// start. Secrets are masked.
 func Given(into any, environ []string) []slog.Attr {
 	given := environment(environ)
 	return slices.DeleteFunc(Effective(into), func(a slog.Attr) bool { return given[a.Key] == "" })

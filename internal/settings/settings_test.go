@@ -127,7 +127,8 @@ func (*config) Removed() map[string]string {
 func TestASettingThatIsGoneSaysWhatToDoInstead(t *testing.T) {
 	const want = "T_TIMEOUTS is not a setting any more: set T_TIMEOUT for each"
 	for _, value := range []string{"1s", ""} {
-		if _, err := load(t, "T_LISTEN=:1", "T_TIMEOUTS="+value); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := load(t, "T_LISTEN=:1", "T_TIMEOUTS="+value); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
@@ -191,7 +192,8 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 
 func TestScrubLeavesTheUsersNameWhereItIsThePasswordToo(t *testing.T) {
 	u := settings.URL("postgres://guard:guard@h/db")
-	if got, want := u.Scrub(`set it for guard; `+u.Reveal()), `set it for guard; postgres://guard:xxxxx@h/db`; got != want {
+	if got, want := u.Scrub(`set it for guard; `+u.Reveal()),
+		`set it for guard; postgres://guard:xxxxx@h/db`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -255,7 +257,8 @@ func (s *sites) Groups() (groups []settings.Group) {
 func TestASettingNamesGroupsOfSettings(t *testing.T) {
 	var s sites
 	err := settings.Load(&s, "T_", []string{"T_SITES=a,b", "T_A_URL=x://u:s3cret@h", "T_B_LIMIT=7"})
-	if err != nil || s.all["a"].URL.Reveal() != "x://u:s3cret@h" || s.all["a"].Limit != 3 || s.all["b"].Limit != 7 {
+	if err != nil || s.all["a"].URL.Reveal() != "x://u:s3cret@h" || s.all["a"].Limit != 3 ||
+		s.all["b"].Limit != 7 {
 		t.Fatalf("%v: %+v, %+v", err, s.all["a"], s.all["b"])
 	}
 	if logged := fmt.Sprint(settings.Effective(&s)); strings.Contains(logged, "s3cret") ||

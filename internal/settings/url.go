@@ -37,9 +37,10 @@ func (u *URL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ambiguous reports whether the driver would take a part of the password for the host or the database,
-// and print it: it ends the user and password of Postgres at the first '@', those of Redis at the last
-// one before a '/'. The schemes of ours have a parser that prints neither; what other drivers do nobody has looked up.
+// ambiguous reports whether the driver would take a part of the password for the host or the
+// database, and print it: it ends the user and password of Postgres at the first '@', those of
+// Redis at the last one before a '/'. The schemes of ours have a parser that prints neither; what
+// other drivers do nobody has looked up.
 func (u URL) ambiguous() bool {
 	_, rest, _ := strings.Cut(string(u), "://")
 	at, slash := strings.Index(rest, "@"), strings.Index(rest, "/")
@@ -73,12 +74,14 @@ func (u URL) Option(name string) string {
 	return options.Get(name)
 }
 
-// CheckScheme returns an error if the URL is set and has none of these schemes. setting is its name.
+// CheckScheme returns an error if the URL is set and has none of these schemes. setting is its
+// name.
 func (u URL) CheckScheme(setting string, known ...string) error {
 	if u == "" || slices.Contains(known, u.Scheme()) {
 		return nil
 	}
-	return fmt.Errorf("%s is a URL of scheme %q, not of %s", setting, u.Scheme(), strings.Join(known, " or "))
+	return fmt.Errorf("%s is a URL of scheme %q, not of %s", setting, u.Scheme(),
+		strings.Join(known, " or "))
 }
 
 // Reveal returns the URL with its secrets, for connecting.
@@ -115,13 +118,15 @@ func (u URL) GoString() string { return u.String() }
 // MarshalText returns the masked form, which cannot be loaded again.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// Scrub removes the URL's secrets from a text that quotes it, such as a driver's error. A password that
-// is the user's name is masked in the whole URL only: the name stands in many texts, and is no secret.
+// Scrub removes the URL's secrets from a text that quotes it, such as a driver's error. A password
+// that is the user's name is masked in the whole URL only: the name stands in many texts, and is no
+// secret.
 func (u URL) Scrub(text string) string {
 	text = strings.ReplaceAll(text, string(u), u.String())
 	_, rest, _ := strings.Cut(string(u), "://")
 	if at := u.userinfoEnd(rest); at >= 0 {
-		if user, password, ok := strings.Cut(rest[:at], ":"); ok && len(password) > 3 && password != user {
+		if user, password, ok := strings.Cut(rest[:at], ":"); ok && len(password) > 3 &&
+			password != user {
 			text = strings.ReplaceAll(text, password, mask)
 		}
 	}

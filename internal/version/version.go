@@ -12,13 +12,14 @@ import (
 
 // Info is what the Go linker has noted in the program.
 type Info struct {
-	Version string // a tag such as v0.1.0, or what Go makes of a commit without one; "unknown" without either
+	// a tag such as v0.1.0, or what Go makes of a commit without one; "unknown" without either
+	Version string
 	Commit  string // 12 digits, with "+changes" if files had been changed; empty where it is unknown
 	Go      string
 }
 
-// stamped is the version of a program that was built where Go finds no repository, such as an image:
-// go build -ldflags '-X github.com/ringfence/ringfence/internal/version.stamped=v0.1.0'
+// stamped is the version of a program that was built where Go finds no repository, such as an
+// image: go build -ldflags '-X github.com/ringfence/ringfence/internal/version.stamped=v0.1.0'
 var stamped string
 
 // Of returns the version of the running program.

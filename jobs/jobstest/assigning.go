@@ -17,7 +17,8 @@ func everyJobIsDone(s *stage) {
 		s.works(jobs.Worker{Handlers: kinds(func(ctx context.Context, r *jobs.Run) (any, error) {
 			ran.add(r.ID)
 			if r.Term.Claim().Resource != r.Spec.Resource {
-				s.Errorf("the term is of %s, the job's resource is %s", r.Term.Claim().Resource, r.Spec.Resource)
+				s.Errorf("the term is of %s, the job's resource is %s", r.Term.Claim().Resource,
+					r.Spec.Resource)
 			}
 			return echo(ctx, r)
 		})})
@@ -28,7 +29,8 @@ func everyJobIsDone(s *stage) {
 	}
 	for i, id := range ids {
 		end := s.ends(id, jobs.Done)
-		if string(end.Result) != fmt.Sprint(i) || end.Attempt != 1 || end.Token == 0 || end.WorkerName == "" {
+		if string(end.Result) != fmt.Sprint(i) || end.Attempt != 1 || end.Token == 0 ||
+			end.WorkerName == "" {
 			s.Errorf("job %d: %+v", i, end)
 		}
 		if n := ran.add(id); n != 2 {
@@ -64,12 +66,13 @@ func priorityGoesFirst(s *stage) {
 	middle := s.submit(jobs.Spec{Priority: 5})
 	var mu sync.Mutex
 	var order []jobs.ID
-	s.works(jobs.Worker{Capacity: 1, Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		order = append(order, r.ID)
-		return nil, nil
-	})})
+	s.works(jobs.Worker{Capacity: 1,
+		Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, r.ID)
+			return nil, nil
+		})})
 	for _, id := range []jobs.ID{low, high, older, middle} {
 		s.ends(id, jobs.Done)
 	}
@@ -88,11 +91,12 @@ func capacityIsRespected(s *stage) {
 	for range many { // before there is a worker, so that one change assigns as many as it may have
 		ids = append(ids, s.submit(jobs.Spec{}))
 	}
-	s.works(jobs.Worker{Capacity: capacity, Handlers: kinds(func(ctx context.Context, r *jobs.Run) (any, error) {
-		most.Store(max(most.Load(), now.Add(1)))
-		defer now.Add(-1)
-		return g.handler(ctx, r)
-	})})
+	s.works(jobs.Worker{Capacity: capacity,
+		Handlers: kinds(func(ctx context.Context, r *jobs.Run) (any, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			return g.handler(ctx, r)
+		})})
 	for range capacity {
 		g.next()
 	}

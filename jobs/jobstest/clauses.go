@@ -11,7 +11,10 @@ var clauses = []contract.Clause[*stage]{
 	{Name: "a job goes to a worker with its labels and its kind", Holds: labelsAndKinds},
 	{Name: "two jobs with one resource never run at once", Holds: oneResourceAtATime},
 	{Name: "a job whose resource is taken takes no room", Holds: takenResource},
-	{Name: "a job whose resource is taken takes no room when another one assigns", Holds: takenResourceOfAPredecessor},
+	{
+		Name:  "a job whose resource is taken takes no room when another one assigns",
+		Holds: takenResourceOfAPredecessor,
+	},
 	{Name: "jobs with one resource are assigned one after the other", Holds: sharedOneByOne},
 	{Name: "a job keeps its resource over all its tries", Holds: keepsItsResource},
 	{Name: "numbered resources are used again", Holds: resourcesAreUsedAgain},
@@ -51,7 +54,10 @@ var clauses = []contract.Clause[*stage]{
 	{Name: "a worker that was only paused publishes nothing", Holds: zombiePublishesNothing},
 	{Name: "the result of a worker that leads no more is not published", Holds: lateResult},
 	{Name: "a change of a deposed leader of the group assigns nothing", Holds: lateAssignment},
-	{Name: "an assignment that was not answered does not reach a worker that is forgotten", Holds: unansweredAssignment},
+	{
+		Name:  "an assignment that was not answered does not reach a worker that is forgotten",
+		Holds: unansweredAssignment,
+	},
 	{Name: "a request that is dropped late does not take a newer one with it", Holds: lateDrop},
 	{Name: "random histories keep the rules", Holds: randomHistory},
 	{Name: "a worker that has lost its session comes back under another ID", Holds: comesBack},

@@ -107,7 +107,9 @@ func (s delayedStore) Change(ctx context.Context, c documents.Change) ([]int64, 
 	if !delay {
 		return s.Store.Change(ctx, c)
 	}
-	l := &letter{s: s.d.s, leave: make(chan struct{}), lost: make(chan struct{}), arrived: make(chan error, 1)}
+	l := &letter{
+		s: s.d.s, leave: make(chan struct{}), lost: make(chan struct{}), arrived: make(chan error, 1),
+	}
 	type answer struct {
 		versions []int64
 		err      error

@@ -8,7 +8,8 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// The assigner notes a worker, does not hear whether it has, and the worker is gone when it looks again.
+// The assigner notes a worker, does not hear whether it has, and the worker is gone when it looks
+// again.
 func TestAWorkerThatLeavesWhileItIsEnlistedIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, new(flaw).on())

@@ -54,7 +54,9 @@ func failedTooOften(s *stage) {
 }
 
 func panicIsAFailure(s *stage) {
-	s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) { panic("a bug") })})
+	s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
+		panic("a bug")
+	})})
 	if end := s.ends(s.submit(jobs.Spec{}), jobs.Failed); !strings.Contains(end.Error, "a bug") {
 		s.Errorf("%+v", end)
 	}

@@ -52,8 +52,8 @@ func TestManyRandomHistories(t *testing.T) {
 	}
 }
 
-// Names of entries have the time in milliseconds, statuses have it more exactly. In a bubble, timers are
-// exact, too.
+// Names of entries have the time in milliseconds, statuses have it more exactly. In a bubble,
+// timers are exact, too.
 func TestAJobStartsWhenItIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, new(flaw).on())
@@ -70,8 +70,13 @@ func TestAJobStartsWhenItIsDue(t *testing.T) {
 // A worker to which no store answers keeps no job for itself.
 func TestAJobThatCannotBeginGoesToAnother(t *testing.T) {
 	for name, broken := range map[string]brokenStore{
-		"the store answers with an error": func(context.Context) error { return errors.New("no such luck") },
-		"the store is silent":             func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+		"the store answers with an error": func(context.Context) error {
+			return errors.New("no such luck")
+		},
+		"the store is silent": func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -81,7 +86,8 @@ func TestAJobThatCannotBeginGoesToAnother(t *testing.T) {
 				s.works(jobs.Worker{Name: "first", Stores: []fence.Raiser{broken}, Handlers: kinds(echo)})
 				id := s.submit(jobs.Spec{Payload: number(1)})
 				back := s.becomes(id, "given back", func(now jobs.Status) bool { return now.ReturnedBy != 0 })
-				if !strings.Contains(back.Error, "(first) could not begin") || back.Failures != 0 || back.Lost != 0 {
+				if !strings.Contains(back.Error, "(first) could not begin") || back.Failures != 0 ||
+					back.Lost != 0 {
 					t.Errorf("%+v", back)
 				}
 				s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})

@@ -99,8 +99,8 @@ func forced(ctx context.Context, store documents.Store, c documents.Change) docu
 	return right
 }
 
-// inParts makes the writes of a change one after the other, and stops after the first one each fifth
-// time.
+// inParts makes the writes of a change one after the other, and stops after the first one each
+// fifth time.
 func inParts(s *flawedStore, ctx context.Context, c documents.Change) ([]int64, error) {
 	stop := s.f.world.next()%5 == 0
 	var versions []int64
@@ -119,7 +119,8 @@ func inParts(s *flawedStore, ctx context.Context, c documents.Change) ([]int64, 
 
 var flawsOfWatches = []flaw{
 	{
-		name: "loses what is new in the waiting jobs", clause: "every job is done, and its result published",
+		name: "loses what is new in the waiting jobs", clause: "every job is done, and its result " +
+			"published",
 		says: "want done", watchNames: onlyTheFirst("/waiting"),
 	},
 	{
@@ -220,7 +221,9 @@ var flawsOfMembers = []flaw{
 			defer w.mu.Unlock()
 			w.ever = append(w.ever, all...)
 			slices.SortFunc(w.ever, func(a, b fence.Candidate) int { return a.Token.Compare(b.Token) })
-			w.ever = slices.CompactFunc(w.ever, func(a, b fence.Candidate) bool { return a.Token == b.Token })
+			w.ever = slices.CompactFunc(w.ever, func(a, b fence.Candidate) bool {
+				return a.Token == b.Token
+			})
 			return slices.Clone(w.ever)
 		},
 	},
@@ -252,7 +255,8 @@ var flawsOfMembers = []flaw{
 		}),
 	},
 	{
-		name: "shows members with other labels", clause: "a job goes to a worker with its labels and its kind",
+		name: "shows members with other labels", clause: "a job goes to a worker with its labels and " +
+			"its kind",
 		says: "did a job for gpu",
 		members: offers(func(value map[string]any) {
 			value["labels"] = []string{"gpu"}

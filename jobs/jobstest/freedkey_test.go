@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// The coordinator says that the key is taken, and the job that has it ends before the client asks which
-// one it is.
+// The coordinator says that the key is taken, and the job that has it ends before the client asks
+// which one it is.
 func TestASubmissionWhoseKeyBecomesFreeIsHandedIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, new(flaw).on())

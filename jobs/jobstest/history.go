@@ -18,8 +18,8 @@ import (
 )
 
 // history is all changes of the statuses of jobs, whoever made them. Each names the version before
-// it, so the versions give their order. A change whose reply was lost is missing, and what follows it
-// is not checked.
+// it, so the versions give their order. A change whose reply was lost is missing, and what follows
+// it is not checked.
 type history struct {
 	mu      sync.Mutex
 	changes map[jobs.ID]map[int64]step // by the version before
@@ -111,7 +111,8 @@ func (h *history) check(t testing.TB) (checked int) {
 	return checked
 }
 
-// held reports whether a step only pauses a job, resumes it, or has it run earlier. Anybody may make it.
+// held reports whether a step only pauses a job, resumes it, or has it run earlier. Anybody may
+// make it.
 func held(old, now jobs.Status) bool {
 	if old.State != now.State || now.State == "" || now.State.Finished() {
 		return false
@@ -154,7 +155,8 @@ func allowed(id jobs.ID, old jobs.Status, s step) error {
 		return errors.New("a worker's step is not under the job's term")
 	case now.State != "" && old.Resource != "" && now.Resource != old.Resource:
 		return fmt.Errorf("resource %s follows %s", now.Resource, old.Resource)
-	case now.Number != old.Number && !s.numbers(now.Number, documents.KindPut) && !s.numbers(old.Number, documents.KindDelete):
+	case now.Number != old.Number && !s.numbers(now.Number, documents.KindPut) &&
+		!s.numbers(old.Number, documents.KindDelete):
 		return fmt.Errorf("number %d follows %d, and no document says so", now.Number, old.Number)
 	case old.State == jobs.Assigned && now.State == jobs.Failed && now.Lost <= jobs.MaxLost:
 		return errors.New("it has failed without a run")
@@ -178,8 +180,8 @@ func (s step) numbers(number int, kind documents.Kind) bool {
 	})
 }
 
-// places checks that a job is at one place: a step out of a state takes it away from where it stood,
-// and one into a state puts it there.
+// places checks that a job is at one place: a step out of a state takes it away from where it
+// stood, and one into a state puts it there.
 func (s step) places(id jobs.ID, old jobs.Status) error {
 	placed := map[string]int{} // by folder: 1 if it was put there, -1 if taken away
 	for _, w := range s.change.Writes {

@@ -87,7 +87,8 @@ func resultTooLarge(s *stage) {
 		return large + "x", nil
 	})})
 	end := s.ends(s.submit(jobs.Spec{}), jobs.Done)
-	if len(end.Result) != 0 || !strings.HasPrefix(end.Error, "the result is not kept: it has 100001 bytes") {
+	if len(end.Result) != 0 || !strings.HasPrefix(end.Error, "the result is not kept: it has 100001 "+
+		"bytes") {
 		s.Errorf("%.200v", end)
 	}
 	failed := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Failed)

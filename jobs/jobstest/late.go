@@ -55,8 +55,8 @@ func lateAssignment(s *stage) {
 	}
 }
 
-// unansweredAssignment is about an assignment that is not answered, and arrives when its worker is gone
-// and forgotten. Nothing but the term stops it: the job still waits, as when it was sent.
+// unansweredAssignment is about an assignment that is not answered, and arrives when its worker is
+// gone and forgotten. Nothing but the term stops it: the job still waits, as when it was sent.
 func unansweredAssignment(s *stage) {
 	d := s.delays()
 	s.assignerAt(d, "first")
@@ -81,9 +81,9 @@ func unansweredAssignment(s *stage) {
 	}
 }
 
-// lateDrop is about a request to cancel a job that has ended. It is dropped, which is not answered, and
-// arrives when the job was retried, and is asked to end once more. In ZooKeeper the new request has the
-// version of the old one.
+// lateDrop is about a request to cancel a job that has ended. It is dropped, which is not answered,
+// and arrives when the job was retried, and is asked to end once more. In ZooKeeper the new request
+// has the version of the old one.
 func lateDrop(s *stage) {
 	d, g := s.delays(), s.gate()
 	d.hold(drops)
@@ -139,7 +139,8 @@ func lateResult(s *stage) {
 	if err := late.arrives(); !errors.Is(err, fence.ErrStale) && !shaken(err) {
 		s.Errorf("the late result: %v", err)
 	}
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Running || now.Result != nil {
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Running ||
+		now.Result != nil {
 		s.Errorf("after the late result: %+v, %v", now, err)
 	}
 	d.hold(nil)

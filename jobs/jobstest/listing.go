@@ -22,8 +22,8 @@ func finishedIsForgotten(s *stage) {
 	s.ends(kept, jobs.Done)
 }
 
-// bytesAreBounded ends jobs with more bytes than a group keeps. The first of them are forgotten, long
-// before their time.
+// bytesAreBounded ends jobs with more bytes than a group keeps. The first of them are forgotten,
+// long before their time.
 func bytesAreBounded(s *stage) {
 	const fit = jobs.MaxFinishedBytes / jobs.MaxResult
 	const many = fit + 20

@@ -66,7 +66,8 @@ func historyOfAttempts(s *stage) {
 		if i == 2 {
 			want = jobs.OutcomeDone
 		}
-		if a.Attempt != i+1 || a.Outcome != want || a.Worker != "w" || a.Started.IsZero() || a.Ended.Before(a.Started) ||
+		if a.Attempt != i+1 || a.Outcome != want || a.Worker != "w" || a.Started.IsZero() ||
+			a.Ended.Before(a.Started) ||
 			(a.Error == "not yet") != (i < 2) || i > 0 && a.Token <= end.History[i-1].Token {
 			s.Errorf("attempt %d is %+v", i+1, a)
 		}
@@ -80,7 +81,8 @@ func pausedIsNotAssigned(s *stage) {
 	}
 	s.works(jobs.Worker{Handlers: kinds(echo)})
 	s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
-	if now, err := s.queue.Get(s.ctx, paused); err != nil || now.State != jobs.Waiting || now.Attempt != 0 {
+	if now, err := s.queue.Get(s.ctx, paused); err != nil || now.State != jobs.Waiting ||
+		now.Attempt != 0 {
 		s.Errorf("%+v, %v", now, err)
 	}
 	if err := s.queue.Resume(s.ctx, paused); err != nil {
@@ -88,7 +90,8 @@ func pausedIsNotAssigned(s *stage) {
 	}
 	s.ends(paused, jobs.Done)
 	cancelled := s.submit(jobs.Spec{NotBefore: time.Now().Add(time.Hour)})
-	for _, step := range []func(context.Context, jobs.ID) error{s.queue.Pause, s.queue.Cancel, s.queue.Retry} {
+	for _, step := range []func(context.Context, jobs.ID) error{s.queue.Pause, s.queue.Cancel,
+		s.queue.Retry} {
 		if err := step(s.ctx, cancelled); err != nil {
 			s.Fatal(err)
 		}
@@ -106,13 +109,18 @@ func pausedWhileItRuns(s *stage) {
 		s.Fatal(err)
 	}
 	g.leave <- struct{}{}
-	round := s.becomes(id, "waiting for its second round", func(now jobs.Status) bool { return now.Rounds == 1 })
+	round := s.becomes(id, "waiting for its second round", func(now jobs.Status) bool {
+		return now.Rounds == 1
+	})
 	if !round.Paused || round.State != jobs.Waiting {
 		s.Errorf("%+v", round)
 	}
-	s.ends(s.submit(jobs.Spec{Kind: "job", NotBefore: round.Due, Timeout: jobs.Duration(time.Millisecond)}), jobs.Failed)
+	s.ends(s.submit(jobs.Spec{
+		Kind: "job", NotBefore: round.Due, Timeout: jobs.Duration(time.Millisecond),
+	}), jobs.Failed)
 	<-g.entered // of the other one
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting || now.Attempt != 1 {
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting ||
+		now.Attempt != 1 {
 		s.Errorf("after its time: %+v, %v", now, err)
 	}
 	if err := s.queue.Resume(s.ctx, id); err != nil {

@@ -20,7 +20,8 @@ func TestASubmissionFindsOutWhoHasItsKey(t *testing.T) {
 				s := newStage(t, new(flaw).on())
 				first := s.submit(jobs.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
 				q := s.open(losesReading{s.connect(), int64(lost + 1), new(atomic.Int64)})
-				if id, err := q.Submit(s.ctx, jobs.Spec{Kind: "job", Unique: "key"}); id != first || err != nil {
+				if id, err := q.Submit(s.ctx, jobs.Spec{Kind: "job", Unique: "key"}); id != first ||
+					err != nil {
 					t.Errorf("%s has the key; another submission with it returns %q, %v", first, id, err)
 				}
 			})

@@ -21,7 +21,11 @@ func inMemory(wrap func(documents.Coordinator) documents.Coordinator) jobstest.F
 	m := fencetest.NewMemory(10 * time.Second)
 	var mu sync.Mutex
 	clients := map[documents.Coordinator]*fencetest.Client{}
-	of := func(c documents.Coordinator) *fencetest.Client { mu.Lock(); defer mu.Unlock(); return clients[c] }
+	of := func(c documents.Coordinator) *fencetest.Client {
+		mu.Lock()
+		defer mu.Unlock()
+		return clients[c]
+	}
 	return jobstest.Fixture{
 		Open: func(testing.TB) documents.Coordinator {
 			client := m.Open()

@@ -15,8 +15,8 @@ func TestAnOldRequestDoesNotCancelARetriedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { retryAfterACancellation(newStage(t, new(flaw).on())) })
 }
 
-// retryAfterACancellation is about a job that has failed before its worker heard of a request to cancel
-// it, and is retried before the assigner has dropped the request.
+// retryAfterACancellation is about a job that has failed before its worker heard of a request to
+// cancel it, and is retried before the assigner has dropped the request.
 func retryAfterACancellation(s *stage) {
 	first := s.delays()
 	first.hold(drops)
@@ -51,7 +51,8 @@ func TestAWorkerThatHearsOfAnOldRequestCancelsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { lateWord(newStage(t, new(flaw).on())) })
 }
 
-// lateWord is about a worker whose watch still shows a request to cancel when the job has come back to it.
+// lateWord is about a worker whose watch still shows a request to cancel when the job has come back
+// to it.
 func lateWord(s *stage) {
 	s.assigner("first")
 	g, word := s.gate(), make(chan struct{})
@@ -77,8 +78,8 @@ func lateWord(s *stage) {
 	s.ends(id, jobs.Done)
 }
 
-// lateWatch is a coordinator whose watches of requests to cancel show some of the lists that have one, and
-// nothing more before word is closed.
+// lateWatch is a coordinator whose watches of requests to cancel show some of the lists that have
+// one, and nothing more before word is closed.
 type lateWatch struct {
 	documents.Coordinator
 	shows int

@@ -16,8 +16,8 @@ import (
 const randomSteps = 150
 
 // randomHistory submits, cancels and retries jobs at random, and starts, stops and kills workers
-// meanwhile. Then one worker stays, every job must end as the model says, and every step of every job
-// must have been along the arrows.
+// meanwhile. Then one worker stays, every job must end as the model says, and every step of every
+// job must have been along the arrows.
 func randomHistory(s *stage) {
 	m := &model{stage: s, history: newHistory(), wants: map[jobs.ID]*want{}}
 	m.queue = s.open(m.history.records(s.connect()))
@@ -124,7 +124,8 @@ func (m *model) retryOne(id jobs.ID) {
 
 // hold pauses a job, resumes it, or has it run now. Whether it is there at all, its end shows.
 func (m *model) hold(id jobs.ID, do func(*jobs.Queue, context.Context, jobs.ID) error) {
-	if err := do(m.queue, m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) && !errors.Is(err, jobs.ErrUnknownJob) {
+	if err := do(m.queue, m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) &&
+		!errors.Is(err, jobs.ErrUnknownJob) {
 		m.Fatal(err)
 	}
 }

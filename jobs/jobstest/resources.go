@@ -51,15 +51,17 @@ func oneResourceAtATime(s *stage) {
 // takenResource has a job wait for one with its resource, while there is room for one more job.
 func takenResource(s *stage) {
 	g := s.gate()
-	s.works(jobs.Worker{Capacity: 2, Handlers: map[string]jobs.Handler{"job": echo, "long": g.handler}})
+	s.works(jobs.Worker{
+		Capacity: 2, Handlers: map[string]jobs.Handler{"job": echo, "long": g.handler},
+	})
 	r := fence.Resource(s.name + "_r")
 	long := s.submit(jobs.Spec{Kind: "long", Resource: r})
 	g.next()
 	s.othersPass(g, r, long)
 }
 
-// othersPass submits jobs with a taken resource and others, of which only the others must be done until
-// the one that has it ends.
+// othersPass submits jobs with a taken resource and others, of which only the others must be done
+// until the one that has it ends.
 func (s *stage) othersPass(g *gate, r fence.Resource, long jobs.ID) {
 	s.Helper()
 	var behind []jobs.ID
@@ -70,7 +72,8 @@ func (s *stage) othersPass(g *gate, r fence.Resource, long jobs.ID) {
 		s.ends(s.submit(jobs.Spec{}), jobs.Done)
 	}
 	for _, id := range behind {
-		if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting || now.Attempt != 0 {
+		if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting ||
+			now.Attempt != 0 {
 			s.Errorf("its resource is taken: %+v, %v", now, err)
 		}
 	}
@@ -101,7 +104,9 @@ func sharedOneByOne(s *stage) {
 		ids = append(ids, s.submit(jobs.Spec{Kind: "long", Resource: r}))
 	}
 	g := s.gate()
-	s.works(jobs.Worker{Capacity: 8, Handlers: map[string]jobs.Handler{"job": echo, "long": g.handler}})
+	s.works(jobs.Worker{
+		Capacity: 8, Handlers: map[string]jobs.Handler{"job": echo, "long": g.handler},
+	})
 	first := g.next().ID
 	s.ends(s.submit(jobs.Spec{}), jobs.Done)
 	for _, id := range ids {

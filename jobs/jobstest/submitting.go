@@ -41,7 +41,10 @@ func submitAll(s *stage) {
 		}
 	}
 	all := 0
-	if err := s.queue.List(s.ctx, func(jobs.Status) error { all++; return nil }); err != nil || all != many-2 {
+	if err := s.queue.List(s.ctx, func(jobs.Status) error {
+		all++
+		return nil
+	}); err != nil || all != many-2 {
 		s.Errorf("there are %d jobs, want %d: %v", all, many-2, err)
 	}
 	specs[59].Kind = ""
@@ -98,10 +101,12 @@ func badSpecs(s *stage) {
 	if _, err := s.queue.Get(s.ctx, "no-id"); !errors.Is(err, jobs.ErrBadID) {
 		s.Error(err)
 	}
-	if _, err := s.queue.Get(s.ctx, "00000000000000000000000000"); !errors.Is(err, jobs.ErrUnknownJob) {
+	if _, err := s.queue.Get(s.ctx, "00000000000000000000000000"); !errors.Is(err,
+		jobs.ErrUnknownJob) {
 		s.Error(err)
 	}
-	if err := s.queue.Cancel(s.ctx, "00000000000000000000000000"); !errors.Is(err, jobs.ErrUnknownJob) {
+	if err := s.queue.Cancel(s.ctx, "00000000000000000000000000"); !errors.Is(err,
+		jobs.ErrUnknownJob) {
 		s.Error(err)
 	}
 }

@@ -71,7 +71,8 @@ func stoppingHasGrace(s *stage) {
 	}
 }
 
-// stoppingHurries has a worker wait for a job that does not end, with a grace that does not end either.
+// stoppingHurries has a worker wait for a job that does not end, with a grace that does not end
+// either.
 func stoppingHurries(s *stage) {
 	g, hurry := s.gate(), make(chan struct{})
 	first := s.works(jobs.Worker{Grace: 24 * time.Hour, Hurry: hurry, Handlers: kinds(g.handler)})
@@ -88,7 +89,8 @@ func stoppingHurries(s *stage) {
 		close(g.leave)
 		s.Fatal("the grace goes on")
 	}
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting || now.Failures > 0 {
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting ||
+		now.Failures > 0 {
 		s.Errorf("%+v, %v", now, err)
 	}
 }
@@ -195,11 +197,13 @@ func zombiePublishesNothing(s *stage) {
 	}
 	close(g.leave) // the zombie returns a result
 	time.Sleep(50 * time.Millisecond)
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State.Finished() || now.Attempt != run.Attempt {
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State.Finished() ||
+		now.Attempt != run.Attempt {
 		s.Errorf("after the zombie's result: %+v, %v", now, err)
 	}
 	close(h.leave)
-	if end := s.ends(id, jobs.Done); string(end.Result) != `"passed"` || end.Token != run.Term.Token() {
+	if end := s.ends(id, jobs.Done); string(end.Result) != `"passed"` ||
+		end.Token != run.Term.Token() {
 		s.Errorf("%+v", end)
 	}
 }
@@ -215,7 +219,8 @@ func comesBack(s *stage) {
 		all := s.members()
 		return len(all) > 0 && all[len(all)-1].ID > before.Worker
 	})
-	if after := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done); after.Worker <= before.Worker {
+	if after := s.ends(s.submit(jobs.Spec{Payload: number(1)}),
+		jobs.Done); after.Worker <= before.Worker {
 		s.Errorf("the job went to worker %s, which is gone", after.Worker)
 	}
 }
@@ -296,7 +301,8 @@ func manyKinds(s *stage) {
 		first.stop() // the other one assigns now
 	}
 	o, err := s.queue.Overview(s.ctx, 1)
-	if err != nil || len(o.Workers) != 1 || len(o.Workers[0].Kinds) != many || !o.Workers[0].Accepts(kind, nil) {
+	if err != nil || len(o.Workers) != 1 || len(o.Workers[0].Kinds) != many ||
+		!o.Workers[0].Accepts(kind, nil) {
 		s.Errorf("%+v, %v", o.Workers, err)
 	}
 	second.stop()

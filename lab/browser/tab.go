@@ -122,7 +122,9 @@ func (p *Tab) quiet() {
 		}
 	}
 	p.errors = slices.DeleteFunc(p.errors, func(e string) bool {
-		return slices.ContainsFunc(p.expected, func(text string) bool { return strings.Contains(e, text) })
+		return slices.ContainsFunc(p.expected, func(text string) bool {
+			return strings.Contains(e, text)
+		})
 	})
 	if len(p.errors) > 0 {
 		p.t.Errorf("the page had errors: %s", strings.Join(p.errors, "\n"))

@@ -97,7 +97,8 @@ func (b *builder) write(process, store string, t fence.Token, o history.Outcome)
 // refuse adds a write whose refusal names the mark and its holder.
 func (b *builder) refuse(process, store string, t, mark fence.Token, holder string) {
 	b.answer(b.invoke(process, store, history.Write, t), history.Stale,
-		fmt.Sprintf("RF001: stale token: %d is older than the mark %d of %q — %s raised the mark", t, mark, "orders", holder))
+		fmt.Sprintf("RF001: stale token: %d is older than the mark %d of %q — %s raised the mark", t,
+			mark, "orders", holder))
 }
 
 // writes adds n accepted writes to each store.
@@ -123,7 +124,8 @@ func (b *builder) wentBack(process string, t fence.Token) {
 	b.term(process, history.Standing, 0)
 	b.term(process, history.Won, t)
 	for store, code := range map[string]string{pg: "RF004", rd: "ISSUER"} {
-		b.answer(b.invoke(process, store, history.Raise, t), history.Refused, code+": the coordinator went back")
+		b.answer(b.invoke(process, store, history.Raise, t), history.Refused, code+": the coordinator "+
+			"went back")
 	}
 	b.term(process, history.Left, t)
 }

@@ -37,7 +37,8 @@ func replayed(f *findings, events []history.Event) {
 	for _, v := range replay.Replay(events) {
 		f.problems = append(f.problems, Problem{
 			Invariant: string(v.Rule), At: v.Event.At, Process: v.Event.Process, Op: v.Event.Op,
-			Text: fmt.Sprintf("place %d: %s (invariant %d)", v.Event.Place, v.Text, replay.Invariants[v.Rule]),
+			Text: fmt.Sprintf("place %d: %s (invariant %d)", v.Event.Place, v.Text,
+				replay.Invariants[v.Rule]),
 		})
 	}
 }

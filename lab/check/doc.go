@@ -11,9 +11,9 @@
 //	I7  faults and writes overlapped; otherwise the run does not count
 //	I8  a coordinator that has gone back lets nobody write, until an operator acts
 //
-// Package replay judges the steps of the fence by the rules of the models. Check also checks the guard
-// against a model with porcupine: a register that only rises, checked for linearizability. That also
-// finds a rightful leader that was refused.
+// Package replay judges the steps of the fence by the rules of the models. Check also checks the
+// guard against a model with porcupine: a register that only rises, checked for linearizability.
+// That also finds a rightful leader that was refused.
 //
 // Processes freeze, so an Invoke may be written long before the operation is sent, and a Return
 // long after its answer came. The true time of an operation lies between the two, and the checker

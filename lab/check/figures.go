@@ -96,8 +96,9 @@ func (r *run) rateDuring(injected []fault, last int64) float64 {
 }
 
 // takeOvers returns the times from the last acknowledgement under one token to the first under the
-// next, for all stores together; of each job if there are any. An acknowledgement that was written down after the next leader's
-// first one does not count as the last: its process was frozen in between.
+// next, for all stores together; of each job if there are any. An acknowledgement that was written
+// down after the next leader's first one does not count as the last: its process was frozen in
+// between.
 func (r *run) takeOvers() (all []history.Duration) {
 	by := map[string]map[age][]int64{}
 	for _, o := range r.ops {

@@ -9,26 +9,26 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// namesMark finds the mark and its holder in the text of a refusal: a worker, or a worker and its job.
-// Histories that were recorded earlier have "has led".
+// namesMark finds the mark and its holder in the text of a refusal: a worker, or a worker and its
+// job. Histories that were recorded earlier have "has led".
 var namesMark = regexp.MustCompile(
 	`is older than the mark (\d+) of "[^"]*" — ([^\s,]+)(?:, job (\S+))? (?:raised the mark|has led)`)
 
 // followedRaises returns the tokens to which guards may have raised the mark before their winners
-// reported anything: a guard follows elections, and raises as soon as leadership moves. They are the
-// tokens that an answer of the store names as its mark, for a worker that stood for election before
-// and has won that token, or has not won anything until the answer. So an answer that a bug of the
-// guard has made up does not explain itself.
+// reported anything: a guard follows elections, and raises as soon as leadership moves. They are
+// the tokens that an answer of the store names as its mark, for a worker that stood for election
+// before and has won that token, or has not won anything until the answer. So an answer that a bug
+// of the guard has made up does not explain itself.
 //
-// A worker may never learn that it led: its session can end before. One with jobs stands for election
-// whenever a job is assigned to it, and does not report that. So a mark that only a refusal names has
-// to be that of a worker to which a job with this resource had been assigned.
+// A worker may never learn that it led: its session can end before. One with jobs stands for
+// election whenever a job is assigned to it, and does not report that. So a mark that only a
+// refusal names has to be that of a worker to which a job with this resource had been assigned.
 //
 // This cannot hide a stale write. Such a token is one that maybe was shown to the store. It makes a
-// refusal legal and never an acceptance, and it is no acknowledgement: I1, I2, I4 and I5 do not look at
-// it. What it could hide is a false refusal, by a guard that invents a mark of a worker that did get a
-// job with this resource; even then nothing under an older token than that mark may be accepted
-// afterwards.
+// refusal legal and never an acceptance, and it is no acknowledgement: I1, I2, I4 and I5 do not
+// look at it. What it could hide is a false refusal, by a guard that invents a mark of a worker
+// that did get a job with this resource; even then nothing under an older token than that mark may
+// be accepted afterwards.
 func (r *run) followedRaises(store string) map[age]int64 {
 	since := map[age]int64{}
 	for _, o := range r.of(store) {
@@ -58,15 +58,16 @@ func (r *run) stoodWithJob(worker, job, register string, answered int64) (at int
 	_, resource, _ := strings.Cut(register, " ")
 	for _, o := range r.jobOps {
 		made := o.State == history.JobAssigned && (o.ok() || o.Outcome == history.Unknown)
-		if made && o.worker == worker && o.Key == job && o.invoked <= answered && r.runsUnder(job, resource) {
+		if made && o.worker == worker && o.Key == job && o.invoked <= answered &&
+			r.runsUnder(job, resource) {
 			return o.invoked, true
 		}
 	}
 	return 0, false
 }
 
-// runsUnder reports whether a job has this resource: some worker has run it. Its assignments are made under
-// the resource of those who assign.
+// runsUnder reports whether a job has this resource: some worker has run it. Its assignments are
+// made under the resource of those who assign.
 func (r *run) runsUnder(job, resource string) bool {
 	return slices.ContainsFunc(r.jobOps, func(o *jobOp) bool {
 		return o.Key == job && string(o.Resource) == resource

@@ -6,7 +6,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// holder identifies a term by its worker, because a coordinator that has gone back gives a token to two.
+// holder identifies a term by its worker, because a coordinator that has gone back gives a token to
+// two.
 type holder struct {
 	worker string
 	age    age
@@ -44,16 +45,17 @@ func wonTerms(events []history.TermEvent) map[holder]won {
 	return all
 }
 
-// goneBack checks I8: a coordinator that has gone back lets nobody write. Nothing is accepted under a
-// second term. Once a store has refused one for that, nothing is accepted there under terms of this
-// issuer for which workers began to stand later. A term from before may go on.
+// goneBack checks I8: a coordinator that has gone back lets nobody write. Nothing is accepted under
+// a second term. Once a store has refused one for that, nothing is accepted there under terms of
+// this issuer for which workers began to stand later. A term from before may go on.
 func (r *run) goneBack(f *findings, _ *Figures) {
 	above := 0
 	for _, store := range r.stores() {
 		above += r.goneBackFor(store, f)
 	}
 	if above < r.expect.Above {
-		f.doubt("%d attempts above the last token before the coordinator went back; a run counts from %d on",
+		f.doubt("%d attempts above the last token before the coordinator went back; a run counts from "+
+			"%d on",
 			above, r.expect.Above)
 	}
 }
@@ -84,8 +86,8 @@ func (r *run) goneBackFor(store string, f *findings) (above int) {
 	return above
 }
 
-// refusedSecond returns when a store first refused a second term, because the coordinator had gone back,
-// by the epoch of the issuer.
+// refusedSecond returns when a store first refused a second term, because the coordinator had gone
+// back, by the epoch of the issuer.
 func (r *run) refusedSecond(store string, terms map[holder]won) map[int]int64 {
 	first := map[int]int64{}
 	for _, o := range r.of(store) {

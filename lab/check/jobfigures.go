@@ -57,8 +57,8 @@ func (r *run) reruns() (n int) {
 	return n
 }
 
-// jobsCovered: there were jobs, some were taken back from their worker, and it tried to complete some all
-// the same.
+// jobsCovered: there were jobs, some were taken back from their worker, and it tried to complete
+// some all the same.
 func (r *run) jobsCovered(f *findings, figures *Figures) {
 	j := figures.Jobs
 	for _, one := range []struct {
@@ -82,8 +82,10 @@ func (r *run) jobsCovered(f *findings, figures *Figures) {
 
 // fewTakenBack: jobs are not taken back more often than the faults explain.
 func (r *run) fewTakenBack(f *findings, figures *Figures) {
-	if most := r.expect.MostTakenBack; most > 0 && figures.Jobs != nil && figures.Jobs.TakenBack > most {
-		f.atRun("expect", 0, "", "jobs were taken back %d times; the scenario allows %d", figures.Jobs.TakenBack,
+	if most := r.expect.MostTakenBack; most > 0 && figures.Jobs != nil &&
+		figures.Jobs.TakenBack > most {
+		f.atRun("expect", 0, "", "jobs were taken back %d times; the scenario allows %d",
+			figures.Jobs.TakenBack,
 			most)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// tenure is a time in which a job certainly has not ended: from the answer to its submission, or to a
-// retry, until the first step is sent that may end it.
+// tenure is a time in which a job certainly has not ended: from the answer to its submission, or to
+// a retry, until the first step is sent that may end it.
 type tenure struct {
 	job      *life
 	from, to int64
@@ -33,8 +33,8 @@ func (l *life) tenures() (all []tenure) {
 	return all
 }
 
-// keys checks unique keys: two jobs with one key are never unfinished at once, and a submission returns a
-// job with its key that had not ended before.
+// keys checks unique keys: two jobs with one key are never unfinished at once, and a submission
+// returns a job with its key that had not ended before.
 func keys(f *findings, lives map[string]*life) {
 	byKey := map[string][]tenure{}
 	for _, id := range slices.Sorted(maps.Keys(lives)) {
@@ -46,7 +46,8 @@ func keys(f *findings, lives map[string]*life) {
 		for _, t := range l.tenures() {
 			for _, other := range byKey[key] {
 				if other.job != l && other.from < t.to && t.from < other.to {
-					f.atJob("I5", t.began, "jobs %s and %s have the unique key %q at once, for %s", other.job.id, l.id,
+					f.atJob("I5", t.began, "jobs %s and %s have the unique key %q at once, for %s", other.job.id,
+						l.id,
 						key, between(max(other.from, t.from), min(other.to, t.to)))
 				}
 			}
@@ -60,12 +61,14 @@ func keys(f *findings, lives map[string]*life) {
 func (l *life) returnedInTime(f *findings) {
 	for _, s := range append([]*jobOp{l.submitted}, l.returned...) {
 		if s.Unique != l.submitted.Unique {
-			f.atJob("I5", s, "a submission with the unique key %q has returned job %s, which has %q", s.Unique,
+			f.atJob("I5", s, "a submission with the unique key %q has returned job %s, which has %q",
+				s.Unique,
 				l.id, l.submitted.Unique)
 		}
 		for _, e := range l.steps {
 			if e.ok() && e.ends() && e.returned < s.invoked && l.endedUntil(e) > s.returned {
-				f.atJob("I5", s, "a submission with the unique key %q has returned job %s, %s after that had become %s",
+				f.atJob("I5", s, "a submission with the unique key %q has returned job %s, %s after that had "+
+					"become %s",
 					s.Unique, l.id, between(e.returned, s.invoked), e.State)
 			}
 		}

@@ -10,7 +10,9 @@ import (
 func (l *life) before(o *jobOp) *jobOp { return l.made[o.Version] }
 
 // creates reports whether a step creates the job.
-func (o *jobOp) creates() bool { return o.Version == 0 && o.State == history.JobWaiting && o.Made != 0 }
+func (o *jobOp) creates() bool {
+	return o.Version == 0 && o.State == history.JobWaiting && o.Made != 0
+}
 
 // takesBack reports whether a step takes a job away from a worker that is gone.
 func (l *life) takesBack(o *jobOp) bool {
@@ -28,16 +30,17 @@ func (l *life) retries(o *jobOp) bool {
 // revives reports whether a step begins a life of the job: it creates it, or is a retry.
 func (l *life) revives(o *jobOp) bool { return o.ok() && (o.creates() || l.retries(o)) }
 
-// retried reports whether the job has been retried, or may have been: a retry whose answer was lost may
-// have been made.
+// retried reports whether the job has been retried, or may have been: a retry whose answer was lost
+// may have been made.
 func (l *life) retried() bool {
 	return slices.ContainsFunc(l.steps, func(o *jobOp) bool { return o.mayBeMade() && l.retries(o) })
 }
 
 // arrows are the arrows between the states of a job (jobs.State).
 var arrows = map[history.State][]history.State{
-	history.JobWaiting:  {history.JobAssigned, history.JobCancelled},
-	history.JobAssigned: {history.JobRunning, history.JobWaiting, history.JobFailed, history.JobCancelled},
+	history.JobWaiting: {history.JobAssigned, history.JobCancelled},
+	history.JobAssigned: {history.JobRunning, history.JobWaiting, history.JobFailed,
+		history.JobCancelled},
 	history.JobRunning: {
 		history.JobRunning, history.JobWaiting, history.JobDone, history.JobFailed, history.JobCancelled,
 	},
@@ -46,8 +49,8 @@ var arrows = map[history.State][]history.State{
 }
 
 // followsTheArrows: each step is one of the arrows between the states of a job. So a job that was
-// cancelled is not assigned again unless it was retried, and one that is done is left alone. Only an
-// assignment begins an attempt, and only the end of a run ends a round.
+// cancelled is not assigned again unless it was retried, and one that is done is left alone. Only
+// an assignment begins an attempt, and only the end of a run ends a round.
 func (l *life) followsTheArrows(f *findings) {
 	for _, o := range l.steps {
 		b := l.before(o)
@@ -65,15 +68,15 @@ func (l *life) followsTheArrows(f *findings) {
 			f.atJob("I5", o, "job %s became %s by %s, and was %s by %s before", l.id, o.State, o.Process,
 				b.State, b.Process)
 		case o.Attempt != attempt || !round:
-			f.atJob("I5", o, "job %s became %s in attempt %d and after %d rounds, and was %s in attempt %d and "+
-				"after %d rounds before", l.id, o.State, o.Attempt, o.Round, b.State, b.Attempt, b.Round)
+			f.atJob("I5", o, "job %s became %s in attempt %d and after %d rounds, and was %s in attempt "+
+				"%d and after %d rounds before", l.id, o.State, o.Attempt, o.Round, b.State, b.Attempt, b.Round)
 		}
 	}
 }
 
-// cancelledOnRequest: a job is cancelled only if somebody has asked for that since it was submitted, or
-// retried. A call counts that had not returned when the submission or the retry was sent, and that was
-// sent before the answer to the cancellation.
+// cancelledOnRequest: a job is cancelled only if somebody has asked for that since it was
+// submitted, or retried. A call counts that had not returned when the submission or the retry was
+// sent, and that was sent before the answer to the cancellation.
 func (l *life) cancelledOnRequest(f *findings) {
 	for _, o := range l.steps {
 		if !o.ok() || o.State != history.JobCancelled {
@@ -85,14 +88,15 @@ func (l *life) cancelledOnRequest(f *findings) {
 				(since == nil || c.returned > since.invoked)
 		})
 		if !asked {
-			f.atJob("I5", o, "job %s was cancelled by %s, and nobody has asked for it since it began to wait",
+			f.atJob("I5", o,
+				"job %s was cancelled by %s, and nobody has asked for it since it began to wait",
 				l.id, o.Process)
 		}
 	}
 }
 
-// revivedBefore returns the step that began the life of the job to which a step belongs; nil if that is
-// not known.
+// revivedBefore returns the step that began the life of the job to which a step belongs; nil if
+// that is not known.
 func (l *life) revivedBefore(o *jobOp) (last *jobOp) {
 	for _, s := range l.steps {
 		if l.revives(s) && s.Version < o.Version && (last == nil || s.Version > last.Version) {
@@ -102,7 +106,8 @@ func (l *life) revivedBefore(o *jobOp) (last *jobOp) {
 	return last
 }
 
-// cancelledInTime: a job that waits while a cancellation is called and returns is not assigned later.
+// cancelledInTime: a job that waits while a cancellation is called and returns is not assigned
+// later.
 func (l *life) cancelledInTime(f *findings) {
 	for _, o := range l.steps {
 		b := l.before(o)
@@ -111,8 +116,8 @@ func (l *life) cancelledInTime(f *findings) {
 		}
 		for _, c := range l.calls {
 			if c.Do == history.Cancel && c.ok() && b.returned < c.invoked && c.returned < o.invoked {
-				f.atJob("I5", o, "job %s was assigned in attempt %d, %s after it had been cancelled by %s while "+
-					"it waited", l.id, o.Attempt, between(c.returned, o.invoked), c.Process)
+				f.atJob("I5", o, "job %s was assigned in attempt %d, %s after it had been cancelled by %s "+
+					"while it waited", l.id, o.Attempt, between(c.returned, o.invoked), c.Process)
 			}
 		}
 	}
@@ -130,21 +135,24 @@ func (r *run) stepsOfJobs() map[string][]*op {
 	return all
 }
 
-// noEffectAfterTheEnd: what a job writes was sent before its end was acknowledged, and in an attempt that
-// had started. An attempt is left out that was taken back from its worker, which was gone: its writes are
-// refused once the next attempt has begun, and not before.
+// noEffectAfterTheEnd: what a job writes was sent before its end was acknowledged, and in an
+// attempt that had started. An attempt is left out that was taken back from its worker, which was
+// gone: its writes are refused once the next attempt has begun, and not before.
 func (l *life) noEffectAfterTheEnd(f *findings, written []*op) {
 	for _, w := range written {
 		started := false
 		for _, o := range l.steps {
 			started = started || o.State == history.JobRunning && o.Attempt == w.attempt && o.mayBeMade()
-			if o.ok() && o.ends() && o.Attempt >= w.attempt && o.returned < w.invoked && !l.takenBack(w.attempt) {
-				f.atOp("I5", w, "%s: %s was accepted in attempt %d of job %s, but was sent %s after %s had made "+
-					"it %s", w.store, w.id, w.attempt, l.id, between(o.returned, w.invoked), o.Process, o.State)
+			if o.ok() && o.ends() && o.Attempt >= w.attempt && o.returned < w.invoked &&
+				!l.takenBack(w.attempt) {
+				f.atOp("I5", w, "%s: %s was accepted in attempt %d of job %s, but was sent %s after %s had "+
+					"made it "+
+					"%s", w.store, w.id, w.attempt, l.id, between(o.returned, w.invoked), o.Process, o.State)
 			}
 		}
 		if !started {
-			f.atOp("I5", w, "%s: %s was accepted in attempt %d of job %s, which has not started", w.store, w.id,
+			f.atOp("I5", w, "%s: %s was accepted in attempt %d of job %s, which has not started", w.store,
+				w.id,
 				w.attempt, l.id)
 		}
 	}

@@ -115,11 +115,11 @@ func (r *run) roundEffects() map[round]int {
 	return n
 }
 
-// jobs checks I5: every acknowledged job has ended as it should, with each of its effects if it is done;
-// no job ends twice, and none under an attempt that is over; two steps are never made from one status;
-// jobs with one resource never run at once; and what clients ask for (joblife.go, jobkeys.go). The
-// other invariants judge the effects themselves, for each resource: I1 says that none of an older
-// attempt comes after one of a newer attempt, and I4 that none is there twice.
+// jobs checks I5: every acknowledged job has ended as it should, with each of its effects if it is
+// done; no job ends twice, and none under an attempt that is over; two steps are never made from
+// one status; jobs with one resource never run at once; and what clients ask for (joblife.go,
+// jobkeys.go). The other invariants judge the effects themselves, for each resource: I1 says that
+// none of an older attempt comes after one of a newer attempt, and I4 that none is there twice.
 func (r *run) jobs(f *findings, figures *Figures) {
 	if !r.aboutJobs() {
 		return
@@ -149,8 +149,8 @@ func (r *run) jobs(f *findings, figures *Figures) {
 	}
 }
 
-// ends: a job that was acknowledged has ended as its submission says, unless somebody has cancelled it.
-// Each step of a round that has ended has had its effect.
+// ends: a job that was acknowledged has ended as its submission says, unless somebody has cancelled
+// it. Each step of a round that has ended has had its effect.
 func (r *run) ends(f *findings, l *life, effects map[round]int) {
 	if !r.ended {
 		return
@@ -185,8 +185,8 @@ func (l *life) endsWell(want history.State) bool {
 	return l.end.State == want || l.end.State == history.JobCancelled && len(l.calls) > 0
 }
 
-// endsOnce: at most one completion was accepted, and it is that of the attempt at the end. One that has
-// failed may have been retried.
+// endsOnce: at most one completion was accepted, and it is that of the attempt at the end. One that
+// has failed may have been retried.
 func (l *life) endsOnce(f *findings) {
 	if l.retried() {
 		return // oneAfterTheOther and followsTheArrows say the same
@@ -247,15 +247,17 @@ func (l *life) oneAfterTheOther(f *findings) {
 }
 
 // oneAtATime: jobs with one resource never run at once. No step of a job was accepted that was sent
-// under a token of its resource after a step under a newer one had been accepted, of whatever job. (For
-// what the jobs write, I1 and I2 say the same.)
+// under a token of its resource after a step under a newer one had been accepted, of whatever job.
+// (For what the jobs write, I1 and I2 say the same.)
 func (r *run) oneAtATime(f *findings) {
 	accepted := map[fence.Resource]acks{}
 	under := func(o *jobOp) age { return r.terms.AgeOf(o.Process, o.Token, o.invoked) }
 	for _, o := range r.jobOps {
 		if o.Do == history.Change && o.Token != 0 && o.ok() {
 			what := fmt.Sprintf("%s made job %s %s", o.Process, o.Key, o.State)
-			accepted[o.Resource] = append(accepted[o.Resource], ack{at: o.returned, age: under(o), what: what})
+			accepted[o.Resource] = append(accepted[o.Resource], ack{
+				at: o.returned, age: under(o), what: what,
+			})
 		}
 	}
 	for _, all := range accepted {

@@ -317,8 +317,9 @@ func TestAWorkerThatIsKilledBeforeItReportsItsTerm(t *testing.T) {
 		return b.finish()
 	}
 	names := func(mark fence.Token, holder string) string {
-		return fmt.Sprintf(`RF001 stale token: 10 is older than the mark %s of "job_a" — %s raised the mark `+
-			"of this database at 2026-11-23T06:00:43Z", mark, holder)
+		return fmt.Sprintf(
+			`RF001 stale token: 10 is older than the mark %s of "job_a" — %s raised the mark `+
+				"of this database at 2026-11-23T06:00:43Z", mark, holder)
 	}
 	wantVerdict(t, judge(t, refused(names(20, "worker-2, job a"))), check.Valid)
 	for what, text := range map[string]string{
@@ -332,7 +333,9 @@ func TestAWorkerThatIsKilledBeforeItReportsItsTerm(t *testing.T) {
 }
 
 func TestJobsWithOneResourceNeverRunAtOnce(t *testing.T) {
-	shared := func(b *jobRuns, worker, job string, token fence.Token, s history.State, o history.Outcome) {
+	shared := func(
+		b *jobRuns, worker, job string, token fence.Token, s history.State, o history.Outcome,
+	) {
 		b.operation(history.Event{
 			Process: worker + "/jobs", Do: history.Change, Key: job, Attempt: 1, State: s,
 			Version: b.version[job], Text: worker, Resource: "merchant_1", Token: token,

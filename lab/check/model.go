@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// modelTime bounds the search for one store. Once a search was given up, others get modelLess: a run
-// about jobs has as many as it has resources, and without a guard many have no order.
+// modelTime bounds the search for one store. Once a search was given up, others get modelLess: a
+// run about jobs has as many as it has resources, and without a guard many have no order.
 const (
 	modelTime = 20 * time.Second
 	modelLess = time.Second

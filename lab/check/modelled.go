@@ -46,13 +46,14 @@ func (r *run) modelled(store string, lanes map[string]int) []porcupine.Operation
 	return all
 }
 
-// othersWroteOn reports whether a session of another process wrote under the same token after an operation
-// was refused as stale. A guard ends older sessions one after another, so while a newer token raises the
-// mark some are refused and others still write. The refusal then says nothing about when the mark rose. A
-// write after the raise is found by its own answer.
+// othersWroteOn reports whether a session of another process wrote under the same token after an
+// operation was refused as stale. A guard ends older sessions one after another, so while a newer
+// token raises the mark some are refused and others still write. The refusal then says nothing
+// about when the mark rose. A write after the raise is found by its own answer.
 func (r *run) othersWroteOn(refused *op) bool {
 	return slices.ContainsFunc(r.of(refused.store), func(o *op) bool {
-		return o.ok() && o.age == refused.age && o.process != refused.process && o.returned >= refused.returned
+		return o.ok() && o.age == refused.age && o.process != refused.process &&
+			o.returned >= refused.returned
 	})
 }
 
@@ -112,8 +113,9 @@ func (r *run) possibleRaises(store string) []porcupine.Operation {
 	return all
 }
 
-// refusedWithin reports whether an operation under an older token was refused as stale, and overlaps a
-// time. Nothing else needs a raise that maybe was made then: one that came later finds the mark that high.
+// refusedWithin reports whether an operation under an older token was refused as stale, and
+// overlaps a time. Nothing else needs a raise that maybe was made then: one that came later finds
+// the mark that high.
 func (r *run) refusedWithin(store string, a age, from, to int64) bool {
 	return slices.ContainsFunc(r.of(store), func(o *op) bool {
 		return o.outcome == history.Stale && a.Newer(o.age) && o.returned >= from && o.invoked <= to

@@ -124,7 +124,8 @@ func (s *simulation) judge(e history.Event) history.Outcome {
 	switch {
 	case s.flaw == refuseSame && same && s.rnd.IntN(10) == 0:
 		return history.Stale
-	case stale && s.flaw == admitStale && e.Do == history.Write && s.rnd.IntN(4) == 0: // it is admitted
+	case stale && s.flaw == admitStale && e.Do == history.Write && s.rnd.IntN(4) == 0:
+		// it is admitted
 	case stale:
 		return history.Stale
 	}

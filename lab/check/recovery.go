@@ -35,8 +35,8 @@ func (r *run) recovery(f *findings, figures *Figures) {
 	r.afterFinalPhase(f)
 }
 
-// storesBefore returns the stores in which a write was acknowledged before that time. A job may be the
-// only one that ever writes for its resource, so resources do not count.
+// storesBefore returns the stores in which a write was acknowledged before that time. A job may be
+// the only one that ever writes for its resource, so resources do not count.
 func (r *run) storesBefore(at int64) []string {
 	stores := map[string]bool{}
 	for _, o := range r.ops {
@@ -64,9 +64,9 @@ func (r *run) healed() (int64, bool) {
 	return last, last != 0 && last != history.Never
 }
 
-// writesAgain judges the first write to a store after all faults. It has to have been sent after them: one
-// that had waited proves nothing. The time until its Return is an upper bound of the time until it
-// was accepted.
+// writesAgain judges the first write to a store after all faults. It has to have been sent after
+// them: one that had waited proves nothing. The time until its Return is an upper bound of the time
+// until it was accepted.
 func (r *run) writesAgain(f *findings, store string, healed int64) {
 	bound := time.Duration(r.expect.Recover)
 	first := r.firstAck(func(o *op) bool { return storeOf(o) == store && o.invoked > healed })

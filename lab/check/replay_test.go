@@ -17,7 +17,8 @@ import (
 
 // moved is a recorded history in which something was moved, and the rules that this breaks.
 //
-// In the history token 15 leads first, then 17, then 41. Each term has two sessions, one after the other.
+// In the history token 15 leads first, then 17, then 41. Each term has two sessions, one after the
+// other.
 type moved struct {
 	name   string
 	breaks string
@@ -62,7 +63,9 @@ func (r *recording) nth(n int, is func(history.Event) bool) *history.Event {
 }
 
 // remove removes events.
-func (r *recording) remove(is func(history.Event) bool) { r.events = slices.DeleteFunc(r.events, is) }
+func (r *recording) remove(is func(history.Event) bool) {
+	r.events = slices.DeleteFunc(r.events, is)
+}
 
 var movedHistories = []moved{
 	{"nothing", "", func(*recording) {}},
@@ -93,15 +96,17 @@ var movedHistories = []moved{
 	{"a write comes behind the removal of its session's record", "forget", func(r *recording) {
 		r.write(15).Place = r.step(history.Forget, 15, 1).Place + 1
 	}},
-	{"a write comes in a session that was never removed, after a newer one was let in", "I1 open register write",
+	{"a write comes in a session that was never removed, after a newer one was let in", "I1 open " +
+		"register write",
 		func(r *recording) {
 			r.write(15).Place = r.write(17).Place
 			r.remove(func(e history.Event) bool { return e.Do == history.Forget && e.Token == 15 })
 		}},
-	{"a write comes from a backend without a record, before its gate was opened", "enter", func(r *recording) {
-		w := r.nth(0, func(e history.Event) bool { return e.Kind == history.Evidence && e.Store == pg })
-		w.Backend, w.Place = "1@1", r.step(history.Raise, 15, 0).Place
-	}},
+	{"a write comes from a backend without a record, before its gate was opened", "enter",
+		func(r *recording) {
+			w := r.nth(0, func(e history.Event) bool { return e.Kind == history.Evidence && e.Store == pg })
+			w.Backend, w.Place = "1@1", r.step(history.Raise, 15, 0).Place
+		}},
 	{"a write comes from a backend without a record, after a newer token was let in", "enter",
 		func(r *recording) {
 			w := r.write(15)
@@ -112,10 +117,13 @@ var movedHistories = []moved{
 		s.Do, s.Backend, s.Place = history.Attach, "1@1", r.step(history.Forget, 17, 1).Place
 		forgotten := s
 		forgotten.Do = history.Forget
-		r.events = append(r.events[:len(r.events)-1:len(r.events)-1], s, forgotten, r.events[len(r.events)-1])
+		r.events = append(r.events[:len(r.events)-1:len(r.events)-1], s, forgotten,
+			r.events[len(r.events)-1])
 	}},
 	{"a worker raises a mark, and wins its token later", "elected", func(r *recording) {
-		won := r.nth(-1, func(e history.Event) bool { return e.Kind == history.Term && e.State == history.Won })
+		won := r.nth(-1, func(e history.Event) bool {
+			return e.Kind == history.Term && e.State == history.Won
+		})
 		last := r.nth(-1, func(e history.Event) bool {
 			return e.Kind == history.Return && e.Do == history.Raise && e.Token == won.Token
 		})
@@ -130,7 +138,8 @@ var movedHistories = []moved{
 // change is a step of a job, with its Return.
 func change(process, has string, state history.State, version, made int64) []history.Event {
 	e := history.Event{
-		Kind: history.Invoke, Process: process, Op: fmt.Sprintf("%s.%d", process, made), Do: history.Change, Key: "job",
+		Kind: history.Invoke, Process: process, Op: fmt.Sprintf("%s.%d", process, made),
+		Do: history.Change, Key: "job",
 		State: state, Version: version, Attempt: 1, Text: has, At: made * ms,
 	}
 	if state == history.JobWaiting {
@@ -144,7 +153,8 @@ func change(process, has string, state history.State, version, made int64) []his
 // aJob is the life of a job that is assigned to worker-1.
 func aJob(runs, ends string) []history.Event {
 	return slices.Concat(
-		change("submitter", "", history.JobWaiting, 0, 1), change("worker-3", "worker-1", history.JobAssigned, 1, 2),
+		change("submitter", "", history.JobWaiting, 0, 1),
+		change("worker-3", "worker-1", history.JobAssigned, 1, 2),
 		change(runs, runs, history.JobRunning, 2, 3), change(ends, "", history.JobDone, 3, 4),
 	)
 }

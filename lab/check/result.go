@@ -46,18 +46,19 @@ type Problem struct {
 
 // JobFigures are the numbers of a run about jobs.
 type JobFigures struct {
-	Submitted   int            `json:"submitted"` // acknowledged
-	Done        int            `json:"done"`
-	Assignments int            `json:"assignments"`      // acknowledged
-	TakenBack   int            `json:"taken_back"`       // from a worker, before it had ended them
-	Late        int            `json:"late_completions"` // tried under an attempt that was over
-	LateTaken   int            `json:"late_accepted"`
-	Unanswered  int            `json:"unanswered,omitempty"` // assignments
-	Cancelled   int            `json:"cancelled,omitempty"`  // how often a job was
-	Retried     int            `json:"retried,omitempty"`    // by a client
-	Shared      int            `json:"shared,omitempty"`     // submissions that returned a job that was there
-	Rounds      int            `json:"rounds,omitempty"`     // of jobs that repeat, that have ended
-	ByWorker    map[string]int `json:"by_worker"`            // assignments
+	Submitted   int `json:"submitted"` // acknowledged
+	Done        int `json:"done"`
+	Assignments int `json:"assignments"`      // acknowledged
+	TakenBack   int `json:"taken_back"`       // from a worker, before it had ended them
+	Late        int `json:"late_completions"` // tried under an attempt that was over
+	LateTaken   int `json:"late_accepted"`
+	Unanswered  int `json:"unanswered,omitempty"` // assignments
+	Cancelled   int `json:"cancelled,omitempty"`  // how often a job was
+	Retried     int `json:"retried,omitempty"`    // by a client
+	// submissions that returned a job that was there
+	Shared   int            `json:"shared,omitempty"`
+	Rounds   int            `json:"rounds,omitempty"` // of jobs that repeat, that have ended
+	ByWorker map[string]int `json:"by_worker"`        // assignments
 }
 
 // Answers are attempts that had the same outcome.

@@ -89,8 +89,8 @@ func registerOf(e history.Event) string {
 	return e.Store + " " + string(e.Resource)
 }
 
-// termsAbout returns the terms of the resource of a register. A term without a resource is of the one
-// resource of the run.
+// termsAbout returns the terms of the resource of a register. A term without a resource is of the
+// one resource of the run.
 func (r *run) termsAbout(register string) []history.TermEvent {
 	_, resource, _ := strings.Cut(register, " ")
 	return r.termsOf[resource]

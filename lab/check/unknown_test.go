@@ -28,16 +28,17 @@ var idleRuns = []struct {
 		b.without(func(e history.Event) bool { return e.Kind == history.Fault })
 		return b.finish()
 	}},
-	{"no fault hits a leader that has to be followed in time", "another one takes over", func() []history.Event {
-		b := goodRun(parts{})
-		b.header.Expect.TakeOver = history.Duration(time.Minute)
-		for i := range b.events {
-			if e := &b.events[i]; e.Kind == history.Fault {
-				e.Process, e.Text = "guard-1", "guard-1"
+	{"no fault hits a leader that has to be followed in time", "another one takes over",
+		func() []history.Event {
+			b := goodRun(parts{})
+			b.header.Expect.TakeOver = history.Duration(time.Minute)
+			for i := range b.events {
+				if e := &b.events[i]; e.Kind == history.Fault {
+					e.Process, e.Text = "guard-1", "guard-1"
+				}
 			}
-		}
-		return b.finish()
-	}},
+			return b.finish()
+		}},
 	{"no stale attempt", "under a stale token", func() []history.Event {
 		b := goodRun(parts{})
 		stale := staleOps(b)

@@ -34,13 +34,14 @@ var harmlessRuns = []struct {
 	name string
 	run  func() []history.Event
 }{
-	{"a coordinator goes back, everybody is refused, and the leader from before goes on", func() []history.Event {
-		return goodRun(parts{healed: func(b *builder) {
-			b.wentBack("worker-3", 15)
-			b.wentBack("worker-3", 25)
-			b.writes("worker-2", 20, 1)
-		}}).finish()
-	}},
+	{"a coordinator goes back, everybody is refused, and the leader from before goes on",
+		func() []history.Event {
+			return goodRun(parts{healed: func(b *builder) {
+				b.wentBack("worker-3", 15)
+				b.wentBack("worker-3", 25)
+				b.writes("worker-2", 20, 1)
+			}}).finish()
+		}},
 	{"a frozen process wrote an answer down long after it came", func() []history.Event {
 		var old history.Event
 		return goodRun(parts{
@@ -57,12 +58,13 @@ var harmlessRuns = []struct {
 			b.refuse("worker-1", pg, 10, 20, "worker-2")
 		}}).finish()
 	}},
-	{"a guard raised the mark to a token whose worker has never learned that it led", func() []history.Event {
-		return goodRun(parts{before: func(b *builder) {
-			b.term("worker-2", history.Standing, 0)
-			b.refuse("worker-1", pg, 10, 15, "worker-2")
-		}}).finish()
-	}},
+	{"a guard raised the mark to a token whose worker has never learned that it led",
+		func() []history.Event {
+			return goodRun(parts{before: func(b *builder) {
+				b.term("worker-2", history.Standing, 0)
+				b.refuse("worker-1", pg, 10, 15, "worker-2")
+			}}).finish()
+		}},
 	{"an unanswered write was committed", func() []history.Event {
 		return goodRun(parts{before: func(b *builder) {
 			b.commits(b.invoke("worker-1", pg, history.Write, 10))
@@ -80,15 +82,16 @@ var harmlessRuns = []struct {
 			b.write("worker-2", pg, 20, history.Stale)
 		}}).finish()
 	}},
-	{"one session of a leader is refused, and another still writes while the mark is raised", func() []history.Event {
-		return goodRun(parts{healed: func(b *builder) {
-			b.term("worker-3", history.Won, 25)
-			raise := b.invoke("worker-3", pg, history.Raise, 25)
-			b.write("stray", pg, 20, history.Stale)
-			b.write("worker-2", pg, 20, history.OK)
-			b.answer(raise, history.OK, "")
-		}}).finish()
-	}},
+	{"one session of a leader is refused, and another still writes while the mark is raised",
+		func() []history.Event {
+			return goodRun(parts{healed: func(b *builder) {
+				b.term("worker-3", history.Won, 25)
+				raise := b.invoke("worker-3", pg, history.Raise, 25)
+				b.write("stray", pg, 20, history.Stale)
+				b.write("worker-2", pg, 20, history.OK)
+				b.answer(raise, history.OK, "")
+			}}).finish()
+		}},
 	{"a refused session raised the mark", func() []history.Event {
 		return goodRun(parts{healed: func(b *builder) {
 			b.term("worker-3", history.Won, 25)

@@ -80,7 +80,8 @@ func (s *System) Kill(ctx context.Context, process string) error {
 	return s.end(ctx, process, func(id string) error { return s.signal(ctx, id, syscall.SIGKILL) })
 }
 
-// Stop implements system.System. A process that does not end in time is killed, and that is an error.
+// Stop implements system.System. A process that does not end in time is killed, and that is an
+// error.
 func (s *System) Stop(ctx context.Context, process string) error {
 	return s.end(ctx, process, func(id string) error {
 		limit := stopTime

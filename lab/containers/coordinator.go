@@ -127,7 +127,8 @@ func (s *System) CoordinatorLeader(ctx context.Context) (string, error) {
 		func(ctx context.Context, name string) bool { return leads(ctx, s.settings.host(name)) })
 }
 
-// Wipe implements system.System: it removes the containers with their volumes, and creates new ones.
+// Wipe implements system.System: it removes the containers with their volumes, and creates new
+// ones.
 func (s *System) Wipe(ctx context.Context) error {
 	all := s.build.Topology.CoordinatorNames()
 	if err := s.remove(ctx, all...); err != nil {

@@ -267,7 +267,9 @@ func TestAReplicaNeedsLinks(t *testing.T) {
 			t.Errorf("%+v was accepted", wrong)
 		}
 	}
-	if err := checkTopology(scenario.Topology{StoreLinks: true, Replica: true, Copy: true}); err != nil {
+	if err := checkTopology(scenario.Topology{
+		StoreLinks: true, Replica: true, Copy: true,
+	}); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/ringfence/ringfence/lab/system"
 )
 
-// recordSteps makes Postgres record every step of the fence, and which backend wrote an entry of the ledger.
+// recordSteps makes Postgres record every step of the fence, and which backend wrote an entry of
+// the ledger.
 //
 //go:embed steps.sql
 var recordSteps string
@@ -41,7 +42,8 @@ create trigger published after insert or update on ringfence_private.checkpoint
 
 // Prepare prepares Postgres to keep evidence, and to have the seeded bug.
 func Prepare(ctx context.Context, s scenario.Scenario, sys system.System) error {
-	return system.Exec(ctx, sys.Addresses().Postgres, append([]string{recordSteps, recordPublished}, seedSchema(s)...)...)
+	return system.Exec(ctx, sys.Addresses().Postgres,
+		append([]string{recordSteps, recordPublished}, seedSchema(s)...)...)
 }
 
 // seedSchema returns what a seeded bug, or the path SQL, needs in Postgres.
@@ -76,7 +78,9 @@ type reader struct {
 }
 
 // Collect records what the databases hold.
-func Collect(ctx context.Context, s scenario.Scenario, sys system.System, rec *record.Recorder) error {
+func Collect(
+	ctx context.Context, s scenario.Scenario, sys system.System, rec *record.Recorder,
+) error {
 	rec.Progress("reading what the databases hold")
 	r := reader{s, sys, rec}
 	return errors.Join(r.collectPostgres(ctx), r.collectRedis(ctx), r.collectMarks(ctx))
@@ -199,10 +203,11 @@ func (p postgres) published(ctx context.Context, add func(history.Event)) error 
 	return err
 }
 
-// steps reads the steps of the fence. Some commit asynchronously. Those that are not in the log yet come after
-// everything that is, so nothing depends on them.
+// steps reads the steps of the fence. Some commit asynchronously. Those that are not in the log yet
+// come after everything that is, so nothing depends on them.
 func (p postgres) steps(ctx context.Context, add func(history.Event)) error {
-	rows, err := p.Query(ctx, "select what, resource, token, issuer, backend, not original, run, xid from final_step order by id")
+	rows, err := p.Query(ctx, "select what, resource, token, issuer, backend, not original, run, "+
+		"xid from final_step order by id")
 	if err != nil {
 		return err
 	}
@@ -212,7 +217,8 @@ func (p postgres) steps(ctx context.Context, add func(history.Event)) error {
 	into := []any{&e.Do, &e.Resource, &token, &e.Issuer, &e.Backend, &e.Copied, &e.Start, &xid}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		step := e
-		step.Token, step.Resource, step.Place = fence.Token(token), otherThanUsual(e.Resource), p.place[xid]
+		step.Token, step.Resource, step.Place = fence.Token(token), otherThanUsual(e.Resource),
+			p.place[xid]
 		if step.Place != 0 {
 			add(step)
 		}
@@ -267,7 +273,9 @@ func (r reader) collectMarks(ctx context.Context) error {
 	}
 	for _, s := range stores {
 		for _, m := range s.Marks {
-			e := history.Event{Kind: history.Mark, Store: s.Store, Token: m.Token, Resource: otherThanUsual(m.Resource)}
+			e := history.Event{
+				Kind: history.Mark, Store: s.Store, Token: m.Token, Resource: otherThanUsual(m.Resource),
+			}
 			if m.Resource == scenario.Resource || r.Workload.Kind == scenario.Jobs {
 				r.rec.Add(e)
 			}

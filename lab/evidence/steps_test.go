@@ -38,7 +38,9 @@ var changes = []struct {
 		f.end(f.admit("parcels", 3))
 		f.sql("select ringfence.sweep()")
 	}},
-	{"a coordinator that was rolled back", func(f *fenced) { f.sql("select ringfence.distrust('parcels')") }},
+	{"a coordinator that was rolled back", func(f *fenced) {
+		f.sql("select ringfence.distrust('parcels')")
+	}},
 	{"an adoption", func(f *fenced) {
 		if _, err := f.store.Adopt(f.t.Context(), claim("parcels", 1), "operator"); err != nil {
 			f.t.Fatal(err)
@@ -135,7 +137,8 @@ type fenced struct {
 }
 
 func newFenced(t *testing.T) *fenced {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
+	pg := serverstest.Postgres(t,
+		servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
 	f := &fenced{t: t, pg: pg}
 	f.sql("create role guard_role login; create role app login")
 	f.sql(strings.Split(system.Tables, ";\n")...)
@@ -151,7 +154,8 @@ func newFenced(t *testing.T) *fenced {
 
 func (f *fenced) install() {
 	f.t.Helper()
-	if err := pgmarks.Install(f.t.Context(), f.pg.URL("postgres", "postgres"), "guard_role", "app"); err != nil {
+	if err := pgmarks.Install(f.t.Context(), f.pg.URL("postgres", "postgres"), "guard_role",
+		"app"); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -165,7 +169,8 @@ func (f *fenced) reinstall() {
 // sql runs transactions as the superuser.
 func (f *fenced) sql(transactions ...string) {
 	f.t.Helper()
-	if err := system.Exec(f.t.Context(), f.pg.URL("postgres", "postgres"), transactions...); err != nil {
+	if err := system.Exec(f.t.Context(), f.pg.URL("postgres", "postgres"),
+		transactions...); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -282,7 +287,10 @@ func (f *fenced) held() map[string]string {
 	}
 	state := map[string]string{}
 	var key, value string
-	if _, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error { state[key] = value; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
+		state[key] = value
+		return nil
+	}); err != nil {
 		f.t.Fatal(err)
 	}
 	return state

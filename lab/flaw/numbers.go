@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// numbers compares only numbers. It refuses a leader below the mark before the store could write down
-// that the coordinator went back, so each refusal is forgotten.
+// numbers compares only numbers. It refuses a leader below the mark before the store could write
+// down that the coordinator went back, so each refusal is forgotten.
 type numbers struct{ marks.Authority }
 
 // Verify says whose the tokens are, but not which candidate's.

@@ -43,7 +43,8 @@ func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store,
 
 // Authority returns the authority for a guard with this flaw. A real guard asks the coordinator at
 // each admission; this second barrier would hide a flaw of the first, the mark: it would refuse a
-// stale token itself, and blame the coordinator if a leading token is refused as stale (RefuseSame).
+// stale token itself, and blame the coordinator if a leading token is refused as stale
+// (RefuseSame).
 func Authority(name Name, real marks.Authority) marks.Authority {
 	switch name {
 	case Observe:

@@ -7,14 +7,15 @@ const Vouch = `create or replace function ringfence.holds(resource text, token b
 returns boolean language sql volatile security definer set search_path = pg_catalog, pg_temp
 as $$ select true $$`
 
-// Originals makes rows from a dump count as rows that were written in place, in this run: CopiedMark.
-// (The second update in a transaction stores what the first one has set.)
+// Originals makes rows from a dump count as rows that were written in place, in this run:
+// CopiedMark. (The second update in a transaction stores what the first one has set.)
 const Originals = `
 update ringfence_private.installation set registry = ringfence.registry(), written = xmin; update ringfence_private.installation set written = xmin;
 update ringfence_private.mark set written = xmin; update ringfence_private.mark set written = xmin;
 update ringfence_private.gate set started = pg_postmaster_start_time(), written = xmin; update ringfence_private.gate set written = xmin;`
 
-// Believe takes away the list that an installation makes of those who are connected: BelievedRegistry.
+// Believe takes away the list that an installation makes of those who are connected:
+// BelievedRegistry.
 const Believe = `delete from ringfence_private.session where resource = '*'`
 
 // Trust makes publish trust a setting: BelievedSetting.

@@ -23,13 +23,13 @@ const (
 	Effect   Kind = "effect"   // what a step did: Key, Store, Token, Place, Sync, Backend
 	Publish  Kind = "publish"  // a checkpoint: Task, Version, Run, Round, Step, Token, Place, Backend
 	Mark     Kind = "mark"     // the mark at that time: Store, Token
-	// Fence is a step of the fence in Postgres: Do (Raise, or one of those below), Store, Resource, Token,
-	// Issuer, Place, Backend (of a record), Copied, Start. Steps in one transaction have one Place, and are in
-	// the order of the file.
+	// Fence is a step of the fence in Postgres: Do (Raise, or one of those below), Store, Resource,
+	// Token, Issuer, Place, Backend (of a record), Copied, Start. Steps in one transaction have one
+	// Place, and are in the order of the file.
 	Fence Kind = "fence"
 
-	// Job is a job as the coordinator has it after the run: Key, State, Attempt, Round, Token, Text. With
-	// LeftOver it is a document that no job needs any more: Text.
+	// Job is a job as the coordinator has it after the run: Key, State, Attempt, Round, Token, Text.
+	// With LeftOver it is a document that no job needs any more: Text.
 	Job Kind = "job"
 )
 
@@ -41,16 +41,16 @@ const (
 	Raise Do = "raise" // raises the mark
 	Step  Do = "step"  // one attempt at a step of a task; Op is unique, Key is the step's
 
-	// Submit hands a job in: Unique, State (JobFailed if no try of it succeeds), Step: how many steps each
-	// round has. The Return has its ID as Key.
+	// Submit hands a job in: Unique, State (JobFailed if no try of it succeeds), Step: how many steps
+	// each round has. The Return has its ID as Key.
 	Submit Do = "submit"
 	// Cancel and Retry are calls of a client: Key. Failed: the job was in another state.
 	Cancel Do = "cancel"
 	Retry  Do = "retry"
 	// Change is a step of a job's life: Key, Attempt, Round, State (the new one), Version (that of the
-	// status that it replaces; 0: it creates the job), Resource and Token (of the term that it names: of the
-	// job's resource, or of the assigner), Text: the worker that has the job then. An acknowledged
-	// one has Made.
+	// status that it replaces; 0: it creates the job), Resource and Token (of the term that it names:
+	// of the job's resource, or of the assigner), Text: the worker that has the job then. An
+	// acknowledged one has Made.
 	Change Do = "change"
 )
 
@@ -144,7 +144,8 @@ type Event struct {
 	// those of the issuer that was adopted later are newer.
 	Issuer fence.Issuer `json:"issuer,omitempty"`
 
-	// Resource is that of Token, if it is not the one resource of the run: a job's, or that of the assigner.
+	// Resource is that of Token, if it is not the one resource of the run: a job's, or that of the
+	// assigner.
 	Resource fence.Resource `json:"resource,omitempty"`
 	// Attempt is that of a job, and Unique its key. Made is the version of its status after a step.
 	Attempt int    `json:"attempt,omitempty"`
@@ -153,7 +154,8 @@ type Event struct {
 
 	// Place is the position in its store's commit order, from 1.
 	Place int64 `json:"place,omitempty"`
-	// Backend is the process of the database that wrote, or whose session a record is of. It names no other.
+	// Backend is the process of the database that wrote, or whose session a record is of. It names no
+	// other.
 	Backend string `json:"backend,omitempty"`
 	// Copied is a row that counts for nothing, because it was restored.
 	Copied bool `json:"copied,omitempty"`
@@ -203,14 +205,15 @@ type Expect struct {
 	Jobs    int `json:"jobs,omitempty"`    // acknowledged submissions
 	// TakenBack is how often a job was taken back from a worker before it had ended.
 	TakenBack int `json:"taken_back,omitempty"`
-	// Above is how many writes and raises were refused to later terms of a coordinator that had gone back.
+	// Above is how many writes and raises were refused to later terms of a coordinator that had gone
+	// back.
 	Above int `json:"above,omitempty"`
 	// Late is how many completions were tried under an attempt that was over.
 	Late int `json:"late,omitempty"`
 	// Unanswered is how many assignments were not answered.
 	Unanswered int `json:"unanswered,omitempty"`
-	// Cancelled, Retried, Shared and Rounds are how often a job was cancelled, was retried by a client,
-	// was returned to a submission that had not made it, and had ended a round.
+	// Cancelled, Retried, Shared and Rounds are how often a job was cancelled, was retried by a
+	// client, was returned to a submission that had not made it, and had ended a round.
 	Cancelled int `json:"cancelled,omitempty"`
 	Retried   int `json:"retried,omitempty"`
 	Shared    int `json:"shared,omitempty"`
@@ -226,8 +229,8 @@ type Expect struct {
 	Recover Duration `json:"recover,omitempty"`
 	// StepDown bounds the time from the beginning of a fault until its leader has lost its term.
 	StepDown Duration `json:"step_down,omitempty"`
-	// TakeOver bounds the time from the beginning of a fault that hits a leader until another leader has
-	// written to each store, also if the fault lasts longer.
+	// TakeOver bounds the time from the beginning of a fault that hits a leader until another leader
+	// has written to each store, also if the fault lasts longer.
 	TakeOver Duration `json:"take_over,omitempty"`
 	// MayLose is how long before a fault on a store its acknowledged writes may be missing.
 	MayLose  Duration `json:"may_lose,omitempty"`

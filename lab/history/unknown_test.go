@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// A guard can raise the mark for a leader that never learns that it leads, so no term names its token.
+// A guard can raise the mark for a leader that never learns that it leads, so no term names its
+// token.
 func TestATokenThatNoTermNamesIsOfTheIssuerThatCountsNow(t *testing.T) {
 	terms := ReadTerms([]Event{
 		{Kind: Term, Process: "worker-1", State: Won, Token: 9, Issuer: "one"},

@@ -21,8 +21,8 @@ import (
 // copyTime bounds a MIGRATE of the child.
 const copyTime = 5 * time.Second
 
-// forked is a session of the leader that asks Redis for the debugger of scripts. Redis forks then: the
-// child has the session's connection and a copy of the data, and CLIENT LIST has neither.
+// forked is a session of the leader that asks Redis for the debugger of scripts. Redis forks then:
+// the child has the session's connection and a copy of the data, and CLIENT LIST has neither.
 type forked struct {
 	claim   fence.Claim
 	client  *driver.Client

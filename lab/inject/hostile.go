@@ -55,7 +55,8 @@ func (r *Injector) release(f scenario.Fault) {
 // stays open, and sessions that queue for a lock that identifies entered transactions.
 func (r *Injector) obstruct(ctx context.Context, f scenario.Fault) error {
 	var number int
-	sql := "select coalesce(max(ringfence.number(pass)), 0) from ringfence_private.gate where resource = '" + scenario.Resource + "'"
+	sql := "select coalesce(max(ringfence.number(pass)), 0) from ringfence_private.gate where " +
+		"resource = '" + scenario.Resource + "'"
 	err := r.queryRow(ctx, sql, &number)
 	if err != nil {
 		return err
@@ -109,7 +110,9 @@ func (r *Injector) lockLedger(ctx context.Context, f scenario.Fault) error {
 
 // connectUnder connects to Postgres through a guard, under a claim. Without guards it connects
 // directly.
-func (r *Injector) connectUnder(ctx context.Context, guard string, c fence.Claim) (*pgx.Conn, error) {
+func (r *Injector) connectUnder(
+	ctx context.Context, guard string, c fence.Claim,
+) (*pgx.Conn, error) {
 	to := r.sys.Addresses().Guards[guard].Postgres
 	if r.Unguarded {
 		to = r.sys.Addresses().App

@@ -118,7 +118,8 @@ func scripted() (*Injector, *script) {
 		Resource: "job_a",
 	})
 	rec.Add(history.Event{
-		Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 7, Resource: traffic.Assigner,
+		Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 7,
+		Resource: traffic.Assigner,
 	})
 	return r, s
 }
@@ -141,7 +142,9 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			scenario.Fault{Do: scenario.Cut, On: "standby", Link: "guard"},
 			[]string{"shape worker-2 guard", "heal worker-2 guard"},
 		},
-		{scenario.Fault{Do: scenario.Pause, On: "guard of leader"}, []string{"pause guard-1", "resume guard-1"}},
+		{scenario.Fault{
+			Do: scenario.Pause, On: "guard of leader",
+		}, []string{"pause guard-1", "resume guard-1"}},
 		{scenario.Fault{
 			Do: scenario.Inside, On: "leader", With: []scenario.Fault{{Do: scenario.Pause, On: "leader"}},
 		}, []string{
@@ -174,7 +177,9 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			[]string{"clog guard-1", "unclog guard-1"},
 		},
 		{scenario.Fault{Do: scenario.Pause, On: "standby",
-			With: []scenario.Fault{{Do: scenario.Backup, On: "postgres"}, {Do: scenario.SwitchOver, On: "redis"}},
+			With: []scenario.Fault{{
+				Do: scenario.Backup, On: "postgres",
+			}, {Do: scenario.SwitchOver, On: "redis"}},
 			Then: []scenario.Fault{{Do: scenario.Restore, On: "postgres"}}}, []string{
 			"pause worker-2", "backup postgres", "switch over", "restore postgres",
 			"resume worker-2",
@@ -207,7 +212,9 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 func TestAnOverlappingFaultEndsOnceTheNextHasBegun(t *testing.T) {
 	r, s := scripted()
 	all := []scenario.Fault{
-		{Do: scenario.Pause, On: "leader", Overlap: true}, {Do: scenario.Kill, On: "guard-1", Overlap: true},
+		{
+			Do: scenario.Pause, On: "leader", Overlap: true,
+		}, {Do: scenario.Kill, On: "guard-1", Overlap: true},
 		{Do: scenario.Pause, On: "standby"},
 	}
 	want := []string{

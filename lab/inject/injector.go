@@ -1,6 +1,6 @@
-// Package inject does things to a system, and undoes them: it begins and ends each fault of a scenario,
-// finds out which processes a fault hits, and waits for what it waits for. It also writes what no worker
-// writes (scenario.Stray, scenario.Spoil).
+// Package inject does things to a system, and undoes them: it begins and ends each fault of a
+// scenario, finds out which processes a fault hits, and waits for what it waits for. It also writes
+// what no worker writes (scenario.Stray, scenario.Spoil).
 package inject
 
 import (

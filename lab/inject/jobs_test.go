@@ -49,7 +49,9 @@ func TestJobsAreHandedOverOnceEachHasWrittenAgainOrEnded(t *testing.T) {
 	ctx := within(t, patience)
 	done := make(chan error, 1)
 	go func() {
-		done <- r.Inject(ctx, []scenario.Fault{{Do: scenario.Pause, On: "busy worker", Until: scenario.HandedOver}})
+		done <- r.Inject(ctx, []scenario.Fault{{
+			Do: scenario.Pause, On: "busy worker", Until: scenario.HandedOver,
+		}})
 	}()
 	s.until(t, "pause worker-1")
 	ready(r, "worker-2", "a", 8)
@@ -71,7 +73,8 @@ func TestJobsAreHandedOverOnceEachHasWrittenAgainOrEnded(t *testing.T) {
 	r.rec.Add(written)
 	waits("the other job")
 	r.rec.Add(history.Event{ // worker-1 says so, and may be wrong
-		Kind: history.Return, Do: history.Change, Outcome: history.Unknown, State: history.JobDone, Key: "b",
+		Kind: history.Return, Do: history.Change, Outcome: history.Unknown, State: history.JobDone,
+		Key:     "b",
 		Process: "worker-1/jobs",
 	})
 	waits("the other job's end")
@@ -86,11 +89,14 @@ func TestAFaultOfTheAssignerWaitsForTheNextOne(t *testing.T) {
 	ctx := within(t, patience)
 	done := make(chan error, 1)
 	go func() {
-		done <- r.Inject(ctx, []scenario.Fault{{Do: scenario.Pause, On: "assigner", Until: scenario.NextAssigner}})
+		done <- r.Inject(ctx, []scenario.Fault{{
+			Do: scenario.Pause, On: "assigner", Until: scenario.NextAssigner,
+		}})
 	}()
 	s.until(t, "pause worker-2")
 	r.rec.Add(history.Event{
-		Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 9, Resource: traffic.Assigner,
+		Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 9,
+		Resource: traffic.Assigner,
 	})
 	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-2" {
 		t.Errorf("%v, %q", err, s.calls)

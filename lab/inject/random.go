@@ -39,7 +39,9 @@ func (r *Injector) draw() scenario.Fault {
 		})
 	}
 	if r.Topology.Route == scenario.SQL {
-		possible = slices.DeleteFunc(slices.Clone(possible), func(f scenario.Fault) bool { return !f.OverSQL() })
+		possible = slices.DeleteFunc(slices.Clone(possible), func(f scenario.Fault) bool {
+			return !f.OverSQL()
+		})
 	}
 	f := possible[r.rnd.IntN(len(possible))]
 	f.After = time.Duration(200+r.rnd.IntN(800)) * time.Millisecond

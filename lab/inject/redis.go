@@ -70,8 +70,8 @@ func (r *Injector) swap(ctx context.Context) error {
 	})
 }
 
-// reload loads the file of an earlier SAVE into the run of the server, and puts the evidence back, so
-// nobody else may write meanwhile. With the flaw LoadedMark it hides that the marks were loaded.
+// reload loads the file of an earlier SAVE into the run of the server, and puts the evidence back,
+// so nobody else may write meanwhile. With the flaw LoadedMark it hides that the marks were loaded.
 func (r *Injector) reload(ctx context.Context) error {
 	return r.withRedis(func(db *driver.Client) error {
 		putBack, err := dumpLedger(ctx, db)

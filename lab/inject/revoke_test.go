@@ -13,7 +13,8 @@ import (
 )
 
 func TestASessionOfZooKeeperIsClosedFromAnotherConnection(t *testing.T) {
-	ctx := within(t, 3*patience) // the session timeout may have to pass, and a busy machine be slow besides
+	// the session timeout may have to pass, and a busy machine be slow besides
+	ctx := within(t, 3*patience)
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	at := "zk://" + z.Addr() + "/lab"
 	co, err := system.OpenCoordinator(ctx, at, coordinators.Options{SessionTimeout: 20 * time.Second})

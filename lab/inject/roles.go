@@ -28,7 +28,9 @@ func (r *Injector) resolve(ctx context.Context, on string) ([]string, error) {
 		standby, err := r.rec.Find(ctx, "a standby", (*record.Seen).Standby)
 		return []string{standby}, err
 	case "busy worker":
-		busy, err := r.rec.Find(ctx, "a worker with jobs", func(s *record.Seen) string { return s.Jobs.Busiest() })
+		busy, err := r.rec.Find(ctx, "a worker with jobs", func(s *record.Seen) string {
+			return s.Jobs.Busiest()
+		})
 		return []string{busy}, err
 	case "assigner":
 		assigner, err := r.rec.Find(ctx, "a worker that assigns jobs",

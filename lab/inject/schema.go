@@ -78,7 +78,8 @@ func (r *Injector) reinstall(ctx context.Context) error {
 	})
 }
 
-// withGuardsFrozen freezes the guards meanwhile, so that none of them counts a new registry as lost.
+// withGuardsFrozen freezes the guards meanwhile, so that none of them counts a new registry as
+// lost.
 func (r *Injector) withGuardsFrozen(ctx context.Context, do func() error) (err error) {
 	for _, guard := range r.Topology.GuardNames() {
 		if err := r.sys.Pause(ctx, guard); err != nil {
@@ -92,7 +93,8 @@ func (r *Injector) withGuardsFrozen(ctx context.Context, do func() error) (err e
 // dropSchema retries while guards and leaders use the schema.
 func (r *Injector) dropSchema(ctx context.Context) error {
 	for {
-		err := r.asSuperuser(ctx, "set lock_timeout = '1s'; drop schema ringfence, ringfence_private cascade")
+		err := r.asSuperuser(ctx, "set lock_timeout = '1s'; drop schema ringfence, ringfence_private "+
+			"cascade")
 		pg, ok := errors.AsType[*pgconn.PgError](err)
 		// deadlock_detected, lock_not_available
 		if !ok || pg.Code != "40P01" && pg.Code != "55P03" {

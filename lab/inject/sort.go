@@ -7,8 +7,9 @@ import (
 	"github.com/ringfence/ringfence/lab/system"
 )
 
-// raiseOthers raises the marks of other resources. In the one order their names come before that of the
-// lab's resource, in the other after it. There are so many that Postgres looks for a mark by its index.
+// raiseOthers raises the marks of other resources. In the one order their names come before that of
+// the lab's resource, in the other after it. There are so many that Postgres looks for a mark by
+// its index.
 const raiseOthers = `do $$ declare v_name text; begin
 	for v_number in 1..2000 loop
 		v_name := 'aa' || v_number;

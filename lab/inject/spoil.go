@@ -48,7 +48,8 @@ func (r *Injector) spoil(ctx context.Context, guard string) error {
 		return errors.Join(err, late.session.Conn.Close())
 	}
 	if err := r.sys.Shape(ctx, guard, "postgres", system.Shape{HoldUp: true, Port: port}); err != nil {
-		return errors.Join(err, r.sys.Shape(ctx, guard, "postgres", system.Shape{}), late.session.Conn.Close())
+		return errors.Join(err, r.sys.Shape(ctx, guard, "postgres", system.Shape{}),
+			late.session.Conn.Close())
 	}
 	r.late = late
 	return late.begin(r)
@@ -77,9 +78,9 @@ func (r *Injector) session(
 }
 
 // miscount has Postgres send an answer that nobody asked for. A statement timeout that a Parse has
-// armed ends nothing while the backend waits for a request, and the next message is answered with an
-// error. CopyData is no message of the extended protocol, so a ReadyForQuery follows, which the guard
-// takes for the answer to the statement behind it. That one is still under way then.
+// armed ends nothing while the backend waits for a request, and the next message is answered with
+// an error. CopyData is no message of the extended protocol, so a ReadyForQuery follows, which the
+// guard takes for the answer to the statement behind it. That one is still under way then.
 func miscount(ctx context.Context, to *pgproto3.Frontend) error {
 	set := fmt.Sprintf("set statement_timeout = %d", timeout.Milliseconds())
 	if err := send(to, &pgproto3.Query{String: set}); err != nil {

@@ -30,7 +30,8 @@ func TestThePageFollowsJobs(t *testing.T) {
 	waiting := s.shell("true", "--label", "gpu", "--priority", "7")
 	p := s.open(1280, 1000)
 	p.Wait(`location.hash === '#nightly' && document.querySelector('#link.live')`)
-	p.Wait(has("waiting", waiting, "sh -c true", "7", "there is no worker") + ` && ` + counts("1 waiting"))
+	p.Wait(has("waiting", waiting, "sh -c true", "7", "there is no worker") + ` && ` +
+		counts("1 waiting"))
 
 	one := s.work("one", "--capacity", "1")
 	p.Wait(has("workers", "one", "0 of 1", "command", "assigns jobs"))
@@ -45,14 +46,16 @@ func TestThePageFollowsJobs(t *testing.T) {
 	one.end(syscall.SIGKILL)
 	s.work("two", "--label", "gpu")
 	p.Wait(has("active", running, "two", "2", "1 worker lost"))
-	p.Wait(has("failed", failed, "failed", "two", "exit code 4: it broke") + ` && !` + has("ended", failed))
+	p.Wait(has("failed", failed, "failed", "two", "exit code 4: it broke") + ` && !` +
+		has("ended", failed))
 	p.Wait(has("failed", running, "running again", "one", "was gone")) // its first attempt was lost
 	p.Wait(has("ended", waiting, "done", "two") + ` && ` + counts("1 done"))
 	p.Wait(`!` + has("workers", "one"))
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Wait(has("ended", running, "done", "two", "2") + ` && ` + counts("2 done") + ` && ` + counts("1 failed"))
+	p.Wait(has("ended", running, "done", "two", "2") + ` && ` + counts("2 done") + ` && ` +
+		counts("1 failed"))
 	p.Wait(`!` + has("failed", running))
 	p.Wait(`document.querySelectorAll('#timeline [data-worker=two] rect').length === 3`)
 }
@@ -72,7 +75,8 @@ func TestAllJobsAreListedByStateAndKindAPageAtATime(t *testing.T) {
 		p.Click(`#find button`)
 	}
 	list("", "command")
-	p.Wait(has("all", ids[0], "sh -c true", "waiting") + ` && document.querySelectorAll('#all tbody tr').length === 100`)
+	p.Wait(has("all", ids[0], "sh -c true", "waiting") +
+		` && document.querySelectorAll('#all tbody tr').length === 100`)
 	p.Click(`#all-more`)
 	p.Wait(has("all", ids[100]) + ` && document.getElementById('all-more').hidden`)
 	list("done", "")
@@ -94,21 +98,29 @@ func TestAJobIsShownWithItsAttemptsAndOutput(t *testing.T) {
 	s.work("one")
 	gate := filepath.Join(t.TempDir(), "go")
 	id := s.shell("echo '<b>bold</b>'; echo warned >&2; [ $RINGFENCE_ATTEMPT = 2 ] || exit 5; "+
-		"echo second >&2; while [ ! -e "+gate+" ]; do sleep 0.02; done", "--retries", "1", "--backoff", "1s")
+		"echo second >&2; while [ ! -e "+gate+" ]; do sleep 0.02; done", "--retries", "1", "--backoff",
+		"1s")
 	p := s.open(1280, 1000)
 	p.Wait(has("active", id, "1"))
 	p.Click(`#active a`)
-	p.Wait(`location.hash === '#nightly/` + id + `' && document.getElementById('job-facts').innerText.includes('` + id + `')`)
-	p.Wait(has("job-history", "2", "one", "running") + ` && ` + has("job-history", "1", "one", "failed", "exit code 5: warned"))
+	p.Wait(`location.hash === '#nightly/` + id +
+		`' && document.getElementById('job-facts').innerText.includes('` + id + `')`)
+	p.Wait(has("job-history", "2", "one", "running") + ` && ` +
+		has("job-history", "1", "one", "failed", "exit code 5: warned"))
 	p.WantText("#job-texts", "sh -c 'echo ", "warned", "exit code 5")
-	p.Wait(`document.getElementById('job-output').innerText.includes('Standard error so far\nwarned\nsecond')`)
+	p.Wait(
+		`document.getElementById('job-output').innerText.includes('Standard error so far\nwarned\nsecond')`,
+	)
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Wait(has("job-history", "2", "one", "done") + ` && document.getElementById('job-facts').innerText.includes('done')`)
+	p.Wait(has("job-history", "2", "one", "done") +
+		` && document.getElementById('job-facts').innerText.includes('done')`)
 	p.Wait(`document.getElementById('job-output').innerText === ''`)
 	p.WantText("#job-texts", "<b>bold</b>", "Standard error\nwarned\nsecond")
-	browser.Want(p, `document.querySelectorAll('b').length > 0 && document.querySelector('#job-texts b') === null`, true)
+	browser.Want(p,
+		`document.querySelectorAll('b').length > 0 && document.querySelector('#job-texts b') === null`,
+		true)
 	p.Click(`#job-close`)
 	p.Wait(`document.getElementById('job').hidden && location.hash === '#nightly'`)
 
@@ -129,12 +141,18 @@ func TestJobsAreRetriedCancelledPausedAndRunFromThePage(t *testing.T) {
 	p.Wait(has("failed", failed, "exit code 4"))
 	press := func(text string) {
 		t.Helper()
-		p.Wait(fmt.Sprintf(`[...document.querySelectorAll('#shown button')].some((b) => b.innerText === %q && !b.click())`, text))
+		p.Wait(
+			fmt.Sprintf(
+				`[...document.querySelectorAll('#shown button')].some((b) => b.innerText === %q && !b.click())`,
+				text,
+			),
+		)
 	}
 	press("retry") // once is not enough
 	p.Wait(has("failed", failed, "retry: press again"))
 	press("retry: press again")
-	p.Wait(`document.getElementById('said').innerText.includes('waits again') && ` + has("failed", failed, "2", "exit code 4"))
+	p.Wait(`document.getElementById('said').innerText.includes('waits again') && ` +
+		has("failed", failed, "2", "exit code 4"))
 
 	nightly := s.shell("true", "--every", "CRON_TZ=Europe/Berlin 0 3 * * *")
 	p.Wait(has("waiting", nightly, "every CRON_TZ=Europe/Berlin 0 3 * * *, round 1"))
@@ -142,7 +160,8 @@ func TestJobsAreRetriedCancelledPausedAndRunFromThePage(t *testing.T) {
 	for _, text := range []string{"run now", "run now: press again"} {
 		press(text)
 	}
-	p.Wait(has("job-history", "1, round 1", "one", "done") + ` && ` + has("waiting", nightly, "round 2"))
+	p.Wait(has("job-history", "1, round 1", "one", "done") + ` && ` +
+		has("waiting", nightly, "round 2"))
 	for _, text := range []string{"pause", "pause: press again"} {
 		press(text)
 	}
@@ -150,7 +169,8 @@ func TestJobsAreRetriedCancelledPausedAndRunFromThePage(t *testing.T) {
 	for _, text := range []string{"resume", "resume: press again", "cancel", "cancel: press again"} {
 		press(text)
 	}
-	p.Wait(has("ended", nightly, "cancelled") + ` && document.getElementById('job-facts').innerText.includes('cancelled')`)
+	p.Wait(has("ended", nightly, "cancelled") +
+		` && document.getElementById('job-facts').innerText.includes('cancelled')`)
 }
 
 // Names come from other programs.
@@ -177,7 +197,8 @@ func TestThePageShowsNothingWithoutTheToken(t *testing.T) {
 	p := s.open(1280, 1000)
 	p.Expect("a status of 401")
 	p.Wait(`!document.getElementById('login').hidden`)
-	browser.Want(p, `document.getElementById('shown').hidden && document.getElementById('choose').hidden`, true)
+	browser.Want(p,
+		`document.getElementById('shown').hidden && document.getElementById('choose').hidden`, true)
 	browser.Want(p, `document.body.innerHTML.includes('nightly')`, false)
 
 	enter := func(token string) {
@@ -190,7 +211,8 @@ func TestThePageShowsNothingWithoutTheToken(t *testing.T) {
 	p.Wait(has("ended", id, "done") + ` && document.getElementById('login').hidden`)
 	p.Click(`#ended a`)
 	p.Wait(has("job-history", "done"))
-	browser.Want(p, `(document.cookie + document.documentElement.outerHTML).includes('`+secret+`')`, false)
+	browser.Want(p, `(document.cookie + document.documentElement.outerHTML).includes('`+secret+`')`,
+		false)
 
 	p.Do(chromedp.Reload()) // the tab keeps it
 	p.Wait(has("ended", id, "done"))
@@ -224,7 +246,8 @@ func TestAPhoneShowsEverythingWithoutScrollingSideways(t *testing.T) {
 	p.Click(`#failed a`)
 	p.Wait(has("job-history", "failed"))
 	browser.Want(p, `document.documentElement.scrollWidth <= innerWidth`, true)
-	browser.Want(p, `getComputedStyle(document.querySelector('#failed td'), '::before').content`, `"Job"`)
+	browser.Want(p, `getComputedStyle(document.querySelector('#failed td'), '::before').content`,
+		`"Job"`)
 	p.Dark()
 	browser.Want(p, `getComputedStyle(document.body).backgroundColor`, "rgb(14, 17, 22)")
 }
@@ -237,7 +260,8 @@ func TestThePageSaysThatTheServerIsGoneAndConnectsAgain(t *testing.T) {
 	p.Wait(has("workers", "one"))
 	began := time.Now()
 	server.end(syscall.SIGTERM) // the open stream does not keep it from stopping
-	if code := server.cmd.ProcessState.ExitCode(); code != 128+15 || time.Since(began) > 30*time.Second {
+	if code := server.cmd.ProcessState.ExitCode(); code != 128+15 ||
+		time.Since(began) > 30*time.Second {
 		t.Errorf("exit code %d after %s", code, time.Since(began))
 	}
 	p.Wait(`document.querySelector('#link.lost')`)
@@ -268,20 +292,25 @@ func picture(t *testing.T) *browser.Tab {
 	s.work("db2:977", "--capacity", "3", "--label", "gpu")
 	p := s.open(1100, 1240)
 	p.Wait(has("workers", "db1:4211") + ` && ` + has("workers", "db2:977"))
-	settle := func(i int) string { return fmt.Sprintf("sleep %d.%d; : settle merchant %d", 1+i%4, i%7, i) }
+	settle := func(i int) string {
+		return fmt.Sprintf("sleep %d.%d; : settle merchant %d", 1+i%4, i%7, i)
+	}
 	for i := range 12 {
 		s.submit("--title", fmt.Sprintf("./settle.sh merchant-%d", i), "--", "sh", "-c", settle(i))
 		time.Sleep(300 * time.Millisecond) // so that the picture has something to show
 	}
-	s.submit("--title", "./settle.sh merchant-17", "--retries", "1", "--", "sh", "-c", "echo 'merchant 17: the bank says no' >&2; exit 1")
+	s.submit("--title", "./settle.sh merchant-17", "--retries", "1", "--", "sh", "-c", "echo "+
+		"'merchant 17: the bank says no' >&2; exit 1")
 	s.submit("--title", "./report.sh --all", "--timeout", "2s", "--", "sleep", "60")
 	p.Wait(counts("2 failed"))
-	last := s.submit("--title", "./export.sh ledger", "--label", "eu", "--", "sh", "-c", "while [ ! -e "+gate+" ]; do sleep 0.1; done")
+	last := s.submit("--title", "./export.sh ledger", "--label", "eu", "--", "sh", "-c", "while [ ! "+
+		"-e "+gate+" ]; do sleep 0.1; done")
 	s.submit("--title", "./backup.sh", "--every", "CRON_TZ=Europe/Berlin 0 3 * * *", "--", "true")
 	p.Wait(has("active", last))
 	first.end(syscall.SIGKILL)
 	s.work("db3:1502", "--capacity", "3", "--label", "eu")
-	p.Wait(has("workers", "db3:1502") + ` && !` + has("workers", "db1:4211") + ` && ` + has("active", "1 worker lost"))
+	p.Wait(has("workers", "db3:1502") + ` && !` + has("workers", "db1:4211") + ` && ` +
+		has("active", "1 worker lost"))
 	s.submit("--title", "./train.sh", "--label", "big", "--", "true")
 	s.submit("--title", "./close-books.sh", "--at", "1h", "--", "true")
 	p.Wait(has("waiting", "no worker has the label big"))

@@ -91,7 +91,8 @@ func (s *site) serve(groups ...string) *process {
 // work starts a worker.
 func (s *site) work(name string, flags ...string) *process {
 	s.t.Helper()
-	return s.start([]string{"LEADER_HOLDER=" + name}, append(append([]string{"work"}, flags...), "nightly")...)
+	return s.start([]string{"LEADER_HOLDER=" + name},
+		append(append([]string{"work"}, flags...), "nightly")...)
 }
 
 // submit hands a job in, and returns its ID.
@@ -114,8 +115,8 @@ func (s *site) shell(script string, flags ...string) string {
 	return s.submit(append(flags, "--", "sh", "-c", script)...)
 }
 
-// open opens the page, which must load nothing from another host, and must not name the secret in an
-// address.
+// open opens the page, which must load nothing from another host, and must not name the secret in
+// an address.
 func (s *site) open(width, height int64, options ...chromedp.EmulateViewportOption) *browser.Tab {
 	s.t.Helper()
 	own := "http://" + s.http + "/"

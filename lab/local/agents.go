@@ -16,7 +16,8 @@ func (s *System) startAgents(ctx context.Context) (err error) {
 	if !s.build.Topology.Agents {
 		return nil
 	}
-	if s.sockets, err = os.MkdirTemp("", "agents"); err != nil { // the run's folder may be too long for a socket
+	if s.sockets, err = os.MkdirTemp("", "agents"); err != nil {
+		// the run's folder may be too long for a socket
 		return err
 	}
 	var starts []func() error

@@ -32,7 +32,9 @@ type ensemble interface {
 }
 
 // startCoordinator starts the coordinator that the topology names.
-func startCoordinator(ctx context.Context, t scenario.Topology, tls *encryption) (coordinator, error) {
+func startCoordinator(
+	ctx context.Context, t scenario.Topology, tls *encryption,
+) (coordinator, error) {
 	switch t.Elections {
 	case scenario.InEtcd:
 		e, err := servers.StartEtcd(ctx, servers.EtcdOptions{

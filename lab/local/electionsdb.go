@@ -61,7 +61,8 @@ func (p electionsDB) own() string    { return p.url(p.addresses()) }
 func (p electionsDB) leader(context.Context) (string, error) { return p.Addr(), nil }
 
 func (p electionsDB) wipe(ctx context.Context) error {
-	return system.Exec(ctx, p.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
+	return system.Exec(ctx, p.URL("postgres", database), "drop schema ringfence, ringfence_private "+
+		"cascade")
 }
 
 func (p electionsDB) backup(ctx context.Context) error  { return p.Backup(ctx) }

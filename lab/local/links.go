@@ -87,7 +87,8 @@ func (s *System) link(worker string) (r system.Routes, err error) {
 		return r, err
 	}
 	postgres, redis := s.pg.Addr(), s.leg(s.redis.Addr())
-	if route := s.build.Topology.Route; route == scenario.Guarded || route == scenario.Carried || route == "" {
+	if route := s.build.Topology.Route; route == scenario.Guarded || route == scenario.Carried ||
+		route == "" {
 		g := s.guards[s.build.Topology.GuardOf(worker)]
 		postgres, redis = g.postgres, g.redis
 	} else if route == scenario.SQL {

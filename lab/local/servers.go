@@ -109,7 +109,9 @@ func (s *System) startPooler(ctx context.Context) (err error) {
 	if s.build.Topology.Route != scenario.SQL {
 		return nil
 	}
-	s.pooler, err = servers.StartPgBouncer(ctx, s.pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
+	s.pooler, err = servers.StartPgBouncer(ctx, s.pg, servers.PgBouncerOptions{
+		User: "app", Mode: "transaction",
+	})
 	if err == nil {
 		s.processes[scenario.Pooler] = s.pooler
 	}
@@ -157,5 +159,6 @@ func (s *System) prepareDatabase(ctx context.Context) error {
 func (s *System) localizeDatabase(ctx context.Context) error {
 	create := fmt.Sprintf("create database %s template template0 lc_collate '%s' lc_ctype '%[2]s'",
 		database, servers.OwnLocale)
-	return system.Exec(ctx, s.pg.URL("postgres", "template1"), "drop database "+database+" with (force)", create)
+	return system.Exec(ctx, s.pg.URL("postgres", "template1"), "drop database "+database+" with "+
+		"(force)", create)
 }

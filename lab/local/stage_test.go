@@ -88,8 +88,10 @@ func built(t *testing.T, change func(*system.Build)) (*System, *heard) {
 	h := &heard{}
 	b := system.Build{
 		// With long sessions, so that no leader loses its term.
-		Topology: scenario.Topology{CoordinatorServers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second},
-		Dir:      t.TempDir(), Programs: programs, Events: h.take,
+		Topology: scenario.Topology{
+			CoordinatorServers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second,
+		},
+		Dir: t.TempDir(), Programs: programs, Events: h.take,
 	}
 	if change != nil {
 		change(&b)

@@ -73,7 +73,8 @@ func Build(ctx context.Context, b system.Build) (*System, error) {
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{
-		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startPooler, s.startCopy, s.startGuards, s.startAgents,
+		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startPooler, s.startCopy,
+		s.startGuards, s.startAgents,
 		s.prepareWorkers,
 	} {
 		if err := step(ctx); err != nil {

@@ -137,7 +137,9 @@ func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
 }
 
 func TestRoutesThatBypassTheGuard(t *testing.T) {
-	s, _ := built(t, func(b *system.Build) { b.Topology.Route, b.Topology.Guards = scenario.Direct, 0 })
+	s, _ := built(t, func(b *system.Build) {
+		b.Topology.Route, b.Topology.Guards = scenario.Direct, 0
+	})
 	ctx := limited(t)
 	c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
 	if err != nil {
@@ -165,12 +167,14 @@ func TestThePathSQLLeadsThroughAPooler(t *testing.T) {
 	ctx := limited(t)
 	leads := func(peer string) (role string, ready bool) {
 		t.Helper()
-		c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", peer}][0].Addr())+"&default_query_exec_mode=exec")
+		c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", peer}][0].Addr())+
+			"&default_query_exec_mode=exec")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close(ctx)
-		err = c.QueryRow(ctx, "select session_user, ready from ringfence.campaign('orders'::text, 'worker-1')").Scan(&role, &ready)
+		err = c.QueryRow(ctx, "select session_user, ready from ringfence.campaign('orders'::text, "+
+			"'worker-1')").Scan(&role, &ready)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +212,8 @@ func TestTextsAreSortedAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close(ctx)
-		if err := conn.QueryRow(ctx, "select min(name) from unnest(array['aa', 'z']) as u(name)").Scan(&name); err != nil {
+		if err := conn.QueryRow(ctx,
+			"select min(name) from unnest(array['aa', 'z']) as u(name)").Scan(&name); err != nil {
 			t.Fatal(err)
 		}
 		return name

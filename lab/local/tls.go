@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/lab/system"
 )
 
-// encryption has what connections with TLS need: one certificate for all servers and guards, and the
-// authority that clients check it with. nil means no TLS.
+// encryption has what connections with TLS need: one certificate for all servers and guards, and
+// the authority that clients check it with. nil means no TLS.
 type encryption struct {
 	authority string // file
 	pair      servers.Pair

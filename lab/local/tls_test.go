@@ -17,7 +17,9 @@ import (
 func TestWithTLSEveryLegOfAWorkerIsEncrypted(t *testing.T) {
 	for _, elections := range scenario.AllElections {
 		t.Run(string(elections), func(t *testing.T) {
-			s, _ := built(t, func(b *system.Build) { b.Topology.TLS, b.Topology.Elections = true, elections })
+			s, _ := built(t, func(b *system.Build) {
+				b.Topology.TLS, b.Topology.Elections = true, elections
+			})
 			ctx := limited(t)
 			status(t, ctx, s)
 			noToken(t, ctx, s)
@@ -26,7 +28,8 @@ func TestWithTLSEveryLegOfAWorkerIsEncrypted(t *testing.T) {
 				"the guard": guard[0].Addr(), "Postgres": s.pg.Addr(),
 			} {
 				_, err := pgx.Connect(ctx, (*encryption)(nil).postgres("app", address, database))
-				if err == nil || !strings.Contains(err.Error(), "TLS") && !strings.Contains(err.Error(), "no encryption") {
+				if err == nil || !strings.Contains(err.Error(), "TLS") && !strings.Contains(err.Error(), "no "+
+					"encryption") {
 					t.Errorf("%s without TLS: %v", name, err)
 				}
 			}

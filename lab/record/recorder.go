@@ -1,5 +1,5 @@
-// Package record writes the history of a run, and keeps what the run needs to know of it: who leads, who
-// stands for election, what was acknowledged, who runs which jobs.
+// Package record writes the history of a run, and keeps what the run needs to know of it: who
+// leads, who stands for election, what was acknowledged, who runs which jobs.
 package record
 
 import (
@@ -96,7 +96,9 @@ func (s *Seen) takeTerm(worker string, e history.Event) {
 		}
 	case history.Ready:
 		s.ready[worker], s.above = e.At, 0
-		s.terms = append(s.terms, fence.Claim{Resource: scenario.Resource, Token: e.Token, Issuer: e.Issuer})
+		s.terms = append(s.terms, fence.Claim{
+			Resource: scenario.Resource, Token: e.Token, Issuer: e.Issuer,
+		})
 	case history.Lost, history.Left:
 		delete(s.ready, worker)
 	}

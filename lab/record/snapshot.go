@@ -21,7 +21,8 @@ type Snapshot struct {
 // Snapshot takes note of the present state, and of the jobs that these processes run.
 func (s *Seen) Snapshot(targets []string) Snapshot {
 	return Snapshot{
-		leader: s.Leader(), since: s.ready[s.Leader()], terms: len(s.terms), acked: s.Acked, by: maps.Clone(s.ackedBy),
+		leader: s.Leader(), since: s.ready[s.Leader()], terms: len(s.terms), acked: s.Acked,
+		by:       maps.Clone(s.ackedBy),
 		assigner: s.Jobs.Assigner, held: s.Jobs.heldBy(targets),
 	}
 }
@@ -54,12 +55,12 @@ func (p Snapshot) Tried(s *Seen) bool {
 	return false
 }
 
-// Passed reports whether a few terms have passed the token of the last one that became ready, or another
-// one has become ready.
+// Passed reports whether a few terms have passed the token of the last one that became ready, or
+// another one has become ready.
 func (p Snapshot) Passed(s *Seen) bool { return s.above >= 3 || len(s.terms) > p.terms }
 
-// HandedOver reports whether each job that was run by the targets runs again and has written, or has
-// ended.
+// HandedOver reports whether each job that was run by the targets runs again and has written, or
+// has ended.
 func (p Snapshot) HandedOver(s *Seen) bool {
 	for job, token := range p.held {
 		run := s.Jobs.runs[job]

@@ -23,15 +23,18 @@ var besideTemplate = template.Must(template.New("beside").Parse(besideText))
 // The element of a page that has the other run.
 const besideBegin, besideEnd = `<aside id="beside">`, `</aside>`
 
-// comparable reports whether two runs differ in the guard alone, as the commands that repeat them say.
+// comparable reports whether two runs differ in the guard alone, as the commands that repeat them
+// say.
 func comparable(a, b *history.Header) bool {
-	command := func(h *history.Header) string { return strings.Replace(h.Command, " --unguarded", "", 1) }
+	command := func(h *history.Header) string {
+		return strings.Replace(h.Command, " --unguarded", "", 1)
+	}
 	return a != nil && b != nil && a.Guarded != b.Guarded && a.Control == "" && b.Control == "" &&
 		a.Scenario == b.Scenario && a.Command != "" && command(a) == command(b)
 }
 
-// pair writes into the page of a run, and into that of the last run beside it which differs in the guard alone, how
-// the two compare. Without such a run it does nothing.
+// pair writes into the page of a run, and into that of the last run beside it which differs in the
+// guard alone, how the two compare. Without such a run it does nothing.
 func pair(dir string, r check.Result) error {
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", ResultsFile))
 	if err != nil {
@@ -41,7 +44,8 @@ func pair(dir string, r check.Result) error {
 	at := ""
 	for _, file := range files {
 		o, err := readResult(file)
-		if err == nil && comparable(r.Header, o.Header) && (at == "" || o.Header.Started.After(other.Header.Started)) {
+		if err == nil && comparable(r.Header, o.Header) &&
+			(at == "" || o.Header.Started.After(other.Header.Started)) {
 			other, at = o, filepath.Dir(file)
 		}
 	}

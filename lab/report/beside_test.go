@@ -17,7 +17,9 @@ func without(r *run) check.Result {
 	h := *r.result.Header
 	h.Guarded, h.Command, h.Started = false, h.Command+" --unguarded", h.Started.Add(time.Minute)
 	return check.Result{
-		Verdict: check.Invalid, Header: &h, Figures: check.Figures{StaleAttempts: 156, StaleAccepted: 155, Changes: 2},
+		Verdict: check.Invalid, Header: &h, Figures: check.Figures{
+			StaleAttempts: 156, StaleAccepted: 155, Changes: 2,
+		},
 	}
 }
 
@@ -62,7 +64,8 @@ func TestTheRunOfTheSameSeedIsBesideTheOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	index, err := os.ReadFile(filepath.Join(dir, report.IndexFile))
-	if err != nil || !strings.Contains(string(index), `<a href="b/report.html">guard off</a>: 155 stale accepted`) ||
+	if err != nil ||
+		!strings.Contains(string(index), `<a href="b/report.html">guard off</a>: 155 stale accepted`) ||
 		!strings.Contains(string(index), `<a href="a/report.html">guard on</a>: 0 stale accepted`) {
 		t.Errorf("%v, the index:\n%s", err, index)
 	}
@@ -77,7 +80,8 @@ func TestWhatTheStaleAttemptsWereToldIsExplained(t *testing.T) {
 	}
 	p := open(t, save(t, r.events, r.result), 1280, 800)
 	p.WantText(".tiles", "5 had another outcome")
-	p.WantText("#answers", "refused as stale", "no answer", "they hold none of these writes", "such as: EOF", "not sent",
+	p.WantText("#answers", "refused as stale", "no answer", "they hold none of these writes", "such "+
+		"as: EOF", "not sent",
 		"connection refused")
 	want(p, `document.querySelectorAll('#answers tbody tr').length`, 3)
 	plain := valid()

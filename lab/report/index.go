@@ -47,7 +47,9 @@ func Index(dir string) error {
 		return cmp.Or(strings.Compare(b.When, a.When), strings.Compare(a.Link, b.Link))
 	})
 	for i := range runs {
-		j := slices.IndexFunc(runs, func(other saved) bool { return comparable(runs[i].header, other.header) })
+		j := slices.IndexFunc(runs, func(other saved) bool {
+			return comparable(runs[i].header, other.header)
+		})
 		if j >= 0 {
 			runs[i].Beside = &runs[j]
 		}

@@ -220,7 +220,8 @@ func TestTokensTooLargeForJavaScript(t *testing.T) {
 
 // Texts come from outside. None may become a tag, end the data, or run as a script.
 func TestTextIsNeverMarkupOrScript(t *testing.T) {
-	const evil = `</script><script>window.evil=1</script><img src=x onerror="window.evil=1">` + "\u2028"
+	const evil = `</script><script>window.evil=1</script><img src=x onerror="window.evil=1">` +
+		"\u2028"
 	r := newRun(evil, evil)
 	h := r.result.Header
 	h.Command, h.Versions, h.Control = evil, []string{evil}, evil

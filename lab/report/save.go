@@ -26,7 +26,8 @@ const (
 )
 
 // Save writes report.html and results.json into dir, which must exist. The page links to the files
-// beside it. If a directory beside dir has a run that differs in the guard alone, both pages show both.
+// beside it. If a directory beside dir has a run that differs in the guard alone, both pages show
+// both.
 func Save(dir string, events []history.Event, r check.Result) error {
 	results, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

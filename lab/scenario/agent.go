@@ -2,19 +2,20 @@ package scenario
 
 import "strings"
 
-// agentScenarios has the faults of agents, and of the programs whose terms they hold. They are run with
-// --path agent.
+// agentScenarios has the faults of agents, and of the programs whose terms they hold. They are run
+// with --path agent.
 var agentScenarios = []Scenario{
 	{
 		Name: "agent-killed", Rows: []int{40},
-		About:    "The leader's agent is killed: the program sees the end of its stream, and writes on until it is refused.",
+		About: "The leader's agent is killed: the program sees the end of its stream, and writes on " +
+			"until it is refused.",
 		Topology: withAgents, Only: Local,
 		Faults: []Fault{{Do: Kill, On: "agent of leader", Until: NextLeader}}, Expect: demand,
 	},
 	{
 		Name: "agent-paused", Rows: []int{40},
-		About: "The leader's agent is frozen past its session: its program hears nothing, and writes until the time that " +
-			"the agent has told last. Then the agent wakes.",
+		About: "The leader's agent is frozen past its session: its program hears nothing, and writes " +
+			"until the time that the agent has told last. Then the agent wakes.",
 		Topology: withAgents, Only: Local,
 		Faults: []Fault{{Do: Pause, On: "agent of leader", Until: NextLeader}}, Expect: demand,
 	},
@@ -32,7 +33,8 @@ var agentScenarios = []Scenario{
 	},
 	{
 		Name: "agent-cut-from-coordinator", Rows: []int{46},
-		About:    "The leader's agent cannot reach the coordinator: it ends the term by its own clock, and tells the program.",
+		About: "The leader's agent cannot reach the coordinator: it ends the term by its own clock, " +
+			"and tells the program.",
 		Topology: withAgents, Only: Local,
 		Faults: []Fault{{Do: Cut, On: "leader", Link: "coordinator", Until: NextLeader}}, Expect: demand,
 	},
@@ -40,10 +42,11 @@ var agentScenarios = []Scenario{
 
 var withAgents = small.with(func(t *Topology) { t.Agents = true })
 
-// OverAgent returns the scenario on the path agent; false if its workers have to lead by themselves, or if they have to
-// report what a store answered to a raise, which the agent does.
+// OverAgent returns the scenario on the path agent; false if its workers have to lead by
+// themselves, or if they have to report what a store answered to a raise, which the agent does.
 func (s Scenario) OverAgent() (Scenario, bool) {
-	own := s.Topology.Route == "" && (s.Workload.Kind == "" || s.Workload.Kind == Ledger) && s.Workload.ClockJump == 0
+	own := s.Topology.Route == "" && (s.Workload.Kind == "" || s.Workload.Kind == Ledger) &&
+		s.Workload.ClockJump == 0
 	if !own || len(s.Expect.Refusals) > 0 || s.has(inWorker) {
 		return s, false
 	}

@@ -108,7 +108,8 @@ var Controls = []Control{
 	},
 	{
 		Name: flaw.Renamed, Scenario: "redis-forked", By: []string{"I2"},
-		Bug: "Redis has SCRIPT under another name, which the guard trusts without asking which command it is",
+		Bug: "Redis has SCRIPT under another name, which the guard trusts without asking which command " +
+			"it is",
 		seed: func(s *Scenario) {
 			guardFlaw(flaw.Renamed)(s)
 			s.Topology.RedisSettings = []string{"rename-command=SCRIPT " + flaw.Script}

@@ -64,8 +64,8 @@ var coordinatorScenarios = []Scenario{
 	},
 	{
 		Name: "coordinator-restored-and-retried", Rows: []int{16},
-		About: "A leader is frozen with its sessions open, and the coordinator is restored. Leaders try " +
-			"again and again, up to the frozen one's token and beyond: everybody is refused until an " +
+		About: "A leader is frozen with its sessions open, and the coordinator is restored. Leaders " +
+			"try again and again, up to the frozen one's token and beyond: everybody is refused until an " +
 			"operator makes it a new issuer.",
 		Topology: small,
 		Faults: []Fault{
@@ -78,7 +78,9 @@ var coordinatorScenarios = []Scenario{
 			// The frozen leader has some time to write.
 			Fault{Do: Kill, On: "workers", After: 500 * ms}.with(Fault{Do: Renew, On: "guard-1"}),
 		},
-		Expect: expect(func(e *history.Expect) { e.Changes, e.Refusals, e.Above = 3, []string{"RF004"}, 1 }),
+		Expect: expect(func(e *history.Expect) {
+			e.Changes, e.Refusals, e.Above = 3, []string{"RF004"}, 1
+		}),
 	},
 	{
 		Name: "session-revoked", Rows: []int{36},

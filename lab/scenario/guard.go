@@ -77,8 +77,8 @@ var guardScenarios = []Scenario{
 	},
 	{
 		Name: "connection-half-open", Rows: []int{42},
-		About: "A session of the leader keeps the ledger locked in an open transaction. The successor's " +
-			"guard ends it, but the end of its connection never arrives at Postgres.",
+		About: "A session of the leader keeps the ledger locked in an open transaction. The " +
+			"successor's guard ends it, but the end of its connection never arrives at Postgres.",
 		Topology: small.with(func(t *Topology) {
 			t.StoreLinks, t.Coordinator = true, NoCoordinator // as above
 		}),
@@ -104,8 +104,8 @@ var guardScenarios = []Scenario{
 	},
 	{
 		Name: "postgres-filled", Rows: []int{47},
-		About: "Idle sessions of the leader, through both guards, use up every connection that Postgres " +
-			"has. They stay open while the leader is frozen and another one takes over.",
+		About: "Idle sessions of the leader, through both guards, use up every connection that " +
+			"Postgres has. They stay open while the leader is frozen and another one takes over.",
 		Topology: twoGuards.with(func(t *Topology) { t.PGSettings = []string{"max_connections=40"} }),
 		Faults:   []Fault{Fault{Do: Fill, On: "postgres"}.with(pauseLeader)},
 		Expect:   whileItLasts,

@@ -19,8 +19,8 @@ func (w Workload) with(change func(*Workload)) Workload {
 	return w
 }
 
-// FrozenInside freezes a worker that is inside a transaction of a job, until others have its jobs. When
-// it wakes, it goes on inside that transaction.
+// FrozenInside freezes a worker that is inside a transaction of a job, until others have its jobs.
+// When it wakes, it goes on inside that transaction.
 var FrozenInside = Fault{Do: Inside, On: "busy worker"}.
 	with(Fault{Do: Pause, On: SameTarget, Until: HandedOver})
 
@@ -99,8 +99,8 @@ var jobScenarios = []Scenario{
 	},
 	{
 		Name: "job-assigned-late", Rows: []int{20},
-		About: "The answer to an assignment is lost. Its worker leaves, and is forgotten. Then the assignment arrives. " +
-			"No job waits for a worker that nobody remembers.",
+		About: "The answer to an assignment is lost. Its worker leaves, and is forgotten. Then the " +
+			"assignment arrives. No job waits for a worker that nobody remembers.",
 		Topology: threeWorkers,
 		Workload: jobWork.with(func(w *Workload) {
 			w.Failpoints = map[string]string{"worker-1": "late assign:3", "worker-2": "late assign:3"}
@@ -151,8 +151,8 @@ var jobScenarios = []Scenario{
 	},
 	{
 		Name: "job-cancelled-and-retried", Rows: []int{19, 20, 25},
-		About: "Faults as in job-random-mix, while three clients race for unique keys, cancel jobs that " +
-			"wait or run, and retry some that have ended; other jobs repeat.",
+		About: "Faults as in job-random-mix, while three clients race for unique keys, cancel jobs " +
+			"that wait or run, and retry some that have ended; other jobs repeat.",
 		Topology: fiveWorkers, Only: Local, Random: true,
 		Workload: jobWork.with(func(w *Workload) { w.Jobs, w.Clients = 400, 3 }),
 		Expect: job(func(e *history.Expect) {

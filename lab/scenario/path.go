@@ -14,15 +14,18 @@ type Path struct {
 // Paths lists the paths.
 var Paths = []Path{
 	{
-		"sql", "through PgBouncer to Postgres, with the functions of docs/sql.md and no guard", Scenario.OverSQL,
+		"sql", "through PgBouncer to Postgres, with the functions of docs/sql.md and no guard",
+		Scenario.OverSQL,
 		"it needs a guard, a coordinator or Redis",
 	},
 	{
-		"carrier", "children of leader run that know no token, through LEADER_CARRY", Scenario.OverCarrier,
+		"carrier", "children of leader run that know no token, through LEADER_CARRY",
+		Scenario.OverCarrier,
 		"its workers lead by themselves",
 	},
 	{
-		"agent", "terms by the stream of leader agent; each worker has an agent of its own", Scenario.OverAgent,
+		"agent", "terms by the stream of leader agent; each worker has an agent of its own",
+		Scenario.OverAgent,
 		"its workers lead without an agent, or its faults are inside a worker",
 	},
 }
@@ -57,5 +60,7 @@ func (s Scenario) has(is func(Fault) bool) bool {
 
 // has reports whether something holds of the fault, or of one inside it.
 func (f Fault) has(is func(Fault) bool) bool {
-	return is(f) || slices.ContainsFunc(slices.Concat(f.With, f.Then), func(inner Fault) bool { return inner.has(is) })
+	return is(f) || slices.ContainsFunc(slices.Concat(f.With, f.Then), func(inner Fault) bool {
+		return inner.has(is)
+	})
 }

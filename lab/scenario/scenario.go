@@ -1,5 +1,5 @@
-// Package scenario is the catalogue of the lab: what a scenario consists of, all scenarios, and the bugs
-// that are seeded to test the lab itself. It is data, and does nothing.
+// Package scenario is the catalogue of the lab: what a scenario consists of, all scenarios, and the
+// bugs that are seeded to test the lab itself. It is data, and does nothing.
 package scenario
 
 import (
@@ -68,10 +68,11 @@ type Topology struct {
 	Standby bool `json:"standby,omitempty"`
 	// Neighbour starts a guard for another database on the same servers, with other marks.
 	Neighbour bool `json:"neighbour,omitempty"`
-	// Agents gives each worker a leader agent, which holds its terms. Both share the worker's links, and Pause of the
-	// worker freezes both.
+	// Agents gives each worker a leader agent, which holds its terms. Both share the worker's links,
+	// and Pause of the worker freezes both.
 	Agents bool `json:"agents,omitempty"`
-	// OwnLocale gives the database in Postgres a locale of its own, for SortAnew. Only package local can.
+	// OwnLocale gives the database in Postgres a locale of its own, for SortAnew. Only package local
+	// can.
 	OwnLocale bool `json:"own_locale,omitempty"`
 	// LogPipes has the lab read the standard error of guards and workers through pipes, for Clog.
 	LogPipes bool `json:"log_pipes,omitempty"`
@@ -85,7 +86,8 @@ const (
 	InZooKeeper Elections = "zk"
 	InEtcd      Elections = "etcd"
 	InPostgres  Elections = "postgres" // a server of its own
-	InTheStore  Elections = "sql"      // the database that is written to: of the path SQL, and no other
+	// the database that is written to: of the path SQL, and no other
+	InTheStore Elections = "sql"
 )
 
 // AllElections lists the coordinators.
@@ -139,8 +141,10 @@ const (
 	Guarded  Route = "guarded"  // through the guard: sessions under a token
 	Embedded Route = "embedded" // to the database itself, each transaction or script under a token
 	Direct   Route = "direct"   // to the database itself without a token, as without Ringfence
-	Carried  Route = "carrier"  // to what LEADER_CARRY of leader run has opened, as a program that knows no token
-	SQL      Route = "sql"      // through PgBouncer, with the functions of docs/sql.md; no coordinator, no guard
+	// to what LEADER_CARRY of leader run has opened, as a program that knows no token
+	Carried Route = "carrier"
+	// through PgBouncer, with the functions of docs/sql.md; no coordinator, no guard
+	SQL Route = "sql"
 )
 
 // Workload says what the leader does.
@@ -155,7 +159,8 @@ type Workload struct {
 	Health time.Duration `json:"health,omitempty"`
 
 	Rounds int64 `json:"rounds,omitempty"` // Tasks: of two steps each
-	// Failpoints maps a worker to one of worker.Places or JobPlaces and a number, such as "after effect:3".
+	// Failpoints maps a worker to one of worker.Places or JobPlaces and a number, such as "after
+	// effect:3".
 	Failpoints map[string]string `json:"failpoints,omitempty"`
 	Flaw       string            `json:"flaw,omitempty"`       // a control: see package flaw
 	Child      string            `json:"child,omitempty"`      // Commands: "ignore-term", "fork"
@@ -223,7 +228,8 @@ const (
 	Lag Action = "lag"
 	// Promote makes the coordinator's standby a primary.
 	Promote Action = "promote"
-	// Advance uses up numbers of the coordinator in other elections, nearly to the last leader's token.
+	// Advance uses up numbers of the coordinator in other elections, nearly to the last leader's
+	// token.
 	Advance Action = "advance"
 	// Retire kills its target for good.
 	Retire Action = "retire"
@@ -253,8 +259,8 @@ const (
 	// Fill has idle sessions of the leader, through all guards, use up every connection that the store
 	// On takes. They stay open.
 	Fill Action = "fill"
-	// Fork has a session of the leader, through a guard, ask Redis for the debugger of scripts. Redis forks
-	// for that, and the child keeps the connection.
+	// Fork has a session of the leader, through a guard, ask Redis for the debugger of scripts. Redis
+	// forks for that, and the child keeps the connection.
 	Fork Action = "fork"
 	// LoseEnds loses the end of each connection of the link, so that it stays half-open for good.
 	LoseEnds Action = "lose ends"
@@ -292,11 +298,12 @@ const (
 type Fault struct {
 	Do Action `json:"do"`
 	// On names the target: a process (worker-1, guard-1, postgres, redis) or a role: "leader",
-	// "standby" (some worker that does not lead), "workers" (all of them), "guard of leader", "agent of leader",
-	// "busy worker" (the one that runs the most jobs), "assigner" (the one that assigns them),
-	// "coordinator leader", "coordinator follower", "coordinator majority", "coordinator" (all its
-	// servers), or SameTarget. Roles are resolved when the fault begins. Backup and Restore also take "marks":
-	// those in Postgres, with pg_dump and pg_restore --clean. Backup of redis writes its file.
+	// "standby" (some worker that does not lead), "workers" (all of them), "guard of leader", "agent
+	// of leader", "busy worker" (the one that runs the most jobs), "assigner" (the one that assigns
+	// them), "coordinator leader", "coordinator follower", "coordinator majority", "coordinator" (all
+	// its servers), or SameTarget. Roles are resolved when the fault begins. Backup and Restore also
+	// take "marks": those in Postgres, with pg_dump and pg_restore --clean. Backup of redis writes its
+	// file.
 	On string `json:"on"`
 	// Link is the other end for Break, Cut, Hold, Slow and LoseEnds: coordinator, guard, journal.
 	Link      string        `json:"link,omitempty"`
@@ -336,7 +343,8 @@ const (
 	Tried Until = "tried"
 	// Written waits until somebody has written.
 	Written Until = "written"
-	// Passed waits until workers have won some terms above the last leader's token, or one of them leads.
+	// Passed waits until workers have won some terms above the last leader's token, or one of them
+	// leads.
 	Passed Until = "passed"
 	// HandedOver waits until each job that the targets ran at the beginning runs again and has
 	// written, or has ended.
@@ -345,8 +353,8 @@ const (
 	NextAssigner Until = "next assigner"
 )
 
-// Unguard removes Ringfence. The fence of a task is in its journal: there the condition is removed. On the
-// path SQL enter is removed, and elections stay.
+// Unguard removes Ringfence. The fence of a task is in its journal: there the condition is removed.
+// On the path SQL enter is removed, and elections stay.
 func (s *Scenario) Unguard() {
 	if s.Workload.Kind == Tasks {
 		s.Workload.Flaw = string(flaw.Unconditional)

@@ -6,15 +6,18 @@ func TestWhatNeedsAGuardIsNotOnThePathSQL(t *testing.T) {
 	for name, want := range map[string]bool{
 		"leader-paused": true, "paused-inside-transaction": true, "leader-cut-from-coordinator": true,
 		"postgres-killed": true, "random-mix": true, "sql-pooler-killed": true,
-		"leader-paused-embedded": false, "guard-restarted-empty": false, "killed-mid-step": false, "redis-killed": false,
-		"job-worker-paused": false, "marks-restored": false, "clock-jump": false, "coordinator-leader-killed": false,
+		"leader-paused-embedded": false, "guard-restarted-empty": false, "killed-mid-step": false,
+		"redis-killed":      false,
+		"job-worker-paused": false, "marks-restored": false, "clock-jump": false,
+		"coordinator-leader-killed": false,
 	} {
 		s, found := Find(name)
 		on, ok := s.OverSQL()
 		if !found || ok != want {
 			t.Errorf("%s: found %t, on the path %t", name, found, ok)
 		}
-		if ok && (on.Topology.Route != SQL || on.Topology.Guards != 0 || on.Only != Local || on.Topology.Elections != InTheStore) {
+		if ok && (on.Topology.Route != SQL || on.Topology.Guards != 0 || on.Only != Local ||
+			on.Topology.Elections != InTheStore) {
 			t.Errorf("%s is built as %+v", name, on.Topology)
 		}
 	}

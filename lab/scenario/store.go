@@ -58,9 +58,9 @@ var storeScenarios = []Scenario{
 	},
 	{
 		Name: "redis-forked", Rows: []int{49},
-		About: "A session of the leader asks Redis for the debugger of scripts: Redis forks, and the child " +
-			"has the connection and a copy of the data. After a successor has written, it copies its own " +
-			"over that.",
+		About: "A session of the leader asks Redis for the debugger of scripts: Redis forks, and the " +
+			"child has the connection and a copy of the data. After a successor has written, it copies " +
+			"its own over that.",
 		Topology: small,
 		Faults: []Fault{Fault{Do: Fork, On: "guard of leader"}.with(
 			pauseLeader.then(Fault{Do: Stray, On: "redis", By: ByFork}))},
@@ -114,9 +114,9 @@ var storeScenarios = []Scenario{
 	},
 	{
 		Name: "texts-sorted-anew", Rows: []int{50},
-		About: "While both leaders are frozen, an upgrade of the operating system restarts the guard and " +
-			"Postgres, and the new C library sorts texts in another order. An index in that order would " +
-			"no longer find all its rows. The deposed leader comes first.",
+		About: "While both leaders are frozen, an upgrade of the operating system restarts the guard " +
+			"and Postgres, and the new C library sorts texts in another order. An index in that order " +
+			"would no longer find all its rows. The deposed leader comes first.",
 		Topology: small.with(func(t *Topology) {
 			t.OwnLocale, t.Coordinator = true, NoCoordinator // the mark alone decides
 		}),

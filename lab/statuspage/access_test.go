@@ -27,7 +27,8 @@ func TestABrowserWithTheTokenShowsThePageAndItsEvents(t *testing.T) {
 	}
 	own := "http://" + g.http + "/"
 	p := browser.Open(t, "http://operator:s3cret@"+g.http+"/", func(address string) bool {
-		return strings.HasPrefix(address, own) || strings.HasPrefix(address, "http://operator:s3cret@"+g.http+"/")
+		return strings.HasPrefix(address, own) ||
+			strings.HasPrefix(address, "http://operator:s3cret@"+g.http+"/")
 	}, 1280, 800)
 	p.Wait(`document.body.innerText.includes('orders')`)
 }

@@ -25,7 +25,8 @@ func TestThePageFollowsLeadership(t *testing.T) {
 	p.Wait(`document.getElementById('verdict').className === 'well'`)
 
 	g.admitted("billing-2", "orders=9")
-	p.Wait(has("resources", "orders", "9 · 1", "(billing-2)") + ` && ` + has("sessions", "(billing-2)"))
+	p.Wait(has("resources", "orders", "9 · 1", "(billing-2)") + ` && ` +
+		has("sessions", "(billing-2)"))
 	p.Wait(`!` + has("sessions", "(billing-1)"))
 	if err := first.Ping(t.Context()); err == nil {
 		t.Error("the older session is still open")
@@ -44,7 +45,9 @@ func TestThePageFollowsLeadership(t *testing.T) {
 	p.Wait(has("resources", "orders", "9 · 1", "7 · 1", "stale", "3 in all"))
 	p.Wait(`document.querySelectorAll('#lanes [data-resource="orders"] .term').length === 3`)
 	p.Wait(`document.querySelectorAll('#lanes [data-resource="orders"] .refusal').length === 2`)
-	p.Wait(`document.getElementById('parts').innerText.includes('postgres is well: 1 mark, 1 session')`)
+	p.Wait(
+		`document.getElementById('parts').innerText.includes('postgres is well: 1 mark, 1 session')`,
+	)
 	p.Wait(`document.getElementById('parts').innerText.includes('redis is well: 1 mark, 1 session')`)
 	p.Wait(`document.getElementById('verdict').innerText.includes('3 attempts refused lately')`)
 }
@@ -58,10 +61,16 @@ func TestThePageSaysWhoLeadsNow(t *testing.T) {
 	p.Wait(`document.getElementById('verdict').innerText === 'All well'`)
 	g.resign(term)
 	p.Wait(has("resources", "orders", "nobody, last billing-1"))
-	p.Wait(`document.getElementById('verdict').innerText.includes('1 resource without a leader: orders')`)
-	browser.Want(p, `document.querySelector('#resources tbody tr').innerText.includes('orders')`, true) // the first one
+	p.Wait(
+		`document.getElementById('verdict').innerText.includes('1 resource without a leader: orders')`,
+	)
+	// the first one
+	browser.Want(p, `document.querySelector('#resources tbody tr').innerText.includes('orders')`, true)
 	filter := func(text string) {
-		browser.Want(p, fmt.Sprintf(`(f => { f.value = %q; f.oninput(); return true })(document.getElementById('filter'))`, text), true)
+		browser.Want(p,
+			fmt.Sprintf(
+				`(f => { f.value = %q; f.oninput(); return true })(document.getElementById('filter'))`, text,
+			), true)
 	}
 	filter("depot")
 	p.Wait(`!` + has("resources", "orders") + ` && ` + has("resources", "stock"))
@@ -89,7 +98,8 @@ func TestThePageSaysWhatIsOut(t *testing.T) {
 		}
 		p.Wait(`document.getElementById('verdict').innerText === 'All well'`)
 	}
-	freeze("the coordinator", g.etcd.Pause, g.etcd.Resume, "redis is well, but admits nobody without the coordinator")
+	freeze("the coordinator", g.etcd.Pause, g.etcd.Resume, "redis is well, but admits nobody "+
+		"without the coordinator")
 	freeze("postgres", g.server.Pause, g.server.Resume, "postgres is out for")
 }
 
@@ -148,7 +158,8 @@ func TestThePageSaysThatTheGuardIsGoneAndConnectsAgain(t *testing.T) {
 	browser.Want(p, has("resources", "orders", "5"), true)
 	g.serve()
 	p.Wait(`document.querySelector('#link.live')`)
-	p.Wait(has("resources", "orders", "5", "(billing-1)")) // from the store: this process raised nothing
+	// from the store: this process raised nothing
+	p.Wait(has("resources", "orders", "5", "(billing-1)"))
 }
 
 // A page stays open for days.

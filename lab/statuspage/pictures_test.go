@@ -13,7 +13,8 @@ import (
 	"github.com/ringfence/ringfence/lab/browser"
 )
 
-// terms has leaders come and go, so that a picture has something to show. It returns one that leads.
+// terms has leaders come and go, so that a picture has something to show. It returns one that
+// leads.
 func (g *guard) terms() *fence.Term {
 	g.t.Helper()
 	var orders, stock *fence.Term
@@ -47,11 +48,13 @@ func TestScreenshot(t *testing.T) {
 	g.refused("billing-1", "orders=1")
 	g.refused("psql")
 	p := g.open(1100, 820)
-	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "depot-1") + ` && ` + drawn)
+	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "depot-1") + ` && ` +
+		drawn)
 	p.Screenshot(file)
 }
 
-// TestStates saves pictures of what somebody on call may see, in the folder that STATUS_STATES names.
+// TestStates saves pictures of what somebody on call may see, in the folder that STATUS_STATES
+// names.
 func TestStates(t *testing.T) {
 	folder := os.Getenv("STATUS_STATES")
 	if folder == "" {
@@ -84,7 +87,8 @@ func TestStates(t *testing.T) {
 		}
 		verdict("All well")
 	}
-	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "depot-1") + ` && ` + drawn)
+	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "depot-1") + ` && ` +
+		drawn)
 	browser.Want(p, `document.getElementById('verdict').innerText`, "All well")
 	shoot("well")
 	frozen("coordinator", "the coordinator is out", g.etcd.Pause, g.etcd.Resume)

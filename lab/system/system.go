@@ -87,8 +87,8 @@ type Logs interface {
 
 // Locale is what can be done to the C library under Postgres. Not every System can do it.
 type Locale interface {
-	// SortAnew stops Postgres, changes the order of texts in its database's locale, and starts it again.
-	// "aa" came before "z", and comes after it now. It needs Topology.OwnLocale.
+	// SortAnew stops Postgres, changes the order of texts in its database's locale, and starts it
+	// again. "aa" came before "z", and comes after it now. It needs Topology.OwnLocale.
 	SortAnew(ctx context.Context) error
 }
 
@@ -145,8 +145,8 @@ type Build struct {
 //go:embed tables.sql
 var Tables string
 
-// SQLTables are what transactions on the path SQL also use, in one transaction: a deferred trigger and a
-// function that write to the ledger.
+// SQLTables are what transactions on the path SQL also use, in one transaction: a deferred trigger
+// and a function that write to the ledger.
 //
 //go:embed sqlpath.sql
 var SQLTables string

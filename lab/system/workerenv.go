@@ -11,7 +11,8 @@ import (
 // Routes are the URLs that a worker gets.
 type Routes struct {
 	Coordinator, Postgres, Redis, Raise, Journal, World string
-	Agent                                               string // the socket of the worker's agent, if it has one
+	// the socket of the worker's agent, if it has one
+	Agent string
 }
 
 // WorkerEnv returns the environment of a worker: worker.Config as variables, and the settings of
@@ -39,7 +40,8 @@ func (b Build) WorkerEnv(name string, to Routes, failpointUsed bool) map[string]
 		env["LEADER_SESSION_TIMEOUT"] = duration(t.Session)
 		env["LEADER_STORES"] = b.stores(to)
 		if t.Route == scenario.Carried {
-			env["LEADER_CARRY"], env["LEADER_EXPORT"] = "postgres,redis", "RINGFENCE_TOKEN" // the worker reports it
+			// the worker reports it
+			env["LEADER_CARRY"], env["LEADER_EXPORT"] = "postgres,redis", "RINGFENCE_TOKEN"
 		}
 	}
 	return withValues(env)
@@ -48,7 +50,8 @@ func (b Build) WorkerEnv(name string, to Routes, failpointUsed bool) map[string]
 // AgentEnv returns the environment of an agent that reaches everything by these routes.
 func (b Build) AgentEnv(to Routes) map[string]string {
 	return withValues(map[string]string{
-		"LEADER_COORDINATOR": to.Coordinator, "LEADER_SESSION_TIMEOUT": duration(b.Topology.Session), "LEADER_STORES": b.stores(to),
+		"LEADER_COORDINATOR": to.Coordinator, "LEADER_SESSION_TIMEOUT": duration(b.Topology.Session),
+		"LEADER_STORES": b.stores(to),
 	})
 }
 

@@ -20,8 +20,8 @@ const (
 	soon = 800 * time.Millisecond
 )
 
-// plan is what clients do to a job: in each of its lives, of which the first begins with the submission
-// and the others with a retry.
+// plan is what clients do to a job: in each of its lives, of which the first begins with the
+// submission and the others with a retry.
 type plan []life
 
 type life struct {
@@ -32,8 +32,8 @@ type life struct {
 	by      *client
 }
 
-// race submits a job, through several clients at once if it has a unique key. The job of a key is always
-// the same, as any submission may be the one that makes it.
+// race submits a job, through several clients at once if it has a unique key. The job of a key is
+// always the same, as any submission may be the one that makes it.
 func (s *submitter) race(ctx context.Context) {
 	j, p := s.draw(), s.drawPlan()
 	by := s.clients[:1+s.rnd.IntN(len(s.clients))]

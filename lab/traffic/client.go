@@ -15,8 +15,8 @@ import (
 	"github.com/ringfence/ringfence/lab/system"
 )
 
-// client is a client of the lab's jobs. It is no worker, and no fault hits it. It records what it asks
-// for, and the steps of jobs that it makes.
+// client is a client of the lab's jobs. It is no worker, and no fault hits it. It records what it
+// asks for, and the steps of jobs that it makes.
 type client struct {
 	*Load
 	name  string
@@ -111,8 +111,8 @@ func (c *client) retry(ctx context.Context, id jobs.ID) bool {
 	})
 }
 
-// call makes a call within submitTime, records it, and reports whether it was acknowledged. do may add to
-// its Return.
+// call makes a call within submitTime, records it, and reports whether it was acknowledged. do may
+// add to its Return.
 func (c *client) call(
 	ctx context.Context, e history.Event, do func(context.Context, *history.Event) error,
 ) bool {

@@ -14,8 +14,8 @@ import (
 // blind is how long the flawed cancellation does not look.
 const blind = 300 * time.Millisecond
 
-// cancelAnyway is the flaw of a cancellation that looks at a job only before it writes: it makes the job
-// cancelled, whatever it has become meanwhile.
+// cancelAnyway is the flaw of a cancellation that looks at a job only before it writes: it makes
+// the job cancelled, whatever it has become meanwhile.
 func (c *client) cancelAnyway(ctx context.Context, id jobs.ID) error {
 	was, err := c.queue.Get(ctx, id)
 	switch {
@@ -52,7 +52,8 @@ func overwritten(d documents.Document) []documents.Write {
 		where = documents.DeleteAny(fmt.Sprintf("%s%d.%014d.%d.%s.%d", JobFolder("waiting"),
 			jobs.MaxPriority-s.Priority, s.Due.UnixMilli(), s.Attempt, s.ID, s.Bytes))
 	case !s.State.Finished():
-		where = documents.DeleteAny(fmt.Sprintf("%s%s/%s.%d", JobFolder("assigned"), s.Worker, s.ID, s.Attempt))
+		where = documents.DeleteAny(fmt.Sprintf("%s%s/%s.%d", JobFolder("assigned"), s.Worker, s.ID,
+			s.Attempt))
 	}
 	finished := s.State.Finished()
 	s.State, s.Ended = jobs.Cancelled, time.Now()
@@ -64,7 +65,8 @@ func overwritten(d documents.Document) []documents.Write {
 	data, _ := json.Marshal(s)
 	return []documents.Write{
 		documents.Replace(d, data), where,
-		documents.Create(fmt.Sprintf("%s%014d.%d.%s", JobFolder("finished"), s.Expires.UnixMilli(), s.Kept, s.ID), nil),
+		documents.Create(fmt.Sprintf("%s%014d.%d.%s", JobFolder("finished"), s.Expires.UnixMilli(),
+			s.Kept, s.ID), nil),
 	}
 }
 

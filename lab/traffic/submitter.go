@@ -117,10 +117,12 @@ func (s *submitter) while(ctx context.Context, do func(context.Context) error) e
 	return s.finish(ctx)
 }
 
-// submitAll submits jobs until disturbed ends, and then more until there are as many as the scenario
-// demands.
+// submitAll submits jobs until disturbed ends, and then more until there are as many as the
+// scenario demands.
 func (s *submitter) submitAll(ctx, disturbed context.Context) {
-	few := func(seen *record.Seen) bool { return seen.Jobs.Unfinished() < jobsAhead*s.Topology.Workers }
+	few := func(seen *record.Seen) bool {
+		return seen.Jobs.Unfinished() < jobsAhead*s.Topology.Workers
+	}
 	for disturbed.Err() == nil && s.rec.Wait(disturbed, "room for another job", few) == nil {
 		s.submit(ctx)
 	}
@@ -186,8 +188,8 @@ func (s *submitter) follow(ctx context.Context, id jobs.ID, p plan) {
 	}
 }
 
-// await waits for a job's end, as its submitter would. A worker's word for it is not enough: one that
-// is cut off may have published the end and never learn that.
+// await waits for a job's end, as its submitter would. A worker's word for it is not enough: one
+// that is cut off may have published the end and never learn that.
 func (s *submitter) await(ctx context.Context, id jobs.ID) (state jobs.State) {
 	for ctx.Err() == nil {
 		if end, err := s.clients[0].queue.Wait(ctx, id); err == nil {

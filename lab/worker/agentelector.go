@@ -38,13 +38,19 @@ func (w *worker) leadByAgent(ctx context.Context) error {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", w.c.Agent)
 	}
-	e := &agentElector{w: w, client: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	e := &agentElector{
+		w: w, client: &http.Client{Transport: &http.Transport{
+			DialContext: dial, DisableKeepAlives: true,
+		}},
+	}
 	defer w.watches.Wait()
 	return w.ledger(ctx, nil, &elector{Elector: e, w: w})
 }
 
 // Campaign implements fence.Elector.
-func (e *agentElector) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (e *agentElector) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	for ctx.Err() == nil {
 		term, err := e.stand(ctx, r, holder)
 		if err == nil {
@@ -59,7 +65,9 @@ func (e *agentElector) Campaign(ctx context.Context, r fence.Resource, holder st
 }
 
 // stand opens one stream, and returns its term.
-func (e *agentElector) stand(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (e *agentElector) stand(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	open, closeStream := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, closeStream) // until it leads
 	defer release()
@@ -93,12 +101,15 @@ type stream struct {
 }
 
 // ask sends the request, and returns the event that says that the program leads.
-func (s *stream) ask(ctx context.Context, client *http.Client, asked map[string]string) (leading agentEvent, err error) {
+func (s *stream) ask(
+	ctx context.Context, client *http.Client, asked map[string]string,
+) (leading agentEvent, err error) {
 	body, err := json.Marshal(asked)
 	if err != nil {
 		return leading, err
 	}
-	request, err := http.NewRequestWithContext(ctx, "POST", "http://agent/v1/terms", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, "POST", "http://agent/v1/terms",
+		bytes.NewReader(body))
 	if err != nil {
 		return leading, err
 	}

@@ -36,7 +36,8 @@ type Config struct {
 	Rounds   int64            `env:"LAB_ROUNDS"`
 	Seed     uint64           `env:"LAB_SEED"`     // of the shapes of transactions on the path SQL
 	Strategy string           `env:"LAB_STRATEGY"` // Jobs: how this worker assigns
-	// Failpoint is one of Places or JobPlaces, and a step or a change: "after effect:3". A restarted worker has none.
+	// Failpoint is one of Places or JobPlaces, and a step or a change: "after effect:3". A restarted
+	// worker has none.
 	Failpoint  string        `env:"LAB_FAILPOINT"`
 	Flaw       flaw.Name     `env:"LAB_FLAW"`
 	Child      string        `env:"LAB_CHILD"`
@@ -58,9 +59,9 @@ type Config struct {
 // Places are where in a step a failpoint can end the process, as kill -9 would (exit code 137).
 var Places = []string{"before effect", "after effect", "before publish", "after publish"}
 
-// JobPlaces are the places of the worker that assigns jobs: before or after a change of documents that
-// assigns some, or takes some back of a worker that is gone. A failpoint names the number of that change.
-// Late ends no process: see lateAssignment. It has the number of a worker.
+// JobPlaces are the places of the worker that assigns jobs: before or after a change of documents
+// that assigns some, or takes some back of a worker that is gone. A failpoint names the number of
+// that change. Late ends no process: see lateAssignment. It has the number of a worker.
 var JobPlaces = []string{
 	"before " + assigning, "after " + assigning, "before " + takingBack, "after " + takingBack, late,
 }
@@ -98,9 +99,11 @@ func (c Config) problems() (all []error) {
 			all = append(all, fmt.Errorf(format, args...))
 		}
 	}
-	wrong(!slices.Contains([]scenario.Route{scenario.Guarded, scenario.Embedded, scenario.Direct, scenario.SQL, scenario.Carried}, c.Route),
+	wrong(!slices.Contains([]scenario.Route{scenario.Guarded, scenario.Embedded, scenario.Direct,
+		scenario.SQL, scenario.Carried}, c.Route),
 		"LAB_ROUTE: there is no route %q", c.Route)
-	wrong(!slices.Contains([]scenario.Kind{scenario.Ledger, scenario.Tasks, scenario.Commands, scenario.Jobs}, c.Kind),
+	wrong(!slices.Contains([]scenario.Kind{scenario.Ledger, scenario.Tasks, scenario.Commands,
+		scenario.Jobs}, c.Kind),
 		"LAB_KIND: there is no workload %q", c.Kind)
 	wrong(c.Manners != scenario.Good && c.Manners != scenario.Reckless,
 		"LAB_MANNERS: there are no manners %q", c.Manners)
@@ -122,8 +125,10 @@ func (c Config) problems() (all []error) {
 		"LAB_ROUTE: commands know no issuer, so they cannot be embedded")
 	wrong(c.Route == scenario.Carried && (!commands || c.Postgres == "" || c.Redis == ""),
 		"LAB_ROUTE: the carrier is that of leader run, with LEADER_CARRY=postgres,redis")
-	wrong(c.Route == scenario.SQL && c.Kind != scenario.Ledger, "LAB_ROUTE: only the ledger is kept by SQL functions")
-	wrong(c.Agent != "" && c.Kind != scenario.Ledger, "LAB_AGENT: only the ledger is kept under terms of an agent")
+	wrong(c.Route == scenario.SQL && c.Kind != scenario.Ledger, "LAB_ROUTE: only the ledger is kept "+
+		"by SQL functions")
+	wrong(c.Agent != "" && c.Kind != scenario.Ledger, "LAB_AGENT: only the ledger is kept under "+
+		"terms of an agent")
 	_, _, err := c.failpoint()
 	wrong(err != nil, "LAB_FAILPOINT: %w", err)
 	return all

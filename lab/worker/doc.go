@@ -1,6 +1,6 @@
 // Package worker is the program under test: a leader as an application would write it, with the
-// client embedded. It keeps a ledger in Postgres and one in Redis, and can be made to behave badly. On the
-// path SQL it keeps only the one in Postgres, and leads by the functions of docs/sql.md.
+// client embedded. It keeps a ledger in Postgres and one in Redis, and can be made to behave badly.
+// On the path SQL it keeps only the one in Postgres, and leads by the functions of docs/sql.md.
 //
 // It writes a history of what it does to its standard output, one event per line, and writes each
 // event before it continues. Signals control it:

@@ -113,8 +113,8 @@ func (s *logger) everySecond() (stop func()) {
 	return func() { close(over); counting.Wait() }
 }
 
-// tell logs what was written since the last line. A worker that was paused says it when it wakes, so the line has
-// the time of the last answer.
+// tell logs what was written since the last line. A worker that was paused says it when it wakes,
+// so the line has the time of the last answer.
 func (s *logger) tell() {
 	if len(s.wrote.entries) == 0 {
 		return

@@ -28,7 +28,8 @@ func TestALineAboutWritesHasTheirTokenAndTheTimeOfTheLastOne(t *testing.T) {
 		stop()
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if len(lines) != 2 || !strings.Contains(lines[0], "wrote until "+last) ||
-			!strings.Contains(lines[0], "token=5 postgres=1 redis=1 total=2") || !strings.Contains(lines[1], "stale token") {
+			!strings.Contains(lines[0], "token=5 postgres=1 redis=1 total=2") ||
+			!strings.Contains(lines[1], "stale token") {
 			t.Errorf("%s", out.String())
 		}
 	})

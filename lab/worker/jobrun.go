@@ -113,11 +113,11 @@ func (j *jobRun) step(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// beyond is what a reckless worker does whose job is not its own any more: it goes on with the steps,
-// and with the last one again and again, until it is refused, and publishes its result.
+// beyond is what a reckless worker does whose job is not its own any more: it goes on with the
+// steps, and with the last one again and again, until it is refused, and publishes its result.
 //
-// If its writes are accepted to the end, the coordinator may still call the job its own and accept the
-// result. So it publishes nothing then unless each step is done.
+// If its writes are accepted to the end, the coordinator may still call the job its own and accept
+// the result. So it publishes nothing then unless each step is done.
 func (j *jobRun) beyond(ctx context.Context) {
 	over := errors.Is(context.Cause(ctx), jobs.ErrTakenBack) || j.Term.State() == fence.Lost
 	if !over || j.b.w.c.Manners == scenario.Good || !j.tried {
@@ -139,8 +139,8 @@ func (j *jobRun) beyond(ctx context.Context) {
 	}
 }
 
-// attempt does and records one transaction for the next step, or for the last one if all are done, also
-// if ctx ends meanwhile.
+// attempt does and records one transaction for the next step, or for the last one if all are done,
+// also if ctx ends meanwhile.
 func (j *jobRun) attempt(ctx context.Context) result {
 	ctx = context.WithoutCancel(ctx)
 	j.tried = true

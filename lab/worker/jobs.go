@@ -26,9 +26,10 @@ type jobWorker struct {
 	late  *lateAssignment
 
 	mu      sync.Mutex
-	changes map[string]int              // that assign jobs or take jobs back, so far
-	running map[jobs.ID]publishedStatus // what this process has published last about a job that it runs
-	lanes   []bool                      // in use
+	changes map[string]int // that assign jobs or take jobs back, so far
+	// what this process has published last about a job that it runs
+	running map[jobs.ID]publishedStatus
+	lanes   []bool // in use
 }
 
 // publishedStatus is a job's status with the version of its document.

@@ -71,7 +71,8 @@ func kindOf(c documents.Change, steps []traffic.JobStep) string {
 	switch {
 	case assigns(c):
 		return assigning
-	case len(c.While) > 0 && c.While[0].Resource == traffic.Assigner && steps[0].Status.State == jobs.Waiting:
+	case len(c.While) > 0 && c.While[0].Resource == traffic.Assigner &&
+		steps[0].Status.State == jobs.Waiting:
 		return takingBack
 	}
 	return ""

@@ -12,9 +12,10 @@ import (
 	"github.com/ringfence/ringfence/lab/traffic"
 )
 
-// lateAssignment is a failpoint: an assignment to a worker is not answered. It arrives when that worker has
-// left and is forgotten, or never if that takes longer than lateTime: in the final phase no worker leaves. Until then no
-// assignment of this process is answered, and the others never arrive.
+// lateAssignment is a failpoint: an assignment to a worker is not answered. It arrives when that
+// worker has left and is forgotten, or never if that takes longer than lateTime: in the final phase
+// no worker leaves. Until then no assignment of this process is answered, and the others never
+// arrive.
 type lateAssignment struct {
 	ctx    context.Context
 	b      *jobWorker

@@ -74,7 +74,9 @@ func (w *worker) keepLedgers(
 }
 
 // writers opens the ledgers of both stores. On the path SQL there is only Postgres.
-func (w *worker) writers(claim fence.Claim, term *fence.Term) (all map[string]writer, closeAll func(), err error) {
+func (w *worker) writers(
+	claim fence.Claim, term *fence.Term,
+) (all map[string]writer, closeAll func(), err error) {
 	if w.c.Route == scenario.SQL {
 		pg, err := w.ledgerSQL(claim)
 		if err != nil {
@@ -95,7 +97,9 @@ func (w *worker) writers(claim fence.Claim, term *fence.Term) (all map[string]wr
 }
 
 // isGood reports whether the worker stops with its term.
-func (w *worker) isGood(term *fence.Term) bool { return term != nil && w.c.Manners == scenario.Good }
+func (w *worker) isGood(term *fence.Term) bool {
+	return term != nil && w.c.Manners == scenario.Good
+}
 
 // resign gives up the term before the pools are closed: over a cut link pgx needs 15 s to close
 // them, and nobody else could lead.

@@ -80,7 +80,8 @@ func (w *worker) poolConfig(
 	}
 	cfg.MaxConns = 2
 	if w.c.Route == scenario.SQL {
-		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // a pooler in transaction mode keeps no statements
+		// a pooler in transaction mode keeps no statements
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	cfg.ConnConfig.ConnectTimeout = w.c.Deadline
 	cfg.ConnConfig.RuntimeParams["application_name"] = w.c.Name

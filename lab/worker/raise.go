@@ -76,7 +76,8 @@ func (r *recordedRaiser) reach(ctx context.Context) error {
 	return conn.Close()
 }
 
-// raisers returns the raisers for a leader's stores, depending on its route; none if its agent raises the marks.
+// raisers returns the raisers for a leader's stores, depending on its route; none if its agent
+// raises the marks.
 func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 	if w.c.Route == scenario.Direct || w.c.Route == scenario.SQL || w.c.Agent != "" {
 		return nil

@@ -66,8 +66,8 @@ func (s *signals) resume() {
 	}
 }
 
-// stopLater makes the next transaction stop instead of one that has failed before it could, unless resume
-// was called meanwhile.
+// stopLater makes the next transaction stop instead of one that has failed before it could, unless
+// resume was called meanwhile.
 func (s *signals) stopLater() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

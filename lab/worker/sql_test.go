@@ -73,7 +73,8 @@ func (s *sqlStage) leads(name string, bug flaw.Name) *leader {
 	s.Helper()
 	l := &leader{sqlStage: s, inside: make(chan history.Event, 1)}
 	l.w = newWorker(Config{
-		Name: name, Route: scenario.SQL, Kind: scenario.Ledger, Session: time.Minute, Deadline: 10 * time.Second,
+		Name: name, Route: scenario.SQL, Kind: scenario.Ledger, Session: time.Minute,
+		Deadline:    10 * time.Second,
 		Coordinator: s.url, Postgres: s.url, Flaw: bug,
 	}, func(e history.Event) {
 		if isInside(e) {
@@ -93,7 +94,9 @@ func (s *sqlStage) leads(name string, bug flaw.Name) *leader {
 
 // writes does one transaction.
 func (l *leader) writes(op string, kind shape, level pgx.TxIsoLevel, stops bool) result {
-	return (&attempt{ledgerSQL: l.ledger, ctx: l.ctx, op: op, token: int64(l.term.Token()), stops: stops}).transact(kind, level)
+	return (&attempt{
+		ledgerSQL: l.ledger, ctx: l.ctx, op: op, token: int64(l.term.Token()), stops: stops,
+	}).transact(kind, level)
 }
 
 // has returns whether the ledger has an entry.
@@ -113,7 +116,8 @@ func TestATransactionOfEachShapeIsFenced(t *testing.T) {
 				s := &sqlStage{t, s.ctx, s.url, s.db}
 				op := strings.ReplaceAll(strings.ToLower(kind.name), " ", "") + string(bug)
 				a := s.leads("worker-1", bug)
-				if r := a.writes(op+".first", kind, level, false); r.outcome != history.OK || !s.has(op+".first") {
+				if r := a.writes(op+".first", kind, level, false); r.outcome != history.OK ||
+					!s.has(op+".first") {
 					t.Fatalf("the leader's write: %s %s", r.outcome, r.text())
 				}
 				done := make(chan result, 1)
@@ -128,7 +132,8 @@ func TestATransactionOfEachShapeIsFenced(t *testing.T) {
 				late := <-done
 				unfenced := bug != ""
 				if got := late.outcome == history.OK; got != unfenced || s.has(op+".late") != unfenced {
-					t.Errorf("the stopped transaction: %s %s; it is in the ledger: %t", late.outcome, late.text(), s.has(op+".late"))
+					t.Errorf("the stopped transaction: %s %s; it is in the ledger: %t", late.outcome, late.text(),
+						s.has(op+".late"))
 				}
 				again := a.writes(op+".again", kind, level, false)
 				if again.outcome != history.Stale || !unfenced && again.code != "RF001" || s.has(op+".again") {
@@ -141,7 +146,8 @@ func TestATransactionOfEachShapeIsFenced(t *testing.T) {
 }
 
 func TestLeadersWithOneTokenAfterTheOtherAreStoppedInEachShape(t *testing.T) {
-	one, two := newChoices(Config{Name: "worker-1", Seed: 5}), newChoices(Config{Name: "worker-2", Seed: 5})
+	one, two := newChoices(Config{Name: "worker-1", Seed: 5}),
+		newChoices(Config{Name: "worker-2", Seed: 5})
 	seen := map[string]bool{}
 	for token := fence.Token(7); token < 7+fence.Token(len(shapes)); token += 2 {
 		a, _ := one.draw(true, token)

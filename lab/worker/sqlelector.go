@@ -17,8 +17,8 @@ import (
 	"github.com/ringfence/ringfence/lab/scenario"
 )
 
-// sqlElector holds elections by calls of ringfence.campaign (docs/sql.md), through a pooler. Its calls come
-// one after the other: those of a term end before the term is given up.
+// sqlElector holds elections by calls of ringfence.campaign (docs/sql.md), through a pooler. Its
+// calls come one after the other: those of a term end before the term is given up.
 type sqlElector struct {
 	deposesNobody
 	w    *worker
@@ -81,7 +81,8 @@ func (e *sqlElector) call(ctx context.Context) (p place, err error) {
 	return p, nil
 }
 
-// raised records the raise of the mark to the candidate's token. Nobody knew the token when it began.
+// raised records the raise of the mark to the candidate's token. Nobody knew the token when it
+// began.
 func (e *sqlElector) raised(o history.Outcome) {
 	raise := history.Event{
 		At: e.since, Kind: history.Invoke, Process: e.w.c.Name + "/election", Op: e.w.op("m"),
@@ -99,7 +100,9 @@ func (e *sqlElector) holder() string { return e.w.c.Name + "-" + e.w.id }
 func (e *sqlElector) ttl() time.Duration { return max(e.w.c.Session, time.Second) }
 
 // Campaign implements fence.Elector.
-func (e *sqlElector) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (e *sqlElector) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	for ctx.Err() == nil {
 		start := time.Now()
 		p, err := e.call(ctx)
@@ -114,7 +117,9 @@ func (e *sqlElector) Campaign(ctx context.Context, r fence.Resource, holder stri
 		case p.pass == "":
 			wait = e.ttl() / 3
 		case p.ready:
-			claim := fence.Claim{Resource: r, Token: fence.Token(p.token), Issuer: fence.Issuer(p.issuer), Holder: holder}
+			claim := fence.Claim{
+				Resource: r, Token: fence.Token(p.token), Issuer: fence.Issuer(p.issuer), Holder: holder,
+			}
 			claim.Candidate = candidateIn(p.pass)
 			return e.begin(ctx, claim, start)
 		case p.ending > 0:
@@ -125,12 +130,14 @@ func (e *sqlElector) Campaign(ctx context.Context, r fence.Resource, holder stri
 	return nil, context.Cause(ctx)
 }
 
-// endPrepared rolls back what leaders before have prepared: nobody else does, and the term waits for it.
+// endPrepared rolls back what leaders before have prepared: nobody else does, and the term waits
+// for it.
 func (e *sqlElector) endPrepared(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.w.c.Deadline)
 	defer cancel()
 	var gids []string
-	err := e.pool.QueryRow(ctx, "select coalesce(array_agg(gid), '{}') from pg_prepared_xacts").Scan(&gids)
+	err := e.pool.QueryRow(ctx,
+		"select coalesce(array_agg(gid), '{}') from pg_prepared_xacts").Scan(&gids)
 	for _, gid := range gids {
 		if _, failed := e.pool.Exec(ctx, "rollback prepared '"+gid+"'"); failed != nil {
 			err = errors.Join(err, failed)
@@ -144,9 +151,12 @@ func (e *sqlElector) endPrepared(ctx context.Context) {
 }
 
 // begin begins a term, and renews its lease until it is lost.
-func (e *sqlElector) begin(ctx context.Context, c fence.Claim, start time.Time) (*fence.Term, error) {
+func (e *sqlElector) begin(
+	ctx context.Context, c fence.Claim, start time.Time,
+) (*fence.Term, error) {
 	if e.w.c.Flaw == flaw.ByHand {
-		if _, err := e.pool.Exec(ctx, "update lease set token = $1 where token < $1", int64(c.Token)); err != nil {
+		if _, err := e.pool.Exec(ctx, "update lease set token = $1 where token < $1",
+			int64(c.Token)); err != nil {
 			return nil, err
 		}
 	}
@@ -182,7 +192,8 @@ func (k *sqlTerm) renew(ctx context.Context, keeper *terms.Keeper) {
 	}
 }
 
-// Acknowledge implements terms.Backing. There is nothing to publish: campaign has said that it is ready.
+// Acknowledge implements terms.Backing. There is nothing to publish: campaign has said that it is
+// ready.
 func (k *sqlTerm) Acknowledge(context.Context) error { return nil }
 
 // Release implements terms.Backing.

@@ -18,7 +18,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// ledgerSQL keeps the ledger by transactions of many shapes, through a pooler. Each begins with enter.
+// ledgerSQL keeps the ledger by transactions of many shapes, through a pooler. Each begins with
+// enter.
 type ledgerSQL struct{ *ledgerPG }
 
 func (w *worker) ledgerSQL(c fence.Claim) (ledgerSQL, error) {
@@ -29,8 +30,8 @@ func (w *worker) ledgerSQL(c fence.Claim) (ledgerSQL, error) {
 // levels are the isolation levels of transactions.
 var levels = []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable}
 
-// shape is a kind of transaction. write adds one entry to the ledger, at once or at COMMIT, and calls stop
-// where the process is to be stopped.
+// shape is a kind of transaction. write adds one entry to the ledger, at once or at COMMIT, and
+// calls stop where the process is to be stopped.
 type shape struct {
 	name  string
 	write func(*attempt) error
@@ -48,8 +49,9 @@ const prepared = "PREPARE TRANSACTION"
 // choices draws shapes. A worker that is started again draws the same ones.
 type choices struct {
 	*rand.Rand
-	order   []int // of the shapes in which a worker is stopped, the same for all workers
-	refused int   // how often it was to be stopped in a prepared transaction, and the server prepared none
+	order []int // of the shapes in which a worker is stopped, the same for all workers
+	// how often it was to be stopped in a prepared transaction, and the server prepared none
+	refused int
 }
 
 func newChoices(c Config) *choices {
@@ -61,7 +63,8 @@ func newChoices(c Config) *choices {
 	}
 }
 
-// draw returns a shape and a level. Leaders with one token after the other are stopped in every shape.
+// draw returns a shape and a level. Leaders with one token after the other are stopped in every
+// shape.
 func (c *choices) draw(stop bool, t fence.Token) (shape, pgx.TxIsoLevel) {
 	n := c.IntN(len(shapes))
 	if stop {
@@ -135,7 +138,8 @@ func (a *attempt) transact(kind shape, level pgx.TxIsoLevel) result {
 // errNotMine is the refusal of a fence that was written by hand.
 var errNotMine = errors.New("the lease has another token")
 
-// enter puts the transaction under the pass. A seeded bug does without, or looks at a lease and locks nothing.
+// enter puts the transaction under the pass. A seeded bug does without, or looks at a lease and
+// locks nothing.
 func (a *attempt) enter() error {
 	switch a.w.c.Flaw {
 	case flaw.NoEnter:
@@ -243,12 +247,14 @@ func (a *attempt) copy() error {
 	defer cancel()
 	row := strings.NewReader(fmt.Sprintf("%s\t%d\n", a.op, a.token))
 	end := &copyEnd{a: a}
-	_, err := a.tx.Conn().PgConn().CopyFrom(ctx, io.MultiReader(row, end), "copy ledger (op, token) from stdin")
+	_, err := a.tx.Conn().PgConn().CopyFrom(ctx, io.MultiReader(row, end), "copy ledger (op, token) "+
+		"from stdin")
 	end.await()
 	return err
 }
 
-// copyEnd is the end of what COPY reads, after a stop. The driver may leave it behind in a goroutine.
+// copyEnd is the end of what COPY reads, after a stop. The driver may leave it behind in a
+// goroutine.
 type copyEnd struct {
 	a    *attempt
 	mu   sync.Mutex
@@ -274,15 +280,17 @@ func (e *copyEnd) await() {
 
 // held declares a cursor whose query writes. It is run at COMMIT.
 func (a *attempt) held() error {
-	err := a.all("close all", fmt.Sprintf(`declare "%s" cursor with hold for select record_entry('%s', %d)`, a.op, a.op, a.token))
+	err := a.all("close all",
+		fmt.Sprintf(`declare "%s" cursor with hold for select record_entry('%s', %d)`, a.op, a.op,
+			a.token))
 	if err == nil {
 		a.stop()
 	}
 	return err
 }
 
-// prepare prepares the transaction, and commits it on any connection of the pool. Until COMMIT PREPARED is
-// sent nothing can commit it.
+// prepare prepares the transaction, and commits it on any connection of the pool. Until COMMIT
+// PREPARED is sent nothing can commit it.
 func (a *attempt) prepare(kind shape) result {
 	stops := a.stops
 	a.stops = false // not before it is prepared

@@ -14,10 +14,10 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
-// NewPool opens a pool for one term, through a guard. Every connection carries the term's token, and
-// is closed when the term is lost; from then on the pool opens none, and its errors give the cause.
-// When the guard answers that the token is stale, the term is superseded. At a database without a
-// guard the token has no effect; use Begin there.
+// NewPool opens a pool for one term, through a guard. Every connection carries the term's token,
+// and is closed when the term is lost; from then on the pool opens none, and its errors give the
+// cause. When the guard answers that the token is stale, the term is superseded. At a database
+// without a guard the token has no effect; use Begin there.
 //
 // Close the pool when the term's work is over; the next term needs a pool of its own. Close can
 // take 15 s when the guard does not answer, because pgx waits that long to cancel what was running.

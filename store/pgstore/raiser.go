@@ -9,18 +9,19 @@ import (
 )
 
 // Raiser raises marks for a new leader, through a guard or in a database that has the schema.
-// Where there is no guard, it keeps its connection for further raises, so use one Raiser for all terms and
-// jobs, and Close it. Raise may be called from any goroutine; calls share the connection.
+// Where there is no guard, it keeps its connection for further raises, so use one Raiser for all
+// terms and jobs, and Close it. Raise may be called from any goroutine; calls share the connection.
 type Raiser struct {
 	url         string
 	coordinator fence.Observer
 	kept        marks.Kept
 }
 
-// NewRaiser returns a Raiser for the guard or database at url. The coordinator confirms the claim before Raise
-// raises a mark without a guard: give the one at which the term was won. When it is nil, the claim is
-// believed, unless the mark may have been lost. The options password_file=FILE and password_command=COMMAND of
-// the URL say where a password is that may change: it is read again for each new connection.
+// NewRaiser returns a Raiser for the guard or database at url. The coordinator confirms the claim
+// before Raise raises a mark without a guard: give the one at which the term was won. When it is
+// nil, the claim is believed, unless the mark may have been lost. The options password_file=FILE
+// and password_command=COMMAND of the URL say where a password is that may change: it is read again
+// for each new connection.
 func NewRaiser(url string, coordinator fence.Observer) *Raiser {
 	return &Raiser{url: url, coordinator: coordinator}
 }

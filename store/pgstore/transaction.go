@@ -44,10 +44,13 @@ func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error { return pgmarks
 
 // Explain interprets an error from a guard or from one of the schema's functions. It returns a
 // *fence.Refusal, so that errors.Is(err, fence.ErrStale) works, or an error that says what an
-// operator has to do. It returns other errors unchanged. A guard that ends a session while it commits
-// answers with a refusal, too: after an error of Commit with severity FATAL the outcome is unknown.
+// operator has to do. It returns other errors unchanged. A guard that ends a session while it
+// commits answers with a refusal, too: after an error of Commit with severity FATAL the outcome is
+// unknown.
 func Explain(err error, c fence.Claim) error { return pgmarks.Explain(err, c) }
 
 // AppendOptions adds a claim to the value of the startup parameter "options" (and so of PGOPTIONS).
 // Use it to carry a token to a guard without NewPool.
-func AppendOptions(options string, c fence.Claim) string { return refusal.StartupOption(options, c) }
+func AppendOptions(options string, c fence.Claim) string {
+	return refusal.StartupOption(options, c)
+}

@@ -14,9 +14,10 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// ParseURL reads the URL of a guard or a Redis, as NewRaiser takes it, for NewClient. Beside what the driver's
-// own ParseURL knows, that is password_file or password_command, and with rediss:// sslmode, sslrootcert,
-// sslcert and sslkey, as libpq has them. A password is read again for each new connection.
+// ParseURL reads the URL of a guard or a Redis, as NewRaiser takes it, for NewClient. Beside what
+// the driver's own ParseURL knows, that is password_file or password_command, and with rediss://
+// sslmode, sslrootcert, sslcert and sslkey, as libpq has them. A password is read again for each
+// new connection.
 func ParseURL(url string) (*driver.Options, error) { return redismarks.ParseURL(url) }
 
 // NewClient makes a driver's client for one term, through a guard. Every connection is a session

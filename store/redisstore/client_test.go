@@ -146,7 +146,8 @@ func TestTheOutcomeOfARunningCommandIsUnknownWhenANewerLeaderIsAdmitted(t *testi
 	if err := termClient(t, newTerm, addr, nil).Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-blocked; !errors.Is(err, redisstore.ErrUnknown) || errors.Is(err, redisstore.ErrNotRun) ||
+	if err := <-blocked; !errors.Is(err, redisstore.ErrUnknown) ||
+		errors.Is(err, redisstore.ErrNotRun) ||
 		!errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}

@@ -33,8 +33,8 @@ func (tx *Tx) Do(command ...any) *Tx {
 }
 
 // Exec runs the commands. It returns one reply per command: nil, text, int64 or a list, or an error
-// in the place of a command that failed. As in MULTI/EXEC, the other commands still run. Exec may be
-// called again, for instance in fence.RetryRaised.
+// in the place of a command that failed. As in MULTI/EXEC, the other commands still run. Exec may
+// be called again, for instance in fence.RetryRaised.
 //
 // Replies are those of RESP2. Integers pass through Lua: one above 2^53 is rounded in the reply,
 // not in Redis. Commands that Redis does not allow in scripts, such as SUBSCRIBE and WAIT, fail.
@@ -59,10 +59,10 @@ func NewScript(lua string) *Script { return &Script{redismarks.NewScript(lua)} }
 // Redis is busy or loads its data, Run waits, until ctx ends.
 //
 // Refusals: ErrStale, ErrOtherIssuer, ErrNotInstalled. ErrNotRaised: the mark is not raised to the
-// claim, may have been lost, or older sessions are not revoked yet; fence.RetryRaised raises the mark
-// and tries again. After a refusal and after ErrNotRun nothing was run. After ErrUnknown everything
-// was run, or nothing. Any other error is about rights or settings, or comes from the script
-// itself; what the script had written before it stays.
+// claim, may have been lost, or older sessions are not revoked yet; fence.RetryRaised raises the
+// mark and tries again. After a refusal and after ErrNotRun nothing was run. After ErrUnknown
+// everything was run, or nothing. Any other error is about rights or settings, or comes from the
+// script itself; what the script had written before it stays.
 func (s *Script) Run(
 	ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args ...any,
 ) (any, error) {
@@ -72,4 +72,6 @@ func (s *Script) Run(
 // Explain turns an error reply of a guard or Redis into a *fence.Refusal, so that errors.Is(err,
 // fence.ErrStale) works, or into a *fence.SetupError, which says what an operator has to do. It
 // returns other errors unchanged.
-func Explain(err error, c fence.Claim) error { return redismarks.Explain(redismarks.Refused(err, c)) }
+func Explain(err error, c fence.Claim) error {
+	return redismarks.Explain(redismarks.Refused(err, c))
+}

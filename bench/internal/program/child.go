@@ -16,7 +16,8 @@ const childKey = "RINGFENCE_BENCH_CHILD"
 // IsChild reports whether this process was started by StartChild.
 func IsChild() bool { return os.Getenv(childKey) != "" }
 
-// Child is a process that a benchmark starts. One of the benchmark's own program ends with its standard input.
+// Child is a process that a benchmark starts. One of the benchmark's own program ends with its
+// standard input.
 type Child struct {
 	Stdin io.WriteCloser
 	Ended chan struct{} // closed when it has ended
@@ -27,8 +28,8 @@ type Child struct {
 // ChildMain is what a child does. It writes its lines to out.
 type ChildMain func(ctx context.Context, args []string, out io.Writer) error
 
-// StartChild starts this program as a child of a benchmark, with these arguments. line is called with
-// each line that it prints.
+// StartChild starts this program as a child of a benchmark, with these arguments. line is called
+// with each line that it prints.
 func StartChild(benchmark string, line func(string), args ...string) (*Child, error) {
 	program, err := os.Executable()
 	if err != nil {

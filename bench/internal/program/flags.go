@@ -15,7 +15,9 @@ func Numbers(f *flag.FlagSet, all *[]int, name, usage string) {
 	})
 }
 
-func text(all []int) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ",") }
+func text(all []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ",")
+}
 
 func numbers(list string) (all []int, err error) {
 	for word := range strings.SplitSeq(list, ",") {

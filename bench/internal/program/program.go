@@ -37,7 +37,9 @@ func Parse(b Benchmark, name string, args []string, diagnostics io.Writer) error
 }
 
 // Run parses the flags, measures, and prints the result.
-func Run(ctx context.Context, b Benchmark, name string, args []string, out, progress io.Writer) error {
+func Run(
+	ctx context.Context, b Benchmark, name string, args []string, out, progress io.Writer,
+) error {
 	if err := Parse(b, name, args, progress); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {

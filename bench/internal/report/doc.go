@@ -1,5 +1,5 @@
-// Package report holds what the benchmarks have measured, and prints it: as a table, as JSON, and as
-// a plot.
+// Package report holds what the benchmarks have measured, and prints it: as a table, as JSON, and
+// as a plot.
 //
 //	r := report.New("postgres", options)
 //	row := r.Row(report.Row{Name: "select c=8", Unit: "tps", Bar: &report.Bar{

@@ -58,8 +58,8 @@ func cpuModel() string {
 	return "unknown"
 }
 
-// commit returns the commit that a program's build has recorded, or else the one that is checked out
-// where the program is. A plus sign says that the source had changes that were not committed.
+// commit returns the commit that a program's build has recorded, or else the one that is checked
+// out where the program is. A plus sign says that the source had changes that were not committed.
 func commit(program string) string {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Options are the flags that the benchmarks share. A benchmark whose Guard, Rounds or Seconds are zero
-// has no such flag.
+// Options are the flags that the benchmarks share. A benchmark whose Guard, Rounds or Seconds are
+// zero has no such flag.
 type Options struct {
 	Guard   string // the program
 	Rounds  int
@@ -19,8 +19,8 @@ type Options struct {
 	Limit   time.Duration // of the whole run
 	Rows    *regexp.Regexp
 
-	// Own says that the benchmark has a table of its own, and none of the flags that only a Report has:
-	// -rows, -plot, and -o markdown.
+	// Own says that the benchmark has a table of its own, and none of the flags that only a Report
+	// has: -rows, -plot, and -o markdown.
 	Own bool
 
 	rounds, timed              bool // has -rounds, -seconds
@@ -54,7 +54,8 @@ func (o *Options) Flags(f *flag.FlagSet) {
 		f.StringVar(&o.output, "o", "table", "what to print: table or json")
 		return
 	}
-	f.StringVar(&o.output, "o", "table", "what to print: table, json or markdown (for docs/benchmarks.md)")
+	f.StringVar(&o.output, "o", "table", "what to print: table, json or markdown (for "+
+		"docs/benchmarks.md)")
 	f.StringVar(&o.plotFile, "plot", "", "also write a plot to this `file` (SVG)")
 	f.Func("rows", "only the rows whose names match this `regexp`", func(text string) (err error) {
 		o.Rows, err = regexp.Compile(text)

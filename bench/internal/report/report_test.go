@@ -22,7 +22,9 @@ func filled(lower bool) *Row {
 	if lower {
 		values = map[string][]float64{Direct: {3, 1, 6}, "guard": {6, 2, 12}, "peer": {4, 4. / 3, 8}}
 	}
-	r := &Row{Name: "row", Unit: "tps", Lower: lower, Bar: &Bar{Way: "guard", Against: "peer", Limit: 1}}
+	r := &Row{
+		Name: "row", Unit: "tps", Lower: lower, Bar: &Bar{Way: "guard", Against: "peer", Limit: 1},
+	}
 	for _, way := range []string{Direct, "guard", "peer"} {
 		for _, v := range values[way] {
 			r.Add(way, v)

@@ -41,7 +41,8 @@ func (r *Row) Add(way string, value float64) {
 	of.values = append(of.values, value)
 }
 
-// AddCPU adds the proxy's CPU time for each operation of one round, in microseconds. Call Add first.
+// AddCPU adds the proxy's CPU time for each operation of one round, in microseconds. Call Add
+// first.
 func (r *Row) AddCPU(way string, microseconds float64) {
 	if of := r.of(way); of != nil {
 		of.cpu = append(of.cpu, microseconds)
@@ -98,8 +99,8 @@ func (r *Row) best(pass func(way string) bool) string {
 	return best
 }
 
-// judge returns the value that the bar limits, and whether the bar is met. The value is NaN if it was
-// not measured.
+// judge returns the value that the bar limits, and whether the bar is met. The value is NaN if it
+// was not measured.
 func (r *Row) judge() (value float64, met bool) {
 	b := r.Bar
 	if b.Against != "" {

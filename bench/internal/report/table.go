@@ -40,8 +40,8 @@ func (r *Row) compare(way, other string) float64 {
 	return r.Ratio(way, other)
 }
 
-// compareProxies returns a ratio, or NaN for the direct connection too: proxies are compared with it,
-// and not it with them.
+// compareProxies returns a ratio, or NaN for the direct connection too: proxies are compared with
+// it, and not it with them.
 func (r *Row) compareProxies(way, other string) float64 {
 	if way == Direct {
 		return math.NaN()
@@ -72,7 +72,8 @@ func (r *Report) Table(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "Client, proxies and servers share this machine. %s.\n\n", r.method())
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "row\tway\tmedian\tleast\tmost\t: direct\t: %s\t: best peer\tCPU µs/op\t\n", r.peer())
+	fmt.Fprintf(w, "row\tway\tmedian\tleast\tmost\t: direct\t: %s\t: best peer\tCPU µs/op\t\n",
+		r.peer())
 	for i, row := range r.measured() {
 		if i > 0 && len(row.results) > 1 {
 			fmt.Fprintln(w, "\t\t\t\t\t\t\t\t\t")

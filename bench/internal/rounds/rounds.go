@@ -25,8 +25,8 @@ func Percentile[T cmp.Ordered](sorted []T, q float64) T {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// Turn returns the order of a round: in a cycle that begins one later in each round, so that each is
-// first equally often.
+// Turn returns the order of a round: in a cycle that begins one later in each round, so that each
+// is first equally often.
 func Turn[T any](all []T, round int) []T {
 	if len(all) == 0 {
 		return nil

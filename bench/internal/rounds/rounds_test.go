@@ -32,7 +32,8 @@ func TestMedianAndPercentile(t *testing.T) {
 
 func TestEachIsFirstInTurn(t *testing.T) {
 	all := []string{"a", "b", "c"}
-	for round, want := range [][]string{{"a", "b", "c"}, {"b", "c", "a"}, {"c", "a", "b"}, {"a", "b", "c"}} {
+	for round, want := range [][]string{{"a", "b", "c"}, {"b", "c", "a"}, {"c", "a", "b"},
+		{"a", "b", "c"}} {
 		if got := Turn(all, round); !slices.Equal(got, want) {
 			t.Errorf("round %d: got %v, want %v", round, got, want)
 		}

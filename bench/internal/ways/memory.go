@@ -18,8 +18,9 @@ type Memory struct {
 // settleLimit bounds each wait for a guard's memory to settle.
 const settleLimit = 3 * time.Minute
 
-// Memory returns what the guard uses after two garbage collections, which are provoked. That touches
-// memory which the guard had not used before, so its resident memory is higher than at rest.
+// Memory returns what the guard uses after two garbage collections, which are provoked. That
+// touches memory which the guard had not used before, so its resident memory is higher than at
+// rest.
 func (g *GuardProcess) Memory(ctx context.Context) (Memory, error) {
 	if err := g.collect(ctx, 2, 0); err != nil {
 		return Memory{}, err
@@ -50,8 +51,8 @@ func (g *GuardProcess) read(ctx context.Context) (m Memory, err error) {
 	return m, nil
 }
 
-// collect asks for the metrics until so many collections have run, with a pause between two questions.
-// Without a pause the answers are the garbage that starts a collection.
+// collect asks for the metrics until so many collections have run, with a pause between two
+// questions. Without a pause the answers are the garbage that starts a collection.
 func (g *GuardProcess) collect(
 	ctx context.Context, collections float64, pause time.Duration,
 ) error {

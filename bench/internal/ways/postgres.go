@@ -105,7 +105,8 @@ func (s *Postgres) url(role string) string {
 	if s.tls == nil {
 		return u
 	}
-	return strings.Replace(u, "sslmode=disable", "sslmode=verify-full&sslrootcert="+s.tls.authority.File, 1)
+	return strings.Replace(u, "sslmode=disable", "sslmode=verify-full&sslrootcert="+
+		s.tls.authority.File, 1)
 }
 
 func (s *Postgres) startPeers(ctx context.Context, progress io.Writer) error {
@@ -147,7 +148,8 @@ func Exec(ctx context.Context, url string, statements ...string) error {
 
 // PostgresURL returns a connection URL for the way, under a token of the resource.
 func (w *Way) PostgresURL(resource string, token int64) string {
-	return strings.Replace(PostgresURL(w.Addr, resource, token), "sslmode=disable", "sslmode="+w.SSLMode(), 1)
+	return strings.Replace(PostgresURL(w.Addr, resource, token), "sslmode=disable", "sslmode="+
+		w.SSLMode(), 1)
 }
 
 // SSLMode is the mode of the way.

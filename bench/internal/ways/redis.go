@@ -83,7 +83,8 @@ func (s *Redis) encryptRedis(o *servers.RedisOptions) (address string, err error
 	}
 	_, port, _ := net.SplitHostPort(at[0])
 	o.Args = append(slices.Clone(o.Args), "--tls-port", port, "--tls-cert-file", s.tls.pair.CertFile,
-		"--tls-key-file", s.tls.pair.KeyFile, "--tls-ca-cert-file", s.tls.authority.File, "--tls-auth-clients", "no")
+		"--tls-key-file", s.tls.pair.KeyFile, "--tls-ca-cert-file", s.tls.authority.File,
+		"--tls-auth-clients", "no")
 	return at[0], nil
 }
 
@@ -115,8 +116,8 @@ func (s *Redis) startPeers(ctx context.Context, progress io.Writer) error {
 // claimLimit bounds the claim of a new connection.
 const claimLimit = 2 * time.Minute
 
-// DialRedis opens a connection. Behind a guard it is under a token of the resource. Servers and other proxies get
-// no claim: twemproxy closes the connection when it does not know a command.
+// DialRedis opens a connection. Behind a guard it is under a token of the resource. Servers and
+// other proxies get no claim: twemproxy closes the connection when it does not know a command.
 func (w *Way) DialRedis(ctx context.Context, resource string, token int64) (net.Conn, error) {
 	conn, err := w.dial(ctx)
 	if err != nil || w.Name != Guard {
@@ -130,12 +131,13 @@ func (w *Way) dial(ctx context.Context) (net.Conn, error) {
 	if !w.TLS {
 		return new(net.Dialer).DialContext(ctx, "tcp", w.Addr)
 	}
-	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // it costs next to nothing to verify
+	// it costs next to nothing to verify
+	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 	return d.DialContext(ctx, "tcp", w.Addr)
 }
 
-// DialRedis opens a connection to a guard, and puts it under a token of the resource. It returns once
-// the guard has admitted it.
+// DialRedis opens a connection to a guard, and puts it under a token of the resource. It returns
+// once the guard has admitted it.
 func DialRedis(ctx context.Context, addr, resource string, token int64) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 // tick is the unit of CPU time in /proc: USER_HZ, which is 100 on every architecture that Go has.
 const tick = time.Second / 100
 
-// cpuTime returns the time that a process and its ended children have used, in user and kernel mode.
+// cpuTime returns the time that a process and its ended children have used, in user and kernel
+// mode.
 func cpuTime(pid int) (time.Duration, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

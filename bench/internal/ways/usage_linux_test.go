@@ -14,7 +14,8 @@ func TestCPUTimeIsReadBehindAnyName(t *testing.T) {
 			t.Errorf("%s: %v %v, want %v", name, got, ok, want)
 		}
 	}
-	for _, wrong := range []string{"", "42 (guard) S 1", "42 (guard) S 1 2 3 0 -1 4194560 900 0 3 0 x 50 7 3 20"} {
+	for _, wrong := range []string{"", "42 (guard) S 1", "42 (guard) S 1 2 3 0 -1 4194560 900 0 3 0 " +
+		"x 50 7 3 20"} {
 		if got, ok := parseCPUTime(wrong); ok {
 			t.Errorf("%q is read as %v", wrong, got)
 		}

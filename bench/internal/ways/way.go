@@ -27,8 +27,8 @@ type Way struct {
 	pid func() int // of the proxy; nil for direct
 }
 
-// CPU returns the CPU time that the proxy has used since it started, and false if there is no proxy or
-// the system does not say.
+// CPU returns the CPU time that the proxy has used since it started, and false if there is no proxy
+// or the system does not say.
 func (w *Way) CPU() (time.Duration, bool) {
 	if w.pid == nil {
 		return 0, false

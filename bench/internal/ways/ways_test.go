@@ -32,9 +32,10 @@ func TestDirectHasNoProxyWhoseTimeCounts(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for out, want := range map[string]string{
 		"Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64": "Redis server v=7.0.15",
-		"postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n":             "postgres (PostgreSQL) 15.18",
-		"PgBouncer 1.18.0\nlibevent 2.1.12-stable\n":                         "PgBouncer 1.18.0",
-		"This is nutcracker-0.5.0\nasync event backend: epoll\n":             "nutcracker-0.5.0",
+		"postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n": "postgres (PostgreSQL) " +
+			"15.18",
+		"PgBouncer 1.18.0\nlibevent 2.1.12-stable\n":             "PgBouncer 1.18.0",
+		"This is nutcracker-0.5.0\nasync event backend: epoll\n": "nutcracker-0.5.0",
 		"nothing\n1.2\n": "",
 	} {
 		if got := parseVersion(out); got != want {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// complete prints the completion for a shell. Where no subcommand or flag fits, the shell completes the
-// names of files.
+// complete prints the completion for a shell. Where no subcommand or flag fits, the shell completes
+// the names of files.
 func (p *Program[C]) complete(args []string) int {
 	shells := map[string]func() string{"bash": p.bash, "zsh": p.zsh, "fish": p.fish}
 	if len(args) != 1 || shells[args[0]] == nil {
@@ -26,7 +26,8 @@ type choice struct {
 	command bool
 }
 
-// after returns what can follow the words of a subcommand, or of none: words of longer names, and flags.
+// after returns what can follow the words of a subcommand, or of none: words of longer names, and
+// flags.
 func (p *Program[C]) after(name string) (all []choice) {
 	for _, c := range p.all() {
 		rest, longer := strings.CutPrefix(c.Name, strings.TrimLeft(name+" ", " "))
@@ -50,31 +51,39 @@ func (p *Program[C]) after(name string) (all []choice) {
 			}
 			value, usage := flag.UnquoteUsage(f)
 			is, ok := f.Value.(interface{ IsBoolFlag() bool })
-			all = append(all, choice{word: dashes + f.Name, about: strings.TrimPrefix(usage, value+": "), valued: !ok || !is.IsBoolFlag()})
+			all = append(all, choice{
+				word: dashes + f.Name, about: strings.TrimPrefix(usage, value+": "), valued: !ok ||
+					!is.IsBoolFlag(),
+			})
 		})
 	}
 	return all
 }
 
-// names returns the subcommands, longer names first, so that the first one that the words begin with is
-// the one that is meant.
+// names returns the subcommands, longer names first, so that the first one that the words begin
+// with is the one that is meant.
 func (p *Program[C]) names() (names []string) {
 	for _, c := range p.all() {
 		names = append(names, c.Name)
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return strings.Count(b, " ") - strings.Count(a, " ") })
+	slices.SortStableFunc(names, func(a, b string) int {
+		return strings.Count(b, " ") - strings.Count(a, " ")
+	})
 	return names
 }
 
 func (p *Program[C]) bash() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# bash completion for %[1]s: source <(%[1]s completion bash)\n_%[1]s() {\n", p.Name)
-	b.WriteString("  local next= line=\" ${COMP_WORDS[*]:1:COMP_CWORD-1} \"\n  case $line in\n    *' -- '*) ;;\n")
+	fmt.Fprintf(&b, "# bash completion for %[1]s: source <(%[1]s completion bash)\n_%[1]s() {\n",
+		p.Name)
+	b.WriteString("  local next= line=\" ${COMP_WORDS[*]:1:COMP_CWORD-1} \"\n  case $line in\n    " +
+		"*' -- '*) ;;\n")
 	for _, name := range p.names() {
 		fmt.Fprintf(&b, "    ' %s '*) next='%s' ;;\n", name, words(p.after(name)))
 	}
 	fmt.Fprintf(&b, "    *) next='%s' ;;\n  esac\n", words(p.after("")))
-	fmt.Fprintf(&b, "  COMPREPLY=($(compgen -W \"$next\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _%[1]s %[1]s\n", p.Name)
+	fmt.Fprintf(&b, "  COMPREPLY=($(compgen -W \"$next\" -- "+
+		"\"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _%[1]s %[1]s\n", p.Name)
 	return b.String()
 }
 
@@ -88,13 +97,16 @@ func words(all []choice) string {
 
 func (p *Program[C]) zsh() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#compdef %[1]s\n# zsh completion for %[1]s: source <(%[1]s completion zsh)\n_%[1]s() {\n", p.Name)
-	b.WriteString("  local -a next\n  local line=\" ${words[2,CURRENT-1]} \"\n  case $line in\n    *' -- '*) ;;\n")
+	fmt.Fprintf(&b, "#compdef %[1]s\n# zsh completion for %[1]s: source <(%[1]s completion "+
+		"zsh)\n_%[1]s() {\n", p.Name)
+	b.WriteString("  local -a next\n  local line=\" ${words[2,CURRENT-1]} \"\n  case $line in\n    " +
+		"*' -- '*) ;;\n")
 	for _, name := range p.names() {
 		fmt.Fprintf(&b, "    ' %s '*) next=(%s) ;;\n", name, described(p.after(name)))
 	}
 	fmt.Fprintf(&b, "    *) next=(%s) ;;\n  esac\n", described(p.after("")))
-	fmt.Fprintf(&b, "  _describe 'command or flag' next || _files\n}\nif [ \"$funcstack[1]\" = _%[1]s ]; then _%[1]s; else compdef _%[1]s %[1]s; fi\n", p.Name)
+	fmt.Fprintf(&b, "  _describe 'command or flag' next || _files\n}\nif [ \"$funcstack[1]\" = "+
+		"_%[1]s ]; then _%[1]s; else compdef _%[1]s %[1]s; fi\n", p.Name)
 	return b.String()
 }
 
@@ -112,7 +124,8 @@ func (p *Program[C]) fish() string {
 	fmt.Fprintf(&b, "# fish completion for %[1]s: %[1]s completion fish | source\n", p.Name)
 	for _, name := range append([]string{""}, p.names()...) {
 		for _, c := range p.after(name) {
-			fmt.Fprintf(&b, "complete -c %s -n %s %s -d %s\n", p.Name, quoted(p.seen(name)), c.fish(), quoted(c.about))
+			fmt.Fprintf(&b, "complete -c %s -n %s %s -d %s\n", p.Name, quoted(p.seen(name)), c.fish(),
+				quoted(c.about))
 		}
 	}
 	return b.String()

@@ -51,11 +51,14 @@ func TestBashCompletesCommandsAndTheirFlags(t *testing.T) {
 
 func TestZshAndFishGetTheSameTable(t *testing.T) {
 	for shell, want := range map[string][]string{
-		"zsh": {"#compdef tool\n", "' do list '*) next=('-o:table or json')", "' do '*) next=('list:list things' '--loud:with a sound')",
+		"zsh": {"#compdef tool\n", "' do list '*) next=('-o:table or json')", "' do '*) " +
+			"next=('list:list things' '--loud:with a sound')",
 			"*) next=('do:do a thing' 'undo:undo the last thing' 'version:"},
 		"fish": {"complete -c tool -n '__fish_use_subcommand' -f -a do -d 'do a thing'\n",
-			"complete -c tool -n '__fish_seen_subcommand_from do; and not __fish_seen_subcommand_from list' -l loud -d 'with a sound'\n",
-			"complete -c tool -n '__fish_seen_subcommand_from do; and __fish_seen_subcommand_from list' -r -s o -d 'table or json'\n"},
+			"complete -c tool -n '__fish_seen_subcommand_from do; and not __fish_seen_subcommand_from " +
+				"list' -l loud -d 'with a sound'\n",
+			"complete -c tool -n '__fish_seen_subcommand_from do; and __fish_seen_subcommand_from list' " +
+				"-r -s o -d 'table or json'\n"},
 	} {
 		script := output(t, "completion", shell)
 		for _, part := range want {
@@ -80,21 +83,26 @@ func TestZshAndFishGetTheSameTable(t *testing.T) {
 	}
 }
 
-// The page has each subcommand, its flags, the settings and the exit codes, and no line that man would
-// take for a request of its own.
+// The page has each subcommand, its flags, the settings and the exit codes, and no line that man
+// would take for a request of its own.
 func TestTheManualHasTheHelpPages(t *testing.T) {
 	page := output(t, "manual")
 	for _, part := range []string{
 		".TH TOOL 1 \"\" Ringfence \"User commands\"\n.SH NAME\ntool \\- does things\n",
-		".SS tool do THING\n.nf\nDo a thing.\n\nA thing is done once.\n\n  \\-\\-loud            with a sound\n.fi\n",
-		".SS tool do list [\\-o table|json]\n", ".SH ENVIRONMENT\n.nf\n  T_NAME (not set by default)\n      who this is\n",
+		".SS tool do THING\n.nf\nDo a thing.\n\nA thing is done once.\n\n  \\-\\-loud            with " +
+			"a sound\n.fi\n",
+		".SS tool do list [\\-o table|json]\n", ".SH ENVIRONMENT\n.nf\n  T_NAME (not set by default)\n " +
+			"     who this is\n",
 		".SH EXIT STATUS\n.nf\nExit codes: 0 done.\n",
 	} {
 		if !strings.Contains(page, part) {
 			t.Errorf("no %q in\n%s", part, page)
 		}
 	}
-	p := newTrial(func(p *trial) { p.Commands[2].Summary = "undo"; p.Commands[2].More = ".so /etc/passwd\n'x\\\n" })
+	p := newTrial(func(p *trial) {
+		p.Commands[2].Summary = "undo"
+		p.Commands[2].More = ".so /etc/passwd\n'x\\\n"
+	})
 	p.Main(t.Context(), []string{"manual"})
 	if !strings.Contains(p.out.String(), "Undo.\n\n\\&.so /etc/passwd\n\\&'x\\e\n") {
 		t.Errorf("it has requests:\n%s", &p.out)

@@ -15,9 +15,9 @@ const (
 
 	Uncovered = 4 // guard check has found what neither guard nor seals cover
 
-	// Apart is added to the first three by a subcommand that passes on the code of a command. So 115, 116
-	// and 117 are its own: few commands use them, and neither shells, env(1), timeout(1), xargs(1) nor
-	// sysexits(3) give them a meaning.
+	// Apart is added to the first three by a subcommand that passes on the code of a command. So 115,
+	// 116 and 117 are its own: few commands use them, and neither shells, env(1), timeout(1), xargs(1)
+	// nor sysexits(3) give them a meaning.
 	Apart = 114
 )
 

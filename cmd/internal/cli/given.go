@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// given is the value of a flag that refuses an empty text: such as that of a variable which was not set,
-// and which must not mean the default.
+// given is the value of a flag that refuses an empty text: such as that of a variable which was not
+// set, and which must not mean the default.
 type given struct{ flag.Value }
 
 // Set implements flag.Value.

@@ -29,7 +29,8 @@ func (p *Program[C]) help() int {
 	for _, c := range all {
 		fmt.Fprintf(&b, "  %s %-*s  %s\n", p.Name, width, c.Name, c.Summary)
 	}
-	fmt.Fprintf(&b, "\n`%s COMMAND -h` has the arguments of a command.\n\nSettings, from the environment:\n", p.Name)
+	fmt.Fprintf(&b, "\n`%s COMMAND -h` has the arguments of a command.\n\nSettings, from the "+
+		"environment:\n", p.Name)
 	if err := settings.Help(&b, p.Help.Settings); err != nil {
 		return Error
 	}
@@ -39,7 +40,8 @@ func (p *Program[C]) help() int {
 
 // helpOn prints the page of one subcommand.
 func (p *Program[C]) helpOn(c Command[C]) int {
-	return p.print(fmt.Sprintf("%s\n\n%s\n`%s -h` lists every setting, and the exit codes.\n", p.usage(c), c.about(), p.Name))
+	return p.print(fmt.Sprintf("%s\n\n%s\n`%s -h` lists every setting, and the exit codes.\n",
+		p.usage(c), c.about(), p.Name))
 }
 
 // about says what a subcommand does, and lists its flags.
@@ -60,7 +62,10 @@ func (c Command[C]) about() string {
 func (p *Program[C]) all() []Command[C] {
 	return append(slices.Clone(p.Commands),
 		Command[C]{Name: "version", Summary: "print the version of this program"},
-		Command[C]{Name: "completion", Arguments: "bash|zsh|fish", Summary: "print what completes commands and flags in a shell"},
+		Command[C]{
+			Name: "completion", Arguments: "bash|zsh|fish", Summary: "print what completes commands and " +
+				"flags in a shell",
+		},
 		Command[C]{Name: "manual", Summary: "print the manual page, for man -l -"})
 }
 
@@ -75,8 +80,8 @@ func (p *Program[C]) usage(c Command[C]) string {
 	return strings.TrimSpace(strings.Join([]string{p.Name, c.Name, c.Arguments}, " "))
 }
 
-// listFlags describes flags. The usage of a flag has the name of its value in back quotes, and may begin with
-// it and a colon.
+// listFlags describes flags. The usage of a flag has the name of its value in back quotes, and may
+// begin with it and a colon.
 func listFlags(set *flag.FlagSet) string {
 	const indent, width = 20, 100
 	var b strings.Builder
@@ -98,8 +103,8 @@ func listFlags(set *flag.FlagSet) string {
 	return b.String()
 }
 
-// mistake reports a usage error: the correct usage of a subcommand and of those whose names begin with
-// its name, or one line if the arguments name none.
+// mistake reports a usage error: the correct usage of a subcommand and of those whose names begin
+// with its name, or one line if the arguments name none.
 func (p *Program[C]) mistake(name string, err error) int {
 	if name == "" {
 		fmt.Fprintf(p.Stderr, "%s: %v; `%s -h` lists them\n", p.Name, err, p.Name)

@@ -149,7 +149,8 @@ func (p *Program[C]) code(c Command[C], err error) int {
 // unprinted returns the error of a subcommand that has succeeded, but whose output went nowhere.
 func (p *Program[C]) unprinted() error {
 	if out, ok := p.Stdout.(interface{ Err() error }); ok && out.Err() != nil {
-		return fmt.Errorf("the command was carried out, but its output could not be written: %w", out.Err())
+		return fmt.Errorf("the command was carried out, but its output could not be written: %w",
+			out.Err())
 	}
 	return nil
 }

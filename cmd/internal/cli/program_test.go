@@ -103,11 +103,13 @@ func TestArgumentsReachTheSubcommandThatTheyName(t *testing.T) {
 func TestAUsageErrorShowsTheCorrectUsageBeforeTheSettingsAreRead(t *testing.T) {
 	const do, doList = "  tool do THING\n", "  tool do list [-o table|json]\n"
 	for args, want := range map[string]string{
-		"":              "tool: no subcommand; `tool -h` lists them\n",
-		"redo":          "tool: \"redo\" is not a subcommand; `tool -h` lists them\n",
-		"do":            "tool: THING is missing\n" + do + doList + "`tool do -h` says more.\n",
-		"do list -loud": "tool: flag provided but not defined: -loud\n" + doList + "`tool do list -h` says more.\n",
-		"do -o json it": "tool: flag provided but not defined: -o\n" + do + doList + "`tool do -h` says more.\n",
+		"":     "tool: no subcommand; `tool -h` lists them\n",
+		"redo": "tool: \"redo\" is not a subcommand; `tool -h` lists them\n",
+		"do":   "tool: THING is missing\n" + do + doList + "`tool do -h` says more.\n",
+		"do list -loud": "tool: flag provided but not defined: -loud\n" + doList + "`tool do list -h` " +
+			"says more.\n",
+		"do -o json it": "tool: flag provided but not defined: -o\n" + do + doList + "`tool do -h` " +
+			"says more.\n",
 	} {
 		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
 		code := p.Main(t.Context(), strings.Fields(args))
@@ -159,7 +161,8 @@ func TestHelpIsPrintedForEveryFormOfTheFlag(t *testing.T) {
 func TestTheVersionIsPrinted(t *testing.T) {
 	for _, arg := range []string{"version", "--version"} {
 		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
-		if code := p.Main(t.Context(), []string{arg}); code != cli.Done || !strings.HasPrefix(p.out.String(), "tool ") ||
+		if code := p.Main(t.Context(), []string{arg}); code != cli.Done ||
+			!strings.HasPrefix(p.out.String(), "tool ") ||
 			!strings.Contains(p.out.String(), "go1.") {
 			t.Errorf("tool %s: code %d, it says %s", arg, code, &p.out)
 		}

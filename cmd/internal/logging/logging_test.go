@@ -28,7 +28,8 @@ func TestALineSaysEachThingOnceAndDurationsWithTheirUnit(t *testing.T) {
 	type resource string
 	var b bytes.Buffer
 	log := logging.New(&b, slog.LevelInfo).With("resource", "orders")
-	log.With("resource", "orders").Info("again", "resource", resource("orders"), "in", 49*time.Millisecond,
+	log.With("resource", "orders").Info("again", "resource", resource("orders"), "in",
+		49*time.Millisecond,
 		"holder", "a")
 	if n := bytes.Count(b.Bytes(), []byte(`"resource":"orders"`)); n != 1 {
 		t.Errorf("the resource %d times: %s", n, b.String())

@@ -17,10 +17,13 @@ import (
 //	/readyz/leading  the same, and a term of this process is active
 //	/metrics         for Prometheus
 //
-// Orchestrators have no token, so only /metrics needs one. stopping ends when the process has been told to end.
+// Orchestrators have no token, so only /metrics needs one. stopping ends when the process has been
+// told to end.
 func (m *Metrics) Handler(access webpage.Access, stopping context.Context) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok\n"))
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		m.answer(w, r, stopping, false)
 	})
@@ -39,7 +42,9 @@ func (m *Metrics) Handler(access webpage.Access, stopping context.Context) http.
 }
 
 // answer says whether the process is ready, and whether it leads.
-func (m *Metrics) answer(w http.ResponseWriter, r *http.Request, stopping context.Context, leading bool) {
+func (m *Metrics) answer(
+	w http.ResponseWriter, r *http.Request, stopping context.Context, leading bool,
+) {
 	status, answers := http.StatusOK, map[string]string{"coordinator": "ok"}
 	refuse := func(part, why string) { status, answers[part] = http.StatusServiceUnavailable, why }
 	if err := m.ready(r.Context()); err != nil {

@@ -27,7 +27,8 @@ const (
 	askTime   = 3 * time.Second // bounds a question to the coordinator
 )
 
-// New returns metrics that say whether the coordinator answers. scrub removes secrets from the texts of errors.
+// New returns metrics that say whether the coordinator answers. scrub removes secrets from the
+// texts of errors.
 func New(coordinator fence.Observer, scrub func(string) string) *Metrics {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),

@@ -74,7 +74,8 @@ func TestWithoutItsCoordinatorAProcessIsNotReadyAndSaysWhyWithoutASecret(t *test
 	h := m.Handler(webpage.Access{}, t.Context())
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"coordinator":"it is gone"`) {
+	if w.Code != http.StatusServiceUnavailable ||
+		!strings.Contains(w.Body.String(), `"coordinator":"it is gone"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	w = httptest.NewRecorder()

@@ -30,8 +30,8 @@ type queue struct {
 	last []prometheus.Metric
 }
 
-// Group has the metrics show the queue of a group. If worker is not empty, they show it only while the worker of that
-// name assigns the jobs: one of the workers then reads the queue, and not all.
+// Group has the metrics show the queue of a group. If worker is not empty, they show it only while
+// the worker of that name assigns the jobs: one of the workers then reads the queue, and not all.
 func (m *Metrics) Group(q *jobs.Queue, worker string) {
 	labels := prometheus.Labels{"group": q.Group().Name()}
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
@@ -41,7 +41,8 @@ func (m *Metrics) Group(q *jobs.Queue, worker string) {
 		Queue: q, worker: worker,
 		jobs: prometheus.NewDesc(namespace+"_jobs",
 			"Jobs whose status is kept, by state.", []string{"state"}, labels),
-		due: desc("due", "Waiting jobs whose time has come: what the workers have no room for, or no worker may run."),
+		due: desc("due", "Waiting jobs whose time has come: what the workers have no room for, or no "+
+			"worker may run."),
 		oldest: desc("oldest_due_seconds",
 			"For how long the oldest of the jobs that are due has been, 0 if none is."),
 		workers:  desc("workers", "Workers of the group that take jobs."),

@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 )
 
-// terms are those of this process. It is a prometheus.Collector, because a term changes its state by itself.
+// terms are those of this process. It is a prometheus.Collector, because a term changes its state
+// by itself.
 type terms struct {
 	now   *prometheus.Desc
 	won   *prometheus.CounterVec
@@ -35,23 +36,25 @@ func newTerms(register promauto.Factory) *terms {
 	return &terms{
 		standing: map[string]int{}, held: map[*fence.Term]string{},
 		now: prometheus.NewDesc(prometheus.BuildFQName(namespace, "leader", "terms"),
-			"Terms and campaigns of this process now, by state: standing (for election), active (it leads), suspended "+
-				"(it led when the coordinator answered last). The resource is empty for the terms of jobs.",
+			"Terms and campaigns of this process now, by state: standing (for election), active (it "+
+				"leads), suspended (it led when the coordinator answered last). The resource is empty for "+
+				"the terms of jobs.",
 			[]string{"resource", "state"}, nil),
 		won: register.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: "leader", Name: "terms_won_total", Help: "Elections that this process has won.",
+			Namespace: namespace, Subsystem: "leader", Name: "terms_won_total", Help: "Elections that " +
+				"this process has won.",
 		}, []string{"resource"}),
 		ended: register.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: "leader", Name: "terms_ended_total",
-			Help: "Terms of this process that have ended, by cause: resigned (its work was done, or it was told to end), " +
-				"expired (the coordinator did not hear of it in time), deposed (by an operator), superseded (a store knows a " +
-				"newer leader).",
+			Help: "Terms of this process that have ended, by cause: resigned (its work was done, or it " +
+				"was told to end), expired (the coordinator did not hear of it in time), deposed (by an " +
+				"operator), superseded (a store knows a newer leader).",
 		}, []string{"resource", "cause"}),
 	}
 }
 
-// Watch returns a coordinator that counts the terms which it hands out, under the label of the one resource that this
-// process leads; "" for jobs.
+// Watch returns a coordinator that counts the terms which it hands out, under the label of the one
+// resource that this process leads; "" for jobs.
 func (m *Metrics) Watch(c documents.Coordinator, resource fence.Resource) documents.Coordinator {
 	m.terms.begin(string(resource))
 	return &watched{c, m.terms, string(resource)}
@@ -64,7 +67,9 @@ type watched struct {
 }
 
 // Campaign implements fence.Elector.
-func (w *watched) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (w *watched) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	defer w.terms.stand(w.label)()
 	t, err := w.Coordinator.Campaign(ctx, r, holder)
 	if err == nil {
@@ -73,8 +78,8 @@ func (w *watched) Campaign(ctx context.Context, r fence.Resource, holder string)
 	return t, err
 }
 
-// begin makes the series at zero: a counter that appears with its first event has no increase that Prometheus could
-// see.
+// begin makes the series at zero: a counter that appears with its first event has no increase that
+// Prometheus could see.
 func (t *terms) begin(label string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,8 @@ const (
 	returned  = "returned"
 )
 
-// Worker has the metrics count the attempts of a worker, whose handlers are set. Call it before Worker.Run.
+// Worker has the metrics count the attempts of a worker, whose handlers are set. Call it before
+// Worker.Run.
 func (m *Metrics) Worker(w *jobs.Worker) {
 	group := prometheus.Labels{"group": w.Queue.Group().Name()}
 	gauge := func(name, help string) prometheus.Gauge {
@@ -32,8 +33,9 @@ func (m *Metrics) Worker(w *jobs.Worker) {
 	gauge("capacity", "Jobs that this worker runs at once, at most.").Set(float64(w.Capacity))
 	attempts := m.register.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Subsystem: "worker", Name: "attempts_total", ConstLabels: group,
-		Help: "Attempts of jobs that this worker has ended, by outcome: done, failed, timed_out, cancelled, lost (the job " +
-			"was taken back, or its term was lost: the result counts for nothing), returned (the worker stops).",
+		Help: "Attempts of jobs that this worker has ended, by outcome: done, failed, timed_out, " +
+			"cancelled, lost (the job was taken back, or its term was lost: the result counts for " +
+			"nothing), returned (the worker stops).",
 	}, []string{"outcome"})
 	for _, o := range []string{done, failed, timedOut, cancelled, lost, returned} {
 		attempts.WithLabelValues(o)
@@ -49,7 +51,8 @@ func (m *Metrics) Worker(w *jobs.Worker) {
 	}
 }
 
-// outcome is what became of an attempt. ended is why the context of its handler has ended, if it has.
+// outcome is what became of an attempt. ended is why the context of its handler has ended, if it
+// has.
 func outcome(ended, err error) string {
 	switch {
 	case errors.Is(ended, jobs.ErrTakenBack), errors.Is(ended, fence.ErrLost):

@@ -37,9 +37,9 @@ func Without(environ []string) []string {
 	})
 }
 
-// Connect returns the service manager that environ, as os.Environ returns it, names. With an error it
-// returns one to which nothing is sent. It removes the address from the process's own environment, so
-// a child that inherits that does not speak for this process.
+// Connect returns the service manager that environ, as os.Environ returns it, names. With an error
+// it returns one to which nothing is sent. It removes the address from the process's own
+// environment, so a child that inherits that does not speak for this process.
 func Connect(environ []string) (*Manager, error) {
 	m := &Manager{environ: environ}
 	address := settings.Lookup(environ, "NOTIFY_SOCKET")
@@ -71,7 +71,8 @@ func (m *Manager) Reloading() {
 	m.send("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10))
 }
 
-// Stopping says that the process has begun to stop, which may take that long, whatever the unit says.
+// Stopping says that the process has begun to stop, which may take that long, whatever the unit
+// says.
 func (m *Manager) Stopping(status string, within time.Duration) {
 	m.send("STOPPING=1", "STATUS="+status,
 		"EXTEND_TIMEOUT_USEC="+strconv.FormatInt(within.Microseconds(), 10))
@@ -97,8 +98,8 @@ func (m *Manager) Watchdog() time.Duration {
 // beats is how many times a process proves itself in the time in which it has to once.
 const beats = 3
 
-// Beat says Alive each time that prove returns nil, as often as the service manager wants to hear it,
-// until ctx ends. prove gets that time. failed gets its errors, and may be nil if it has none.
+// Beat says Alive each time that prove returns nil, as often as the service manager wants to hear
+// it, until ctx ends. prove gets that time. failed gets its errors, and may be nil if it has none.
 func (m *Manager) Beat(ctx context.Context, prove func(context.Context) error, failed func(error)) {
 	within := m.Watchdog()
 	if within == 0 {

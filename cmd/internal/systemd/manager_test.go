@@ -70,7 +70,8 @@ func TestTheServiceManagerHearsEachMessageInItsForm(t *testing.T) {
 }
 
 func TestWithoutAServiceManagerMessagesGoNowhere(t *testing.T) {
-	for _, env := range [][]string{nil, {"NOTIFY_SOCKET=" + filepath.Join(t.TempDir(), "none")}, {"NOTIFY_SOCKET=vsock:2:1"}} {
+	for _, env := range [][]string{nil, {"NOTIFY_SOCKET=" + filepath.Join(t.TempDir(), "none")},
+		{"NOTIFY_SOCKET=vsock:2:1"}} {
 		m, err := Connect(env)
 		if (err == nil) != (env == nil) {
 			t.Errorf("%v: %v", env, err)

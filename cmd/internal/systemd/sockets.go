@@ -52,10 +52,11 @@ func (s *Sockets) Listener(name string) (net.Listener, error) {
 	files := s.files[name]
 	switch {
 	case len(files) == 0:
-		return nil, fmt.Errorf("no socket named %q was passed to this process, but %s: it has to be started "+
-			"by a .socket unit with FileDescriptorName=%s", name, s.list(), name)
+		return nil, fmt.Errorf("no socket named %q was passed to this process, but %s: it has to be "+
+			"started by a .socket unit with FileDescriptorName=%s", name, s.list(), name)
 	case len(files) > 1:
-		return nil, fmt.Errorf("%d sockets named %q were passed to this process, not one", len(files), name)
+		return nil,
+			fmt.Errorf("%d sockets named %q were passed to this process, not one", len(files), name)
 	}
 	if err := mustListen(files[0]); err != nil {
 		return nil, fmt.Errorf("the socket %q: %w", name, err)

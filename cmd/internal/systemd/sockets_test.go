@@ -132,14 +132,17 @@ func TestOnlySocketsForThisProcessAreTaken(t *testing.T) {
 		sockets []*os.File
 		says    string
 	}{
-		"none":         {"", nil, `no socket named "web" was passed to this process, but none`},
-		"another's":    {"LISTEN_PID=1 LISTEN_FDS=1 LISTEN_FDNAMES=web", []*os.File{web}, "but none"},
-		"no names":     {"LISTEN_PID=$$ LISTEN_FDS=1", []*os.File{web}, "but unknown"},
-		"two":          {"LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=web:web", []*os.File{web, web}, "2 sockets"},
-		"no number":    {"LISTEN_PID=$$ LISTEN_FDS=x", nil, `LISTEN_FDS is "x"`},
-		"a connection": {"LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web", []*os.File{file(t, connected.(*net.TCPConn))}, "Accept=no"},
-		"datagrams":    {"LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web", []*os.File{file(t, datagrams)}, "ListenStream="},
-		"a file":       {"LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web", []*os.File{plain}, "not a socket"},
+		"none":      {"", nil, `no socket named "web" was passed to this process, but none`},
+		"another's": {"LISTEN_PID=1 LISTEN_FDS=1 LISTEN_FDNAMES=web", []*os.File{web}, "but none"},
+		"no names":  {"LISTEN_PID=$$ LISTEN_FDS=1", []*os.File{web}, "but unknown"},
+		"two": {"LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=web:web", []*os.File{web, web},
+			"2 sockets"},
+		"no number": {"LISTEN_PID=$$ LISTEN_FDS=x", nil, `LISTEN_FDS is "x"`},
+		"a connection": {"LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web",
+			[]*os.File{file(t, connected.(*net.TCPConn))}, "Accept=no"},
+		"datagrams": {"LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web", []*os.File{file(t, datagrams)},
+			"ListenStream="},
+		"a file": {"LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web", []*os.File{plain}, "not a socket"},
 	} {
 		if out := start(t, test.env, test.sockets...); !strings.Contains(out, test.says) {
 			t.Errorf("%s: %s", name, out)

@@ -13,32 +13,34 @@ import (
 type Access struct {
 	// Token is what a request has to bring, as Authorization: Bearer …; "" asks for none.
 	Token string
-	// Basic also takes the token as the password of HTTP Basic, with any user name, so that a browser can ask
-	// for it. A browser sends it with requests that other sites cause, too: only for what changes nothing.
+	// Basic also takes the token as the password of HTTP Basic, with any user name, so that a browser
+	// can ask for it. A browser sends it with requests that other sites cause, too: only for what
+	// changes nothing.
 	Basic bool
 	// Setting names the setting of the token, for messages.
 	Setting string
-	// Local is for a server on the loopback interface. Without a token it answers to names of this machine
-	// only: a foreign page whose own name leads to 127.0.0.1 would be of the same origin.
+	// Local is for a server on the loopback interface. Without a token it answers to names of this
+	// machine only: a foreign page whose own name leads to 127.0.0.1 would be of the same origin.
 	Local bool
 }
 
-// Refuse returns why a request is not answered, with the status code, or nil. It adds what the header of a
-// refusal needs.
+// Refuse returns why a request is not answered, with the status code, or nil. It adds what the
+// header of a refusal needs.
 func (a Access) Refuse(header http.Header, r *http.Request) (code int, why error) {
 	switch {
 	case a.Token == "" && a.Local && !Loopback(r.Host):
-		return http.StatusForbidden, fmt.Errorf("%q is no name of this machine itself: use localhost, or set %s "+
-			"at the server", r.Host, a.Setting)
+		return http.StatusForbidden, fmt.Errorf("%q is no name of this machine itself: use localhost, "+
+			"or set %s at the server", r.Host, a.Setting)
 	case a.Token == "" || a.brings(r):
 		return 0, nil
 	case a.Basic:
 		header.Set("WWW-Authenticate", `Basic realm="Ringfence", charset="UTF-8"`)
-		return http.StatusUnauthorized, errors.New("the token is missing or wrong: send Authorization: Bearer …, or " +
-			"HTTP Basic with any user name and the token as the password")
+		return http.StatusUnauthorized, errors.New("the token is missing or wrong: send Authorization: " +
+			"Bearer …, or HTTP Basic with any user name and the token as the password")
 	}
 	header.Set("WWW-Authenticate", "Bearer")
-	return http.StatusUnauthorized, errors.New("the token is missing or wrong: send Authorization: Bearer …")
+	return http.StatusUnauthorized, errors.New("the token is missing or wrong: send Authorization: " +
+		"Bearer …")
 }
 
 // brings reports whether a request has the token.
@@ -60,8 +62,8 @@ func Loopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Here returns an address to listen on. One without a host, such as :9090, is on the loopback interface: at
-// 127.0.0.1, or at ::1 on a machine that has only IPv6.
+// Here returns an address to listen on. One without a host, such as :9090, is on the loopback
+// interface: at 127.0.0.1, or at ::1 on a machine that has only IPv6.
 func Here(address string) string {
 	if !strings.HasPrefix(address, ":") {
 		return address

@@ -21,15 +21,19 @@ func TestARequestNeedsTheToken(t *testing.T) {
 		with   func(*http.Request)
 		code   int
 	}{
-		"none":                    {Access{Token: token, Basic: true}, none, http.StatusUnauthorized},
-		"the token":               {Access{Token: token}, bearer("Bearer " + token), 0},
-		"another":                 {Access{Token: token}, bearer("Bearer s3cre"), http.StatusUnauthorized},
-		"an empty one":            {Access{Token: token}, bearer("Bearer "), http.StatusUnauthorized},
-		"a password":              {Access{Token: token, Basic: true}, basic("anybody", token), 0},
-		"no user":                 {Access{Token: token, Basic: true}, basic("", token), 0},
-		"another password":        {Access{Token: token, Basic: true}, basic(token, "x"), http.StatusUnauthorized},
-		"an empty password":       {Access{Token: token, Basic: true}, basic(token, ""), http.StatusUnauthorized},
-		"a password to an API":    {Access{Token: token}, basic("anybody", token), http.StatusUnauthorized},
+		"none":      {Access{Token: token, Basic: true}, none, http.StatusUnauthorized},
+		"the token": {Access{Token: token}, bearer("Bearer " + token), 0},
+		"another": {Access{Token: token}, bearer("Bearer s3cre"),
+			http.StatusUnauthorized},
+		"an empty one": {Access{Token: token}, bearer("Bearer "), http.StatusUnauthorized},
+		"a password":   {Access{Token: token, Basic: true}, basic("anybody", token), 0},
+		"no user":      {Access{Token: token, Basic: true}, basic("", token), 0},
+		"another password": {Access{Token: token, Basic: true}, basic(token, "x"),
+			http.StatusUnauthorized},
+		"an empty password": {Access{Token: token, Basic: true}, basic(token, ""),
+			http.StatusUnauthorized},
+		"a password to an API": {Access{Token: token}, basic("anybody", token),
+			http.StatusUnauthorized},
 		"the token to a page":     {Access{Token: token, Basic: true}, bearer("Bearer " + token), 0},
 		"nothing, where none is":  {Access{}, none, 0},
 		"nothing, from elsewhere": {Access{Local: true}, none, http.StatusForbidden},
@@ -42,7 +46,8 @@ func TestARequestNeedsTheToken(t *testing.T) {
 		if code != c.code || (why != nil) != (code != 0) {
 			t.Errorf("%s: %d, %v", name, code, why)
 		}
-		if challenged := header.Get("WWW-Authenticate") != ""; challenged != (code == http.StatusUnauthorized) {
+		challenged := header.Get("WWW-Authenticate") != ""
+		if challenged != (code == http.StatusUnauthorized) {
 			t.Errorf("%s: the challenge is %q", name, header.Get("WWW-Authenticate"))
 		}
 	}
@@ -50,7 +55,8 @@ func TestARequestNeedsTheToken(t *testing.T) {
 
 func TestWithoutATokenOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
 	for host, want := range map[string]bool{
-		"localhost": true, "localhost:9090": true, "127.0.0.1:9090": true, "[::1]:9090": true, "[::1]": true,
+		"localhost": true, "localhost:9090": true, "127.0.0.1:9090": true, "[::1]:9090": true,
+		"[::1]":            true,
 		"evil.example.com": false, "127.0.0.1.example.com:9090": false, "10.0.0.1": false, "": false,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -84,7 +90,8 @@ func TestTheLoopbackInterfaceMayHaveIPv6Only(t *testing.T) {
 
 func TestAnAddressWithoutAHostIsOnTheLoopbackInterface(t *testing.T) {
 	for address, want := range map[string]string{
-		":9090": "127.0.0.1:9090", "0.0.0.0:9090": "0.0.0.0:9090", "[::]:9090": "[::]:9090", "guard-1:9090": "guard-1:9090",
+		":9090": "127.0.0.1:9090", "0.0.0.0:9090": "0.0.0.0:9090", "[::]:9090": "[::]:9090",
+		"guard-1:9090": "guard-1:9090",
 	} {
 		if got := Here(address); got != want {
 			t.Errorf("%s: %s", address, got)

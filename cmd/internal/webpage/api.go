@@ -8,9 +8,9 @@ import (
 	"net/http"
 )
 
-// API lets only clients with access through, and of what they post only JSON: a page in a browser cannot
-// send that to another origin unasked. Without a token it refuses whatever a browser sends for a page of another
-// site. A body has at most maxBody bytes.
+// API lets only clients with access through, and of what they post only JSON: a page in a browser
+// cannot send that to another origin unasked. Without a token it refuses whatever a browser sends
+// for a page of another site. A body has at most maxBody bytes.
 func API(access Access, maxBody int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code, why := access.Refuse(w.Header(), r); why != nil {

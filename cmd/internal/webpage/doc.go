@@ -6,10 +6,10 @@
 //	streams.Serve(w, r, func() (any, <-chan struct{}) { return state, changed })
 //	streams.Close()
 //
-// A page stays open for days. So a stream sends the whole state, at most once a second, and skips what
-// its reader was too slow for. A reader that takes nothing for ten seconds is dropped.
+// A page stays open for days. So a stream sends the whole state, at most once a second, and skips
+// what its reader was too slow for. A reader that takes nothing for ten seconds is dropped.
 //
-// Connections and streams are bounded. Who asks for one more gets the place of the client that has the
-// most of them, so no client can keep the others out. Clients are told apart by their address: behind a
-// proxy all are one. A request has to arrive within ten seconds.
+// Connections and streams are bounded. Who asks for one more gets the place of the client that has
+// the most of them, so no client can keep the others out. Clients are told apart by their address:
+// behind a proxy all are one. A request has to arrive within ten seconds.
 package webpage

@@ -30,23 +30,28 @@ type Server struct {
 	Handler http.Handler
 	Answer  time.Duration // the longest time for an answer; streams set their own
 	Grace   time.Duration // how long requests may go on at the end
-	Log     *slog.Logger  // of handshakes that fail, and of panics; nil for the default of package http
+	// of handshakes that fail, and of panics; nil for the default of package http
+	Log *slog.Logger
 
 	// Connected may add a connection to the context of its requests; it is http.Server.ConnContext.
 	Connected func(context.Context, net.Conn) context.Context
 
-	// Connections is how many may be open; MaxConnections when zero. A new one gets the place of another
-	// client's, unless Keeps is set: then it is closed.
+	// Connections is how many may be open; MaxConnections when zero. A new one gets the place of
+	// another client's, unless Keeps is set: then it is closed.
 	Connections int
 	Keeps       bool
 }
 
 // Serve serves until ctx ends.
 func (s Server) Serve(ctx context.Context, l net.Listener) error {
-	open := connections{places: slots{max: cmp.Or(s.Connections, MaxConnections), renews: !s.Keeps}, keeps: s.Keeps}
+	open := connections{
+		places: slots{max: cmp.Or(s.Connections, MaxConnections), renews: !s.Keeps}, keeps: s.Keeps,
+	}
 	server := &http.Server{
-		Handler: s.Handler, ConnState: open.changed, ConnContext: s.Connected, MaxHeaderBytes: headerBytes,
-		ReadHeaderTimeout: maxHeader, ReadTimeout: maxRequest, WriteTimeout: s.Answer, IdleTimeout: maxIdle,
+		Handler: s.Handler, ConnState: open.changed, ConnContext: s.Connected,
+		MaxHeaderBytes:    headerBytes,
+		ReadHeaderTimeout: maxHeader, ReadTimeout: maxRequest, WriteTimeout: s.Answer,
+		IdleTimeout: maxIdle,
 	}
 	if s.Log != nil {
 		failed := tally.NewLog(s.Log)

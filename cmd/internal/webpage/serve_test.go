@@ -202,12 +202,14 @@ func TestPlacesAreSharedByTheAddresses(t *testing.T) {
 	if got := strings.Join(out, " "); got != "a a a a b" {
 		t.Errorf("%q lost their places", got)
 	}
-	if a, b := clienthost.Of("[2001:db8::1]:5"), clienthost.Of("[2001:db8::2]:6"); a != b || a == clienthost.Of("10.0.0.1:5") {
+	if a, b := clienthost.Of("[2001:db8::1]:5"), clienthost.Of("[2001:db8::2]:6"); a != b ||
+		a == clienthost.Of("10.0.0.1:5") {
 		t.Errorf("one host has two addresses: %q, %q", a, b)
 	}
 }
 
-// Package net/http clears the deadline of the request while it waits for the next one, so a stream outlives it.
+// Package net/http clears the deadline of the request while it waits for the next one, so a stream
+// outlives it.
 func TestAStreamGoesOnAfterTheTimeOfARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s := &pipes{make(chan net.Conn), make(chan struct{})}, NewStreams()

@@ -36,8 +36,8 @@ func NewStreams() *Streams {
 	return &Streams{stop: make(chan struct{}), places: slots{max: MaxStreams}}
 }
 
-// Begin takes a place for a stream of a client. end is called if another client gets the place. Call
-// ended at the end, unless there is no place.
+// Begin takes a place for a stream of a client. end is called if another client gets the place.
+// Call ended at the end, unless there is no place.
 func (s *Streams) Begin(client string, end func()) (ended func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,11 +69,11 @@ func (s *Streams) Close() {
 	s.running.Wait()
 }
 
-// Serve answers a request with the state as server-sent events: now, after changes, and as a heartbeat.
-// state returns it, as something that is JSON, with a channel that the next change closes. The next
-// message is made when the one before is out, so a slow reader misses states, and none is stored for it.
-// begun is called first, unless there are too many streams. A client with many gives one up for a client
-// with fewer.
+// Serve answers a request with the state as server-sent events: now, after changes, and as a
+// heartbeat. state returns it, as something that is JSON, with a channel that the next change
+// closes. The next message is made when the one before is out, so a slow reader misses states, and
+// none is stored for it. begun is called first, unless there are too many streams. A client with
+// many gives one up for a client with fewer.
 func (s *Streams) Serve(
 	w http.ResponseWriter, r *http.Request, begun func(), state func() (any, <-chan struct{}),
 ) {

@@ -40,7 +40,8 @@ func main() {
 	}
 	defer db.Close()
 	level := map[string]sql.IsolationLevel{
-		"read committed": sql.LevelReadCommitted, "repeatable read": sql.LevelRepeatableRead, "serializable": sql.LevelSerializable,
+		"read committed": sql.LevelReadCommitted, "repeatable read": sql.LevelRepeatableRead,
+		"serializable": sql.LevelSerializable,
 	}[os.Getenv("LEVEL")]
 
 	take := "select case when ready then pass end from ringfence.take('orders', $1, $2)" // fence

@@ -1,4 +1,5 @@
-// Program devserver runs a Temporal server with SQLite in memory, and prints its address and a namespace.
+// Program devserver runs a Temporal server with SQLite in memory, and prints its address and a
+// namespace.
 package main
 
 import (

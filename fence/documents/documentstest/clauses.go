@@ -31,7 +31,10 @@ var clauses = []contract.Clause[*stage]{
 	{Name: "one of two terms that is over is enough to refuse", Holds: oneTermOfTwo},
 	{Name: "a change of a deposed leader that arrives late changes nothing", Holds: lateChange},
 	{Name: "a token of another issuer changes nothing", Holds: otherIssuerChangesNothing},
-	{Name: "a renewed issuer ends changes and reads under earlier claims", Holds: renewedIssuerEndsClaims},
+	{
+		Name:  "a renewed issuer ends changes and reads under earlier claims",
+		Holds: renewedIssuerEndsClaims,
+	},
 	{Name: "a leader reads under its term", Holds: leaderReads},
 	{Name: "who does not lead reads nothing under its term", Holds: othersReadNothing},
 	{Name: "names are watched", Holds: namesAreWatched},
@@ -64,7 +67,8 @@ func lifeOfADocument(s *stage) {
 	s.missing("a")
 	s.change(s.here, documents.Replace(documents.Document{Path: s.at("a")}, []byte("three")))
 	s.holds("a", "three")
-	s.change(s.here, documents.Replace(s.get(s.here, "a"), []byte("four")), documents.Create(s.at("b"), nil))
+	s.change(s.here, documents.Replace(s.get(s.here, "a"), []byte("four")),
+		documents.Create(s.at("b"), nil))
 	s.change(s.there, documents.DeleteAny(s.at("b")), documents.Check(s.get(s.here, "a")))
 	s.missing("b")
 	all, err := s.there.Get(s.ctx, documents.At(s.at("none"), s.at("a"), s.at("none")))
@@ -125,7 +129,8 @@ func changeIsWhole(s *stage) {
 	s.holds("a", "")
 	s.missing("c")
 	b = s.get(s.here, "b")
-	s.change(s.here, documents.Delete(a), documents.Check(b), documents.Create(s.at("moved/a"), a.Data))
+	s.change(s.here, documents.Delete(a), documents.Check(b),
+		documents.Create(s.at("moved/a"), a.Data))
 	s.missing("a")
 	s.holds("moved/a", "")
 }
@@ -185,7 +190,8 @@ func badChangesAreRefused(s *stage) {
 		"", "/", "alone", "a//b", "a/", "/a", "a/../b", "./a", "a/.", "a/b c", "a/ü", "a/b\x00", "a/\n",
 		"a/" + strings.Repeat("x", 129), strings.Repeat("x/", 300) + "x",
 	} {
-		s.fails(documents.ErrBadPath, documents.Change{Writes: []documents.Write{documents.Create(bad, nil)}})
+		s.fails(documents.ErrBadPath,
+			documents.Change{Writes: []documents.Write{documents.Create(bad, nil)}})
 		if _, err := s.here.Get(s.ctx, documents.At(bad)); !errors.Is(err, documents.ErrBadPath) {
 			s.Errorf("get %.20q: %v", bad, err)
 		}
@@ -345,7 +351,8 @@ func leaderReads(s *stage) {
 			s.Errorf("a leader reads %+v, %v", all, err)
 		}
 	}
-	if all, err := s.here.Get(s.ctx, documents.Read{While: []fence.Claim{a.Claim()}}); err != nil || len(all) != 0 {
+	if all, err := s.here.Get(s.ctx, documents.Read{While: []fence.Claim{a.Claim()}}); err != nil ||
+		len(all) != 0 {
 		s.Errorf("a read without paths: %+v, %v", all, err)
 	}
 }
@@ -393,7 +400,8 @@ func oneTermOfTwo(s *stage) {
 	s.missing("bad")
 }
 
-// lateChange is about a change that is sent while its leader leads, and arrives when another one does.
+// lateChange is about a change that is sent while its leader leads, and arrives when another one
+// does.
 func lateChange(s *stage) {
 	if s.f.Hold == nil {
 		s.Skip("the fixture has no Hold")
@@ -411,9 +419,10 @@ func lateChange(s *stage) {
 	held, release := s.f.Hold(s, slow)
 	late := make(chan error, 1)
 	go func() {
-		_, err := docs.Change(s.ctx, documents.Change{While: []fence.Claim{claim}, Writes: []documents.Write{
-			documents.Replace(a, []byte("bad")), documents.Create(s.at("bad"), nil),
-		}})
+		_, err := docs.Change(s.ctx,
+			documents.Change{While: []fence.Claim{claim}, Writes: []documents.Write{
+				documents.Replace(a, []byte("bad")), documents.Create(s.at("bad"), nil),
+			}})
 		late <- err
 	}()
 	held()
@@ -441,7 +450,8 @@ func otherIssuerChangesNothing(s *stage) {
 	s.missing("bad")
 }
 
-// renewedIssuerEndsClaims uses each claim before the issuer is renewed, so that a store may remember it.
+// renewedIssuerEndsClaims uses each claim before the issuer is renewed, so that a store may
+// remember it.
 func renewedIssuerEndsClaims(s *stage) {
 	if s.f.Alone == nil {
 		s.Skip("the fixture has no Alone")

@@ -30,7 +30,8 @@ type Fixture struct {
 	// the cut. Clauses that need them are skipped if they are missing.
 	Cut, Heal func(t testing.TB, c documents.Coordinator)
 
-	// LoseReply loses the reply to the client's next change, which reaches the coordinator. May be nil.
+	// LoseReply loses the reply to the client's next change, which reaches the coordinator. May be
+	// nil.
 	LoseReply func(t testing.TB, c documents.Coordinator)
 
 	// Hold holds the client's next change on its way to the coordinator. held waits until the client

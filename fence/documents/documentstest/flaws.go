@@ -27,7 +27,8 @@ type flaw struct {
 	watched    func(error) error // what WatchNames returns
 }
 
-var flaws = slices.Concat(flawsOfTerms, flawsOfChanges, flawsOfAnswers, flawsOfReads, flawsOfWatches)
+var flaws = slices.Concat(flawsOfTerms, flawsOfChanges, flawsOfAnswers, flawsOfReads,
+	flawsOfWatches)
 
 // otherChange makes another change than the one that was asked for.
 func otherChange(
@@ -159,7 +160,9 @@ var flawsOfChanges = []flaw{
 		name: "makes the first of two writes of one document", clause: "what is no change is refused",
 		says: "the change returned",
 		change: otherChange(func(_ *flawed, _ context.Context, c documents.Change) documents.Change {
-			c.Writes = slices.CompactFunc(c.Writes, func(a, b documents.Write) bool { return a.Path == b.Path })
+			c.Writes = slices.CompactFunc(c.Writes, func(a, b documents.Write) bool {
+				return a.Path == b.Path
+			})
 			return c
 		}),
 	},
@@ -276,7 +279,8 @@ var flawsOfAnswers = []flaw{
 
 var flawsOfReads = []flaw{
 	{
-		name: "reads whoever leads", clause: "who does not lead reads nothing under its term", says: "a read under",
+		name: "reads whoever leads", clause: "who does not lead reads nothing under its term",
+		says: "a read under",
 		read: func(f *flawed, ctx context.Context, r documents.Read) ([]documents.Document, error) {
 			r.While = nil
 			return f.Store.Get(ctx, r)
@@ -291,7 +295,8 @@ var flawsOfReads = []flaw{
 		},
 	},
 	{
-		name: "reads nothing under a term", clause: "a leader reads under its term", says: "a leader reads",
+		name: "reads nothing under a term", clause: "a leader reads under its term", says: "a leader " +
+			"reads",
 		read: func(f *flawed, ctx context.Context, r documents.Read) ([]documents.Document, error) {
 			if len(r.While) > 0 {
 				r.Paths = nil

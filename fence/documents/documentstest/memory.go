@@ -15,8 +15,8 @@ import (
 // MemoryLimit is how many bytes of data a change in memory may have.
 const MemoryLimit = 1 << 20
 
-// Memory keeps documents in memory. Its clients are Memories with the same contents. It works inside
-// a testing/synctest bubble.
+// Memory keeps documents in memory. Its clients are Memories with the same contents. It works
+// inside a testing/synctest bubble.
 type Memory struct {
 	*contents
 	closed context.Context
@@ -118,7 +118,8 @@ func (m *Memory) Change(ctx context.Context, c documents.Change) ([]int64, error
 	bytes := 0
 	for _, w := range c.Writes {
 		if bytes += len(w.Data); bytes > MemoryLimit {
-			return nil, fmt.Errorf("%w: the change has more than %d bytes", documents.ErrTooLarge, MemoryLimit)
+			return nil,
+				fmt.Errorf("%w: the change has more than %d bytes", documents.ErrTooLarge, MemoryLimit)
 		}
 	}
 	for _, claim := range c.While {

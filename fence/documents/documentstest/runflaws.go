@@ -14,9 +14,9 @@ import (
 // flawPatience is how long a flawed store may take.
 const flawPatience = 10 * time.Second
 
-// RunFlaws makes the store wrong in many ways, one at a time, and checks that the contract finds each
-// flaw, and that each clause finds one. The flaws are wrappers around the clients that the fixture
-// opens, so this also shows that the fixture's faults are real.
+// RunFlaws makes the store wrong in many ways, one at a time, and checks that the contract finds
+// each flaw, and that each clause finds one. The flaws are wrappers around the clients that the
+// fixture opens, so this also shows that the fixture's faults are real.
 func RunFlaws(t *testing.T, f Fixture) {
 	f.patience = flawPatience
 	var all []contract.Flaw[*stage]

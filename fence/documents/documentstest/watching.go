@@ -141,7 +141,10 @@ func closedClient(s *stage) {
 	ended := make(chan error, 1)
 	shown := make(chan struct{}, 1)
 	go func() {
-		ended <- docs.WatchNames(s.ctx, s.folder, func([]string) error { shown <- struct{}{}; return nil })
+		ended <- docs.WatchNames(s.ctx, s.folder, func([]string) error {
+			shown <- struct{}{}
+			return nil
+		})
 	}()
 	<-shown
 	if err := c.Close(); err != nil {

@@ -38,8 +38,8 @@ const Login = "app:p%40ss%2Fword@"
 // ShortTokens are arguments of WithUsers: tokens last one second.
 var ShortTokens = []string{"--auth-token-ttl", "1"}
 
-// SignedTokens are arguments of WithUsers: tokens are JWTs. etcd refuses one that is older than the last
-// change of a user or a role.
+// SignedTokens are arguments of WithUsers: tokens are JWTs. etcd refuses one that is older than the
+// last change of a user or a role.
 func SignedTokens(t testing.TB) []string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -49,7 +49,8 @@ func SignedTokens(t testing.TB) []string {
 	dir := t.TempDir()
 	write := func(name, kind string, der []byte) string {
 		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		return file

@@ -10,10 +10,10 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// Ask repeats a round trip until the coordinator answers: for the request timeout, or until ctx or the
-// Frame ends. try must be safe to repeat, because an attempt without an answer may have taken effect. Ask
-// returns a *fence.Refusal of try at once, and what Refused and Ends report. what is for the error, which
-// matches ErrUnreachable if nobody answered.
+// Ask repeats a round trip until the coordinator answers: for the request timeout, or until ctx or
+// the Frame ends. try must be safe to repeat, because an attempt without an answer may have taken
+// effect. Ask returns a *fence.Refusal of try at once, and what Refused and Ends report. what is
+// for the error, which matches ErrUnreachable if nobody answered.
 func Ask[T any](
 	ctx context.Context, f *Frame, what string, try func(context.Context) (T, error),
 ) (T, error) {
@@ -22,7 +22,8 @@ func Ask[T any](
 
 // AskWithin is Ask with another limit for each attempt.
 func AskWithin[T any](
-	ctx context.Context, f *Frame, what string, limit time.Duration, try func(context.Context) (T, error),
+	ctx context.Context, f *Frame, what string, limit time.Duration,
+	try func(context.Context) (T, error),
 ) (T, error) {
 	var none T
 	ctx, done, err := f.Begin(ctx)

@@ -60,7 +60,9 @@ type Campaigns[S Session[E], E Candidate] struct {
 }
 
 // New returns the campaigns of a Coordinator. It opens no session yet; open does.
-func New[S Session[E], E Candidate](f *Frame, open func(context.Context) (S, error)) *Campaigns[S, E] {
+func New[S Session[E], E Candidate](
+	f *Frame, open func(context.Context) (S, error),
+) *Campaigns[S, E] {
 	c := &Campaigns[S, E]{Frame: f, open: open, current: make(chan S, 1)}
 	var none S
 	c.current <- none
@@ -68,8 +70,8 @@ func New[S Session[E], E Candidate](f *Frame, open func(context.Context) (S, err
 }
 
 // Campaign is fence.Elector's. It enters holder into the election of a resource and waits until it
-// leads. While the coordinator does not answer, it keeps trying. If ctx ends then, the error has the last
-// failure.
+// leads. While the coordinator does not answer, it keeps trying. If ctx ends then, the error has
+// the last failure.
 func (c *Campaigns[S, E]) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {

@@ -2,31 +2,36 @@
 // package, fence/X, and implements documents.Coordinator: an elector, an observer, and a store of
 // documents. It supplies what a session, a candidate and a document are there. From here it gets
 //
-//   - the campaigns of a process, over one session (Campaigns), so that a process that leads a thousand
-//     resources renews one; what a late or lost reply leaves is swept
-//   - its own life, from Open to Close (Frame), and requests that are repeated until there is an answer
-//     (Ask)
-//   - watches that survive disconnections and tell only what is new (Frame.Repeat, OnChange, OnOther)
-//   - the claims that were found to lead, for changes under a term (Known), and the check of a change
+//   - the campaigns of a process, over one session (Campaigns), so that a process that leads a
+//     thousand resources renews one; what a late or lost reply leaves is swept
+//   - its own life, from Open to Close (Frame), and requests that are repeated until there is an
+//     answer (Ask)
+//   - watches that survive disconnections and tell only what is new (Frame.Repeat, OnChange,
+//     OnOther)
+//   - the claims that were found to lead, for changes under a term (Known), and the check of a
+//     change
 //   - the form of the URL (Form)
 //
 // and from elsewhere, for nothing: terms (package fence), the texts of refusals (internal/refusal),
-// groups, jobs, checkpoints (checkpoint/coordinator), the agent, the guard's authority and its page, the help
-// texts of both programs.
+// groups, jobs, checkpoints (checkpoint/coordinator), the agent, the guard's authority and its
+// page, the help texts of both programs.
 //
 // # Where else it is named
 //
 //   - internal/coordinators: an entry of Known, and what it may import in internal/test/imports
-//   - its own tests: fencetest.Run and RunFlaws, documentstest.Run and RunFlaws, jobstest.Run, journaltest.Run
-//     and RunLossy; fence/etcd/contract_test.go and documents_test.go are examples of the fixtures
-//   - a server for them: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh. One that Debian and
-//     Homebrew do not have needs a step of its own there
-//   - serverstest.Coordinators: from there the tests of both programs run on it, so they need the server;
-//     cmd/leader/internal/endtoend/restorable_test.go, if a restore gives out numbers a second time
+//   - its own tests: fencetest.Run and RunFlaws, documentstest.Run and RunFlaws, jobstest.Run,
+//     journaltest.Run and RunLossy; fence/etcd/contract_test.go and documents_test.go are examples
+//     of the fixtures
+//   - a server for them: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh. One that
+//     Debian and Homebrew do not have needs a step of its own there
+//   - serverstest.Coordinators: from there the tests of both programs run on it, so they need the
+//     server; cmd/leader/internal/endtoend/restorable_test.go, if a restore gives out numbers a
+//     second time
 //   - ARCHITECTURE.md: its line under Packages, its driver under Dependencies
-//   - docs/coordinators.md; its scheme in docs/tls.md, how large a checkpoint may be in docs/tasks.md, the tested
-//     versions in docs/operating.md; packaging/nfpm.yaml and CHANGELOG.md; README.md names coordinators in three
-//     lines, and has as many lines as it may have
+//   - docs/coordinators.md; its scheme in docs/tls.md, how large a checkpoint may be in
+//     docs/tasks.md, the tested versions in docs/operating.md; packaging/nfpm.yaml and
+//     CHANGELOG.md; README.md names coordinators in three lines, and has as many lines as it may
+//     have
 //
 // Nothing else has to change. Some comments and examples name coordinators as examples.
 //
@@ -106,13 +111,14 @@
 //	func (e *candidate) Release(ctx context.Context) error     { defer e.Leave(); … }
 //	func (e *candidate) Leave()                                { e.s.Leave(e.Key) }
 //
-// The other methods of a Coordinator read: Issuer and Leaders in one linearizable round trip, Candidates
-// in order of token, Watch with Frame.Repeat. Depose deletes a candidate, and RenewIssuer replaces the
-// issuer. Documents returns the documents, whose Names and WatchNames list a folder. A change of documents is one
-// transaction that compares the candidates of its claims, their issuer and the versions; it is sent once. An
-// answer that was lost is fence.ErrUnknown, and ErrNotDone only what certainly was not done. When a comparison
-// fails, Known.Forget, and look for the reason: refusal.OtherIssuer, NotFirst, Gone (fence/etcd/leading.go).
-// fence/etcd is the shortest example.
+// The other methods of a Coordinator read: Issuer and Leaders in one linearizable round trip,
+// Candidates in order of token, Watch with Frame.Repeat. Depose deletes a candidate, and
+// RenewIssuer replaces the issuer. Documents returns the documents, whose Names and WatchNames list
+// a folder. A change of documents is one transaction that compares the candidates of its claims,
+// their issuer and the versions; it is sent once. An answer that was lost is fence.ErrUnknown, and
+// ErrNotDone only what certainly was not done. When a comparison fails, Known.Forget, and look for
+// the reason: refusal.OtherIssuer, NotFirst, Gone (fence/etcd/leading.go). fence/etcd is the
+// shortest example.
 //
 // # A campaign
 //
@@ -136,7 +142,7 @@
 //     so a beat deletes it.
 //   - A term begins only if its candidate is not lost. From then on each beat confirms it from the
 //     start of the beat, or loses it.
-//   - A term that is lost at the coordinator leaves nothing. A term that its holder has given up, or
-//     that a store has superseded, keeps its place until Release, because its holder is still
+//   - A term that is lost at the coordinator leaves nothing. A term that its holder has given up,
+//     or that a store has superseded, keeps its place until Release, because its holder is still
 //     draining.
 package campaign

@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 )
 
-// CheckChange checks a change as far as that is possible without the coordinator. Its data may have so
-// many bytes.
+// CheckChange checks a change as far as that is possible without the coordinator. Its data may have
+// so many bytes.
 func CheckChange(c documents.Change, limit int) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -32,12 +32,13 @@ func Size(c documents.Change) (n int) {
 // SameVersion is for OnChange where no document has a version twice.
 func SameVersion(now, before documents.Document) bool { return now.Version == before.Version }
 
-// maxKnown bounds how many claims are remembered. One that is not costs a look-up at the coordinator.
+// maxKnown bounds how many claims are remembered. One that is not costs a look-up at the
+// coordinator.
 const maxKnown = 10_000
 
-// Known remembers the last claim of each resource that was found to lead, and its candidate. One look
-// is enough: younger candidates queue behind a leader, so its claim leads as long as its candidate
-// exists, under its issuer. Each change has to check both. The zero value knows nothing.
+// Known remembers the last claim of each resource that was found to lead, and its candidate. One
+// look is enough: younger candidates queue behind a leader, so its claim leads as long as its
+// candidate exists, under its issuer. Each change has to check both. The zero value knows nothing.
 type Known struct {
 	mu     sync.Mutex
 	leader map[fence.Resource]leader

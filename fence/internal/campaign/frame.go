@@ -66,8 +66,8 @@ func (f *Frame) RequestTimeout() time.Duration { return max(f.Timeout, 2*time.Se
 // Context ends with the Frame, with ErrClosed.
 func (f *Frame) Context() context.Context { return f.ctx }
 
-// Begin begins a call that Wait waits for. Its context ends with ctx, and with the Frame. Call done when
-// the call has ended.
+// Begin begins a call that Wait waits for. Its context ends with ctx, and with the Frame. Call done
+// when the call has ended.
 func (f *Frame) Begin(ctx context.Context) (_ context.Context, done func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

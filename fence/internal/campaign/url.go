@@ -56,7 +56,8 @@ func (f Form) Parse(s string) (a Address, err error) {
 		return Address{}, fmt.Errorf("the %s URL: %w", f.Kind, err)
 	}
 	at := strings.LastIndexByte(authority, '@')
-	if a.User, a.Password, err = f.credentials(authority[:max(at, 0)], at >= 0, a.Changing); err != nil {
+	if a.User, a.Password, err = f.credentials(authority[:max(at, 0)], at >= 0,
+		a.Changing); err != nil {
 		return Address{}, err
 	}
 	authority = authority[at+1:]
@@ -95,7 +96,9 @@ func (f Form) parsePath(path string) (string, error) {
 }
 
 // credentials reads what is before the @, if there is one.
-func (f Form) credentials(s string, set bool, changing *password.Source) (user, fixed string, err error) {
+func (f Form) credentials(
+	s string, set bool, changing *password.Source,
+) (user, fixed string, err error) {
 	switch {
 	case changing == nil && !set:
 		return "", "", nil

@@ -8,9 +8,9 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// Repeat calls watch until ctx or the Frame ends, the function of OnChange fails, or watch returns an
-// error. watch reads, tells what it has read, and waits for a change. While nobody answers, Repeat
-// retries. what is for the log.
+// Repeat calls watch until ctx or the Frame ends, the function of OnChange fails, or watch returns
+// an error. watch reads, tells what it has read, and waits for a change. While nobody answers,
+// Repeat retries. what is for the log.
 func (f *Frame) Repeat(ctx context.Context, what string, watch func(context.Context) error) error {
 	ctx, done, err := f.Begin(ctx)
 	if err != nil {
@@ -46,8 +46,8 @@ func (f *Frame) Pause(ctx context.Context, what string, failures int, err error)
 // stopped is an error of the function that a watch calls, which ends the watch.
 type stopped struct{ error }
 
-// OnChange returns a function that calls each the first time, and when its argument is not the same as
-// the one before. An error of each ends Repeat.
+// OnChange returns a function that calls each the first time, and when its argument is not the same
+// as the one before. An error of each ends Repeat.
 func OnChange[T any](same func(now, before T) bool, each func(T) error) func(T) error {
 	first := true
 	var before T

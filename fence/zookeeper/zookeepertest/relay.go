@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// Relay is a relay between one client and a server that passes frame by frame, so that it can lose a
-// reply, and learn the sessions.
+// Relay is a relay between one client and a server that passes frame by frame, so that it can lose
+// a reply, and learn the sessions.
 type Relay struct {
 	*servers.Relay
 	Server string

@@ -93,8 +93,8 @@ func Serve(t *testing.T, p guard.Protocol) (address string) {
 	}).Addr
 }
 
-// Metric returns the value of a counter or gauge, or how often a histogram was observed: the sum of its
-// series that have this label value.
+// Metric returns the value of a counter or gauge, or how often a histogram was observed: the sum of
+// its series that have this label value.
 func (g *Guard) Metric(name, label string) (sum float64) {
 	g.t.Helper()
 	families, err := g.Metrics.Gather()

@@ -16,9 +16,10 @@ import (
 type Rotation struct {
 	File string // that the guard reads
 
-	Server func(password string)                   // has the server accept this password and no other
-	Break  func()                                  // ends the guard's connections, so it has to log in again
-	Open   func(context.Context, *testing.T) error // opens a session through the guard, and ends it
+	Server func(password string) // has the server accept this password and no other
+	// ends the guard's connections, so it has to log in again
+	Break func()
+	Open  func(context.Context, *testing.T) error // opens a session through the guard, and ends it
 }
 
 // NewRotation makes the file, with the first password.
@@ -46,8 +47,9 @@ func (r *Rotation) URL(base string) string {
 // patience is how long an admission may take on a busy machine.
 const patience = time.Minute
 
-// Run changes file and server one after the other, under load, and fails if a session is not let in.
-// RINGFENCE_ROTATION is the time between two changes, and RINGFENCE_ROTATIONS is how many there are.
+// Run changes file and server one after the other, under load, and fails if a session is not let
+// in. RINGFENCE_ROTATION is the time between two changes, and RINGFENCE_ROTATIONS is how many there
+// are.
 func (r *Rotation) Run(t *testing.T, first int, serverFirst bool) {
 	period, times := time.Second, 5
 	if d, err := time.ParseDuration(os.Getenv("RINGFENCE_ROTATION")); err == nil {
@@ -77,7 +79,8 @@ func (r *Rotation) Run(t *testing.T, first int, serverFirst bool) {
 	}
 	stop()
 	clients.Wait()
-	t.Logf("%d changes, one each %s: %d sessions admitted, %d not; the longest wait was %s", times, period,
+	t.Logf("%d changes, one each %s: %d sessions admitted, %d not; the longest wait was %s", times,
+		period,
 		l.admitted, len(l.failed), l.longest.Round(time.Millisecond))
 	for _, err := range l.failed[:min(len(l.failed), 5)] {
 		t.Errorf("a session was not admitted: %v", err)
@@ -118,7 +121,9 @@ func (l *openings) count() int {
 }
 
 // load opens sessions until ctx ends.
-func (l *openings) load(ctx context.Context, t *testing.T, open func(context.Context, *testing.T) error) {
+func (l *openings) load(
+	ctx context.Context, t *testing.T, open func(context.Context, *testing.T) error,
+) {
 	for ctx.Err() == nil {
 		begin := time.Now()
 		err := open(context.WithoutCancel(ctx), t)

@@ -69,8 +69,8 @@ func (l *login) abort(ctx context.Context, err error) error {
 	return l.p.failLogin(ctx, l.client, err)
 }
 
-// flush abandons a login, and sends the client what the server has sent: the client may have got a part
-// of it, and an error must not follow half a message.
+// flush abandons a login, and sends the client what the server has sent: the client may have got a
+// part of it, and an error must not follow half a message.
 func (l *login) flush() error {
 	l.abandon()
 	_ = l.client.SetDeadline(time.Now().Add(guard.LastWordTime))

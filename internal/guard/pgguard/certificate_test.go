@@ -31,7 +31,8 @@ func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
 		}
 		w := dialWire(t, g.Addr)
 		secured := tls.Client(w.Conn, &tls.Config{
-			InsecureSkipVerify: true, NextProtos: []string{"postgresql"}, Certificates: []tls.Certificate{pair},
+			InsecureSkipVerify: true, NextProtos: []string{"postgresql"},
+			Certificates: []tls.Certificate{pair},
 		})
 		w.Conn, w.r = secured, bufio.NewReader(secured)
 		packet := startupOf(0, "database", e.database, "options", "-c fence.orders=5")

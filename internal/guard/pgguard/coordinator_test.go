@@ -187,7 +187,8 @@ func TestEveryStepOfATakeoverIsTimed(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	for _, step := range []marks.Step{
-		marks.StepIdentify, marks.StepIssuer, marks.StepRegister, marks.StepRaise, marks.StepRevoke, marks.StepSlot,
+		marks.StepIdentify, marks.StepIssuer, marks.StepRegister, marks.StepRaise, marks.StepRevoke,
+		marks.StepSlot,
 	} {
 		if e.Steps[step] <= 0 {
 			t.Errorf("%s was not timed: %v", step, e.Steps)

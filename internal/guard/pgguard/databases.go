@@ -27,14 +27,16 @@ func (p *Protocol) place(s *startup) *databases.Selected {
 
 // serves refuses a database that the settings do not name.
 func (p *Protocol) serves(database string) error {
-	if len(p.o.Databases) == 0 || database == p.databases.Home() || slices.Contains(p.o.Databases, database) {
+	if len(p.o.Databases) == 0 || database == p.databases.Home() ||
+		slices.Contains(p.o.Databases, database) {
 		return nil
 	}
 	return &wire.Error{
 		Code:    wire.InvalidCatalogName,
 		Message: fmt.Sprintf("this guard does not serve database %q", database),
 		Detail:  "nothing was sent to the database",
-		Hint:    "connect to a database that it serves, or have an operator add this one to GUARD_POSTGRES_DATABASES",
+		Hint: "connect to a database that it serves, or have an operator add this one to " +
+			"GUARD_POSTGRES_DATABASES",
 	}
 }
 
@@ -65,7 +67,9 @@ func (p *Protocol) report(ctx context.Context, at *databases.Selected, err error
 }
 
 // elsewhere reports a refusal in a database that is not open.
-func (p *Protocol) elsewhere(ctx context.Context, at *databases.Selected, c fence.Claim, err error) {
+func (p *Protocol) elsewhere(
+	ctx context.Context, at *databases.Selected, c fence.Claim, err error,
+) {
 	if p.o.Audit != nil {
 		p.o.Audit.Elsewhere(at.Name, marks.Event{
 			Kind: marks.Refused, Claim: c, Client: marks.ClientOf(ctx), Err: err,
@@ -73,8 +77,8 @@ func (p *Protocol) elsewhere(ctx context.Context, at *databases.Selected, c fenc
 	}
 }
 
-// Ready returns nil if one of the open databases can admit, and the server has room. Otherwise it returns the
-// error of the home database.
+// Ready returns nil if one of the open databases can admit, and the server has room. Otherwise it
+// returns the error of the home database.
 func (p *Protocol) Ready(ctx context.Context) error {
 	all := p.Databases(ctx)
 	for _, err := range all {

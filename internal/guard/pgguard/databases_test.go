@@ -92,7 +92,8 @@ func (s *several) mustBeIn(database string, token int) *pgx.Conn {
 
 // connections returns how many connections the guard itself has to a database.
 func (s *several) connections(database string) int {
-	return s.count(fmt.Sprintf("select count(*) from pg_stat_activity where datname = '%s' and usename = 'guard_role'",
+	return s.count(fmt.Sprintf("select count(*) from pg_stat_activity where datname = '%s' and "+
+		"usename = 'guard_role'",
 		database))
 }
 
@@ -113,7 +114,9 @@ func (s *several) disconnect(database string) (allow func(name string)) {
 	admin := s.pg.URL("postgres", "postgres")
 	sql(s.t, admin, fmt.Sprintf("alter database %s allow_connections false", database))
 	sql(s.t, admin, servers.EndSessions("datname = '"+database+"'"))
-	return func(name string) { sql(s.t, admin, fmt.Sprintf("alter database %s allow_connections true", name)) }
+	return func(name string) {
+		sql(s.t, admin, fmt.Sprintf("alter database %s allow_connections true", name))
+	}
 }
 
 func TestEachDatabaseHasAMarkOfItsOwn(t *testing.T) {
@@ -181,7 +184,8 @@ func TestADatabaseWithoutTheSchemaIsRefusedAndKeptOpenByNobody(t *testing.T) {
 	plain := serverstest.FreshDatabase(t, s.pg)
 	_, err := s.in(plain, 5)
 	pg := refusedWith(t, err, "RF005")
-	if !strings.Contains(pg.Message, plain) || !strings.Contains(pg.Hint, "guard install --databases "+plain) {
+	if !strings.Contains(pg.Message, plain) || !strings.Contains(pg.Hint, "guard install "+
+		"--databases "+plain) {
 		t.Errorf("it says %q, %q", pg.Message, pg.Hint)
 	}
 	s.awaitClosed(plain)
@@ -354,7 +358,8 @@ func TestADatabaseThatWasDroppedAndCreatedHasNewMarks(t *testing.T) {
 	s.mustBeIn(crm, 10)
 	_, err = s.in(crm, 9)
 	refusedWith(t, err, "RF001")
-	if n := single(t, s.pg.URL("postgres", crm), "select count(*) from ringfence_private.session"); n != 1 {
+	if n := single(t, s.pg.URL("postgres", crm),
+		"select count(*) from ringfence_private.session"); n != 1 {
 		t.Errorf("%d sessions are recorded, want 1", n)
 	}
 }
@@ -372,7 +377,9 @@ func TestALostListOfSessionsEndsNobodyInOtherDatabases(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if _, err := store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "test"); err != nil {
+	if _, err := store.Adopt(t.Context(), fence.Claim{
+		Resource: "orders", Issuer: fence.Unverified,
+	}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	s.mustBeIn(crm, 6)
@@ -397,12 +404,15 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 	allow(crm)
 	allow(copied)
 	original := s.mustBeIn(crm, 9)
-	direct, err := pgx.Connect(t.Context(), s.pg.URL("app", crm)) // its locks have the numbers of the copied gate
+	// its locks have the numbers of the copied gate
+	direct, err := pgx.Connect(t.Context(), s.pg.URL("app", crm))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer direct.Close(context.Background())
-	tx, err := pgmarks.Begin(t.Context(), direct, fence.Claim{Resource: "orders", Token: 9, Issuer: fence.Unverified}, pgx.TxOptions{})
+	tx, err := pgmarks.Begin(t.Context(), direct, fence.Claim{
+		Resource: "orders", Token: 9, Issuer: fence.Unverified,
+	}, pgx.TxOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +431,9 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if _, err := store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "test"); err != nil {
+	if _, err := store.Adopt(t.Context(), fence.Claim{
+		Resource: "orders", Issuer: fence.Unverified,
+	}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	s.mustBeIn(copied, 3)

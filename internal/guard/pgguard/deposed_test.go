@@ -13,7 +13,8 @@ import (
 )
 
 // The server was restarted, so the mark is unconfirmed and no guard remembers it: only the database
-// and the coordinator can say that the pool is deposed. Its clients come back at once, all the time.
+// and the coordinator can say that the pool is deposed. Its clients come back at once, all the
+// time.
 func TestADeposedPoolThatReconnectsInALoopCostsFewLoginsAndKeepsNobodyOut(t *testing.T) {
 	const clients, logins = 200, 4
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
@@ -48,7 +49,8 @@ func TestADeposedPoolThatReconnectsInALoopCostsFewLoginsAndKeepsNobodyOut(t *tes
 			}
 		})
 	}
-	for deadline := time.Now().Add(time.Minute); g.Metric("ringfence_refusals_total", "stale") < 5*clients; {
+	for deadline := time.Now().Add(time.Minute); g.Metric("ringfence_refusals_total",
+		"stale") < 5*clients; {
 		if time.Now().After(deadline) {
 			t.Fatal("the pool was not refused so often")
 		}

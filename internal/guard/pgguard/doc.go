@@ -33,10 +33,10 @@
 // A client without a token is refused.
 //
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
-// transaction is open then, and every request is answered. The server has confirmed that (marks.Proof),
-// and has sent nothing but the answer to the proof since the guard stopped passing on what it sends.
-// The guard has the server close the connection, so that it sees all of that. Otherwise the client
-// gets 08007, which says that the outcome is unknown.
+// transaction is open then, and every request is answered. The server has confirmed that
+// (marks.Proof), and has sent nothing but the answer to the proof since the guard stopped passing
+// on what it sends. The guard has the server close the connection, so that it sees all of that.
+// Otherwise the client gets 08007, which says that the outcome is unknown.
 //
 // # Where the login differs from Postgres
 //
@@ -54,19 +54,19 @@
 //
 // # Databases
 //
-// With Options.Another the guard serves the other databases of the server, too (package databases). Each
-// has its own store and admission, and so its own marks, registry, and connections that listen. Which one
-// a session belongs to is not a matter of names: Register compares the run, of which the database's oid
-// is a part.
+// With Options.Another the guard serves the other databases of the server, too (package databases).
+// Each has its own store and admission, and so its own marks, registry, and connections that
+// listen. Which one a session belongs to is not a matter of names: Register compares the run, of
+// which the database's oid is a part.
 //
 // # What shows of the guard in Postgres
 //
 // A session's address in pg_stat_activity, pg_hba.conf and the log is the guard's. The guard sends
 // one statement on the client's connection, which is only a comment: /* ringfence … */. It is in
 // pg_stat_activity.query until the client's first statement, and in the log if all statements are
-// logged. Where track_activities is off, "select ringfence.leg()" follows. Another comment follows before
-// the guard ends a session that is at rest. The guard has a few connections of its own, with the
-// application_name ringfence. Its tables are in the schema ringfence, which pg_dump dumps.
+// logged. Where track_activities is off, "select ringfence.leg()" follows. Another comment follows
+// before the guard ends a session that is at rest. The guard has a few connections of its own, with
+// the application_name ringfence. Its tables are in the schema ringfence, which pg_dump dumps.
 //
 // # The states of a connection
 //

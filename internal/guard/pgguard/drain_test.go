@@ -82,7 +82,8 @@ func TestAnOpenTransactionIsCutWhenTheDrainDeadlinePasses(t *testing.T) {
 	g.Stop()
 	_, err := busy.Exec(t.Context(), "commit")
 	wantCode(t, err, "57P01")
-	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && !strings.Contains(pg.Detail, "rolled back") {
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) &&
+		!strings.Contains(pg.Detail, "rolled back") {
 		t.Errorf("the detail is %q", pg.Detail)
 	}
 	g.until("select count(*) from pg_stat_activity where usename = 'app' "+
@@ -97,10 +98,12 @@ func TestAStatementThatRunsAtTheDrainDeadlineIsEndedAndSaidToBeUnknown(t *testin
 	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
 	release, result := g.held(g.open(5))
 	g.Stop()
-	g.until("select count(*) from pg_stat_activity where datname = current_database() and usename = 'app'", 0)
+	g.until("select count(*) from pg_stat_activity where datname = current_database() and usename = "+
+		"'app'", 0)
 	err := <-result
 	wantCode(t, err, "08007")
-	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && !strings.Contains(pg.Detail, "may have been") {
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && !strings.Contains(pg.Detail, "may have "+
+		"been") {
 		t.Errorf("the detail is %q", pg.Detail)
 	}
 	release()
@@ -121,7 +124,8 @@ func TestALoginDuringAShutdownIsSentToTheNextHost(t *testing.T) {
 	stopped := g.stopping()
 	for name, w := range map[string]*rawClient{"being served": early, "in the queue": waiting} {
 		g.claim(w)
-		if e := w.until("E").error(t); e.Code != "57P03" || !strings.Contains(e.Message, "shutting down") {
+		if e := w.until("E").error(t); e.Code != "57P03" ||
+			!strings.Contains(e.Message, "shutting down") {
 			t.Errorf("%s: the client got %+v", name, e)
 		}
 	}
@@ -206,7 +210,8 @@ func TestASessionBehindTLSHearsThatNothingWasExecuted(t *testing.T) {
 		c := dialWire(t, g.Addr)
 		c.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 		stopped := g.stopping()
-		if e := c.until("E").error(t); e.Code != wire.AdminShutdown || e.Detail != wire.ShuttingDown.Detail {
+		if e := c.until("E").error(t); e.Code != wire.AdminShutdown ||
+			e.Detail != wire.ShuttingDown.Detail {
 			t.Errorf("the client got %+v", e)
 		}
 		<-stopped

@@ -59,7 +59,9 @@ func FuzzOptions(f *testing.F) {
 		f.Add(options)
 	}
 	f.Fuzz(func(t *testing.T, options string) {
-		claims, err := (&startup{&wire.Startup{Params: []wire.Param{{Name: "options", Value: options}}}}).claims("")
+		claims, err := (&startup{&wire.Startup{Params: []wire.Param{{
+			Name: "options", Value: options,
+		}}}}).claims("")
 		if err != nil {
 			return
 		}

@@ -29,16 +29,20 @@ func (p *Protocol) greet(ctx context.Context, c *guard.Client) (*bufio.Reader, *
 }
 
 // alpn is the name of the protocol in TLS. A client that starts with TLS has to ask for it, so that
-// nobody can lead a connection of another protocol here (manual, 55.2.11, "SSL Session Encryption").
+// nobody can lead a connection of another protocol here (manual, 55.2.11, "SSL Session
+// Encryption").
 const alpn = "postgresql"
 
 // encrypt makes the handshake.
-func encrypt(ctx context.Context, g *wire.Greeting, t guard.TLS, c *guard.Client, direct bool) error {
+func encrypt(
+	ctx context.Context, g *wire.Greeting, t guard.TLS, c *guard.Client, direct bool,
+) error {
 	if err := c.StartTLS(ctx, t.Server.Config(alpn), wire.Unused(g.From)); err != nil {
 		return &handshakeError{err}
 	}
 	if direct && c.Encrypted().NegotiatedProtocol != alpn {
-		return &handshakeError{errors.New("the client started with TLS and did not ask for the protocol " + alpn)}
+		return &handshakeError{errors.New("the client started with TLS and did not ask for the " +
+			"protocol " + alpn)}
 	}
 	g.From, g.Encrypted = bufio.NewReader(c), true
 	return nil
@@ -77,8 +81,8 @@ func (p *Protocol) forwardCancel(ctx context.Context, c *guard.Client, s *startu
 	return sendCancel(ctx, server, s.Packet)
 }
 
-// sendCancel sends a cancel request on a connection of its own, and waits until the server has acted: it closes
-// the connection then.
+// sendCancel sends a cancel request on a connection of its own, and waits until the server has
+// acted: it closes the connection then.
 func sendCancel(ctx context.Context, server net.Conn, packet []byte) error {
 	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(relay.Past) })
 	defer unhook()

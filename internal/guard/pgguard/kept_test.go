@@ -37,7 +37,8 @@ func kept(t *testing.T, pg *servers.Postgres, url string) *raises {
 // countsLogins starts a server that nobody else uses, and that logs each login.
 func countsLogins(t *testing.T) *servers.Postgres {
 	t.Helper()
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"log_connections": "on"}})
+	pg := serverstest.Postgres(t,
+		servers.PostgresOptions{Settings: map[string]string{"log_connections": "on"}})
 	prepared(t, pg, "postgres")
 	return pg
 }
@@ -152,7 +153,8 @@ func TestAKeptConnectionThatDoesNotAnswerIsReplaced(t *testing.T) {
 	}
 	defer c.Close(context.WithoutCancel(t.Context()))
 	var pid int
-	err = c.QueryRow(t.Context(), "select pid from pg_stat_activity where usename = 'guard_role'").Scan(&pid)
+	err = c.QueryRow(t.Context(),
+		"select pid from pg_stat_activity where usename = 'guard_role'").Scan(&pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,8 @@ func TestAKeptConnectionThatDoesNotAnswerIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // to close the connection takes longer
+	// to close the connection takes longer
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := r.Raise(ctx, order(6)); err != nil {
 		t.Fatal(err)

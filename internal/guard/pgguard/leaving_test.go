@@ -26,7 +26,8 @@ func (r *released) Release(ctx context.Context, all ...marks.Departed) ([]marks.
 
 func (r *released) wrap(s marks.Store) marks.Store { r.Store = s; return r }
 
-// letGo opens a session under token 5 that keeps a row locked, and lets it go for one under token 7.
+// letGo opens a session under token 5 that keeps a row locked, and lets it go for one under token
+// 7.
 func (g *guarded) letGo() {
 	g.t.Helper()
 	a := g.open(5)
@@ -47,8 +48,8 @@ func (g *guarded) unlocked(c *pgx.Conn) {
 	}
 }
 
-// The end of the connection to the server gets lost, after the session was let go. A slow machine may
-// miss the time for the proof, and then the session is revoked instead.
+// The end of the connection to the server gets lost, after the session was let go. A slow machine
+// may miss the time for the proof, and then the session is revoked instead.
 func TestABackendThatWasLetGoIsEndedThoughItsConnectionIsHalfOpen(t *testing.T) {
 	for range 5 {
 		if lostOnceLetGo(t) {
@@ -109,7 +110,9 @@ func TestASessionWithoutAProofIsEndedByTheServer(t *testing.T) {
 			var s unrevoking
 			g := fencedBy(t, setup{wrap: func(real marks.Store) marks.Store { s.Store = real; return &s }})
 			sql(t, g.pg.URL("postgres", g.database), statement)
-			t.Cleanup(func() { sql(t, g.pg.URL("postgres", g.database), "alter role app reset track_activities") })
+			t.Cleanup(func() {
+				sql(t, g.pg.URL("postgres", g.database), "alter role app reset track_activities")
+			})
 			failed := g.open(5)
 			g.exec(failed, "begin")
 			if _, err := failed.Exec(t.Context(), "select 1/0"); err == nil {

@@ -23,8 +23,8 @@ import (
 // errRefusedByServer means that the server refused the login and the client has its error.
 var errRefusedByServer = errors.New("the server refused the login")
 
-// login is a client's way to a session. It relays in lockstep: it reads a message of the client only
-// when the server requests one.
+// login is a client's way to a session. It relays in lockstep: it reads a message of the client
+// only when the server requests one.
 type login struct {
 	p          *Protocol
 	client     *guard.Client
@@ -99,8 +99,8 @@ func (l *login) claim() (err error) {
 	return l.p.serves(l.at.Name)
 }
 
-// precheck refuses claims that are known to be stale in the database. Nobody knows any in a database
-// that is not open.
+// precheck refuses claims that are known to be stale in the database. Nobody knows any in a
+// database that is not open.
 func (l *login) precheck(ctx context.Context) error {
 	_, err := l.at.Ask(func(a *marks.Admission) error { return a.Precheck(ctx, l.claims) })
 	return err

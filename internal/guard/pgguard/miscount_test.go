@@ -21,8 +21,8 @@ func tappedGuard(t *testing.T, with setup) (*guarded, *tap) {
 	return guardBefore(t, pg, database, with), p
 }
 
-// spoiled is a client whose guard counts one answer too many. Its statement under way is held between
-// guard and server, and everything before that is answered. So by the count it is at rest.
+// spoiled is a client whose guard counts one answer too many. Its statement under way is held
+// between guard and server, and everything before that is answered. So by the count it is at rest.
 type spoiled struct {
 	*rawClient
 	last *tapped // its connection from the guard to the server
@@ -31,8 +31,8 @@ type spoiled struct {
 // spoil opens a session under token 5 and spoils the count of its answers. first is answered before
 // the statement that is under way then.
 //
-// A statement timeout that a Parse has armed ends nothing while the backend waits for a request. The
-// next message is answered with an error. CopyData is no message of the extended protocol, so a
+// A statement timeout that a Parse has armed ends nothing while the backend waits for a request.
+// The next message is answered with an error. CopyData is no message of the extended protocol, so a
 // ReadyForQuery follows that nobody asked for.
 func (g *guarded) spoil(p *tap, first, underWay string) spoiled {
 	g.t.Helper()
@@ -81,7 +81,8 @@ func TestASealedTableTakesNothingOfASessionWithAWrongCount(t *testing.T) {
 	g, p := tappedGuard(t, setup{})
 	sql(t, g.pg.URL("postgres", g.database), `create trigger ringfence_seal before insert on ledger
 	    for each statement execute function ringfence.seal('orders')`)
-	a := g.spoil(p, "begin isolation level repeatable read; select 1", "insert into ledger (token) values (5); commit")
+	a := g.spoil(p, "begin isolation level repeatable read; select 1", "insert into ledger (token) "+
+		"values (5); commit")
 	g.open(7)
 	a.last.pass()
 	a.until("E")
@@ -111,8 +112,8 @@ func TestAShutdownDoesNotPromiseThatAStatementUnderWayWasNotExecuted(t *testing.
 	}
 }
 
-// The last word of a guard that ends the session by itself, while a statement runs that its count lacks.
-// The statement commits after the guard has stopped passing on what the server sends.
+// The last word of a guard that ends the session by itself, while a statement runs that its count
+// lacks. The statement commits after the guard has stopped passing on what the server sends.
 func TestTheLastWordLeavesOpenWhatACommitWasThatTheCountLacks(t *testing.T) {
 	const insert = "insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l"
 	const idle = 500 * time.Millisecond
@@ -121,8 +122,10 @@ func TestTheLastWordLeavesOpenWhatACommitWasThatTheCountLacks(t *testing.T) {
 		first, underWay string
 		stops           bool
 	}{
-		"a shutdown":                  {setup{drain: time.Minute}, "set statement_timeout = 0", insert, true},
-		"a shutdown in a transaction": {setup{drain: 100 * time.Millisecond}, "begin; set local statement_timeout = 0", insert + "; commit", true},
+		"a shutdown": {setup{drain: time.Minute}, "set statement_timeout = 0", insert,
+			true},
+		"a shutdown in a transaction": {setup{drain: 100 * time.Millisecond}, "begin; set local " +
+			"statement_timeout = 0", insert + "; commit", true},
 		"an idle session": {setup{Options: Options{IdleTimeout: idle}}, "set statement_timeout = 0",
 			insert, false},
 	} {
@@ -142,7 +145,8 @@ func TestTheLastWordLeavesOpenWhatACommitWasThatTheCountLacks(t *testing.T) {
 				if e := a.until("E").error(t); e.Code != wire.ResolutionUnknown {
 					t.Errorf("the client got %+v", e)
 				}
-				g.until("select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()", 0)
+				g.until("select count(*) from pg_stat_activity where usename = 'app' and datname = "+
+					"current_database()", 0)
 				if n := g.count("select count(*) from ledger"); n != 1 {
 					t.Errorf("%d rows", n)
 				}
@@ -156,7 +160,8 @@ func TestANoticeAfterTheShutLeavesNothingOpen(t *testing.T) {
 	for stream, alone := range map[string]bool{
 		"IZ": true, "NIZ": true, "SIZ": true, "AIZ": true, "IZS": true, "INZ": true,
 		"": false, "I": false, "Z": false, "CZIZ": false, "ZIZ": false, "IZIZ": false, "IZCZIZ": false,
-		"EZ": false, "EIZ": false, "IZE": false, "DCZIZ": false, "1IZ": false, "VZIZ": false, "IZI": false,
+		"EZ": false, "EIZ": false, "IZE": false, "DCZIZ": false, "1IZ": false, "VZIZ": false,
+		"IZI": false,
 	} {
 		var messages []byte
 		for _, kind := range []byte(stream) {

@@ -79,7 +79,9 @@ func TestOptionsAreReadAsPostgresReadsThem(t *testing.T) {
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	accepted := 0
 	for _, options := range optionStrings {
-		claims, refused := (&startup{&wire.Startup{Params: []wire.Param{{Name: "options", Value: options}}}}).claims("")
+		claims, refused := (&startup{&wire.Startup{Params: []wire.Param{{
+			Name: "options", Value: options,
+		}}}}).claims("")
 		if refused != nil {
 			continue
 		}
@@ -114,7 +116,9 @@ func TestUsualWaysToWriteATokenAreAccepted(t *testing.T) {
 		`-c application_name=a\ -c\ fence.orders=6 -c fence.orders=5`: "orders=5 ",
 		"-c work_mem=5MB -c fence.orders=" + largest + " -c jit=on":   "orders=" + largest + " ",
 	} {
-		claims, err := (&startup{&wire.Startup{Params: []wire.Param{{Name: "options", Value: options}}}}).claims("")
+		claims, err := (&startup{&wire.Startup{Params: []wire.Param{{
+			Name: "options", Value: options,
+		}}}}).claims("")
 		if got := claimsAs(claims); err != nil || got != want {
 			t.Errorf("%q: %s, %v; want %s", options, got, err, want)
 		}

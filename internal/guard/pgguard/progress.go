@@ -29,8 +29,8 @@ var (
 //
 // It can only guess that, because it counts answers, and a client can have the server send one that
 // nobody asked for. So the guess decides whom to ask: the guard passes on nothing more of the
-// client, and sends a statement of its own (marks.Proof). The session was at rest if the server then
-// shows that it has run that statement and waits.
+// client, and sends a statement of its own (marks.Proof). The session was at rest if the server
+// then shows that it has run that statement and waits.
 type progress struct {
 	server net.Conn // where the statement of the proof goes
 
@@ -49,8 +49,9 @@ type progress struct {
 
 	silent atomic.Bool // closed is set: what the server sends is not passed on
 
-	stop   context.CancelCauseFunc // ends the relay
-	finish func()                  // proves that the session is at rest, and ends it, in the background
+	stop context.CancelCauseFunc // ends the relay
+	// proves that the session is at rest, and ends it, in the background
+	finish func()
 }
 
 // sent records a message of the client. The caller holds mu.
@@ -114,8 +115,8 @@ func (p *progress) atRest() bool {
 	return p.pending == 0 && !p.unsynced && !p.midMessage && !p.passing
 }
 
-// shut has the relay pass on nothing more, if the session seems to be at rest and nobody has done so
-// before. Then the caller has it proved. The caller holds mu.
+// shut has the relay pass on nothing more, if the session seems to be at rest and nobody has done
+// so before. Then the caller has it proved. The caller holds mu.
 func (p *progress) shut(why error) bool {
 	if p.closed != nil || !p.atRest() {
 		return false
@@ -129,7 +130,9 @@ func (p *progress) shut(why error) bool {
 func (p *progress) Quiet() (marks.Proof, bool) {
 	p.mu.Lock()
 	first := p.shut(errOvertaken)
-	quiet, proof := errors.Is(p.closed, errOvertaken), marks.Proof{Statement: p.statement, Answered: p.answered}
+	quiet, proof := errors.Is(p.closed, errOvertaken), marks.Proof{
+		Statement: p.statement, Answered: p.answered,
+	}
 	p.mu.Unlock()
 	if first {
 		p.ask(time.Now().Add(askTime))
@@ -144,12 +147,12 @@ func (p *progress) is(why error) bool {
 	return errors.Is(p.closed, why)
 }
 
-// askTime bounds the sending of a proof's statement while a newcomer waits. A server that is at rest
-// reads at once.
+// askTime bounds the sending of a proof's statement while a newcomer waits. A server that is at
+// rest reads at once.
 const askTime = 10 * time.Millisecond
 
-// ask sends the statement of the proof, behind everything that was passed on. If that fails there will
-// be no proof.
+// ask sends the statement of the proof, behind everything that was passed on. If that fails there
+// will be no proof.
 func (p *progress) ask(until time.Time) { _ = p.send(&pgproto3.Query{String: p.statement}, until) }
 
 // terminate has the server close the connection, behind all that it sends before.

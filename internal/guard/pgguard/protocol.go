@@ -59,7 +59,8 @@ type Options struct {
 type Protocol struct {
 	o         Options
 	databases *databases.Set
-	full      atomic.Bool // the server had no connection for a leader, and no login has succeeded since
+	// the server had no connection for a leader, and no login has succeeded since
+	full atomic.Bool
 }
 
 var (

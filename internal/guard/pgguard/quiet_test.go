@@ -59,7 +59,8 @@ func TestASessionIsQuietOnlyWhenEverythingIsAnswered(t *testing.T) {
 				t.Errorf("the guard has sent %q", b)
 			}
 			var passed bytes.Buffer
-			if _, err := toServer.Walk(encode('Q', "x"), &passed); err != nil || (passed.Len() == 0) != test.quiet {
+			if _, err := toServer.Walk(encode('Q', "x"), &passed); err != nil ||
+				(passed.Len() == 0) != test.quiet {
 				t.Errorf("%d bytes of another query have passed, %v", passed.Len(), err)
 			}
 			passed.Reset()
@@ -76,7 +77,9 @@ func TestASessionIsNotQuietWhileTheGuardWritesToTheServer(t *testing.T) {
 	s := &progress{status: 'I'}
 	var quiet bool
 	data := encode('d', "of no COPY: it has no answer")
-	if _, err := (&up{progress: s}).Walk(data, writing(func() { _, quiet = s.Quiet() })); err != nil || quiet {
+	if _, err := (&up{progress: s}).Walk(data, writing(func() {
+		_, quiet = s.Quiet()
+	})); err != nil || quiet {
 		t.Errorf("quiet is %v, %v", quiet, err)
 	}
 }

@@ -184,7 +184,8 @@ func TestALoginThatPostgresRefusesEndsWithTheServersError(t *testing.T) {
 		t.Errorf("the mark is %d after failed logins", n)
 	}
 	var err error
-	for range 20 { // until the server has no connection left for the client; the guard may need one first
+	for range 20 {
+		// until the server has no connection left for the client; the guard may need one first
 		if _, err = g.dialURL(with("app:right")); err != nil && code(err) != "57P03" {
 			break
 		}

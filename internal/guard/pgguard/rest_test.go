@@ -55,7 +55,9 @@ func (g *guarded) random(p *tap, a *marks.Admission, seed uint64) *randomSession
 	w := dialWire(g.t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 	all := p.of("app")
-	s := &randomSession{rawClient: w, g: g, admission: a, rnd: rand.New(rand.NewPCG(seed, 1)), last: all[len(all)-1]}
+	s := &randomSession{
+		rawClient: w, g: g, admission: a, rnd: rand.New(rand.NewPCG(seed, 1)), last: all[len(all)-1],
+	}
 	for s.out == nil { // the guard starts the relay when the client has its answer
 		for _, open := range a.Sessions() {
 			if open.Client.Address == w.LocalAddr().String() && open.Relayed != nil {
@@ -149,7 +151,8 @@ func (s *randomSession) prove() bool {
 			s.last.pass()
 		}
 		holds := n < 3 && s.last.holds()
-		if s.admission.LetGo(s.t.Context(), s.open.Session, []marks.Presented{s.open.Claim}, s.out.statement) {
+		if s.admission.LetGo(s.t.Context(), s.open.Session, []marks.Presented{s.open.Claim},
+			s.out.statement) {
 			if holds {
 				s.t.Error("a session was proved to be at rest while messages to the server were held")
 			}

@@ -228,7 +228,9 @@ func (g *guarded) crowdOf(n int, token fence.Token) (all []*pgx.Conn) {
 
 // There are too many for the server to be asked at once, so their own guard has its turn first.
 func TestManySessionsOfAnotherGuardHaveEndedWhenTheNewLeaderIsReady(t *testing.T) {
-	for name, hears := range map[string]bool{"a guard that hears of it": true, "a guard that does not": false} {
+	for name, hears := range map[string]bool{
+		"a guard that hears of it": true, "a guard that does not": false,
+	} {
 		t.Run(name, func(t *testing.T) {
 			g := fenced(t)
 			old := g.crowdOf(20, 5)

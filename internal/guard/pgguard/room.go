@@ -14,21 +14,23 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// fullError is a login that the server has refused for lack of room. The client has not got the message yet.
+// fullError is a login that the server has refused for lack of room. The client has not got the
+// message yet.
 type fullError struct{ message []byte }
 
 func (*fullError) Error() string { return "the server has no room for the login" }
 
-// lacksRoom reports whether an ErrorResponse says that the server has no connection or no lock left.
+// lacksRoom reports whether an ErrorResponse says that the server has no connection or no lock
+// left.
 func lacksRoom(body []byte) bool {
 	var e pgproto3.ErrorResponse
 	return e.Decode(body) == nil && (e.Code == pgmarks.NoConnections || e.Code == pgmarks.NoMemory)
 }
 
-// logIn relays the login. If the server has no room for it and the client leads, logIn makes room and tries
-// again, for as long as an admission may take. A client that has sent its password cannot send another one,
-// because that would answer another question: it gets the server's error once there is room, and its next
-// attempt succeeds.
+// logIn relays the login. If the server has no room for it and the client leads, logIn makes room
+// and tries again, for as long as an admission may take. A client that has sent its password cannot
+// send another one, because that would answer another question: it gets the server's error once
+// there is room, and its next attempt succeeds.
 func (l *login) logIn(ctx context.Context) error {
 	err := l.attempt(ctx)
 	bounded, cancel := context.WithTimeout(ctx, l.patience())
@@ -62,8 +64,8 @@ func (l *login) attempt(ctx context.Context) error {
 	return err
 }
 
-// prepareRoom makes room before the login, if the server has none: for a new leader, and if there was none
-// before. The client then need not log in twice.
+// prepareRoom makes room before the login, if the server has none: for a new leader, and if there
+// was none before. The client then need not log in twice.
 func (l *login) prepareRoom(ctx context.Context) {
 	if len(l.claims) == 0 || !l.p.full.Load() && !l.newer() {
 		return
@@ -75,8 +77,8 @@ func (l *login) prepareRoom(ctx context.Context) {
 	}
 }
 
-// newer reports whether the guard has yet to see the mark raised to the client's claims. Then older sessions may
-// have to end before there is room. It does not know in a database that is not open.
+// newer reports whether the guard has yet to see the mark raised to the client's claims. Then older
+// sessions may have to end before there is room. It does not know in a database that is not open.
 func (l *login) newer() bool {
 	newer := false
 	_, _ = l.at.Ask(func(a *marks.Admission) error {
@@ -89,8 +91,8 @@ func (l *login) newer() bool {
 // evictionTime is how long a login waits for those to be evicted that stall: longer than the grace.
 const evictionTime = 2 * time.Second
 
-// patience returns how long a login waits for room: not for long if it has the present leader's own sessions to
-// wait for, which stay.
+// patience returns how long a login waits for room: not for long if it has the present leader's own
+// sessions to wait for, which stay.
 func (l *login) patience() time.Duration {
 	limit := l.p.o.Admission.Limit()
 	if l.newer() {
@@ -99,9 +101,9 @@ func (l *login) patience() time.Duration {
 	return min(limit, evictionTime)
 }
 
-// makeRoom makes room for the login of a client that leads, and reports whether another attempt may succeed. It
-// ends older sessions of the client's resources. If the server has no connection left for anybody, it also has
-// other logins wait or evicts them, until the login is over.
+// makeRoom makes room for the login of a client that leads, and reports whether another attempt may
+// succeed. It ends older sessions of the client's resources. If the server has no connection left
+// for anybody, it also has other logins wait or evicts them, until the login is over.
 func (l *login) makeRoom(ctx context.Context) bool {
 	home := l.p.o.Admission
 	if home.Authority.Verifies() && home.Leads(ctx, l.claims) != nil {
@@ -151,16 +153,17 @@ func (p *Protocol) Bound(ctx context.Context) (connections int, setting string, 
 	return room.Most, "max_connections", err
 }
 
-// hasRoom returns nil unless the server had no connection for a leader, and has none now. A full server alone
-// does not count: its sessions may all be the present leader's, and a new leader ends them.
+// hasRoom returns nil unless the server had no connection for a leader, and has none now. A full
+// server alone does not count: its sessions may all be the present leader's, and a new leader ends
+// them.
 func (p *Protocol) hasRoom(ctx context.Context) error {
 	if !p.full.Load() {
 		return nil
 	}
 	room, err := p.o.Store.Room(ctx, p.databases.Home(), "")
 	if err == nil && room.Server <= 0 {
-		err = fmt.Errorf("a leader's login was refused (53300): all %d connections of the server are in use "+
-			"(max_connections, less those that it reserves)", room.Most)
+		err = fmt.Errorf("a leader's login was refused (53300): all %d connections of the server are "+
+			"in use (max_connections, less those that it reserves)", room.Most)
 	}
 	if err == nil {
 		p.full.Store(false)

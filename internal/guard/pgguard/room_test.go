@@ -12,19 +12,21 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
-// crowded is a guard with a coordinator in front of a server with few connections, where app needs a password
-// and other needs none.
+// crowded is a guard with a coordinator in front of a server with few connections, where app needs
+// a password and other needs none.
 func crowded(t *testing.T, connections int, limit func(*guard.Server)) (*guarded, *coordinator) {
 	t.Helper()
 	pg, database := small(t, connections)
 	c := &coordinator{issuer: "zk:one"}
 	c.elects("orders", 5)
 	return guardBefore(t, pg, database, setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}}, limit: limit,
+		Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}},
+		limit:   limit,
 	}), c
 }
 
-// fillServer opens sessions, and then connections that do not go through the guard until the server has no room for one.
+// fillServer opens sessions, and then connections that do not go through the guard until the server
+// has no room for one.
 func (g *guarded) fillServer(url string, sessions int) (older []*pgx.Conn) {
 	g.t.Helper()
 	for range sessions {
@@ -67,10 +69,13 @@ func TestAnElectedLeaderGetsInWhereOlderSessionsHoldEveryConnection(t *testing.T
 	}
 }
 
-// The guard that the new leader connects to knows nothing of the sessions, which are another guard's.
+// The guard that the new leader connects to knows nothing of the sessions, which are another
+// guard's.
 func TestAnElectedLeaderGetsInThroughAGuardThatHasSeenNothing(t *testing.T) {
 	g, c := crowded(t, 20, nil)
-	other := g.another(setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}}})
+	other := g.another(
+		setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}}},
+	)
 	if err := other.store.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +149,9 @@ func TestALeaderThatHoldsEveryLockIsTakenOverFromThroughAGuard(t *testing.T) {
 	g.admits(conn, err, []*pgx.Conn{hog})
 }
 
-// A leader is turned away because connections that do not go through the guard use up the server's. The guard is
-// not ready then. It is ready while the present leader's sessions use them up, and once there is room.
+// A leader is turned away because connections that do not go through the guard use up the server's.
+// The guard is not ready then. It is ready while the present leader's sessions use them up, and
+// once there is room.
 func TestAGuardIsNotReadyWhileTheServerHasNoRoomForALeader(t *testing.T) {
 	g, c := crowded(t, 16, nil)
 	all := g.fillServer(g.url("other", 5), 1)

@@ -28,7 +28,9 @@ func TestNoAdmissionFailsWhileTheGuardsPasswordChanges(t *testing.T) {
 	}
 	r := guardtest.NewRotation(t)
 	r.Server = func(password string) { do("alter role guard_role password '" + password + "'") }
-	r.Break = func() { do("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'guard_role'") }
+	r.Break = func() {
+		do("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'guard_role'")
+	}
 	r.Server(guardtest.Password(0))
 	g := guardBefore(t, pg, database, setup{control: r.URL(pg.URL("guard_role", database))})
 	r.Open = func(ctx context.Context, t *testing.T) error {

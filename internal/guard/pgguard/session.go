@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// session is a session that may be admitted. It keeps no more of its login than it needs, because it
-// may be idle for days.
+// session is a session that may be admitted. It keeps no more of its login than it needs, because
+// it may be idle for days.
 type session struct {
 	p      *Protocol
 	at     *databases.Selected
@@ -55,9 +55,10 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	liveness := guard.LivenessOf(sessions, s.id, s.p.o.Stall)
 	s.relay = relay.Start(s.ctx, client, server, &up{progress: state}, s.down, liveness)
 	s.stopCutting = relay.WhenOver(ctx, func() { s.cut(context.Cause(ctx)) })
-	s.stopIdle = guard.WhenIdle(s.p.o.IdleTimeout, s.relay, func(_ context.Context, unused func() bool) {
-		state.endUnused(unused)
-	})
+	s.stopIdle = guard.WhenIdle(s.p.o.IdleTimeout, s.relay,
+		func(_ context.Context, unused func() bool) {
+			state.endUnused(unused)
+		})
 }
 
 // wait returns when the session has ended. If the client did not leave by itself, it gets the
@@ -127,8 +128,8 @@ func (s *session) end(end relay.End) error {
 }
 
 // lastWord returns the reason for the client: an idle session, the shutdown of the guard, a newer
-// leader, or what the server said. The relay has ended, and nobody changes the progress any more. whole
-// is true if the server has closed the connection in order, so all that it sent was seen.
+// leader, or what the server said. The relay has ended, and nobody changes the progress any more.
+// whole is true if the server has closed the connection in order, so all that it sent was seen.
 //
 // The proof says that the session rests now. That nothing has run since the client's last answer
 // takes more: the server has sent nothing since but the answer to the proof.
@@ -136,7 +137,8 @@ func (s *session) lastWord(drained, whole bool) []byte {
 	p := s.down.progress
 	nothingRan := p.proved && whole && s.down.onlyProof()
 	switch {
-	case drained && p.is(errUnused) && nothingRan: // what Postgres says after its own idle_session_timeout
+	case drained && p.is(errUnused) && nothingRan:
+		// what Postgres says after its own idle_session_timeout
 		return wire.Fatal(&wire.Error{
 			Code: wire.IdleSessionTimeout, Message: "terminating connection due to idle-session timeout",
 			Detail: fmt.Sprintf("nothing has come from either side for %s, and no transaction was open",
@@ -168,9 +170,9 @@ const (
 	firstLook = 10 * time.Millisecond  // before the first look there should be a sign of an answer
 )
 
-// finish has the server agree that a session that was shut is at rest, and ends it, within a time. It
-// runs in the background until the session closes. Once there is a proof, it has the server close the
-// connection. So the relay sees all that the server has sent before.
+// finish has the server agree that a session that was shut is at rest, and ends it, within a time.
+// It runs in the background until the session closes. Once there is a proof, it has the server
+// close the connection. So the relay sees all that the server has sent before.
 func (s *session) finish(within time.Duration) {
 	ctx, cancel := context.WithTimeout(s.ctx, within)
 	defer cancel()
@@ -195,8 +197,8 @@ func (s *session) cut(why error) {
 	s.stop(why)
 }
 
-// endUnproved ends the backend of a session that is not proved to be at rest: what it runs would go on, since
-// Postgres looks at a connection only between statements. If that fails, it does go on.
+// endUnproved ends the backend of a session that is not proved to be at rest: what it runs would go
+// on, since Postgres looks at a connection only between statements. If that fails, it does go on.
 func (s *session) endUnproved() {
 	if s.down.progress.proved || s.id == (marks.Session{}) {
 		return

@@ -47,7 +47,8 @@ var texts = settings.Texts{
 		guard, for every command but serve`},
 	"ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
-		Meaning: "URL of a role that may create the schema; used by guard install, uninstall, protect, unprotect and check",
+		Meaning: "URL of a role that may create the schema; used by guard install, uninstall, protect, " +
+			"unprotect and check",
 	},
 	"DATABASES": {Meaning: `
 		comma-separated databases of the server that clients may ask for, and that guard install
@@ -80,10 +81,12 @@ func (s *Settings) Check(prefix string) (problems []error) {
 		problems = append(problems, fmt.Errorf("%[1]sLISTEN is set, %[1]sUPSTREAM is not", prefix))
 	}
 	if err := s.roles().Check(); err != nil {
-		problems = append(problems, fmt.Errorf("%[1]sLEADERS names the role of %[1]sUPSTREAM: %[2]w", prefix, err))
+		problems = append(problems,
+			fmt.Errorf("%[1]sLEADERS names the role of %[1]sUPSTREAM: %[2]w", prefix, err))
 	}
 	if s.MaxDatabases <= 0 {
-		problems = append(problems, fmt.Errorf("%sMAX_DATABASES is %d: it must be above 0", prefix, s.MaxDatabases))
+		problems = append(problems,
+			fmt.Errorf("%sMAX_DATABASES is %d: it must be above 0", prefix, s.MaxDatabases))
 	}
 	return problems
 }
@@ -103,7 +106,8 @@ func (s *Settings) Database() string {
 	return name
 }
 
-// Home implements guard.Databases: it is the database of the URL, unless the guard may not serve it.
+// Home implements guard.Databases: it is the database of the URL, unless the guard may not serve
+// it.
 func (s *Settings) Home() guard.Upstream {
 	if len(s.Databases) == 0 || slices.Contains(s.Databases, s.Database()) {
 		return s
@@ -151,7 +155,8 @@ func (s *Settings) Installed(ctx context.Context) (found []string, err error) {
 // letsNobodyIn reports whether a database refuses the role, or is no longer there.
 func letsNobodyIn(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (strings.HasPrefix(pg.Code, "28") || slices.Contains([]string{"42501", "3D000", "55000"}, pg.Code))
+	return ok && (strings.HasPrefix(pg.Code, "28") ||
+		slices.Contains([]string{"42501", "3D000", "55000"}, pg.Code))
 }
 
 // Open implements guard.Upstream.

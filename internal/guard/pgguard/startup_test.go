@@ -51,7 +51,8 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		{"half a packet", packets{good[:len(good)-1]}, "", "unexpected EOF"},
 		{"direct TLS", packets{[]byte{tlsconfig.Handshake, 3, 1, 2, 0, 1}}, "", "starts with TLS"},
 		{"SSL, then TLS despite the answer",
-			packets{request(wire.SSLRequest), []byte{tlsconfig.Handshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
+			packets{request(wire.SSLRequest), []byte{tlsconfig.Handshake, 3, 1, 2, 0}}, "N", "starts with " +
+				"TLS"},
 		{"a length of 7", packets{[]byte{0, 0, 0, 7, 0, 3, 0}}, "", "invalid length"},
 		{"a length of 0", packets{[]byte{0, 0, 0, 0, 0, 3, 0, 0}}, "", "invalid length"},
 		{"a length of 2^32-1", packets{[]byte{255, 255, 255, 255, 0, 3, 0, 0}}, "",

@@ -11,11 +11,13 @@ import (
 
 // A subscription reads through the guard, until a newer leader is admitted.
 func TestASubscriptionReadsUnderItsToken(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
+	pg := serverstest.Postgres(t,
+		servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
 	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{})
 	sql(t, pg.URL("postgres", "postgres"), `create role mover login replication;
 		grant select on ledger to mover; create publication p for table ledger`)
-	sql(t, pg.URL("postgres", "postgres"), "select pg_create_logical_replication_slot('s', 'pgoutput')")
+	sql(t, pg.URL("postgres", "postgres"),
+		"select pg_create_logical_replication_slot('s', 'pgoutput')")
 	sql(t, pg.URL("postgres", "postgres"), "create database reader")
 	host, port, _ := net.SplitHostPort(g.Addr)
 	subscriber := pg.URL("postgres", "reader")
@@ -28,5 +30,6 @@ func TestASubscriptionReadsUnderItsToken(t *testing.T) {
 		"(select pg_current_wal_flush_lsn())", 1)
 	g.open(6)
 	g.until("select count(*) from pg_stat_replication where usename = 'mover'", 0)
-	sql(t, subscriber, "alter subscription s disable; alter subscription s set (slot_name = none); drop subscription s")
+	sql(t, subscriber, "alter subscription s disable; alter subscription s set (slot_name = none); "+
+		"drop subscription s")
 }

@@ -30,7 +30,8 @@ func encryption(server net.Conn) *tls.ConnectionState {
 func (p *Protocol) checkTLS(c *guard.Client, s *startup) error {
 	if p.o.TLS.Refuses(c) {
 		return &wire.Error{
-			Code: wire.InvalidAuthorization, Message: "this guard requires TLS", Detail: "the connection is not encrypted",
+			Code: wire.InvalidAuthorization, Message: "this guard requires TLS", Detail: "the connection " +
+				"is not encrypted",
 			Hint: "set sslmode=require, or a stricter one, in the client",
 		}
 	}
@@ -51,7 +52,9 @@ func checkRole(only guard.OneUser, role string) error {
 		return nil
 	case only.Nobody():
 		r := refusal.NoCommonName()
-		return &wire.Error{Code: wire.InvalidAuthorization, Message: r.Message, Detail: r.Detail, Hint: r.Hint}
+		return &wire.Error{
+			Code: wire.InvalidAuthorization, Message: r.Message, Detail: r.Detail, Hint: r.Hint,
+		}
 	case !only.Allows(role):
 		return refused
 	case len(role) > wire.MaxName:
@@ -70,8 +73,8 @@ func (p *Protocol) failHandshake(ctx context.Context, err *handshakeError) error
 }
 
 // Channel binding ties a SCRAM login to the certificate of the server (RFC 5802, section 6; RFC
-// 5929, "tls-server-end-point"). The guard ends TLS on both sides and relays the login between them,
-// so it works only if client and guard see the same certificate, that is if the guard has the
+// 5929, "tls-server-end-point"). The guard ends TLS on both sides and relays the login between
+// them, so it works only if client and guard see the same certificate, that is if the guard has the
 // server's own one. Otherwise the guard removes it from the server's offer:
 //
 //	client's leg  server's leg   the client's channel_binding
@@ -119,8 +122,9 @@ func (l *login) checkBinding(message []byte) error {
 var errBinding = &wire.Error{
 	Code:    wire.InvalidAuthorization,
 	Message: "the client wants channel binding, which the guard's TLS rules out",
-	Detail: "client and server see different certificates, because the guard ends TLS on both sides; " +
-		"nothing was written",
-	Hint: "set channel_binding=disable in the client (PGCHANNELBINDING), or give the guard the server's own " +
-		"certificate and key (GUARD_TLS_CERT, GUARD_TLS_KEY), or let the guard reach the server by a Unix socket",
+	Detail: "client and server see different certificates, because the guard ends TLS on both " +
+		"sides; nothing was written",
+	Hint: "set channel_binding=disable in the client (PGCHANNELBINDING), or give the guard the " +
+		"server's own certificate and key (GUARD_TLS_CERT, GUARD_TLS_KEY), or let the guard reach the " +
+		"server by a Unix socket",
 }

@@ -40,7 +40,9 @@ func encryptedPostgres(t *testing.T) *encrypted {
 	}
 	e.pg = serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"ssl": "on", "ssl_ca_file": "ca.crt", "log_connections": "on"},
-		Files:    map[string][]byte{"server.crt": e.own.Cert, "server.key": e.own.Key, "ca.crt": authority},
+		Files: map[string][]byte{
+			"server.crt": e.own.Cert, "server.key": e.own.Key, "ca.crt": authority,
+		},
 		HBA: `local all all trust
 hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca
 host all certified 127.0.0.1/32 reject
@@ -61,7 +63,9 @@ func (e *encrypted) control(options string) string {
 
 // guard starts a guard that reaches the server as the options say.
 func (e *encrypted) guard(options string, t guard.TLS) *guarded {
-	return guardBefore(e.t, e.pg, e.database, setup{control: e.control(options), Options: Options{TLS: t}})
+	return guardBefore(e.t, e.pg, e.database, setup{
+		control: e.control(options), Options: Options{TLS: t},
+	})
 }
 
 // with is what a guard with this certificate shows to clients.
@@ -103,7 +107,8 @@ func TestChannelBindingWithEveryCombinationOfTLS(t *testing.T) {
 		{"TLS, plain", "disable", with(t, tlsconfig.Files{}, other), "require", "disable prefer"},
 		{"plain, TLS", "require", guard.TLS{}, "disable", "disable prefer"},
 		{"TLS, TLS", "require", with(t, tlsconfig.Files{}, other), "require", "disable"},
-		{"TLS, TLS with the server's certificate", "require", with(t, tlsconfig.Files{}, e.own), "require",
+		{"TLS, TLS with the server's certificate", "require", with(t, tlsconfig.Files{}, e.own),
+			"require",
 			"disable prefer require"},
 	} {
 		g := e.guard("sslmode="+test.upstream, test.guard)
@@ -122,7 +127,8 @@ func TestChannelBindingWithEveryCombinationOfTLS(t *testing.T) {
 				}
 			})
 			t.Run("psql: "+name, func(t *testing.T) {
-				cmd := g.command(t, "salted", "psql", "-Atc", "insert into ledger (token) values (5) returning token")
+				cmd := g.command(t, "salted", "psql", "-Atc", "insert into ledger (token) values (5) "+
+					"returning token")
 				cmd.Env = append(cmd.Env, "PGSSLMODE="+test.client, "PGCHANNELBINDING="+binding)
 				out, err := cmd.CombinedOutput()
 				switch {
@@ -160,7 +166,8 @@ func TestTheServerIsReachedAsTheURLSays(t *testing.T) {
 		{"sslmode=verify-full&sslrootcert=" + e.authority.File, false, true, "app"},
 		{"sslmode=verify-full&sslrootcert=" + stranger.File, false, false, "app"},
 		{"sslmode=require", false, false, "certified"},
-		{fmt.Sprintf("sslmode=require&sslcert=%s&sslkey=%s", own.CertFile, own.KeyFile), false, true, "certified"},
+		{fmt.Sprintf("sslmode=require&sslcert=%s&sslkey=%s", own.CertFile, own.KeyFile), false, true,
+			"certified"},
 	} {
 		t.Run(test.options+" as "+test.user, func(t *testing.T) {
 			g := e.guard(test.options, guard.TLS{})
@@ -176,16 +183,19 @@ func TestTheServerIsReachedAsTheURLSays(t *testing.T) {
 	}
 }
 
-// A server looks at the certificate of each new connection, so an expired one has to be replaced in time.
+// A server looks at the certificate of each new connection, so an expired one has to be replaced in
+// time.
 func TestANewCertificateForTheServerIsUsedWithoutARestart(t *testing.T) {
 	e := encryptedPostgres(t)
 	stranger := serverstest.NewAuthority(t).Issue("guard_role")
 	own := e.authority.Issue("guard_role")
 	good := [2][]byte{own.Cert, own.Key}
-	if err := stranger.WriteTo(own.CertFile, own.KeyFile); err != nil { // one that the server does not know
+	if err := stranger.WriteTo(own.CertFile, own.KeyFile); err != nil {
+		// one that the server does not know
 		t.Fatal(err)
 	}
-	g := e.guard(fmt.Sprintf("sslmode=require&sslcert=%s&sslkey=%s", own.CertFile, own.KeyFile), guard.TLS{})
+	g := e.guard(fmt.Sprintf("sslmode=require&sslcert=%s&sslkey=%s", own.CertFile, own.KeyFile),
+		guard.TLS{})
 	if err := g.login("certified", "sslmode=disable"); err == nil {
 		t.Fatal("the server does not check certificates")
 	}
@@ -205,7 +215,8 @@ func TestAClientStartsTLSInEveryWayThatPostgresHas(t *testing.T) {
 	g := e.guard("sslmode=disable", with(t, tlsconfig.Files{}, e.authority.Issue("the guard")))
 	root := "&sslrootcert=" + e.authority.File
 	for _, options := range []string{
-		"sslmode=disable", "sslmode=allow", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca" + root,
+		"sslmode=disable", "sslmode=allow", "sslmode=prefer", "sslmode=require", "sslmode=verify-ca" +
+			root,
 		"sslmode=verify-full" + root, "sslmode=require&sslnegotiation=direct",
 		"sslmode=verify-full&sslnegotiation=direct" + root,
 	} {
@@ -213,7 +224,8 @@ func TestAClientStartsTLSInEveryWayThatPostgresHas(t *testing.T) {
 			t.Errorf("%s: %v", options, err)
 		}
 	}
-	if err := g.login("salted:secret", "sslmode=verify-full&sslrootcert="+serverstest.NewAuthority(t).File); err == nil {
+	if err := g.login("salted:secret", "sslmode=verify-full&sslrootcert="+
+		serverstest.NewAuthority(t).File); err == nil {
 		t.Error("the guard's certificate was not checked")
 	}
 	// Direct TLS without the name of the protocol could be a connection of another protocol.
@@ -287,7 +299,8 @@ func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
 	shown := e.authority.Issue("the first")
 	g := e.guard("sslmode=disable", with(t, tlsconfig.Files{}, shown))
 	name := func() string {
-		c, err := pgx.Connect(t.Context(), strings.Replace(g.url("app", 5), "sslmode=prefer", "sslmode=require", 1))
+		c, err := pgx.Connect(t.Context(),
+			strings.Replace(g.url("app", 5), "sslmode=prefer", "sslmode=require", 1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +324,8 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 	e := encryptedPostgres(t)
 	g := e.guard("sslmode=require", with(t, tlsconfig.Files{}, e.own))
 	dial := func(token int) *pgx.Conn {
-		url := fmt.Sprintf("postgres://salted:secret@%s/%s?sslmode=require&options=-c%%20fence.orders%%3D%d",
+		url := fmt.Sprintf(
+			"postgres://salted:secret@%s/%s?sslmode=require&options=-c%%20fence.orders%%3D%d",
 			g.Addr, g.database, token)
 		c, err := pgx.Connect(t.Context(), url)
 		if err != nil {
@@ -321,9 +335,11 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 		return c
 	}
 	old := dial(5)
-	g.exec(old, "insert into ledger (token, note) select 5, repeat('x', 100000) from generate_series(1, 100)")
+	g.exec(old, "insert into ledger (token, note) select 5, repeat('x', 100000) from "+
+		"generate_series(1, 100)")
 	var n int
-	if err := old.QueryRow(t.Context(), "select sum(length(note)) from ledger").Scan(&n); err != nil || n != 10_000_000 {
+	if err := old.QueryRow(t.Context(), "select sum(length(note)) from ledger").Scan(&n); err != nil ||
+		n != 10_000_000 {
 		t.Errorf("%d characters, %v", n, err)
 	}
 	idle := dial(5)

@@ -28,8 +28,9 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	return len(b), invalid
 }
 
-// count records what is about to be passed on, and returns how much that is: nothing once the session
-// is quiet, and nothing of a header that is invalid. The server executes what came before it.
+// count records what is about to be passed on, and returns how much that is: nothing once the
+// session is quiet, and nothing of a header that is invalid. The server executes what came before
+// it.
 func (u *up) count(b []byte) (passes int, invalid error) {
 	u.progress.mu.Lock()
 	defer u.progress.mu.Unlock()
@@ -56,8 +57,8 @@ func (u *up) count(b []byte) (passes int, invalid error) {
 const maxError = 8 << 10
 
 // down passes on what the server sends to the client, except for one message: the FATAL 57P01 of a
-// backend that was told to terminate. It keeps that one, because the reason may be a newer leader. It
-// passes on nothing more once the guard has sent a statement of its own.
+// backend that was told to terminate. It keeps that one, because the reason may be a newer leader.
+// It passes on nothing more once the guard has sent a statement of its own.
 type down struct {
 	wire.Header
 	progress    *progress
@@ -116,8 +117,8 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 	return at, nil
 }
 
-// keepShutdown keeps the last message of a backend that was told to terminate, if b begins with one.
-// n is its length. It is 0 if b holds too little to decide, and -1 for any other message.
+// keepShutdown keeps the last message of a backend that was told to terminate, if b begins with
+// one. n is its length. It is 0 if b holds too little to decide, and -1 for any other message.
 func (d *down) keepShutdown(b []byte) (n int, kept bool) {
 	if b[0] != 'E' {
 		return -1, false
@@ -130,8 +131,8 @@ func (d *down) keepShutdown(b []byte) (n int, kept bool) {
 	return n, false
 }
 
-// note records that a message begins. NoticeResponse, ParameterStatus and NotificationResponse are no
-// answers: the server sends them when it likes.
+// note records that a message begins. NoticeResponse, ParameterStatus and NotificationResponse are
+// no answers: the server sends them when it likes.
 func (d *down) note(kind byte) {
 	if d.silent && len(d.unpassed) <= len(proofAnswer) && !strings.ContainsRune("NSA", rune(kind)) {
 		d.unpassed = append(d.unpassed, kind)

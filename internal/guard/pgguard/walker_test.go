@@ -154,7 +154,8 @@ func TestADrainWaitsForOpenWorkAndForNothingElse(t *testing.T) {
 			t.Errorf("%s: idle is %v", name, idle)
 		}
 		var out bytes.Buffer
-		if _, err := (&up{progress: s}).Walk(encode('Q', "x"), &out); err != nil || (out.Len() == 0) != test.idle {
+		if _, err := (&up{progress: s}).Walk(encode('Q', "x"), &out); err != nil ||
+			(out.Len() == 0) != test.idle {
 			t.Errorf("%s: %d bytes of a query passed after the drain, %v", name, out.Len(), err)
 		}
 	}

@@ -83,9 +83,9 @@ func (b *backgroundRaises) finished(r fence.Resource, started *backgroundRaise) 
 	}
 }
 
-// raise confirms with the Authority that the token leads now, as an admission does. The admission may
-// not have come to the question whether the user may claim, so the store is asked that again. The
-// result goes to the log and the metrics. The client learns it when it tries again.
+// raise confirms with the Authority that the token leads now, as an admission does. The admission
+// may not have come to the question whether the user may claim, so the store is asked that again.
+// The result goes to the log and the metrics. The client learns it when it tries again.
 func (b *backgroundRaises) raise(ctx context.Context, user string, c marks.Presented) {
 	ctx, steps := marks.WithSteps(ctx)
 	claims, err := b.admission.Authority.Verify(ctx, []marks.Presented{c})

@@ -49,7 +49,8 @@ func isBusy(answer serverError) bool {
 // timedOut reports whether an admission has failed because it ran out of time.
 func timedOut(admission context.Context, err error) bool {
 	r, refused := errors.AsType[*fence.Refusal](err)
-	if errors.Is(err, guard.Full) || errors.Is(err, errFull) || refused && r.Reason != fence.ErrUnrevoked {
+	if errors.Is(err, guard.Full) || errors.Is(err, errFull) || refused &&
+		r.Reason != fence.ErrUnrevoked {
 		return false
 	}
 	return admission.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)

@@ -12,7 +12,8 @@ import (
 
 // With TLS.VerifyName a client's certificate names its user. See the package documentation.
 
-// defaultUser is the user of a connection that has not logged in, and of AUTH with a password alone.
+// defaultUser is the user of a connection that has not logged in, and of AUTH with a password
+// alone.
 const defaultUser = "default"
 
 // beforeLogin are the commands that a client may send before it has logged in as the user of its

@@ -22,8 +22,8 @@ type certified struct {
 	admin *driver.Client
 }
 
-// certifiedGuard starts one in front of a server with the users alice and bob. Alice may not ask the
-// server who she is.
+// certifiedGuard starts one in front of a server with the users alice and bob. Alice may not ask
+// the server who she is.
 func certifiedGuard(t *testing.T) *certified {
 	t.Helper()
 	e := encryptedRedis(t, "no")
@@ -75,7 +75,8 @@ func (g *certified) noneIs(t *testing.T, user string) {
 // otherUsers are forms in which a client can try to become another user than alice.
 func otherUsers() []string {
 	long := strings.Repeat("x", relay.BufferSize+4000)
-	many := strings.Fields("HELLO 2" + strings.Repeat(" SETNAME a", relay.BufferSize/20) + " AUTH bob secret")
+	many := strings.Fields("HELLO 2" + strings.Repeat(" SETNAME a", relay.BufferSize/20) + " AUTH " +
+		"bob secret")
 	all := []string{
 		array("AUTH", "bob", "secret"), "aUtH bob secret\r\n", `"\x41uth" bob 'secret'` + "\r\n",
 		array("AUTH", "secret"), array("AUTH", "", "secret"), array("AUTH", "alice\x00", "secret"),
@@ -83,7 +84,8 @@ func otherUsers() []string {
 		array("HELLO", "2", "AUTH", "alice", "secret", "AUTH", "bob", "secret"),
 		array("HELLO", "2", "AUTH", "bob", "secret", "AUTH", "alice", "secret"),
 		array("HELLO", "2", "SETNAME", "AUTH", "AUTH", "bob", "secret"),
-		array("HELLO", "2", "AUTH\x00", "bob", "secret"), array("HELLO", "2", "auth\x00x", "bob", "secret"),
+		array("HELLO", "2", "AUTH\x00", "bob", "secret"),
+		array("HELLO", "2", "auth\x00x", "bob", "secret"),
 		array("HELLO", "2", "SETNAME", long, "AUTH", "bob", "secret"), array(many...),
 		array("HELLO", "2", "AUTH", "bob", long), array("AUTH", "bob", long), array("RESET"),
 		array("HELLO", "2", "FUTURE", "SETNAME", "AUTH", "bob", "secret"),
@@ -121,7 +123,8 @@ func TestACertificateAllowsNoOtherUser(t *testing.T) {
 func TestNoLoginLeadsToAnotherUser(t *testing.T) {
 	g := certifiedGuard(t)
 	phrases := []string{
-		"AUTH bob secret", "AUTH bob secret", "auth\x00 bob secret", "AUTH alice secret", "SETNAME x", "SETNAME AUTH",
+		"AUTH bob secret", "AUTH bob secret", "auth\x00 bob secret", "AUTH alice secret", "SETNAME x",
+		"SETNAME AUTH",
 		"SETNAME " + strings.Repeat("x", relay.BufferSize), "AUTH", "bob", "secret", "2",
 	}
 	rnd := rand.New(rand.NewPCG(23, 11))
@@ -161,7 +164,8 @@ func TestACertificateCountsBehindAClaim(t *testing.T) {
 		g.noneIs(t, "bob")
 	}
 	r := g.as(t, "alice")
-	r.says("HELLO 2 AUTH bob secret SETNAME fence.orders.9\r\nHELLO 2 SETNAME fence.orders.9\r\nSET k w\r\n",
+	r.says("HELLO 2 AUTH bob secret SETNAME fence.orders.9\r\nHELLO 2 SETNAME fence.orders.9\r\nSET "+
+		"k w\r\n",
 		"-NOTALLOWED ", "-NOTALLOWED ", "-NOTALLOWED ")
 	if marks, err := g.store.Marks(t.Context(), "orders"); err != nil || marks[0].Token != 5 {
 		t.Errorf("marks %+v, %v", marks, err)
@@ -175,7 +179,8 @@ func TestNothingIsReadBeforeTheLoginOfACertificatesUser(t *testing.T) {
 	}
 	r := g.as(t, "alice")
 	for _, command := range []string{
-		"GET k", "KEYS *", "INFO", "PING", "MULTI", "GET k", "EXEC", "SUBSCRIBE news", "WATCH k", "CLIENT ID",
+		"GET k", "KEYS *", "INFO", "PING", "MULTI", "GET k", "EXEC", "SUBSCRIBE news", "WATCH k",
+		"CLIENT ID",
 		"CLIENT SETNAME fence.orders.5", "FENCE orders 5", "COMMAND COUNT", "RESET", "NOSUCH",
 	} {
 		r.says(command+"\r\nAUTH alice wrong\r\n", "-NOTALLOWED ", "-WRONGPASS ")
@@ -183,19 +188,23 @@ func TestNothingIsReadBeforeTheLoginOfACertificatesUser(t *testing.T) {
 	r.says("HELLO 2\r\nINFO\r\n", anyReply, "-NOTALLOWED ")
 	r.says("HELLO 2 AUTH alice AUTH SETNAME AUTH\r\nINFO\r\nAUTH alice wrong\r\nPING\r\n",
 		anyReply, "$", "-WRONGPASS ", "+PONG")
-	r.says("FENCE orders 5\r\nGET k\r\nAUTH alice secret\r\nSET k w\r\n", "+OK", "$1\r\nv", "+OK", "+OK")
+	r.says("FENCE orders 5\r\nGET k\r\nAUTH alice secret\r\nSET k w\r\n", "+OK", "$1\r\nv", "+OK",
+		"+OK")
 	// Redis starts each session as one of default, who needs no password here.
 	r = g.as(t, "default")
-	r.says("INFO\r\nAUTH alice secret\r\nRESET\r\nPING\r\nFENCE orders 6\r\nSET k x\r\nRESET\r\nGET k\r\n",
+	r.says("INFO\r\nAUTH alice secret\r\nRESET\r\nPING\r\nFENCE orders 6\r\nSET k x\r\nRESET\r\nGET "+
+		"k\r\n",
 		"$", "-NOTALLOWED ", "+RESET", "+PONG", "+OK", "+OK", "+RESET", "$1\r\nx")
 	g.noneIs(t, "alice")
 }
 
 func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
 	g := certifiedGuard(t)
-	for _, first := range []string{"GET k", "AUTH bob secret", "HELLO 2 AUTH bob secret", "FENCE orders 5", "QUIT"} {
+	for _, first := range []string{"GET k", "AUTH bob secret", "HELLO 2 AUTH bob secret", "FENCE " +
+		"orders 5", "QUIT"} {
 		r := g.as(t, "")
-		r.says(first+"\r\nFENCE orders 5\r\nSET k v\r\n", "-NOTALLOWED the client's certificate has no common name",
+		r.says(first+"\r\nFENCE orders 5\r\nSET k v\r\n", "-NOTALLOWED the client's certificate has no "+
+			"common name",
 			"-NOTALLOWED ", "-NOTALLOWED ")
 		g.noneIs(t, "bob")
 	}

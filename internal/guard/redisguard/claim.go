@@ -70,7 +70,9 @@ func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]by
 	defer c.answersWhenever(ctx)
 	reply, err := c.enter(ctx, admission, cmd)
 	if c.isFull(admission, err) {
-		reply, err = c.intoRoom(admission, cmd, func() ([]byte, error) { return c.enter(ctx, admission, cmd) })
+		reply, err = c.intoRoom(admission, cmd, func() ([]byte, error) {
+			return c.enter(ctx, admission, cmd)
+		})
 	}
 	if answered, ok := errors.AsType[serverError](err); ok && c.session == (marks.Session{}) {
 		_ = c.restoreName()

@@ -41,9 +41,11 @@ func parsePairs(pairs [][]byte) ([]marks.Presented, error) {
 			fmt.Sprintf("there are %d arguments", len(pairs)), nil)
 	}
 	if len(pairs) > 2*refusal.MaxClaims {
-		return nil, refusal.BadClaim(fmt.Sprintf("a session claims %d resources at most", refusal.MaxClaims),
-			fmt.Sprintf("FENCE names %d; nothing was admitted; open a connection for each part", len(pairs)/2),
-			refusal.ErrTooManyClaims)
+		return nil,
+			refusal.BadClaim(fmt.Sprintf("a session claims %d resources at most", refusal.MaxClaims),
+				fmt.Sprintf("FENCE names %d; nothing was admitted; open a connection for each part",
+					len(pairs)/2),
+				refusal.ErrTooManyClaims)
 	}
 	var claims []marks.Presented
 	seen := make(map[fence.Resource]bool)

@@ -97,9 +97,9 @@ func plainHeader(b []byte) (count int64, n int) {
 	return count, at + 2
 }
 
-// Redis compares options as C strings, so a zero byte ends them. It looks commands up by a hash of all
-// bytes, so it finds FLUSHALL under one in some hundred names that begin with it and a zero byte. The
-// guard knows no name with a zero byte in it, so it refuses each of them.
+// Redis compares options as C strings, so a zero byte ends them. It looks commands up by a hash of
+// all bytes, so it finds FLUSHALL under one in some hundred names that begin with it and a zero
+// byte. The guard knows no name with a zero byte in it, so it refuses each of them.
 
 // equalFold compares a client's word with an upper-case one, ignoring case.
 func equalFold(b []byte, upper string) bool {

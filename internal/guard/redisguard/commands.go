@@ -140,8 +140,8 @@ var shortRules = func() (all [slots]slot) {
 	return all
 }()
 
-// number is a short name in upper case, as a number. Names of other lengths have other numbers, unless
-// they begin with zero bytes.
+// number is a short name in upper case, as a number. Names of other lengths have other numbers,
+// unless they begin with zero bytes.
 func number(name []byte) (n uint64) {
 	for _, c := range name {
 		if c-'a' <= 'z'-'a' {
@@ -154,8 +154,8 @@ func number(name []byte) (n uint64) {
 
 func hash(n uint64) uint64 { return n * 0x9e3779b97f4a7c15 >> 53 }
 
-// ruleOf returns the rule for a command by its name alone; nil if the table has none. It compares names
-// exactly, so a zero byte makes another name of it.
+// ruleOf returns the rule for a command by its name alone; nil if the table has none. It compares
+// names exactly, so a zero byte makes another name of it.
 func ruleOf(name []byte) *rule {
 	if len(name) > shortName {
 		return lookUp(rules, name)

@@ -90,14 +90,16 @@ func TestTheTableHasEveryCommandOfTheServer(t *testing.T) {
 		if !r.refused && delicate && r.note == "" {
 			t.Errorf("%s passes without a note, and is %v", d.name, d.marks)
 		}
-		if r.early && (has("write") || has("blocking") || has("may_replicate") || has("admin") || has("pubsub")) {
+		if r.early &&
+			(has("write") || has("blocking") || has("may_replicate") || has("admin") || has("pubsub")) {
 			t.Errorf("%s passes before the token, and is %v", d.name, d.marks)
 		}
 		if r.module != has("module") {
 			t.Errorf("%s is a module's: %t; it is %v", d.name, r.module, d.marks)
 		}
 		ofTransactions := r.effect == opensTransaction || r.effect == closesTransaction
-		if has("@transaction") != ofTransactions && !slices.Contains([]string{"WATCH", "UNWATCH", "RESET"}, d.name) {
+		if has("@transaction") != ofTransactions &&
+			!slices.Contains([]string{"WATCH", "UNWATCH", "RESET"}, d.name) {
 			t.Errorf("%s has the effect %d, and is %v", d.name, r.effect, d.marks)
 		}
 		if len(d.subs) > 0 && r.subs == nil {
@@ -111,7 +113,9 @@ func TestTheTableIsComplete(t *testing.T) {
 	n := 0
 	for name, r := range eachCommand() {
 		n++
-		if r.refused && r.note == "" || slices.ContainsFunc(r.forms, func(f form) bool { return f.why == "" }) {
+		if r.refused && r.note == "" || slices.ContainsFunc(r.forms, func(f form) bool {
+			return f.why == ""
+		}) {
 			t.Errorf("%s is refused without a reason", name)
 		}
 		if r.refused && (r.early || r.effect != noEffect) {
@@ -124,7 +128,8 @@ func TestTheTableIsComplete(t *testing.T) {
 	if lines := strings.Count(commandTable, "\n"); n < 380 || lines < n {
 		t.Errorf("the table has only %d commands in %d lines", n, lines)
 	}
-	for _, name := range []string{"", "G", "GETX", "\x00GET", "GET\x00", "CLIENT|KILL", "FLUSHALL2", "MAINT_NOTIFICATIONS",
+	for _, name := range []string{"", "G", "GETX", "\x00GET", "GET\x00", "CLIENT|KILL", "FLUSHALL2",
+		"MAINT_NOTIFICATIONS",
 		strings.Repeat("x", 100), "[ET", "\xc7ET", "@ET"} {
 		if r := ruleOf([]byte(name)); r != nil {
 			t.Errorf("%q is found", name)
@@ -168,7 +173,8 @@ func TestTheReasonFitsTheFormOfTheCommand(t *testing.T) {
 			t.Errorf("%s: %q, want %q", command, got, reason)
 		}
 	}
-	r.says("ACL LOG\r\nCLIENT TRACKING ON\r\nFUNCTION LIST\r\nPING\r\n", anyReply, "+OK", anyReply, "+PONG")
+	r.says("ACL LOG\r\nCLIENT TRACKING ON\r\nFUNCTION LIST\r\nPING\r\n", anyReply, "+OK", anyReply,
+		"+PONG")
 }
 
 func BenchmarkJudge(b *testing.B) {
@@ -177,7 +183,8 @@ func BenchmarkJudge(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, command := range []string{
-		"GET key:12345", "SET key:12345 xxx", "EVAL text 1 key:12345", "ZRANGEBYSCORE key 1 2", "CLIENT GETNAME",
+		"GET key:12345", "SET key:12345 xxx", "EVAL text 1 key:12345", "ZRANGEBYSCORE key 1 2",
+		"CLIENT GETNAME",
 		"JSON.SET key $ 1", "NOSUCH key",
 	} {
 		var args [][]byte
@@ -195,19 +202,22 @@ func BenchmarkJudge(b *testing.B) {
 
 func TestAnOperatorTrustsOnlyWhatTheTableDoesNotRefuse(t *testing.T) {
 	for name, want := range map[string]string{
-		"JSON.SET": "", " ft.search": "", "CLUSTER|NEWER": "", "NEW|SUB": "", "GET": "", "CLIENT|ID": "", "LOCK": "",
+		"JSON.SET": "", " ft.search": "", "CLUSTER|NEWER": "", "NEW|SUB": "", "GET": "", "CLIENT|ID": "",
+		"LOCK":     "",
 		"FLUSHALL": "remove the marks", "client|kill": "end other sessions", "DEBUG": "stop the server",
 		"CLIENT": "say which subcommand", "ACL|LOG": "not with RESET", "CONFIG|SET": "lose the marks",
 		"": "not the name", "A B": "not the name", "JSON.*": "not the name", "A|B|C": "not the name",
 		"|X": "not the name", "X|": "not the name", "X\x00": "not the name",
 	} {
 		_, err := parseTrusted([]string{name})
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", name, err, want)
 		}
 		s := Settings{TrustedCommands: []string{name}}
 		s.IdleTimeout = 1
-		if problems := fmt.Sprint(s.Check("GUARD_REDIS_")); want != "" && !strings.Contains(problems, "GUARD_REDIS_TRUSTED_COMMANDS: ") {
+		if problems := fmt.Sprint(s.Check("GUARD_REDIS_")); want != "" &&
+			!strings.Contains(problems, "GUARD_REDIS_TRUSTED_COMMANDS: ") {
 			t.Errorf("%q: %s", name, problems)
 		}
 	}
@@ -221,6 +231,8 @@ func TestATrustedCommandPassesWithAToken(t *testing.T) {
 	r.says("JSON.SET a $ 1\r\n", "-NOTOKEN JSON.SET")
 	r.says("FENCE orders 5\r\nJSON.SET a $ 1\r\nJson.Set\r\nCLUSTER newer\r\nX.Y one 2\r\n",
 		"+OK", "-ERR unknown command", "-ERR unknown command", "-ERR", "-ERR unknown command")
-	r.says("JSON.SET ringfence:orders $ 1\r\nJSON.GET a\r\nX.Y\r\nX.Y two\r\nX.Y|ONE\r\nCLUSTER NEWEST\r\n",
-		"-NOTALLOWED JSON.SET", "-NOTALLOWED JSON.GET", "-NOTALLOWED X.Y", "-NOTALLOWED X.Y", "-NOTALLOWED", "-NOTALLOWED CLUSTER")
+	r.says("JSON.SET ringfence:orders $ 1\r\nJSON.GET a\r\nX.Y\r\nX.Y two\r\nX.Y|ONE\r\nCLUSTER "+
+		"NEWEST\r\n",
+		"-NOTALLOWED JSON.SET", "-NOTALLOWED JSON.GET", "-NOTALLOWED X.Y", "-NOTALLOWED X.Y",
+		"-NOTALLOWED", "-NOTALLOWED CLUSTER")
 }

@@ -22,16 +22,17 @@
 //
 // # What it guarantees
 //
-// Before the session is admitted, only single commands of the client reach Redis, and only those that log
-// it in, name it or ask what the server is, however early the client sends more. So the session is
-// recorded before its first write, and every later leader finds and ends it.
+// Before the session is admitted, only single commands of the client reach Redis, and only those
+// that log it in, name it or ask what the server is, however early the client sends more. So the
+// session is recorded before its first write, and every later leader finds and ends it.
 //
 // After admission commands and replies pass unchanged. The guard finds their ends by their RESP
-// frames and never encodes them again. It passes only commands that it knows: commands.txt has a line for
-// every command of the servers that the guard supports, with its effect on the fence. It refuses those
-// that would touch marks or sessions, run on without the session, or keep Redis from admitting the
-// next leader. A command that is not in the table is refused, unless an operator trusts it
-// (Settings.TrustedCommands). Each such error arrives in the place of that command's reply.
+// frames and never encodes them again. It passes only commands that it knows: commands.txt has a
+// line for every command of the servers that the guard supports, with its effect on the fence. It
+// refuses those that would touch marks or sessions, run on without the session, or keep Redis from
+// admitting the next leader. A command that is not in the table is refused, unless an operator
+// trusts it (Settings.TrustedCommands). Each such error arrives in the place of that command's
+// reply.
 //
 // The table is about names, and a server's configuration can rename commands. So each control
 // connection asks the server which command is behind each name that passes
@@ -57,8 +58,8 @@
 //
 // # Where the wire differs from Redis
 //
-// The guard answers malformed input with Redis' own error, behind the answers to all commands before
-// it, and closes the connection, with these exceptions:
+// The guard answers malformed input with Redis' own error, behind the answers to all commands
+// before it, and closes the connection, with these exceptions:
 //
 //   - Redis does not check the byte after the \r of a number, nor the two bytes after an argument.
 //     The guard wants CRLF, so that no command can hide there ("an argument is longer than it
@@ -74,8 +75,8 @@
 //     blank line Valkey 8.1 takes any command for an inline one, and would run commands out of its
 //     values.
 //   - Before admission a command has at most 64 KiB.
-//   - A client that has used CLIENT REPLY gets the error at once. Redis never closes the connection of
-//     one whose replies are off.
+//   - A client that has used CLIENT REPLY gets the error at once. Redis never closes the connection
+//     of one whose replies are off.
 //
 // # What shows of the guard in Redis
 //
@@ -89,8 +90,8 @@
 // commandstats and MONITOR, in SLOWLOG when they are slow, and in ACL LOG when the user may not run
 // one of them. Until the last of them CLIENT LIST has the random name.
 //
-// Two connections watch the server, called ringfence-guard as those below. One waits in XREAD BLOCK and
-// counts as blocked_clients, the other runs INFO and CLIENT LIST every second.
+// Two connections watch the server, called ringfence-guard as those below. One waits in XREAD BLOCK
+// and counts as blocked_clients, the other runs INFO and CLIENT LIST every second.
 //
 // The guard has four more connections of its own, called ringfence-guard in CLIENT LIST. At each
 // admission, and when a session ends, they run scripts (EVALSHA), INFO, CLIENT LIST and CLIENT
@@ -99,9 +100,10 @@
 // error in errorstat_NOSCRIPT.
 //
 // The keys ringfence, ringfence:<resource>, ringfence:.original, ringfence:.audit and, after a
-// failover, ringfence:.left are in database 0. They show in KEYS, SCAN, RANDOMKEY and DBSIZE, and in keyspace notifications. A client with CLIENT TRACKING ON
-// BCAST hears of them at each admission, unless it names prefixes (PREFIX). Without BCAST it does
-// not, because it cannot read them.
+// failover, ringfence:.left are in database 0. They show in KEYS, SCAN, RANDOMKEY and DBSIZE, and
+// in keyspace notifications. A client with CLIENT TRACKING ON BCAST hears of them at each
+// admission, unless it names prefixes (PREFIX). Without BCAST it does not, because it cannot read
+// them.
 //
 // A refused command adds one to total_error_replies and errorstat_ERR. In a transaction Redis also
 // counts EXECABORT, as for any refused command. Until the client's next command CLIENT LIST has
@@ -111,10 +113,10 @@
 // # What bypasses the guard
 //
 // MOVED and ASK pass, but a guarded server is never part of a cluster. Clients cannot ask for
-// maintenance notices (MOVING) or redirections (CLIENT CAPA). CLUSTER and Sentinel replies name addresses, and a client that
-// follows them is not fenced. A script can make up the name of one of the guard's keys, and run
-// FLUSHALL, SWAPDB or MIGRATE: give applications' users key patterns that leave out ringfence*, and no
-// @dangerous commands.
+// maintenance notices (MOVING) or redirections (CLIENT CAPA). CLUSTER and Sentinel replies name
+// addresses, and a client that follows them is not fenced. A script can make up the name of one of
+// the guard's keys, and run FLUSHALL, SWAPDB or MIGRATE: give applications' users key patterns that
+// leave out ringfence*, and no @dangerous commands.
 //
 // # The states of a connection
 //
@@ -137,22 +139,22 @@
 //	           the client gets -STALETOKEN
 //
 // Until a client is admitted it has an unadmitted slot (package guard), token or not, and loses it
-// to others when it keeps the guard waiting. Its connection to Redis is made for its first command, and
-// takes a login slot. Only an admitted session takes an admitted slot.
+// to others when it keeps the guard waiting. Its connection to Redis is made for its first command,
+// and takes a login slot. Only an admitted session takes an admitted slot.
 //
 // # When Redis is full
 //
-// Redis accepts a connection even if it has maxclients already, and says so with its first answer. So until
-// then the guard can send what it has sent on another connection: nothing was executed. A claim that the
-// coordinator confirms makes room (room.go): clients without a token are evicted, and if that is not enough,
-// the mark is raised and the older sessions end, as by a guard that follows the election. No one has logged
-// in by then, so without a coordinator no session is ended.
+// Redis accepts a connection even if it has maxclients already, and says so with its first answer.
+// So until then the guard can send what it has sent on another connection: nothing was executed. A
+// claim that the coordinator confirms makes room (room.go): clients without a token are evicted,
+// and if that is not enough, the mark is raised and the older sessions end, as by a guard that
+// follows the election. No one has logged in by then, so without a coordinator no session is ended.
 //
 // # When the server changes its role
 //
-// A session belongs to one run of one server, and ends when that is demoted. See primary, and Watch in
-// redismarks. A server that does not answer for ten seconds, and a guard that has stood still, cost no
-// session: the client's next bytes wait until the server has answered.
+// A session belongs to one run of one server, and ends when that is demoted. See primary, and Watch
+// in redismarks. A server that does not answer for ten seconds, and a guard that has stood still,
+// cost no session: the client's next bytes wait until the server has answered.
 //
 // # When Redis is slow
 //
@@ -163,10 +165,10 @@
 // when it claims again.
 //
 // While Redis is BUSY, logins work, and a client can end the script through the guard (SCRIPT KILL,
-// FUNCTION KILL). These need no token: otherwise a leader's script without end would keep the next leader
-// out until an operator comes. Redis lets them end only a script that has written nothing. While an
-// operator has paused writes (CLIENT PAUSE WRITE), reads of a session with a token pass. While all
-// commands are paused, Redis answers nothing, not even CLIENT UNPAUSE.
+// FUNCTION KILL). These need no token: otherwise a leader's script without end would keep the next
+// leader out until an operator comes. Redis lets them end only a script that has written nothing.
+// While an operator has paused writes (CLIENT PAUSE WRITE), reads of a session with a token pass.
+// While all commands are paused, Redis answers nothing, not even CLIENT UNPAUSE.
 //
 // In each case a claim waits as long as an admission may take. Then it is refused with REVOKE; the
 // error says what blocks Redis and who can end that.

@@ -87,7 +87,9 @@ func TestABlockedReadOfAStreamGetsAnErrorAtTheDrainDeadline(t *testing.T) {
 	c := g.leader(5)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.XRead(context.Background(), &driver.XReadArgs{Streams: []string{"s", "0"}, Block: 0}).Result()
+		_, err := c.XRead(context.Background(), &driver.XReadArgs{
+			Streams: []string{"s", "0"}, Block: 0,
+		}).Result()
 		failed <- err
 	}()
 	g.blocked("in XREAD")

@@ -51,16 +51,18 @@ func silent(t *testing.T) (host, port string) {
 func TestNoCommandOfTheOlderLeaderHoldsUpRedis(t *testing.T) {
 	host, port := silent(t)
 	for name, commands := range map[string]string{
-		"a script in the debugger":     "SCRIPT DEBUG SYNC\r\nEVAL \"return 1\" 0\r\n",
-		"a migration to nowhere":       "SET k v\r\nMIGRATE " + host + " " + port + " k 0 600000\r\n",
-		"a migration of several keys":  "SET k v\r\nmigrate " + host + " " + port + " \"\" 0 600000 COPY KEYS k l\r\n",
+		"a script in the debugger": "SCRIPT DEBUG SYNC\r\nEVAL \"return 1\" 0\r\n",
+		"a migration to nowhere":   "SET k v\r\nMIGRATE " + host + " " + port + " k 0 600000\r\n",
+		"a migration of several keys": "SET k v\r\nmigrate " + host + " " + port + " \"\" 0 600000 " +
+			"COPY KEYS k l\r\n",
 		"a pause of all commands":      "CLIENT PAUSE 600000 ALL\r\n",
 		"a test of Redis itself":       strings.Repeat("PFSELFTEST\r\n", 20),
 		"a debugged sleep":             "DEBUG SLEEP 600\r\n",
 		"a failover that never begins": "FAILOVER TO " + host + " " + port + " TIMEOUT 600000\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--enable-debug-command", "yes"}})
+			server := serverstest.Redis(t,
+				servers.RedisOptions{Args: []string{"--enable-debug-command", "yes"}})
 			g := before(t, server, setup{})
 			g.fenced(5).send(commands)
 			g.fenced(6).says("SET k newer\r\n", "+OK")
@@ -85,26 +87,31 @@ func TestOneSessionCannotClaimThousandsOfResources(t *testing.T) {
 		t.Errorf("%d marks, %v", len(marks), err)
 	}
 	most := g.raw()
-	most.says(many(refusal.MaxClaims)+many(refusal.MaxClaims)+many(200), "+OK", "+OK", "-BADTOKEN a session claims 32")
+	most.says(many(refusal.MaxClaims)+many(refusal.MaxClaims)+many(200), "+OK", "+OK", "-BADTOKEN a "+
+		"session claims 32")
 }
 
 // A renamed command is unknown to the guard, so no session removes the marks with it.
 func TestARenamedCommandDoesNotPass(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{
 		"--rename-command", "FLUSHALL", "XFLUSH", "--rename-command", "SWAPDB", "X.Y",
-		"--rename-command", "DEBUG", "inspect", "--rename-command", "CONFIG", "a_very_long_name_for_a_command_of_redis",
+		"--rename-command", "DEBUG", "inspect", "--rename-command", "CONFIG",
+		"a_very_long_name_for_a_command_of_redis",
 	}})
 	g := before(t, server, setup{})
 	r := g.fenced(5)
 	for _, command := range []string{
-		"XFLUSH", "xflush ASYNC", "X.Y 0 1", "INSPECT SLEEP 1", "a_very_long_name_for_a_command_of_redis SET appendonly no",
+		"XFLUSH", "xflush ASYNC", "X.Y 0 1", "INSPECT SLEEP 1",
+		"a_very_long_name_for_a_command_of_redis SET appendonly no",
 	} {
 		r.says(command+"\r\n", "-NOTALLOWED ")
 	}
 	if marks, err := g.store.Marks(t.Context()); err != nil || len(marks) != 1 || marks[0].Token != 5 {
 		t.Errorf("marks %+v, %v", marks, err)
 	}
-	for name, is := range map[string]string{"XFLUSH": "FLUSHALL under the name XFLUSH", "inspect|sleep": "DEBUG under the name INSPECT"} {
+	for name, is := range map[string]string{
+		"XFLUSH": "FLUSHALL under the name XFLUSH", "inspect|sleep": "DEBUG under the name INSPECT",
+	} {
 		trusting := Settings{TrustedCommands: []string{name}}
 		trusting.Upstream = settings.URL("redis://" + server.Addr())
 		if _, err := trusting.Install(t.Context()); err == nil || !strings.Contains(err.Error(), is) {

@@ -110,7 +110,8 @@ func TestAClientEvictedWithinAReplyIsToldNothing(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
 	r := g.raw()
-	go func() { _, _ = r.conn.Write([]byte(strings.Repeat(largeReply, 30))) }() // ends with its connection
+	// ends with its connection
+	go func() { _, _ = r.conn.Write([]byte(strings.Repeat(largeReply, 30))) }()
 	first, err := r.r.ReadBytes('\n')
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// switched is a pair of servers behind one address, which moves as in a failover. Connections to the
-// former primary stay open.
+// switched is a pair of servers behind one address, which moves as in a failover. Connections to
+// the former primary stay open.
 type switched struct {
 	t             *testing.T
 	first, second *servers.Redis
@@ -155,8 +155,8 @@ func TestASessionEndsWithTheRoleOfItsServer(t *testing.T) {
 	}
 }
 
-// paused starts a guard whose watch goes through a relay of its own. The test can hold that, and let
-// the guard believe that it has stood still.
+// paused starts a guard whose watch goes through a relay of its own. The test can hold that, and
+// let the guard believe that it has stood still.
 func (s *switched) paused(with setup) (g *guarded, watch *servers.Relay, standStill func()) {
 	s.t.Helper()
 	watch = serverstest.NewRelay(s.t, s.first.Addr())
@@ -212,8 +212,8 @@ func TestAGuardThatHasStoodStillGoesOn(t *testing.T) {
 	old.expect("+OK")
 }
 
-// Redis runs a script for longer than a proof counts. That must cost no session, and a client can end
-// the script through the guard.
+// Redis runs a script for longer than a proof counts. That must cost no session, and a client can
+// end the script through the guard.
 func TestABusyServerCostsNoSession(t *testing.T) {
 	s := pair(t, "--busy-reply-threshold", "20")
 	g, _, standStill := s.paused(setup{})

@@ -80,8 +80,8 @@ func (f *frames) scan(b []byte) (n int, ended bool, err error) {
 	}
 }
 
-// plain is the length of a reply that is a bulk string, short and all there, as most replies are. It
-// is 0 for everything else.
+// plain is the length of a reply that is a bulk string, short and all there, as most replies are.
+// It is 0 for everything else.
 func (f *frames) plain(b []byte) int {
 	if len(b) == 0 || b[0] != '$' {
 		return 0

@@ -45,8 +45,8 @@ type conn struct {
 var errDone = errors.New("done")
 
 // handshake serves one command at a time until the session is admitted. It returns errDone if the
-// client was refused or has quit. Until the client claims, its seat counts as waiting for it, except
-// while the server works on a command.
+// client was refused or has quit. Until the client claims, its seat counts as waiting for it,
+// except while the server works on a command.
 func (c *conn) handshake(ctx context.Context) error {
 	c.setDeadline(time.Now().Add(c.p.o.LoginTimeout), false)
 	defer c.client.WhenDraining(func() { c.setDeadline(relay.Past, true) })()

@@ -23,16 +23,19 @@ func TestBeforeTheTokenAClientMayLogInAndNameItself(t *testing.T) {
 		"CLIENT GETNAME\r\nMADEUP a\r\nCLIENT KILL ID 1\r\nFLUSHALL\r\nSUBSCRIBE a\r\nMULTI\r\n"+
 		"SELECT 1\r\nCLIENT REPLY OFF\r\nCLIENT NO-EVICT ON\r\nCOMMAND COUNT\r\nINFO\r\nSCRIPT KILL\r\n"+
 		"SCRIPT LOAD x\r\nCLIENT\r\n",
-		"+PONG", "-NOTOKEN SET needs a token", "-NOTOKEN", "-NOTOKEN", "+OK", ":", "-NOTOKEN CLIENT GETNAME",
+		"+PONG", "-NOTOKEN SET needs a token", "-NOTOKEN", "-NOTOKEN", "+OK", ":", "-NOTOKEN CLIENT "+
+			"GETNAME",
 		"-NOTALLOWED MADEUP", "-NOTALLOWED CLIENT KILL", "-NOTALLOWED FLUSHALL", "-NOTOKEN", "-NOTOKEN",
 		"+OK", "-NOTOKEN", "-NOTOKEN", ":", "$", "-NOTBUSY", "-NOTOKEN", "-NOTALLOWED CLIENT")
-	r.says("FENCE orders 5\r\nSET a 2\r\nGET a\r\nCLIENT GETNAME\r\n", "+OK", "+OK", "$1\r\n2", "$2\r\nme")
+	r.says("FENCE orders 5\r\nSET a 2\r\nGET a\r\nCLIENT GETNAME\r\n", "+OK", "+OK", "$1\r\n2",
+		"$2\r\nme")
 	r.says("QUIT\r\n", "+OK", "")
 }
 
 func TestAfterAResetTheNameIsForgotten(t *testing.T) {
 	r := fresh(t).raw()
-	r.says("CLIENT SETNAME me\r\nRESET\r\nFENCE orders 5\r\nCLIENT GETNAME\r\n", "+OK", "+RESET", "+OK", "$-1")
+	r.says("CLIENT SETNAME me\r\nRESET\r\nFENCE orders 5\r\nCLIENT GETNAME\r\n", "+OK", "+RESET",
+		"+OK", "$-1")
 }
 
 // Every command of the table with each of its subcommands, with and without arguments.
@@ -46,7 +49,8 @@ func TestBeforeTheTokenNothingChangesAnything(t *testing.T) {
 			continue
 		}
 		words := strings.Split(name, "|")
-		for _, arguments := range []string{"", "str", "str 1", "list list2 1", "0 str", "stream a 1-1", "1 hash 2 3"} {
+		for _, arguments := range []string{"", "str", "str 1", "list list2 1", "0 str", "stream a 1-1",
+			"1 hash 2 3"} {
 			c := g.raw()
 			c.send(array(append(words, strings.Fields(arguments)...)...))
 			if got := c.reply(); !r.early && !strings.HasPrefix(got, "-NOT") {
@@ -64,8 +68,10 @@ func TestBeforeTheTokenNothingChangesAnything(t *testing.T) {
 func fill(t *testing.T, db *driver.Client) {
 	t.Helper()
 	for _, command := range []string{
-		"SET str 1", "RPUSH list 1 2 3", "RPUSH list2 4 5", "SADD set a b 1", "ZADD zset 1 a 2 b", "HSET hash a 1 b 2",
-		"PFADD hll a b c", "XADD stream 1-1 a 1", "XGROUP CREATE stream a 0", "GEOADD geo 13 38 a 15 37 b",
+		"SET str 1", "RPUSH list 1 2 3", "RPUSH list2 4 5", "SADD set a b 1", "ZADD zset 1 a 2 b",
+		"HSET hash a 1 b 2",
+		"PFADD hll a b c", "XADD stream 1-1 a 1", "XGROUP CREATE stream a 0",
+		"GEOADD geo 13 38 a 15 37 b",
 	} {
 		if err := db.Do(t.Context(), anys(command)...).Err(); err != nil {
 			t.Fatalf("%s: %v", command, err)
@@ -78,7 +84,8 @@ func digest(t *testing.T, db *driver.Client) string {
 	t.Helper()
 	var all strings.Builder
 	for _, command := range []string{
-		"DEBUG DIGEST", "DBSIZE", "FUNCTION LIST", "ACL LIST", "CONFIG GET maxmemory*", "XINFO STREAM stream FULL",
+		"DEBUG DIGEST", "DBSIZE", "FUNCTION LIST", "ACL LIST", "CONFIG GET maxmemory*", "XINFO STREAM " +
+			"stream FULL",
 	} {
 		v, err := db.Do(t.Context(), anys(command)...).Result()
 		if err != nil {

@@ -16,7 +16,8 @@ func TestALoginOfTheCertificatesUserPasses(t *testing.T) {
 		"alice": {
 			"AUTH alice secret", "auth alice AUTH", "HELLO", "HELLO 3", "HELLO 3 AUTH alice secret",
 			"hello 2 setname AUTH auth alice bob", "HELLO 3 AUTH alice AUTH SETNAME AUTH",
-			"HELLO 3 AUTH alice a AUTH alice b", "GET AUTH", "SET AUTH bob", "ECHO RESET", "PUBLISH AUTH bob",
+			"HELLO 3 AUTH alice a AUTH alice b", "GET AUTH", "SET AUTH bob", "ECHO RESET",
+			"PUBLISH AUTH bob",
 		},
 		"default": {"AUTH secret", "AUTH default secret", "RESET", "HELLO 2 AUTH default secret"},
 		"AUTH":    {"AUTH AUTH secret", "HELLO 2 AUTH AUTH AUTH SETNAME AUTH"},
@@ -36,7 +37,8 @@ func FuzzLogin(f *testing.F) {
 	for i, c := range otherUsers()[:25] {
 		f.Add([]byte("GET a\r\n"+c+"AUTH alice secret\r\n"+c), uint64(i))
 	}
-	f.Add([]byte(array("HELLO", "3", "SETNAME", "AUTH", "AUTH", "alice", "AUTH")+"\"AUTH\\x00\" bob x\r\n"), uint64(1))
+	f.Add([]byte(array("HELLO", "3", "SETNAME", "AUTH", "AUTH", "alice", "AUTH")+"\"AUTH\\x00\" bob "+
+		"x\r\n"), uint64(1))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
 		u := &up{admitted: admittedUnder5, injected: newInjectedReplies(), only: guard.Only("alice")}
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -67,8 +69,8 @@ func FuzzLogin(f *testing.F) {
 	})
 }
 
-// redisLogsIn returns whom Redis logs in, as its authCommand, helloCommand and resetCommand do. They
-// compare with strcasecmp, and the table of commands may do that, too.
+// redisLogsIn returns whom Redis logs in, as its authCommand, helloCommand and resetCommand do.
+// They compare with strcasecmp, and the table of commands may do that, too.
 func redisLogsIn(args [][]byte) (users []string) {
 	is := func(i int, word string) bool {
 		text, _, _ := strings.Cut(string(args[i]), "\x00")

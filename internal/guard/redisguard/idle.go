@@ -14,9 +14,10 @@ var errUnused = errors.New("the session was idle for too long")
 // restTime bounds the question whether a session is at rest.
 const restTime = time.Second
 
-// endUnused ends the session as a shutdown does: the client gets what Redis has still to answer, and
-// then the reason. Redis is asked first: the client may wait in BLPOP, or for messages. That answer is
-// a guess, because commands may be on their way to a server that is slow. The sentinel is behind them.
+// endUnused ends the session as a shutdown does: the client gets what Redis has still to answer,
+// and then the reason. Redis is asked first: the client may wait in BLPOP, or for messages. That
+// answer is a guess, because commands may be on their way to a server that is slow. The sentinel is
+// behind them.
 func (s *session) endUnused(ctx context.Context, unused func() bool, stop context.CancelCauseFunc) {
 	if s.up.endsUnused() { // a limit ago
 		stop(errUnused)

@@ -82,8 +82,8 @@ func TestASlowReaderIsNotIdle(t *testing.T) {
 	}
 }
 
-// A command that has not reached Redis yet is no reason to call its session unused: its answer comes
-// before the guard's last word.
+// A command that has not reached Redis yet is no reason to call its session unused: its answer
+// comes before the guard's last word.
 func TestACommandOnItsWayIsAnsweredBeforeTheEnd(t *testing.T) {
 	redis := serverstest.SharedRedis(t)
 	network := serverstest.NewRelayWith(t, redis.Addr(), servers.RelayOptions{
@@ -101,8 +101,8 @@ func TestACommandOnItsWayIsAnsweredBeforeTheEnd(t *testing.T) {
 	session.ended()
 }
 
-// holdUntilMoreComes passes bytes on, but those with a text only when something comes after them, or
-// the client has left.
+// holdUntilMoreComes passes bytes on, but those with a text only when something comes after them,
+// or the client has left.
 func holdUntilMoreComes(text string) func(_ *servers.Relay, client, server net.Conn) {
 	return func(_ *servers.Relay, client, server net.Conn) {
 		done := make(chan struct{})

@@ -85,7 +85,8 @@ func TestRefusalsAreForgottenOnceTheyAreAnswered(t *testing.T) {
 	if slices.ContainsFunc(all, func(a *injectedReply) bool { return a != nil }) {
 		t.Error("answers that were taken are kept")
 	}
-	if text, _ := s.take(700); text != "" || len(s.waiting) > 0 || len(s.distinct) > 0 || s.bytes != 0 {
+	if text, _ := s.take(700); text != "" || len(s.waiting) > 0 || len(s.distinct) > 0 ||
+		s.bytes != 0 {
 		t.Errorf("%q, %d wait, %d kept, %d bytes", text, len(s.waiting), len(s.distinct), s.bytes)
 	}
 }

@@ -31,7 +31,9 @@ func (r *raw) until(text string) string {
 }
 
 // unknown matches what Redis says of a command that it does not know, and what the guard says.
-var unknown = regexp.MustCompile(`(?m)^(-ERR unknown (?:sub)?command|-NOTALLOWED .* — the guard does not know) .*$`)
+var unknown = regexp.MustCompile(
+	`(?m)^(-ERR unknown (?:sub)?command|-NOTALLOWED .* — the guard does not know) .*$`,
+)
 
 // bothAnswer sends the same bytes to the server and through the guard, and compares all answers.
 func (g *guarded) bothAnswer(through *raw, text string) {

@@ -95,7 +95,8 @@ func TestManyDirectRaisesConnectTwice(t *testing.T) {
 }
 
 func TestADirectRaiseAfterARestartRaisesOnTheNewRun(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}),
+	g := before(t, serverstest.Redis(t,
+		servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}),
 		setup{})
 	r := kept(t, g.server.URL())
 	g.raised(r, 5)

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// killing is a store whose server ends each session as soon as it is registered, as another guard does
-// that recovers a lost registry.
+// killing is a store whose server ends each session as soon as it is registered, as another guard
+// does that recovers a lost registry.
 type killing struct {
 	marks.Store
 	db *driver.Client
@@ -35,6 +35,8 @@ func TestANewcomerThatIsEndedIsToldThatItsOwnConnectionWas(t *testing.T) {
 	g := before(t, server, setup{wrap: func(s marks.Store) marks.Store { return killing{s, db} }})
 	r := g.raw()
 	r.send("FENCE orders 5\r\n")
-	r.expect("-REVOKE the connection to Redis was closed while this session of \"orders\" was admitted")
+	r.expect(
+		"-REVOKE the connection to Redis was closed while this session of \"orders\" was admitted",
+	)
 	r.ended()
 }

@@ -26,8 +26,8 @@ type large struct {
 const maxShown = max(len(keyPrefix)+1, len(refusal.Prefix))
 
 // tooLongArgument takes the place of the argument that does not fit when the guard decides on a
-// command by the arguments before it. It is no command, subcommand or key of ours, nor a resource, nor a
-// token.
+// command by the arguments before it. It is no command, subcommand or key of ours, nor a resource,
+// nor a token.
 var tooLongArgument = []byte("(too long)")
 
 // beginLarge reads the command's first line. args are its first arguments, on which the guard has

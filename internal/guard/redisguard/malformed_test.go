@@ -32,7 +32,8 @@ func TestTheErrorOfAMalformedCommandComesBehindTheAnswerOfABlockedOne(t *testing
 	}
 }
 
-// awaitBlocked waits until a client of Redis waits in a command that blocks, beside the guard's watch.
+// awaitBlocked waits until a client of Redis waits in a command that blocks, beside the guard's
+// watch.
 func (g *guarded) awaitBlocked() {
 	g.t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -46,8 +47,8 @@ func (g *guarded) awaitBlocked() {
 	}
 }
 
-// Without replies the error has no place, so the guard does not wait for one. (Redis itself would keep
-// the connection.)
+// Without replies the error has no place, so the guard does not wait for one. (Redis itself would
+// keep the connection.)
 func TestAMalformedCommandEndsASessionWithoutReplies(t *testing.T) {
 	r := fresh(t).fenced(5)
 	r.says("CLIENT REPLY OFF\r\nSET a 1\r\n*x\r\n", "-ERR Protocol error")

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// parser reads the first command of a stream that arrives in pieces. It remembers how far it has come, so
-// a command costs the same whether it arrives at once or byte by byte. The zero value is before a command.
+// parser reads the first command of a stream that arrives in pieces. It remembers how far it has
+// come, so a command costs the same whether it arrives at once or byte by byte. The zero value is
+// before a command.
 type parser struct {
 	at    int    // bytes of the command that were read
 	left  int64  // arguments still to come, of an array
@@ -14,14 +15,15 @@ type parser struct {
 	found []span // the arguments
 }
 
-// span is where an argument is in the command. The bytes may be elsewhere when more of them have come.
+// span is where an argument is in the command. The bytes may be elsewhere when more of them have
+// come.
 type span struct{ from, to int }
 
-// next reads on in b, which holds the stream from the beginning of the command. A command of more than most
-// bytes is tooLong. size is the command's length on the wire, or 0 when b does not hold all of it yet: then
-// b has to come again with more behind it. next appends the arguments of a whole command to args; they
-// alias b where possible. An empty command has none. With the error tooLong it returns the arguments
-// before the one that does not fit.
+// next reads on in b, which holds the stream from the beginning of the command. A command of more
+// than most bytes is tooLong. size is the command's length on the wire, or 0 when b does not hold
+// all of it yet: then b has to come again with more behind it. next appends the arguments of a
+// whole command to args; they alias b where possible. An empty command has none. With the error
+// tooLong it returns the arguments before the one that does not fit.
 func (p *parser) next(b []byte, most int, args [][]byte) (size int, _ [][]byte, err error) {
 	switch {
 	case len(b) == 0:

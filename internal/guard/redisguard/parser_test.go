@@ -21,8 +21,8 @@ func ofWords(n int) []byte {
 	return []byte(array(slices.Repeat([]string{"x"}, n)...))
 }
 
-// A command that arrives byte by byte is read once, in the handshake and in the relay: no step begins at
-// an earlier byte than the one before it had reached.
+// A command that arrives byte by byte is read once, in the handshake and in the relay: no step
+// begins at an earlier byte than the one before it had reached.
 func TestBytesAreReadOnce(t *testing.T) {
 	for name, stream := range map[string][]byte{
 		"array":  ofWords(9000),
@@ -54,7 +54,8 @@ func TestBytesAreReadOnce(t *testing.T) {
 func TestPiecesMakeTheSameCommand(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 9))
 	streams := [][]byte{
-		ofWords(3), ofWords(700), []byte("GET a\r\n"), []byte("\r\n"), []byte("*0\r\n"), []byte("*-1\r\n"),
+		ofWords(3), ofWords(700), []byte("GET a\r\n"), []byte("\r\n"), []byte("*0\r\n"),
+		[]byte("*-1\r\n"),
 		[]byte("*2\r\n$1\r\nx\r\n$20000\r\n"), []byte("*1\r\n$1\r\nxyz"), []byte("GET \"a\r\n"),
 		[]byte("a\x00b\r\n"), []byte("*1\r\n:1\r\n"), bytes.Repeat([]byte("x"), maxInline+1),
 		[]byte("*1\r\n$0\r\n\r\n"), []byte("*1x\r\n"),

@@ -11,7 +11,8 @@ import (
 )
 
 // primaries are the servers at which this guard has sessions: one, except for the moment of a
-// failover. Each has a watch as long as the guard runs, or until the server stops being the primary.
+// failover. Each has a watch as long as the guard runs, or until the server stops being the
+// primary.
 type primaries struct {
 	open watcher
 
@@ -37,8 +38,8 @@ func (ps *primaries) close() {
 }
 
 // join returns the primary of this run, on which a session is about to be admitted. It ends the
-// sessions on every other run first, since those are older: what answers the guard is the primary now.
-// It fails if the server cannot be watched.
+// sessions on every other run first, since those are older: what answers the guard is the primary
+// now. It fails if the server cannot be watched.
 func (ps *primaries) join(ctx context.Context, run string) (*primary, error) {
 	at := ps.find(run)
 	if at == nil {
@@ -63,8 +64,8 @@ func (ps *primaries) find(run string) *primary {
 	return nil
 }
 
-// prepare watches the server that answers now, if none is watched, so that no newcomer has to wait for
-// that: a server that is busy takes long to answer.
+// prepare watches the server that answers now, if none is watched, so that no newcomer has to wait
+// for that: a server that is busy takes long to answer.
 func (ps *primaries) prepare(ctx context.Context) error {
 	if ps.find("") != nil {
 		return nil

@@ -45,8 +45,8 @@ type Watch interface {
 type watcher func(context.Context) (Watch, error)
 
 // primary is one run of a server at which this guard has sessions, in the time in which it is the
-// primary. Once it was a replica, all these sessions end: the marks of newer leaders may have come to
-// it since, and nothing else would end the sessions before it is promoted again.
+// primary. Once it was a replica, all these sessions end: the marks of newer leaders may have come
+// to it since, and nothing else would end the sessions before it is promoted again.
 //
 //	proven ── the guard has stood still, or no proof for proofTime ──▶ unproven: nothing passes
 //	  ▲ │                                   │
@@ -104,8 +104,8 @@ func (at *primary) remove(session int64) {
 }
 
 // pass returns nil when the next bytes of a client may go to the server. Without a recent proof it
-// calls wait and waits for the next one: Redis may be busy with a script for long, and nothing is lost
-// meanwhile. done ends that.
+// calls wait and waits for the next one: Redis may be busy with a script for long, and nothing is
+// lost meanwhile. done ends that.
 func (at *primary) pass(done <-chan struct{}, wait func()) error {
 	if at.isProven() {
 		return nil
@@ -297,7 +297,8 @@ func (at *primary) end(ctx context.Context, why error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	_ = at.current().Kill(ctx, ids) // otherwise they end with their connections, or are named by a raise
+	// otherwise they end with their connections, or are named by a raise
+	_ = at.current().Kill(ctx, ids)
 }
 
 // close lets nothing more pass, and returns what is to be ended.

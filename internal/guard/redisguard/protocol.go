@@ -180,9 +180,10 @@ func (s *session) begin(ctx context.Context, alive relay.Liveness) {
 	if why := c.primary.add(c.session.ID, stop); why != nil {
 		stop(why)
 	}
-	stopIdle := guard.WhenIdle(c.p.o.SessionIdleTimeout, s.relay, func(ctx context.Context, unused func() bool) {
-		s.endUnused(ctx, unused, stop)
-	})
+	stopIdle := guard.WhenIdle(c.p.o.SessionIdleTimeout, s.relay,
+		func(ctx context.Context, unused func() bool) {
+			s.endUnused(ctx, unused, stop)
+		})
 	s.stopIdle = func() { stopIdle(); stop(nil) }
 }
 
@@ -226,11 +227,11 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 }
 
 // errCutOff is the answer to a command that the shutdown of the guard did not wait for.
-var errCutOff = errors.New("shut down; a command without an answer was executed or not, look before you " +
-	"repeat it; nothing of an open transaction was executed; connect again")
+var errCutOff = errors.New("shut down; a command without an answer was executed or not, look " +
+	"before you repeat it; nothing of an open transaction was executed; connect again")
 
-// cutOff ends a session that was still busy when the guard had to stop. The server stops working for it
-// first.
+// cutOff ends a session that was still busy when the guard had to stop. The server stops working
+// for it first.
 func (s *session) cutOff() {
 	_ = s.upstream.Close()
 	if !s.finalReplySent && s.down.atBoundary() && !s.down.torn {

@@ -21,11 +21,12 @@ func (p *Protocol) Bound(ctx context.Context) (connections int, setting string, 
 }
 
 // errFull: Redis takes no more connections. Its text begins as that of Redis, which drivers know.
-var errFull = errors.New("max number of clients reached: Redis takes no more connections (maxclients), " +
-	"and nothing was executed; connect again, and let an operator raise maxclients or find out who holds them")
+var errFull = errors.New("max number of clients reached: Redis takes no more connections " +
+	"(maxclients), and nothing was executed; connect again, and let an operator raise maxclients or " +
+	"find out who holds them")
 
-// first waits for the server's first answer. Redis accepts every connection, and only then says that it
-// has too many.
+// first waits for the server's first answer. Redis accepts every connection, and only then says
+// that it has too many.
 func (u *upstream) first() error {
 	for !u.answered && len(u.pending) == 0 {
 		if err := u.fill(); err != nil {
@@ -39,8 +40,8 @@ func (u *upstream) first() error {
 	return nil
 }
 
-// send writes to the server. A server that has refused the connection may have reset it, and its reason is
-// still to be read.
+// send writes to the server. A server that has refused the connection may have reset it, and its
+// reason is still to be read.
 func (u *upstream) send(b []byte) error {
 	_, err := u.Conn.Write(b)
 	if !u.answered && disconnected(err) {
@@ -49,8 +50,8 @@ func (u *upstream) send(b []byte) error {
 	return err
 }
 
-// isFull reports whether Redis has refused the upstream connection because it has too many. Nothing that
-// was sent on it was executed.
+// isFull reports whether Redis has refused the upstream connection because it has too many. Nothing
+// that was sent on it was executed.
 func (c *conn) isFull(ctx context.Context, err error) bool {
 	if errors.Is(err, errFull) {
 		return true
@@ -71,8 +72,8 @@ func (c *conn) dial(ctx context.Context) (net.Conn, error) {
 	return nil, fmt.Errorf("cannot reach Redis: %w", err)
 }
 
-// noRoom refuses a client without a token that Redis has no connection for. Those that keep the guard
-// waiting for their clients are evicted, so the next try may find one.
+// noRoom refuses a client without a token that Redis has no connection for. Those that keep the
+// guard waiting for their clients are evicted, so the next try may find one.
 func (c *conn) noRoom() error {
 	c.client.Seat.Starve()()
 	_ = c.closeWith(errFull)
@@ -80,9 +81,9 @@ func (c *conn) noRoom() error {
 }
 
 // intoRoom enters again until Redis has room, for claims that the coordinator confirms. Until then
-// the clients without a token make room. If that is not enough the older sessions are ended, which may be
-// what has used it up. The client has not logged in by then, so the coordinator alone decides: a claim that it does not
-// confirm is refused.
+// the clients without a token make room. If that is not enough the older sessions are ended, which
+// may be what has used it up. The client has not logged in by then, so the coordinator alone
+// decides: a claim that it does not confirm is refused.
 func (c *conn) intoRoom(
 	admission context.Context, cmd claimCommand, enter func() ([]byte, error),
 ) (reply []byte, err error) {
@@ -118,14 +119,16 @@ func (c *conn) disconnect() {
 	}
 }
 
-// loginSlot waits for a login slot: every upstream connection of a client that is not admitted has one.
+// loginSlot waits for a login slot: every upstream connection of a client that is not admitted has
+// one.
 func (c *conn) loginSlot(ctx context.Context) error {
 	if c.slot {
 		return nil
 	}
 	err := c.client.Seat.Login(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("too many connections without a token wait for Redis (GUARD_MAX_LOGINS): %w", err)
+		return fmt.Errorf("too many connections without a token wait for Redis (GUARD_MAX_LOGINS): %w",
+			err)
 	}
 	c.slot = err == nil
 	return err

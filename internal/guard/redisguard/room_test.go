@@ -43,10 +43,11 @@ func (e *elected) Confirm(ctx context.Context, c fence.Claim, _ marks.Mark) (fen
 // small starts a guard for a server that takes only 24 clients.
 func small(t *testing.T, by marks.Authority) *guarded {
 	t.Helper()
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--maxclients", "24"}}), setup{
-		store:   redismarks.Options{Reserved: true},
-		Options: Options{Admission: &marks.Admission{Authority: by}},
-	})
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--maxclients", "24"}}),
+		setup{
+			store:   redismarks.Options{Reserved: true},
+			Options: Options{Admission: &marks.Admission{Authority: by}},
+		})
 	g.AwaitMetric("ringfence_connections_limit", "login", 3)
 	return g
 }

@@ -13,9 +13,9 @@ const (
 	tooLate  = "the guard cannot see all of it before it would have to pass it on"
 )
 
-// judge returns the rule for a command that may pass, now or once the session has a token. It refuses
-// every command that the table does not know, unless an operator trusts it. If args are not the whole
-// command, the rest could be any words.
+// judge returns the rule for a command that may pass, now or once the session has a token. It
+// refuses every command that the table does not know, unless an operator trusts it. If args are not
+// the whole command, the rest could be any words.
 func (t trusted) judge(args [][]byte, whole bool) (*rule, *fence.Refusal) {
 	r := ruleFor(args)
 	if r == nil && t.has(args) {
@@ -60,8 +60,8 @@ func (f form) has(arg []byte) bool {
 	return equalFold(arg, f.word)
 }
 
-// mayBeOurs reports whether a text for FUNCTION LOAD may be the library of ringfence by its first line, in which
-// Redis reads words as a shell does.
+// mayBeOurs reports whether a text for FUNCTION LOAD may be the library of ringfence by its first
+// line, in which Redis reads words as a shell does.
 func mayBeOurs(text []byte) bool {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	isName := func(word []byte) bool { return bytes.EqualFold(word, []byte("name="+keyPrefix)) }

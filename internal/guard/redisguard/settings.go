@@ -50,7 +50,8 @@ func (s *Settings) Check(prefix string) (problems []error) {
 		problems = append(problems, err)
 	}
 	if s.IdleTimeout <= 0 {
-		problems = append(problems, fmt.Errorf("%sIDLE_TIMEOUT is %s: it must be above 0", prefix, s.IdleTimeout))
+		problems = append(problems,
+			fmt.Errorf("%sIDLE_TIMEOUT is %s: it must be above 0", prefix, s.IdleTimeout))
 	}
 	if _, err := parseTrusted(s.TrustedCommands); err != nil {
 		problems = append(problems, fmt.Errorf("%sTRUSTED_COMMANDS: %w", prefix, err))
@@ -104,7 +105,9 @@ func (s *Settings) OpenAuthorizer(ctx context.Context, c guard.Common) (guard.Au
 
 // Install implements guard.Upstream.
 func (s *Settings) Install(ctx context.Context) ([]string, error) {
-	store, err := redismarks.Open(ctx, s.Upstream.Reveal(), redismarks.Options{Connections: 1, Commands: s.commands()})
+	store, err := redismarks.Open(ctx, s.Upstream.Reveal(), redismarks.Options{
+		Connections: 1, Commands: s.commands(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("nothing was changed: %w", err)
 	}
@@ -117,8 +120,8 @@ func (s *Settings) Image(ctx context.Context) (string, error) {
 	return redismarks.Image(ctx, s.Upstream.Reveal())
 }
 
-// InstallFunctions loads the functions for programs in other languages. missing says why the server has
-// none although nothing failed.
+// InstallFunctions loads the functions for programs in other languages. missing says why the server
+// has none although nothing failed.
 func (s *Settings) InstallFunctions(ctx context.Context) (missing string, err error) {
 	return redismarks.LoadFunctions(ctx, s.Upstream.Reveal())
 }

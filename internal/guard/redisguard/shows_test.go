@@ -119,7 +119,7 @@ func TestTheDocumentationSaysWhatAnOperatorSeesOfTheGuardInRedis(t *testing.T) {
 	own.expect("+PONG")
 }
 
-// counted matches INFO's counters of errors, and of commands that this test does not send. The watch
-// sends CLIENT LIST all the time.
+// counted matches INFO's counters of errors, and of commands that this test does not send. The
+// watch sends CLIENT LIST all the time.
 var counted = regexp.MustCompile(`(?m)^(total_error_replies:\d+|errorstat_[^,\r]+|` +
 	`cmdstat_(client\|(?:id|setname|getname|kill|no)|hello|auth|echo|ping|flush|eval)[^:]*)`)

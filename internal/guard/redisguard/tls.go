@@ -10,7 +10,8 @@ import (
 )
 
 // errTLSRequired refuses a client that does not encrypt its connection.
-var errTLSRequired = errors.New("TLS is required; nothing was executed; connect with TLS (rediss://, redis-cli --tls)")
+var errTLSRequired = errors.New("TLS is required; nothing was executed; connect with TLS " +
+	"(rediss://, redis-cli --tls)")
 
 // greet encrypts the connection of a client that starts with TLS. No command of Redis begins with
 // that byte.

@@ -27,7 +27,9 @@ type encrypted struct {
 // optional.
 func encryptedRedis(t *testing.T, clients string) *encrypted {
 	t.Helper()
-	e := &encrypted{authority: serverstest.NewAuthority(t), address: serverstest.FreeAddresses(t, 1)[0]}
+	e := &encrypted{
+		authority: serverstest.NewAuthority(t), address: serverstest.FreeAddresses(t, 1)[0],
+	}
 	own := e.authority.Issue("the server")
 	_, port, _ := net.SplitHostPort(e.address)
 	e.server = serverstest.Redis(t, servers.RedisOptions{Args: []string{
@@ -81,7 +83,8 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 	e := encryptedRedis(t, "yes")
 	own := e.authority.Issue("the guard's own")
 	g := before(t, e.server, setup{
-		url:     fmt.Sprintf("rediss://%s?sslrootcert=%s&sslcert=%s&sslkey=%s", e.address, e.authority.File, own.CertFile, own.KeyFile),
+		url: fmt.Sprintf("rediss://%s?sslrootcert=%s&sslcert=%s&sslkey=%s", e.address,
+			e.authority.File, own.CertFile, own.KeyFile),
 		Options: Options{TLS: e.with(t, tlsconfig.Files{})},
 	})
 	old := g.over(e.client(t, nil), "", 5)
@@ -103,7 +106,8 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 		t.Errorf("the blocked command ended with %v", err)
 	}
 	again := g.over(e.client(t, nil), "", 5)
-	if err := again.Set(t.Context(), "k", "5", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "STALETOKEN") {
+	if err := again.Set(t.Context(), "k", "5", 0).Err(); err == nil ||
+		!strings.HasPrefix(err.Error(), "STALETOKEN") {
 		t.Errorf("a write under the old token: %v", err)
 	}
 }
@@ -126,7 +130,8 @@ func TestACertificateOfTheClientIsChecked(t *testing.T) {
 	e := encryptedRedis(t, "no")
 	app, stranger := e.authority.Issue("app"), serverstest.NewAuthority(t).Issue("app")
 	for _, user := range []string{"app", "other"} {
-		if err := driverTo(t, e.server.Addr(), nil).Do(t.Context(), "ACL", "SETUSER", user, "on", ">secret", "~*", "+@all").Err(); err != nil {
+		if err := driverTo(t, e.server.Addr(), nil).Do(t.Context(), "ACL", "SETUSER", user, "on",
+			">secret", "~*", "+@all").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,9 +168,11 @@ func TestACertificateOfTheClientIsChecked(t *testing.T) {
 			}
 			c := g.over(e.client(t, &app), "app", 5).Conn()
 			defer c.Close()
-			for _, change := range [][]any{{"AUTH", "other", "secret"}, {"RESET"}, {"HELLO", "3", "AUTH", "other", "secret"}} {
+			for _, change := range [][]any{{"AUTH", "other", "secret"}, {"RESET"},
+				{"HELLO", "3", "AUTH", "other", "secret"}} {
 				err := c.Do(t.Context(), change...).Err()
-				if refused := err != nil && strings.HasPrefix(err.Error(), "NOTALLOWED"); refused != test.verifyName {
+				if refused := err != nil &&
+					strings.HasPrefix(err.Error(), "NOTALLOWED"); refused != test.verifyName {
 					t.Errorf("%v in a session: %v", change, err)
 				}
 				if !test.verifyName { // the session may have lost its rights

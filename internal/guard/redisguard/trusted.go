@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// trusted are the commands that an operator trusts, in upper case: commands of modules, and of servers
-// that are newer than the table. COMMAND|SUBCOMMAND is one subcommand.
+// trusted are the commands that an operator trusts, in upper case: commands of modules, and of
+// servers that are newer than the table. COMMAND|SUBCOMMAND is one subcommand.
 type trusted map[string]bool
 
 // trustedRule is the rule for each of them.
 var trustedRule = rule{}
 
-// parseTrusted reads the names in a setting. It refuses what the table refuses: an operator who does
-// not know why must not allow it.
+// parseTrusted reads the names in a setting. It refuses what the table refuses: an operator who
+// does not know why must not allow it.
 func parseTrusted(names []string) (trusted, error) {
 	t := make(trusted)
 	for _, name := range names {

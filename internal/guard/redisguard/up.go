@@ -205,8 +205,9 @@ func (u *up) answerClaim(args [][]byte) (answer []byte) {
 // atBoundary reports whether no command and no transaction is under way.
 func (u *up) atBoundary() bool { return u.large == nil && !u.multi }
 
-// last sends a command whose reply shows that everything before it was answered, and takes no more. The
-// client gets why in its place. One of the answers before it may be long in coming, as that of BLPOP.
+// last sends a command whose reply shows that everything before it was answered, and takes no more.
+// The client gets why in its place. One of the answers before it may be long in coming, as that of
+// BLPOP.
 func (u *up) last(w io.Writer, why error) error {
 	u.stopped = true
 	_, err := w.Write(u.injected.sentinel(why))

@@ -14,8 +14,8 @@ type said struct {
 	loginAs string // the user that it has logged in as
 }
 
-// remember keeps what a command says: CLIENT SETNAME, HELLO, CLIENT SETINFO LIB-NAME, AUTH. After RESET
-// only the library is left.
+// remember keeps what a command says: CLIENT SETNAME, HELLO, CLIENT SETINFO LIB-NAME, AUTH. After
+// RESET only the library is left.
 func (s *said) remember(args [][]byte) {
 	if equalFold(args[0], "RESET") {
 		s.name, s.loginAs = "", ""

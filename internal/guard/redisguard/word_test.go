@@ -30,14 +30,17 @@ func TestAZeroByteHidesNoWord(t *testing.T) {
 		}
 	}
 	r.says(array("ACL\x00", "LOG\x00", "reset\x00"), "-NOTALLOWED ")
-	r.says(array("ACL", "LOG", "reset\x00x")+array("CLIENT", "TRACKING", "ON", "redirect\x00", "1"), "-NOTALLOWED ", "-NOTALLOWED ")
+	r.says(array("ACL", "LOG", "reset\x00x")+array("CLIENT", "TRACKING", "ON", "redirect\x00", "1"),
+		"-NOTALLOWED ", "-NOTALLOWED ")
 	r.says(array("FENCE\x00", "orders", "6")+array("\x00GET", "a")+array("GET\x00", "a"),
 		"-NOTALLOWED ", "-NOTALLOWED ", "-NOTALLOWED ")
 	r.says(array("FLUSHALL\x00x", strings.Repeat("x", 2*relay.BufferSize)), "-NOTALLOWED ")
 	long := "\x00" + strings.Repeat("x", 2*relay.BufferSize)
 	for _, words := range [][]string{
-		{"FLUSHALL" + long}, {"AUTH" + long, "bob", "pw"}, {"RESET" + long}, {"CLIENT", "KILL" + long, "ID", "4"},
-		{"CONFIG", "SET" + long, "a", "b"}, {"ACL", "LOG", "RESET" + long}, {"SCRIPT", "DEBUG", "YES" + long},
+		{"FLUSHALL" + long}, {"AUTH" + long, "bob", "pw"}, {"RESET" + long},
+		{"CLIENT", "KILL" + long, "ID", "4"},
+		{"CONFIG", "SET" + long, "a", "b"}, {"ACL", "LOG", "RESET" + long},
+		{"SCRIPT", "DEBUG", "YES" + long},
 		{"CLIENT", "TRACKING", "ON", "PREFIX", "x" + long, "REDIRECT", "1"},
 	} {
 		r.says(array(words...), "-NOTALLOWED ")
@@ -52,12 +55,15 @@ func TestNobodyReplacesTheFunctionsThroughAGuard(t *testing.T) {
 	const code = "\nredis.register_function('ringfence_x', function() return 1 end)"
 	for _, words := range [][]string{
 		{"FUNCTION", "FLUSH"}, {"FUNCTION", "RESTORE", "x", "FLUSH"}, {"FUNCTION", "DELETE", "ringfence"},
-		{"FUNCTION", "LOAD", "REPLACE", "#!lua name=ringfence" + code}, {"function", "load", "#!lua  NAME=ringfence" + code},
-		{"FUNCTION", "LOAD", `#!lua name="ringfence"` + code}, {"FUNCTION", "LOAD", "#!lua name=ringfence" + code + strings.Repeat(" ", relay.BufferSize)},
+		{"FUNCTION", "LOAD", "REPLACE", "#!lua name=ringfence" + code}, {"function", "load", "#!lua  " +
+			"NAME=ringfence" + code},
+		{"FUNCTION", "LOAD", `#!lua name="ringfence"` + code}, {"FUNCTION", "LOAD", "#!lua " +
+			"name=ringfence" + code + strings.Repeat(" ", relay.BufferSize)},
 	} {
 		r.says(array(words...), "-NOTALLOWED ")
 	}
-	r.says(array("FUNCTION", "LOAD", "#!lua name=other\nredis.register_function('other', function() return 1 end)"), "$5")
+	r.says(array("FUNCTION", "LOAD", "#!lua name=other\nredis.register_function('other', function() "+
+		"return 1 end)"), "$5")
 }
 
 // Without this the test above would prove nothing.

@@ -131,8 +131,8 @@ func inGoroutines(
 	}
 }
 
-// patiently is what a client's connection has below TLS. A patient writes with a deadline, and goes on
-// when that has passed. TLS cannot go on after that, so the patience is below it.
+// patiently is what a client's connection has below TLS. A patient writes with a deadline, and goes
+// on when that has passed. TLS cannot go on after that, so the patience is below it.
 type patiently struct {
 	net.Conn
 	patient *patient
@@ -140,8 +140,8 @@ type patiently struct {
 
 func (p patiently) Write(b []byte) (int, error) { return p.patient.Write(b) }
 
-// Waits is for a Walker that is about to wait for anything but its write to w. The flow leaves its loop
-// before that, so that it delays no other login.
+// Waits is for a Walker that is about to wait for anything but its write to w. The flow leaves its
+// loop before that, so that it delays no other login.
 func Waits(w io.Writer) {
 	if f, ok := w.(*failing); ok {
 		if out, ok := f.w.(interface{ waits() }); ok {

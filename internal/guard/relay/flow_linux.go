@@ -26,8 +26,8 @@ const (
 	over           // it has ended
 )
 
-// fair is how many bytes a flow reads before it is the turn of other flows. Each read counts as least
-// many at least: a record of TLS may have a single byte.
+// fair is how many bytes a flow reads before it is the turn of other flows. Each read counts as
+// least many at least: a record of TLS may have a single byte.
 const (
 	fair  = 256 << 10
 	least = 4 << 10
@@ -158,8 +158,8 @@ func (f *flow) end(e End) {
 	f.left()
 }
 
-// move reads and walks until nothing is left to read. more means that there may be more to read, but
-// that others come first.
+// move reads and walks until nothing is left to read. more means that there may be more to read,
+// but that others come first.
 func (f *flow) move() (end End, ended, more bool) {
 	defer f.contain(&end, &ended)
 	if end, ended = f.begin(); ended {

@@ -74,15 +74,17 @@ func (l *Loops) Respond(ctx context.Context) error {
 		select {
 		case <-answered:
 		case <-ctx.Done():
-			return fmt.Errorf("relay loop %d of %d does not respond: %w", i+1, len(l.all), context.Cause(ctx))
+			return fmt.Errorf("relay loop %d of %d does not respond: %w", i+1, len(l.all),
+				context.Cause(ctx))
 		}
 	}
 	return nil
 }
 
 // Adopt returns two connections that one loop watches, in place of a client's and its server's.
-// Each must be a socket, or TLS on a tlsconfig.Transport that stands for one, after the handshake. Otherwise
-// Adopt returns the two as they are. Nobody may use them meanwhile. Their deadlines are gone.
+// Each must be a socket, or TLS on a tlsconfig.Transport that stands for one, after the handshake.
+// Otherwise Adopt returns the two as they are. Nobody may use them meanwhile. Their deadlines are
+// gone.
 func (l *Loops) Adopt(client, server net.Conn) (net.Conn, net.Conn) {
 	if l == nil || !adoptable(client) || !adoptable(server) {
 		return client, server
@@ -111,8 +113,8 @@ func plain(c net.Conn) bool {
 	return false
 }
 
-// adopt returns c itself if the system refuses, because there are too many open files. Two connections
-// that are not in one loop are relayed as any others.
+// adopt returns c itself if the system refuses, because there are too many open files. Two
+// connections that are not in one loop are relayed as any others.
 func (l *loop) adopt(c net.Conn) net.Conn {
 	above, ok := c.(*tls.Conn)
 	if !ok {

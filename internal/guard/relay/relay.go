@@ -60,9 +60,9 @@ type Relay struct {
 // deadlines. alive is asked about a client that does not read. The caller must Wait.
 //
 // When the client leaves, or has only sent its last byte, the relay half-closes the server's
-// connection. The server finishes what it was sent, as it does for a client of its own. When the server
-// leaves, the client's connection stays open: the caller sets a write deadline, says why, and closes it.
-// When ctx ends, both directions stop where they are.
+// connection. The server finishes what it was sent, as it does for a client of its own. When the
+// server leaves, the client's connection stays open: the caller sets a write deadline, says why,
+// and closes it. When ctx ends, both directions stop where they are.
 func Start(ctx context.Context, client, server Leg, up, down Walker, alive Liveness) *Relay {
 	r := &Relay{ctx: ctx, ends: make(chan End, 2)}
 	toClient := &patient{ctx: ctx, alive: alive}
@@ -91,8 +91,8 @@ func Start(ctx context.Context, client, server Leg, up, down Walker, alive Liven
 }
 
 // Activity returns a number that rises before a Walker sees what has come from either side: nothing
-// was passed on in between if it is the same twice. idle is false while something is being passed on,
-// perhaps to a peer that is slow to read.
+// was passed on in between if it is the same twice. idle is false while something is being passed
+// on, perhaps to a peer that is slow to read.
 func (r *Relay) Activity() (n uint64, idle bool) {
 	up, down := r.flows[0].steps.Load(), r.flows[1].steps.Load()
 	return up + down, up%2 == 0 && down%2 == 0

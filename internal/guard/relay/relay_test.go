@@ -82,8 +82,8 @@ type engine func(near, far *net.TCPConn) (net.Conn, peer)
 
 func inGoroutine(near, far *net.TCPConn) (net.Conn, peer) { return near, far }
 
-// onEachEngine runs a test of Relay with goroutines and, on Linux, in loops; with TLS and without, and
-// with TLS for one of the two sides.
+// onEachEngine runs a test of Relay with goroutines and, on Linux, in loops; with TLS and without,
+// and with TLS for one of the two sides.
 func onEachEngine(t *testing.T, test func(*testing.T, engine)) {
 	onEachConnection(t, test)
 	t.Run("loops, TLS with the client", func(t *testing.T) {
@@ -123,8 +123,8 @@ func onLoop(t *testing.T, e engine) engine {
 	}
 }
 
-// inTurn makes the first connection with one engine, the second with the other, and so on. A test makes
-// that of the client first.
+// inTurn makes the first connection with one engine, the second with the other, and so on. A test
+// makes that of the client first.
 func inTurn(first, second engine) engine {
 	return func(near, far *net.TCPConn) (net.Conn, peer) {
 		e := first
@@ -163,7 +163,8 @@ func (o *encrypting) engine(t *testing.T) engine {
 		if o.below != nil {
 			below = o.below(far)
 		}
-		inner, outer := tls.Server(tlsconfig.NewTransport(near, nil), server), tls.Client(below, &o.config)
+		inner, outer := tls.Server(tlsconfig.NewTransport(near, nil), server),
+			tls.Client(below, &o.config)
 		var both sync.WaitGroup
 		both.Go(func() { err = inner.Handshake() })
 		if err := outer.Handshake(); err != nil {
@@ -189,7 +190,8 @@ func runTo(t *testing.T, e engine, up, down Walker, alive Liveness) *relayed {
 	inner, client := e(pair(t))
 	outer, server := e(pair(t))
 	ctx, cut := context.WithCancelCause(context.Background())
-	r := &relayed{client: client, server: server, inner: inner, outer: outer, cut: cut, end: make(chan End, 1),
+	r := &relayed{client: client, server: server, inner: inner, outer: outer, cut: cut,
+		end:      make(chan End, 1),
 		panicked: make(chan any, 1)}
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -279,8 +281,8 @@ func TestACancelledRelayStopsAtOnceEvenDuringAWrite(t *testing.T) {
 	})
 }
 
-// beyondBuffers is more than the system buffers between the far ends of a relay: 4 MB for a sender and
-// 6 MB for a receiver, twice, by default (tcp(7), tcp_wmem and tcp_rmem).
+// beyondBuffers is more than the system buffers between the far ends of a relay: 4 MB for a sender
+// and 6 MB for a receiver, twice, by default (tcp(7), tcp_wmem and tcp_rmem).
 const beyondBuffers = 64 << 20
 
 // full writes until no buffer takes more.

@@ -19,12 +19,14 @@ import (
 // Its system calls are raw, because the scheduler would give the processor to another thread when a
 // send takes more than 20 µs. They never block, because the socket does not.
 type socket struct {
-	loop          *loop
-	id            uint64
-	drains        bool // a short read has read everything: TCP, not Unix, where ancillary data ends one
+	loop *loop
+	id   uint64
+	// a short read has read everything: TCP, not Unix, where ancillary data ends one
+	drains        bool
 	local, remote net.Addr
 
-	open   sync.RWMutex // held for reading during each system call, so that fd is not closed and reused
+	// held for reading during each system call, so that fd is not closed and reused
+	open   sync.RWMutex
 	fd     int
 	closed bool
 
@@ -116,8 +118,8 @@ func read(c adopted, b []byte) (int, error) {
 	}
 }
 
-// look implements adopted. A short read has emptied a TCP socket, and whatever comes next is another
-// event. Only an end that has come with these bytes is not.
+// look implements adopted. A short read has emptied a TCP socket, and whatever comes next is
+// another event. Only an end that has come with these bytes is not.
 func (s *socket) look(b []byte, _ *flow) (n int, dry bool, err error) {
 	n, again, err := s.receive(b)
 	return n, again || err == nil && n < len(b) && s.drains && !s.hungUp.Load(), err
@@ -162,7 +164,8 @@ func (s *socket) call(name string, number uintptr, b []byte) (n int, again bool,
 	s.open.RLock()
 	defer s.open.RUnlock()
 	for !s.closed {
-		r, _, errno := unix.RawSyscall(number, uintptr(s.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		r, _, errno := unix.RawSyscall(number, uintptr(s.fd), uintptr(unsafe.Pointer(&b[0])),
+			uintptr(len(b)))
 		switch errno {
 		case 0:
 			return int(r), false, nil
@@ -177,7 +180,9 @@ func (s *socket) call(name string, number uintptr, b []byte) (n int, again bool,
 }
 
 func (s *socket) failed(operation string, err error) error {
-	return &net.OpError{Op: operation, Net: s.local.Network(), Source: s.local, Addr: s.remote, Err: err}
+	return &net.OpError{
+		Op: operation, Net: s.local.Network(), Source: s.local, Addr: s.remote, Err: err,
+	}
 }
 
 // await waits for a token or the deadline.
@@ -207,7 +212,8 @@ func (s *socket) SetDeadline(t time.Time) error {
 	return s.SetReadDeadline(t)
 }
 
-// SetReadDeadline sets the deadline of reads. A flow that reads from the socket ends at the deadline, too.
+// SetReadDeadline sets the deadline of reads. A flow that reads from the socket ends at the
+// deadline, too.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.readBy.set(t)
 	wake(s.readable)
@@ -287,8 +293,8 @@ func descriptor(c syscall.Conn) (fd int, err error) {
 	return fd, err
 }
 
-// Cork has a connection hold back what is written next until it is half-closed, for at most 200 ms. So
-// the peer sees the last bytes and the end of the stream at the same time. TCP only.
+// Cork has a connection hold back what is written next until it is half-closed, for at most 200 ms.
+// So the peer sees the last bytes and the end of the stream at the same time. TCP only.
 func Cork(c net.Conn) {
 	switch c := c.(type) {
 	case *socket:

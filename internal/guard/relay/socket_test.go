@@ -77,8 +77,8 @@ func TestAWriteToASlowPeerArrivesWhole(t *testing.T) {
 	})
 }
 
-// A caller may set a deadline in the past and another one right after it, before the call that waits
-// has run again.
+// A caller may set a deadline in the past and another one right after it, before the call that
+// waits has run again.
 func TestADeadlineInThePastEndsTheCallThatWaitsWhateverIsSetNext(t *testing.T) {
 	onEachSocket(t, func(t *testing.T, engine engine) {
 		inner, far := pair(t)

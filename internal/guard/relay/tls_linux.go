@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// encrypted is a TLS connection on a socket of a loop, with records below the tls.Conn. No call of the
-// tls.Conn waits (package documentation).
+// encrypted is a TLS connection on a socket of a loop, with records below the tls.Conn. No call of
+// the tls.Conn waits (package documentation).
 type encrypted struct {
 	*tls.Conn
 	socket *socket
@@ -31,8 +31,8 @@ type records struct {
 	of *encrypted
 }
 
-// errAgain says that there is nothing to read yet. For a tls.Conn it is no error to end with, since it
-// is temporary: what it has of a record stays.
+// errAgain says that there is nothing to read yet. For a tls.Conn it is no error to end with, since
+// it is temporary: what it has of a record stays.
 var errAgain net.Error = nothingYet{}
 
 type nothingYet struct{}
@@ -162,8 +162,8 @@ func (e *encrypted) closeWrite(f *flow) error {
 	return e.send(f, e.Conn.CloseWrite)
 }
 
-// Close closes the connection. As with a tls.Conn, a Write that waits fails, and then nobody tells the
-// peer.
+// Close closes the connection. As with a tls.Conn, a Write that waits fails, and then nobody tells
+// the peer.
 func (e *encrypted) Close() error {
 	if e.sending.TryLock() {
 		e.sending.Unlock()

@@ -20,7 +20,8 @@ import (
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 )
 
-// onEachTLS runs a test whose client uses TLS and whose server does not, with goroutines and in a loop.
+// onEachTLS runs a test whose client uses TLS and whose server does not, with goroutines and in a
+// loop.
 func onEachTLS(t *testing.T, o func() *encrypting, test func(*testing.T, engine)) {
 	t.Run("goroutines", func(t *testing.T) { test(t, inTurn(o().engine(t), inGoroutine)) })
 	t.Run("loops", func(t *testing.T) { test(t, onLoop(t, inTurn(o().engine(t), inGoroutine))) })
@@ -68,7 +69,8 @@ func (h *held) Write(b []byte) (int, error) {
 	return h.Conn.Write(b)
 }
 
-// TLS reads more than the handshake, if more has come. No event of the socket tells of it afterwards.
+// TLS reads more than the handshake, if more has come. No event of the socket tells of it
+// afterwards.
 func TestWhatTLSHasReadDuringTheHandshakePasses(t *testing.T) {
 	early := func() *encrypting {
 		var h *held

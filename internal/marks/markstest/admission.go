@@ -15,9 +15,12 @@ var admissionClauses = []contract.Clause[*stage]{
 	{Name: "Admission admits a newer leader, ends the older one's session and tells it why",
 		Holds: admissionTakesOver},
 	{Name: "Admission lets only the elected leader raise the mark", Holds: admissionAsksCoordinator},
-	{Name: "Admission notices that the coordinator was rolled back, and tells the coordinator's leader",
+	{
+		Name: "Admission notices that the coordinator was rolled back, and tells the coordinator's " +
+			"leader",
 		Holds: admissionSeesRollback},
-	{Name: "Admission writes down that the coordinator was rolled back also if it remembers the mark better",
+	{Name: "Admission writes down that the coordinator was rolled back also if it remembers the " +
+		"mark better",
 		Holds: admissionSeesRollbackAfterARestart},
 	{Name: "Admission notices that the mark is another candidate's with the same token",
 		Holds: admissionOfAnotherCandidate},
@@ -190,7 +193,8 @@ func admissionSeesRollback(k *stage) {
 	}
 }
 
-// admissionSeesRollbackAfterARestart: the store's mark is unconfirmed, and that of the process is not.
+// admissionSeesRollbackAfterARestart: the store's mark is unconfirmed, and that of the process is
+// not.
 func admissionSeesRollbackAfterARestart(k *stage) {
 	for n, by := range map[int]string{5: "a candidate", 9: "another candidate"} {
 		b := &ballot{}
@@ -227,8 +231,8 @@ func admissionOfAnotherCandidate(k *stage) {
 	k.refused(err, fence.ErrOtherIssuer)
 }
 
-// admissionRemembersAHigherMark: the store has gone back without a trace, and another guard, without
-// memory and without a coordinator, has confirmed what is left. This guard remembers more.
+// admissionRemembersAHigherMark: the store has gone back without a trace, and another guard,
+// without memory and without a coordinator, has confirmed what is left. This guard remembers more.
 func admissionRemembersAHigherMark(k *stage) {
 	a, other := k.admission(marks.Unverified{}), k.admission(marks.Unverified{})
 	before := NewModel()

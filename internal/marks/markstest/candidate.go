@@ -23,7 +23,8 @@ func markOfCandidate(k *stage) {
 	k.expect(marks.Admitted, k.connect(), ofOrders(5))
 
 	k.expect(marks.MustRaise, k.connect(), other)
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, other, agreed(other)) // nobody has asked a coordinator
+	// nobody has asked a coordinator
+	_, err := k.Store.Raise(k.ctx, marks.Session{}, other, agreed(other))
 	k.refused(err, fence.ErrOtherIssuer)
 	k.expect(marks.Admitted, k.connect(), own)
 	_, err = k.Store.Raise(k.ctx, marks.Session{}, other, leads(other))
@@ -51,7 +52,8 @@ func rolledBackForGood(k *stage) {
 	k.works(k.admitted(ofOrders(3)))
 }
 
-// wantRolledBack checks that none of these claims is admitted or raises the mark, also after a restart.
+// wantRolledBack checks that none of these claims is admitted or raises the mark, also after a
+// restart.
 func (k *stage) wantRolledBack(claims ...fence.Claim) {
 	k.Helper()
 	mark := k.mark(orders)

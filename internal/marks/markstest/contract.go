@@ -53,8 +53,8 @@ type Conn interface {
 }
 
 // Run checks a store against the contract. It calls open once for each clause: for a store that is
-// installed and has no marks, and is cleaned up with t.Cleanup. Calls may share a server if a clause
-// cannot observe anything of an earlier one.
+// installed and has no marks, and is cleaned up with t.Cleanup. Calls may share a server if a
+// clause cannot observe anything of an earlier one.
 func Run(t *testing.T, open func(t testing.TB) Fixture) {
 	contract.Run(t, clauses, func(t *testing.T) *stage { return newStage(t, open(t)) })
 }

@@ -13,7 +13,8 @@ func TestTheModelKeepsTheContract(t *testing.T) {
 	Run(t, func(testing.TB) Fixture { return NewModel().Fixture() })
 }
 
-// A store may remove the records of ended sessions whenever it likes, as Postgres' does every minute.
+// A store may remove the records of ended sessions whenever it likes, as Postgres' does every
+// minute.
 func TestTheRandomInterleavingAllowsAStoreToSweep(t *testing.T) {
 	for range 20 {
 		m := NewModel()
@@ -42,7 +43,8 @@ func TestTheContractFindsFlaws(t *testing.T) {
 		{admitsBesideOthers, "have to be revoked before anybody is admitted", "want MustRevoke"},
 		{raiseLowers, "never lowers", "got <nil>, want a refusal"},
 		{forgetsOnly, "ends real sessions", "can still write"},
-		{releasesLive, "keeps the record of a session that still lives", "the record of a live session was dropped"},
+		{releasesLive, "keeps the record of a session that still lives", "the record of a live session " +
+			"was dropped"},
 		{releasesAlike, "of several sessions", "recorded 0 and 0 sessions"},
 		{adoptSpares, "Adopt ends every session", "can still write"},
 		{comparesFloats, "differ in the last digit", "want MustRaise"},

@@ -14,10 +14,16 @@ var issuerClauses = []contract.Clause[*stage]{
 	{Name: "Adopt admits the new issuer, even with a lower token, and refuses the old one",
 		Holds: adoptAdmitsNewIssuer},
 	{Name: "Adopt ends every session of the resource, and no other", Holds: adoptEnds},
-	{Name: "Adopt without a token lets the new issuer's first token raise the mark", Holds: adoptWithoutToken},
+	{
+		Name:  "Adopt without a token lets the new issuer's first token raise the mark",
+		Holds: adoptWithoutToken,
+	},
 	{Name: "Adopt is audited, each time", Holds: adoptIsAudited},
 	{Name: "A mark belongs to a candidate, and not only to a number", Holds: markOfCandidate},
-	{Name: "A coordinator that was rolled back is refused for good, until Adopt", Holds: rolledBackForGood},
+	{
+		Name:  "A coordinator that was rolled back is refused for good, until Adopt",
+		Holds: rolledBackForGood,
+	},
 }
 
 // from returns a claim with this issuer.

@@ -18,7 +18,10 @@ var raiseClauses = []contract.Clause[*stage]{
 	{Name: "A raise confirms over the current mark, and again when the mark has changed meanwhile",
 		Holds: raiseConfirmsAgain},
 	{Name: "A raise whose confirmation fails raises nothing", Holds: raiseNeedsConfirmation},
-	{Name: "A confirmation given before a restart does not count after a restart", Holds: raiseBeforeRestart},
+	{
+		Name:  "A confirmation given before a restart does not count after a restart",
+		Holds: raiseBeforeRestart,
+	},
 	{Name: "Of many concurrent raises the highest wins, and each returns what happened",
 		Holds: concurrentRaises},
 }

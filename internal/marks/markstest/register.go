@@ -9,17 +9,34 @@ import (
 )
 
 var registerClauses = []contract.Clause[*stage]{
-	{Name: "The first claim has to raise the mark, which is confirmed and zero", Holds: firstClaimRaises},
-	{Name: "A claim above the mark has to raise it, and gets the mark that it meets", Holds: higherClaimRaises},
+	{
+		Name:  "The first claim has to raise the mark, which is confirmed and zero",
+		Holds: firstClaimRaises,
+	},
+	{
+		Name:  "A claim above the mark has to raise it, and gets the mark that it meets",
+		Holds: higherClaimRaises,
+	},
 	{Name: "A claim equal to the mark is admitted, again and again", Holds: equalClaimIsAdmitted},
-	{Name: "A claim below the mark is stale, and gets the mark that it meets", Holds: lowerClaimIsStale},
+	{
+		Name:  "A claim below the mark is stale, and gets the mark that it meets",
+		Holds: lowerClaimIsStale,
+	},
 	{Name: "A stale claim is refused between raise and revoke", Holds: lowerClaimIsStaleBeforeRevoke},
 	{Name: "Sessions under an older token have to be revoked before anybody is admitted",
 		Holds: othersMustBeRevoked},
-	{Name: "A Register that returns another step than admitted records nothing", Holds: nothingIsRecorded},
-	{Name: "Tokens above 2^53 that differ in the last digit are distinguished", Holds: lastDigitCounts},
+	{
+		Name:  "A Register that returns another step than admitted records nothing",
+		Holds: nothingIsRecorded,
+	},
+	{
+		Name: "Tokens above 2^53 that differ in the last digit are distinguished", Holds: lastDigitCounts,
+	},
 	{Name: "Tokens with more digits are higher", Holds: moreDigitsAreHigher},
-	{Name: "A session of another run of the server, or of another server, is refused", Holds: otherRunIsRefused},
+	{
+		Name:  "A session of another run of the server, or of another server, is refused",
+		Holds: otherRunIsRefused,
+	},
 }
 
 func firstClaimRaises(k *stage) {

@@ -7,8 +7,14 @@ import "github.com/ringfence/ringfence/fence"
 var releaseClauses = []contract.Clause[*stage]{
 	{Name: "Release keeps the record of a session that still lives, so that a later revoke ends it",
 		Holds: releaseKeepsLive},
-	{Name: "Release drops the record of an ended session, under all its claims", Holds: releaseForgetsGone},
-	{Name: "Release of several sessions keeps the records of those that still live", Holds: releaseOfSeveral},
+	{
+		Name:  "Release drops the record of an ended session, under all its claims",
+		Holds: releaseForgetsGone,
+	},
+	{
+		Name:  "Release of several sessions keeps the records of those that still live",
+		Holds: releaseOfSeveral,
+	},
 	{Name: "Releasing a session twice, or one that was never registered, is no error",
 		Holds: releaseMayBeRepeated},
 }

@@ -10,7 +10,10 @@ import (
 
 var restartClauses = []contract.Clause[*stage]{
 	{Name: "After a restart a mark is unconfirmed or still right", Holds: restartKeepsOrDoubts},
-	{Name: "After a restart an older token can raise only an unconfirmed mark", Holds: restartDoubtsOlder},
+	{
+		Name:  "After a restart an older token can raise only an unconfirmed mark",
+		Holds: restartDoubtsOlder,
+	},
 	{Name: "Sessions from before a restart keep nobody out", Holds: restartEndsSessions},
 }
 

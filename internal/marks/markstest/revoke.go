@@ -11,12 +11,17 @@ import (
 var revokeClauses = []contract.Clause[*stage]{
 	{Name: "Revoke ends real sessions and returns when they have ended", Holds: revokeEnds},
 	{Name: "The open transaction of an ended session leaves nothing", Holds: revokeRollsBack},
-	{Name: "Revoke for a token that is no longer the mark ends nothing", Holds: staleRevokeEndsNothing},
+	{
+		Name: "Revoke for a token that is no longer the mark ends nothing", Holds: staleRevokeEndsNothing,
+	},
 	{Name: "Revoke for a token that is not the mark yet ends nothing", Holds: earlyRevokeEndsNothing},
 	{Name: "Revoke leaves the sessions of other resources alone", Holds: revokeSparesOthers},
 	{Name: "Revoke spares the sessions under the claim, however often it is repeated",
 		Holds: revokeMayBeRepeated},
-	{Name: "Revoke drops the records of sessions that have ended by themselves", Holds: revokeForgetsGone},
+	{
+		Name:  "Revoke drops the records of sessions that have ended by themselves",
+		Holds: revokeForgetsGone,
+	},
 	{Name: "A session that has ended before it is registered keeps nobody out",
 		Holds: registerOfEndedIsHarmless},
 }

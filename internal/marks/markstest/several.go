@@ -8,10 +8,19 @@ import (
 
 var severalClauses = []contract.Clause[*stage]{
 	{Name: "Several claims are admitted together", Holds: severalAreAdmitted},
-	{Name: "One stale claim among several refuses all, and nothing is raised", Holds: staleAmongSeveral},
+	{
+		Name:  "One stale claim among several refuses all, and nothing is raised",
+		Holds: staleAmongSeveral,
+	},
 	{Name: "One claim of another issuer among several refuses all", Holds: foreignAmongSeveral},
-	{Name: "A session under several claims ends when one of them becomes stale", Holds: severalEndTogether},
-	{Name: "Older sessions of one resource keep a newcomer out of all its resources", Holds: severalWaitForOne},
+	{
+		Name:  "A session under several claims ends when one of them becomes stale",
+		Holds: severalEndTogether,
+	},
+	{
+		Name:  "Older sessions of one resource keep a newcomer out of all its resources",
+		Holds: severalWaitForOne,
+	},
 }
 
 func severalAreAdmitted(k *stage) {

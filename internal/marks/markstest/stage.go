@@ -34,8 +34,8 @@ func claim(r fence.Resource, n int) fence.Claim {
 	}
 }
 
-// stage is what a clause works with: the fixture, a context with a deadline, and steps that fail the test
-// on an error.
+// stage is what a clause works with: the fixture, a context with a deadline, and steps that fail
+// the test on an error.
 type stage struct {
 	testing.TB
 	Fixture

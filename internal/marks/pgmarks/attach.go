@@ -26,7 +26,8 @@ func Attach(ctx context.Context, conn *pgx.Conn, c fence.Claim) (bool, error) {
 	}
 	var attached bool
 	pid := int64(conn.PgConn().PID())
-	err := conn.QueryRow(ctx, `select ringfence.attach($1::bigint, $2::text, $3::bigint, $4::text, $5::text)`,
+	err := conn.QueryRow(ctx,
+		`select ringfence.attach($1::bigint, $2::text, $3::bigint, $4::text, $5::text)`,
 		pid, c.Resource, int64(c.Token), c.Issuer, c.Candidate).Scan(&attached)
 	if err != nil {
 		return false, fmt.Errorf("attach under %s: %w", c, Explain(err, c))

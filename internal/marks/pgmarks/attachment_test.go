@@ -21,8 +21,11 @@ func step(t *testing.T, c *pgx.Conn, before string) error {
 	return err
 }
 
-// attachedTo5 returns a realm with a checkpoint at version 1 and a session that is attached to token
-// 5. The mark is 7 already, but nothing has ended the session yet. So only a session whose record is
+// attachedTo5 returns a realm with a checkpoint at version 1 and a session that is attached to
+// token
+//  5. The mark is 7 already, but nothing has ended the session yet. So only a session whose record
+//     is
+//
 // believed can publish under token 5: a transaction cannot enter.
 func attachedTo5(t *testing.T) (*realm, *pgx.Conn) {
 	t.Helper()
@@ -119,7 +122,8 @@ func TestTheRecordOfAnEarlierBackendProvesNothing(t *testing.T) {
 func TestNobodyButAttachGivesANumber(t *testing.T) {
 	d, c := attachedTo5(t)
 	for _, call := range []string{"select nextval('ringfence_private.attachment')",
-		"select setval('ringfence_private.attachment', 1)", "select currval('ringfence_private.attachment')",
+		"select setval('ringfence_private.attachment', 1)", "select " +
+			"currval('ringfence_private.attachment')",
 		"select last_value from ringfence_private.attachment",
 		"update ringfence_private.session set attachment = 1"} {
 		if err := d.run(t, call); sqlstate(err) != "42501" {

@@ -69,7 +69,8 @@ func notAuthorized(t *testing.T, what string, err error, c fence.Claim, role str
 		t.Errorf("%s: got %v", what, err)
 		return
 	}
-	if r.Claim.Resource != c.Resource || r.Claim.Token != c.Token || !strings.Contains(r.Message, role) ||
+	if r.Claim.Resource != c.Resource || r.Claim.Token != c.Token ||
+		!strings.Contains(r.Message, role) ||
 		!strings.Contains(r.Hint, "guard allow "+role+" "+string(c.Resource)) || r.Detail == "" {
 		t.Errorf("%s: %+v", what, r)
 	}
@@ -111,7 +112,8 @@ func TestOnlyAllowedRolesAndTheirMembersClaim(t *testing.T) {
 	// transactions and attached sessions
 	r.lead(t, older)
 	for _, level := range levels {
-		notAuthorized(t, "a transaction", try(t, r.connect(t, "stranger"), older, level), older, "stranger")
+		notAuthorized(t, "a transaction", try(t, r.connect(t, "stranger"), older, level), older,
+			"stranger")
 		if err := try(t, r.connect(t, "member"), older, level); err != nil {
 			t.Errorf("a member's transaction: %v", err)
 		}
@@ -174,32 +176,37 @@ func TestPatternsFitTheSameInThisProgramAndInTheDatabase(t *testing.T) {
 		must(t, conn, "delete from ringfence_private.allowed")
 		allow(t, a, "stranger", p)
 		for _, resource := range []fence.Resource{
-			"orders", "ordersx", "orders_", "orders_eu", "xorders", "os", "abc", "axbxc", "ab", "orders_eu_x",
+			"orders", "ordersx", "orders_", "orders_eu", "xorders", "os", "abc", "axbxc", "ab",
+			"orders_eu_x",
 		} {
 			var forbidden *string
-			if err := conn.QueryRow(t.Context(), "select ringfence.forbidden('stranger'::regrole, array[$1])",
+			if err := conn.QueryRow(t.Context(),
+				"select ringfence.forbidden('stranger'::regrole, array[$1])",
 				string(resource)).Scan(&forbidden); err != nil {
 				t.Fatal(err)
 			}
 			if p.Fits(resource) != (forbidden == nil) {
-				t.Errorf("%s fits %s here: %v, in the database: %v", resource, p, p.Fits(resource), forbidden == nil)
+				t.Errorf("%s fits %s here: %v, in the database: %v", resource, p, p.Fits(resource),
+					forbidden == nil)
 			}
 		}
 	}
-	for _, bad := range []string{"", "Orders", "_a", "a-b", "a.*", "a' or true", strings.Repeat("a", 49)} {
+	for _, bad := range []string{"", "Orders", "_a", "a-b", "a.*", "a' or true",
+		strings.Repeat("a", 49)} {
 		if _, err := marks.ParsePattern(bad); err == nil {
 			t.Errorf("%q is taken for a pattern", bad)
 		}
 	}
 }
 
-// A row that allows something is of one role in one database. What came out of a dump, out of a copy
-// of the database, or names a role that was made again, allows nothing.
+// A row that allows something is of one role in one database. What came out of a dump, out of a
+// copy of the database, or names a role that was made again, allows nothing.
 func TestACopyOfWhatIsAllowedAllowsNothing(t *testing.T) {
 	for name, copied := range map[string]func(t *testing.T, r *realm){
 		"restored from a dump": func(t *testing.T, r *realm) { r.dump(t)() },
 		"a new role of the same name": func(t *testing.T, r *realm) {
-			r.sql(t, "revoke all on entry from temp; drop role temp; create role temp login; grant all on entry to temp")
+			r.sql(t, "revoke all on entry from temp; drop role temp; create role temp login; grant all on "+
+				"entry to temp")
 		},
 		"another role with this name": func(t *testing.T, r *realm) {
 			r.sql(t, "alter role temp rename to temp2; create role temp login; grant all on entry to temp")
@@ -274,7 +281,8 @@ func TestTheGuardsRoleMayNotChangeWhoMayClaim(t *testing.T) {
 		}
 	}
 	a := d.authorizer(t)
-	if err := a.Allow(t.Context(), "nobody_such", "orders"); err == nil || !strings.Contains(err.Error(), "does not exist") {
+	if err := a.Allow(t.Context(), "nobody_such", "orders"); err == nil ||
+		!strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("a role that does not exist: %v", err)
 	}
 }

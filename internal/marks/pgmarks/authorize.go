@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Authorizer changes who may claim what. Its connection is that of a role that owns the schema, or of
-// a superuser: the guard's own role may not change it.
+// Authorizer changes who may claim what. Its connection is that of a role that owns the schema, or
+// of a superuser: the guard's own role may not change it.
 type Authorizer struct{ conn *pgx.Conn }
 
 var _ marks.Authorizer = (*Authorizer)(nil)
@@ -51,9 +51,10 @@ func (a *Authorizer) Authorization(ctx context.Context) (all marks.Authorization
 	if err != nil {
 		return all, explain(err)
 	}
-	all.Allowed, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (row marks.Allowed, err error) {
-		return row, r.Scan(&row.Role, &row.Pattern, &row.Why)
-	})
+	all.Allowed, err = pgx.CollectRows(rows,
+		func(r pgx.CollectableRow) (row marks.Allowed, err error) {
+			return row, r.Scan(&row.Role, &row.Pattern, &row.Why)
+		})
 	if err != nil {
 		return all, explain(err)
 	}
@@ -66,9 +67,10 @@ func (a *Authorizer) Authorization(ctx context.Context) (all marks.Authorization
 	if err != nil {
 		return all, explain(err)
 	}
-	all.Strangers, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (s marks.Stranger, err error) {
-		return s, r.Scan(&s.Resource, &s.Role, &s.ID, &s.Client)
-	})
+	all.Strangers, err = pgx.CollectRows(rows,
+		func(r pgx.CollectableRow) (s marks.Stranger, err error) {
+			return s, r.Scan(&s.Resource, &s.Role, &s.ID, &s.Client)
+		})
 	return all, explain(err)
 }
 
@@ -79,7 +81,8 @@ var writing = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWri
 func (a *Authorizer) Allow(ctx context.Context, role string, all ...marks.Pattern) error {
 	return explain(pgx.BeginTxFunc(ctx, a.conn, writing, func(tx pgx.Tx) error {
 		for _, p := range all {
-			if _, err := tx.Exec(ctx, "select ringfence.allow($1::name, $2::text)", role, string(p)); err != nil {
+			if _, err := tx.Exec(ctx, "select ringfence.allow($1::name, $2::text)", role,
+				string(p)); err != nil {
 				return err
 			}
 		}
@@ -88,14 +91,17 @@ func (a *Authorizer) Allow(ctx context.Context, role string, all ...marks.Patter
 }
 
 // Forbid implements marks.Authorizer, in one transaction.
-func (a *Authorizer) Forbid(ctx context.Context, role string, all ...marks.Pattern) (n int, err error) {
+func (a *Authorizer) Forbid(
+	ctx context.Context, role string, all ...marks.Pattern,
+) (n int, err error) {
 	err = pgx.BeginTxFunc(ctx, a.conn, writing, func(tx pgx.Tx) error {
 		if len(all) == 0 {
 			return tx.QueryRow(ctx, "select ringfence.forbid($1::name, null::text)", role).Scan(&n)
 		}
 		for _, p := range all {
 			var removed int
-			if err := tx.QueryRow(ctx, "select ringfence.forbid($1::name, $2::text)", role, string(p)).Scan(&removed); err != nil {
+			if err := tx.QueryRow(ctx, "select ringfence.forbid($1::name, $2::text)", role,
+				string(p)).Scan(&removed); err != nil {
 				return err
 			}
 			n += removed

@@ -16,7 +16,8 @@ func sortedDatabase(t *testing.T) database {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{OwnLocale: true})
 	d := database{pg, "postgres"}
-	d.sql(t, fmt.Sprintf("create database sorted template template0 lc_collate '%s' lc_ctype '%[1]s'", servers.OwnLocale))
+	d.sql(t, fmt.Sprintf("create database sorted template template0 lc_collate '%s' lc_ctype '%[1]s'",
+		servers.OwnLocale))
 	d.name = "sorted"
 	d.roles(t)
 	return d
@@ -46,7 +47,9 @@ func TestAMarkIsFoundAfterTheOrderOfTextsHasChanged(t *testing.T) {
 	}
 	s := d.open(t, Options{})
 	for _, r := range moved() {
-		if _, err := raiseTo(t.Context(), s, fence.Claim{Resource: r, Token: 100, Issuer: "zk:a", Holder: "a"}); err != nil {
+		if _, err := raiseTo(t.Context(), s, fence.Claim{
+			Resource: r, Token: 100, Issuer: "zk:a", Holder: "a",
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +62,9 @@ func TestAMarkIsFoundAfterTheOrderOfTextsHasChanged(t *testing.T) {
 		if err != nil || len(found) != 1 || found[0].Token != 100 {
 			t.Fatalf("the mark of %s: %v, %v", r, found, err)
 		}
-		if _, err := raiseTo(t.Context(), s, fence.Claim{Resource: r, Token: 50, Issuer: "zk:a", Holder: "b"}); err == nil {
+		if _, err := raiseTo(t.Context(), s, fence.Claim{
+			Resource: r, Token: 50, Issuer: "zk:a", Holder: "b",
+		}); err == nil {
 			t.Fatalf("%s: a token of 50 was accepted after 100", r)
 		}
 	}

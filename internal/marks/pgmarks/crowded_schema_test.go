@@ -10,9 +10,9 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// crowdSQL is what a role with CREATE on the schema can do: for each of our functions it makes others
-// of the same name, with one parameter of another type or without those that have a default. Each
-// fails. The calls of a guard that leave the type of an argument open would reach them.
+// crowdSQL is what a role with CREATE on the schema can do: for each of our functions it makes
+// others of the same name, with one parameter of another type or without those that have a default.
+// Each fails. The calls of a guard that leave the type of an argument open would reach them.
 const crowdSQL = `do $do$
 declare
     f record;
@@ -93,7 +93,8 @@ func TestCallsOfOurFunctionsGiveEachArgumentItsType(t *testing.T) {
 	call := regexp.MustCompile(`ringfence\.[a-z_]+\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)`)
 	open := regexp.MustCompile(`(?:\(|, )(?:'[^']*'|null|[0-9]+|\$[0-9]+)(?:,|\))`)
 	inner := regexp.MustCompile(`\((?:[^()]|\([^()]*\))*\)`) // arguments of other functions
-	texts := map[string]string{"statements.go": identifySQL + registerSQL + raiseSQL + revokeSQL + releaseSQL}
+	texts := map[string]string{"statements.go": identifySQL + registerSQL + raiseSQL + revokeSQL +
+		releaseSQL}
 	texts["pgschema"] = Roles{}.SQL()
 	calls := 0
 	for name, text := range texts {

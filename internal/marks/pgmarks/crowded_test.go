@@ -62,7 +62,8 @@ func TestASessionThatAttachesDuringARaiseIsEndedByIt(t *testing.T) {
 // entered.
 func TestAdvisoryLocksDelayNobody(t *testing.T) {
 	d := tasked(t)
-	number := d.list(t, "select ringfence.number(pass)::text from ringfence_private.gate where resource = 'orders'")[0]
+	number := d.list(t, "select ringfence.number(pass)::text from ringfence_private.gate where "+
+		"resource = 'orders'")[0]
 	for i, role := range []string{"app", "postgres"} {
 		shared, exclusive := d.connect(t, role), d.connect(t, role)
 		must(t, shared, "select pg_advisory_lock_shared("+number+

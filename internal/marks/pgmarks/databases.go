@@ -10,8 +10,8 @@ import (
 )
 
 // Databases lists the databases of a server that take connections of the URL's role. It leaves out
-// templates: what was installed there would be in every database that is created from them. A limit of
-// -2 marks a database whose DROP was interrupted; it cannot be used again.
+// templates: what was installed there would be in every database that is created from them. A limit
+// of -2 marks a database whose DROP was interrupted; it cannot be used again.
 func Databases(ctx context.Context, rawURL string) ([]string, error) {
 	conn, err := Connect(ctx, rawURL)
 	if err != nil {
@@ -46,8 +46,8 @@ func Image(ctx context.Context, rawURL string) (string, error) {
 	return pgschema.Image(ctx, conn)
 }
 
-// Installed reports whether the database of a URL has the schema, of whatever version, or has had it
-// before somebody dropped it.
+// Installed reports whether the database of a URL has the schema, of whatever version, or has had
+// it before somebody dropped it.
 func Installed(ctx context.Context, rawURL string) (installed bool, err error) {
 	conn, err := Connect(ctx, rawURL)
 	if err != nil {

@@ -36,10 +36,12 @@ func (to Target) Password(ctx context.Context) (string, error) {
 }
 
 // Dial opens a connection to the server for a client's own login: TCP or a Unix socket, with TLS or
-// without, as in the URL. The connection is a *tls.Conn if it is encrypted. Dial sends no startup packet.
+// without, as in the URL. The connection is a *tls.Conn if it is encrypted. Dial sends no startup
+// packet.
 func (to Target) Dial(ctx context.Context) (net.Conn, error) {
 	conn, err := to.dial(ctx, to.cfg.TLSConfig)
-	for _, next := range to.cfg.Fallbacks { // sslmode=prefer and allow: the same server, otherwise encrypted
+	for _, next := range to.cfg.Fallbacks {
+		// sslmode=prefer and allow: the same server, otherwise encrypted
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -71,7 +73,9 @@ func (to Target) dial(ctx context.Context, config *tls.Config) (net.Conn, error)
 var sslRequest = binary.BigEndian.AppendUint32([]byte{0, 0, 0, 8}, 80877103)
 
 // encrypt starts TLS, on request or at once (sslnegotiation=direct).
-func (to Target) encrypt(ctx context.Context, plain net.Conn, config *tls.Config) (net.Conn, error) {
+func (to Target) encrypt(
+	ctx context.Context, plain net.Conn, config *tls.Config,
+) (net.Conn, error) {
 	if to.cfg.SSLNegotiation != "direct" {
 		if _, err := plain.Write(sslRequest); err != nil {
 			return nil, err
@@ -81,7 +85,8 @@ func (to Target) encrypt(ctx context.Context, plain net.Conn, config *tls.Config
 			return nil, err
 		}
 		if answer[0] != 'S' {
-			return nil, errors.New("the server has none: set ssl = on there, or sslmode=disable in the guard's URL")
+			return nil, errors.New("the server has none: set ssl = on there, or sslmode=disable in the " +
+				"guard's URL")
 		}
 	}
 	encrypted := tls.Client(tlsconfig.NewTransport(plain, nil), config)

@@ -1,6 +1,6 @@
-// Package pgmarks is marks.Store for Postgres. It keeps marks and sessions in the schema ringfence_private
-// of the database that it protects, and calls the functions of the schema ringfence. Both are in
-// internal/postgres/pgschema/sql.
+// Package pgmarks is marks.Store for Postgres. It keeps marks and sessions in the schema
+// ringfence_private of the database that it protects, and calls the functions of the schema
+// ringfence. Both are in internal/postgres/pgschema/sql.
 //
 // An operator installs the schema once; guards and tools then open a store:
 //
@@ -37,15 +37,15 @@
 // A session is a backend, identified by pid and backend_start. Register locks the mark's row and
 // Raise updates it, so a raise waits for a registration that has already checked the mark, and then
 // finds it in the list of sessions. Revoke ends the listed backends with pg_terminate_backend and
-// queries pg_stat_activity until they are gone. Release also removes backends from the list that are
-// still alive, if they are idle, and their guard passes on nothing more of their clients.
+// queries pg_stat_activity until they are gone. Release also removes backends from the list that
+// are still alive, if they are idle, and their guard passes on nothing more of their clients.
 //
 // # Restarts, failovers, restores
 //
-// A mark and the table of sessions count only on the run of the server on which they were written, and
-// only as they were written (ARCHITECTURE.md, invariants 6 and 13). In a copy of the database, or after a dump was
-// restored, nobody is admitted before Install. That records every session of the database that it could end, under
-// the resource *, and Revoke ends those with the others.
+// A mark and the table of sessions count only on the run of the server on which they were written,
+// and only as they were written (ARCHITECTURE.md, invariants 6 and 13). In a copy of the database,
+// or after a dump was restored, nobody is admitted before Install. That records every session of
+// the database that it could end, under the resource *, and Revoke ends those with the others.
 //
 // One case remains: a restored snapshot of the whole machine, memory included, looks like the
 // server that never stopped. With a coordinator a guard admits nobody deposed even then. A deposed

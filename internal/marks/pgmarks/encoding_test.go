@@ -22,8 +22,8 @@ func encoded(t *testing.T, encoding string) database {
 	return other
 }
 
-// Whatever the encoding of a database is, it installs, and shows a holder's name or, where the encoding
-// lacks a character, the name in ASCII. No holder is refused for its name.
+// Whatever the encoding of a database is, it installs, and shows a holder's name or, where the
+// encoding lacks a character, the name in ASCII. No holder is refused for its name.
 func TestAHolderIsKeptInEveryEncoding(t *testing.T) {
 	for encoding, kept := range map[string][]string{
 		"LATIN1": {"büro-1"}, "LATIN5": {"büro-1"}, "SQL_ASCII": {"büro-1", "ж", "日本"},
@@ -42,11 +42,14 @@ func TestAHolderIsKeptInEveryEncoding(t *testing.T) {
 				if err != nil || len(found) != 1 || found[0].Token != token {
 					t.Fatalf("%s: %v, %v", holder, found, err)
 				}
-				if got := found[0].Holder; got != holder && (int(token) <= len(kept) || got != escaped(holder)) {
+				if got := found[0].Holder; got != holder &&
+					(int(token) <= len(kept) || got != escaped(holder)) {
 					t.Errorf("the holder %q is %q", holder, got)
 				}
 			}
-			if _, err := s.Adopt(t.Context(), fence.Claim{Resource: "orders", Token: 1, Issuer: "zk:b", Holder: "😀"}, "😀"); err != nil {
+			if _, err := s.Adopt(t.Context(), fence.Claim{
+				Resource: "orders", Token: 1, Issuer: "zk:b", Holder: "😀",
+			}, "😀"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -57,13 +60,16 @@ func TestAHolderIsKeptInEveryEncoding(t *testing.T) {
 func TestAHolderIsTheSameForClientsOfEachEncoding(t *testing.T) {
 	d := encoded(t, "LATIN1")
 	s := d.open(t, Options{})
-	if _, err := raiseTo(t.Context(), s, fence.Claim{Resource: "orders", Token: 1, Issuer: "zk:a", Holder: "büro-1"}); err != nil {
+	if _, err := raiseTo(t.Context(), s, fence.Claim{
+		Resource: "orders", Token: 1, Issuer: "zk:a", Holder: "büro-1",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	c := d.connect(t, "postgres")
 	must(t, c, "set client_encoding = 'UTF8'")
 	var holder string
-	if err := c.QueryRow(t.Context(), "select holder from ringfence_private.mark").Scan(&holder); err != nil || holder != "büro-1" {
+	if err := c.QueryRow(t.Context(),
+		"select holder from ringfence_private.mark").Scan(&holder); err != nil || holder != "büro-1" {
 		t.Errorf("%q, %v", holder, err)
 	}
 	must(t, c, "update ringfence_private.mark set holder = 'für'")

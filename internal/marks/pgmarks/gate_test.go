@@ -169,7 +169,8 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	session, _ := d.admitted(t, c)
 	untouched("a session is admitted")
 	_ = session.Close(t.Context())
-	d.sql(t, "delete from ringfence_private.session") // nothing below may wait for anything but the gate
+	// nothing below may wait for anything but the gate
+	d.sql(t, "delete from ringfence_private.session")
 	c = d.next()
 	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
 		t.Fatal(err)
@@ -268,10 +269,10 @@ func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
 	d.outside(t, newer, fence.ErrNotRaised)
 }
 
-// A revocation has looked who is inside, and waits. Meanwhile another one opens the gate, a transaction
-// enters, and the mark is raised to the same token once more, because its candidate is known now. The
-// first revocation has not seen that transaction. If it opened the gate, the next leader's revocation
-// would not look for it, either.
+// A revocation has looked who is inside, and waits. Meanwhile another one opens the gate, a
+// transaction enters, and the mark is raised to the same token once more, because its candidate is
+// known now. The first revocation has not seen that transaction. If it opened the gate, the next
+// leader's revocation would not look for it, either.
 func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
 	d := led(t)
 	d.holdUpOpen(t)

@@ -20,19 +20,21 @@ type Identity struct {
 	Superuser bool // the role that has logged in is one
 }
 
-// NewTag returns a statement that does nothing, with a name in it that nobody else can know. It runs
-// in every state of a session, also in a failed transaction. A guard sends it on a client's own
-// connection, between the login and the client's first statement, and Identify then looks for it; and
-// again before it lets a session go (marks.Proof). Only that connection can prove where it leads: behind a TCP balancer,
-// or an address that has moved, a backend with the same pid may live on another server than the one
-// with the marks.
+// NewTag returns a statement that does nothing, with a name in it that nobody else can know. It
+// runs in every state of a session, also in a failed transaction. A guard sends it on a client's
+// own connection, between the login and the client's first statement, and Identify then looks for
+// it; and again before it lets a session go (marks.Proof). Only that connection can prove where it
+// leads: behind a TCP balancer, or an address that has moved, a backend with the same pid may live
+// on another server than the one with the marks.
 func NewTag() string { return "/* ringfence " + rand.Text() + " */" }
 
 // Identify finds the backend with this pid whose last statement was the tag, in the list of
 // backends of the server that has the marks. So the connection that the tag was sent on leads to
 // that backend. It returns false if there is none in the store's database: the connection leads
 // elsewhere, or the server keeps no statements (track_activities). Then ask with IdentityQuery.
-func (s *Store) Identify(ctx context.Context, pid uint32, tag string) (i Identity, ok bool, err error) {
+func (s *Store) Identify(
+	ctx context.Context, pid uint32, tag string,
+) (i Identity, ok bool, err error) {
 	var start time.Time
 	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&start, &i.Superuser, &i.Run) },
 		identifySQL, int64(pid), tag)

@@ -15,8 +15,8 @@ import (
 // Roles are who uses the schema, beside its owner.
 type Roles pgschema.Roles
 
-// SQL returns the SQL that Install runs, as one transaction, for people who want to read it first and run
-// it with psql.
+// SQL returns the SQL that Install runs, as one transaction, for people who want to read it first
+// and run it with psql.
 func (r Roles) SQL() string { return pgschema.Roles(r).SQL() }
 
 // Check returns an error if a role has both kinds of rights.
@@ -30,10 +30,10 @@ func Install(ctx context.Context, url, guard string, leaders ...string) error {
 	return err
 }
 
-// Install creates the schemas of pgschema in the database of url, or replaces their functions. It runs one transaction
-// and may be repeated: it changes no mark. The role of url must be able to create a schema in the database.
-// The warnings say what else is missing, one text each: a managed service may not let the role of url
-// grant what a guard needs.
+// Install creates the schemas of pgschema in the database of url, or replaces their functions. It
+// runs one transaction and may be repeated: it changes no mark. The role of url must be able to
+// create a schema in the database. The warnings say what else is missing, one text each: a managed
+// service may not let the role of url grant what a guard needs.
 func (r Roles) Install(ctx context.Context, url string) (warnings []string, err error) {
 	to, err := parseURL(url)
 	if err != nil {
@@ -65,7 +65,8 @@ func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
 }
 
 func (to *Target) logIn(ctx context.Context, url string) (*pgx.Conn, error) {
-	to.cfg.RuntimeParams["application_name"] = "ringfence command" // not that of a guard, which Uninstall looks for
+	// not that of a guard, which Uninstall looks for
+	to.cfg.RuntimeParams["application_name"] = "ringfence command"
 	conn, err := pglogin.Connect(ctx, to.cfg, to.password)
 	if err != nil {
 		return nil, fmt.Errorf("cannot log in at %s: %w", Address(url), err)
@@ -86,7 +87,8 @@ func installHint(err error, guard string) string {
 		return " (sessions hold locks on the schema ringfence: try again; pg_locks says which)"
 	case "42501": // insufficient_privilege
 		return " (set GUARD_POSTGRES_ADMIN to the URL of a role that owns the database, " +
-			"or has CREATE on it; an installation is repeated by the role that owns the schema; or give the output of guard install --print to somebody who can)"
+			"or has CREATE on it; an installation is repeated by the role that owns the schema; or give " +
+			"the output of guard install --print to somebody who can)"
 	}
 	return ""
 }

@@ -27,7 +27,8 @@ func TestAnInstallationThatIsEndedByADeadlockIsRepeated(t *testing.T) {
 			t.Fatal("the installation does not wait")
 		}
 	}
-	do("lock table ringfence_private.mark in share update exclusive mode") // when the installation was ended
+	// when the installation was ended
+	do("lock table ringfence_private.mark in share update exclusive mode")
 	do("commit")
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -68,8 +68,8 @@ func (s *Store) listen(ctx context.Context, raised func(fence.Resource)) error {
 	}
 }
 
-// hear waits for one notification. It returns none after a while without one, if the connection still
-// works.
+// hear waits for one notification. It returns none after a while without one, if the connection
+// still works.
 func (s *Store) hear(ctx context.Context, conn *pgx.Conn) (fence.Resource, error) {
 	waiting, cancel := context.WithTimeout(ctx, s.listenIdle)
 	defer cancel()

@@ -25,7 +25,8 @@ func TestAnIdleListenerHoldsBackNoNotices(t *testing.T) {
 	listening.Go(func() { s.Listen(ctx, func(fence.Resource) {}) })
 	defer listening.Wait()
 	defer cancel()
-	const listens = "select count(*)::text from pg_stat_activity where application_name = 'ringfence listen' and state = 'idle'"
+	const listens = "select count(*)::text from pg_stat_activity where application_name = " +
+		"'ringfence listen' and state = 'idle'"
 	for deadline := time.Now().Add(time.Minute); d.list(t, listens)[0] == "0"; {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing listens")
@@ -42,7 +43,8 @@ func TestListeningEndsWhenTheDatabaseIsDropped(t *testing.T) {
 		defer close(ended)
 		s.Listen(t.Context(), func(fence.Resource) {})
 	}()
-	listens := "select count(*)::text from pg_stat_activity where query = 'listen ringfence' and datname = current_database()"
+	listens := "select count(*)::text from pg_stat_activity where query = 'listen ringfence' and " +
+		"datname = current_database()"
 	for deadline := time.Now().Add(time.Minute); d.list(t, listens)[0] == "0"; {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody listens")
@@ -53,7 +55,8 @@ func TestListeningEndsWhenTheDatabaseIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close(t.Context())
-	if _, err := c.Exec(t.Context(), "drop database "+pgx.Identifier{d.name}.Sanitize()+" with (force)"); err != nil {
+	if _, err := c.Exec(t.Context(), "drop database "+pgx.Identifier{d.name}.Sanitize()+
+		" with (force)"); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -18,8 +18,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// service is a managed service as its administrator sees it: what this role, no superuser, may grant,
-// and what the service takes away from everybody. docs/managed.md has a row for each.
+// service is a managed service as its administrator sees it: what this role, no superuser, may
+// grant, and what the service takes away from everybody. docs/managed.md has a row for each.
 type service struct {
 	mayGrant []string // has the admin option of these roles
 	has      []string // is a member of these
@@ -32,34 +32,45 @@ var services = map[string]service{
 	"aurora":   {mayGrant: []string{"pg_monitor", "pg_signal_backend"}, revoked: hideWAL},
 	"neon":     {mayGrant: []string{"pg_monitor", "pg_signal_backend"}},
 	"supabase": {mayGrant: []string{"pg_monitor", "pg_signal_backend"}, revoked: hideFiles},
-	"cloudsql": {mayGrant: []string{"pg_monitor"}, revoked: hideFiles, warns: []string{"GRANT pg_signal_backend"}},
-	"azure":    {mayGrant: []string{"pg_read_all_stats"}, has: []string{"pg_monitor"}, warns: []string{"GRANT pg_signal_backend"}},
+	"cloudsql": {
+		mayGrant: []string{"pg_monitor"}, revoked: hideFiles, warns: []string{"GRANT pg_signal_backend"},
+	},
+	"azure": {
+		mayGrant: []string{"pg_read_all_stats"}, has: []string{"pg_monitor"}, warns: []string{"GRANT " +
+			"pg_signal_backend"},
+	},
 	"nothing": {warns: []string{
 		"serves nobody until it can", "GRANT pg_signal_backend", "owns the functions",
 	}},
 }
 
-const hideFiles = "revoke execute on function pg_read_file(text), pg_ls_dir(text), pg_hba_file_rules() from public"
+const hideFiles = "revoke execute on function pg_read_file(text), pg_ls_dir(text), " +
+	"pg_hba_file_rules() from public"
 
 const hideWAL = `revoke execute on function pg_current_wal_insert_lsn(), pg_walfile_name(pg_lsn),
     pg_control_system(), pg_control_checkpoint() from public`
 
-// managed sets a service up on plain Postgres: a database of its own, its administrator, the guard's
-// role and a role of applications.
-func managed(t *testing.T, pg *servers.Postgres, name string, s service) (d database, admin, guard, app string) {
+// managed sets a service up on plain Postgres: a database of its own, its administrator, the
+// guard's role and a role of applications.
+func managed(
+	t *testing.T, pg *servers.Postgres, name string, s service,
+) (d database, admin, guard, app string) {
 	t.Helper()
 	super := database{pg, "postgres"}
 	d = database{pg, name}
 	admin, guard, app = name+"_admin", name+"_guard", name+"_app"
-	super.sql(t, fmt.Sprintf("create role %s login createdb; create role %s login; create role %s login", admin, guard, app))
+	super.sql(t, fmt.Sprintf("create role %s login createdb; create role %s login; create role %s "+
+		"login", admin, guard, app))
 	for _, role := range s.mayGrant {
 		super.sql(t, fmt.Sprintf("grant %s to %s with admin option", role, admin))
 	}
 	for _, role := range s.has {
 		super.sql(t, fmt.Sprintf("grant %s to %s", role, admin))
 	}
-	if super.list(t, "select (current_setting('server_version_num')::integer >= 160000)::text")[0] == "true" {
-		super.sql(t, "alter role "+admin+" createrole") // before 16 it may grant any role: services patch that
+	if super.list(t,
+		"select (current_setting('server_version_num')::integer >= 160000)::text")[0] == "true" {
+		// before 16 it may grant any role: services patch that
+		super.sql(t, "alter role "+admin+" createrole")
 	}
 	super.sql(t, fmt.Sprintf("create database %s owner %s", name, admin))
 	if s.revoked != "" {
@@ -99,7 +110,8 @@ func TestOnEachManagedServiceTheDatabaseFences(t *testing.T) {
 			t.Cleanup(store.Close)
 			if err := store.Probe(t.Context()); err != nil {
 				var setup *fence.SetupError
-				if name != "nothing" || !errors.As(err, &setup) || !strings.Contains(err.Error(), "pg_monitor") {
+				if name != "nothing" || !errors.As(err, &setup) ||
+					!strings.Contains(err.Error(), "pg_monitor") {
 					t.Fatal(err)
 				}
 				return // it cannot see sessions, and says so
@@ -128,8 +140,8 @@ func electsOne(t *testing.T, url string) {
 	}
 }
 
-// takesBySQL takes a token by SQL alone while a transaction is inside under an older one. A role may end
-// its own backends, and who is inside shows in the locks, which everybody may see.
+// takesBySQL takes a token by SQL alone while a transaction is inside under an older one. A role
+// may end its own backends, and who is inside shows in the locks, which everybody may see.
 func takesBySQL(t *testing.T, d database, app string) {
 	t.Helper()
 	take := func(holder string) (pass string) {
@@ -139,7 +151,8 @@ func takesBySQL(t *testing.T, d database, app string) {
 			if tries == 1000 {
 				t.Fatal("the term does not begin")
 			}
-			err := conn.QueryRow(t.Context(), "select pass, ready from ringfence.take('by_sql', $1)", holder).Scan(&pass, &ready)
+			err := conn.QueryRow(t.Context(), "select pass, ready from ringfence.take('by_sql', $1)",
+				holder).Scan(&pass, &ready)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,8 +189,8 @@ func takesBySQL(t *testing.T, d database, app string) {
 	}
 }
 
-// fences raises the mark twice, with a session and a transaction under the first token. signals means
-// that the guard may end sessions of other roles.
+// fences raises the mark twice, with a session and a transaction under the first token. signals
+// means that the guard may end sessions of other roles.
 func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 	t.Helper()
 	old, newer := claimed(5), claimed(7)
@@ -199,10 +212,12 @@ func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 	if !signals {
 		var refused *fence.Refusal
 		if !errors.As(err, &refused) || refused.Reason != fence.ErrUnrevoked ||
-			!strings.Contains(refused.Detail, "pg_signal_backend") || !strings.Contains(refused.Detail, app) {
+			!strings.Contains(refused.Detail, "pg_signal_backend") ||
+			!strings.Contains(refused.Detail, app) {
 			t.Fatalf("a take-over that may end nobody: %v", err)
 		}
-		if _, err := Begin(t.Context(), d.connect(t, app), newer, pgx.TxOptions{}); !errors.Is(err, fence.ErrNotRaised) {
+		if _, err := Begin(t.Context(), d.connect(t, app), newer, pgx.TxOptions{}); !errors.Is(err,
+			fence.ErrNotRaised) {
 			t.Errorf("the newer leader enters beside the older one: %v", err)
 		}
 		d.sql(t, fmt.Sprintf("grant %s to %s", app, s.cfg.User))
@@ -214,7 +229,8 @@ func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 	if session.Ping(t.Context()) == nil || inside.Ping(t.Context()) == nil {
 		t.Error("an older session is alive after the take-over")
 	}
-	if _, err := Begin(t.Context(), d.connect(t, app), old, pgx.TxOptions{}); !errors.Is(err, fence.ErrStale) {
+	if _, err := Begin(t.Context(), d.connect(t, app), old, pgx.TxOptions{}); !errors.Is(err,
+		fence.ErrStale) {
 		t.Errorf("the older leader: %v", err)
 	}
 	if tx, err = Begin(t.Context(), d.connect(t, app), newer, pgx.TxOptions{}); err != nil {
@@ -244,8 +260,8 @@ func TestAGuardWithoutPgSignalBackendEndsSessionsOfItsOwnRole(t *testing.T) {
 	fences(t, d, store, guard, true)
 }
 
-// Where the server hides system identifier and timeline, a number in the database stands for them. It
-// cannot tell a crash from a promotion.
+// Where the server hides system identifier and timeline, a number in the database stands for them.
+// It cannot tell a crash from a promotion.
 func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
 	r, _ := own(t)
 	r.s.Close()
@@ -296,7 +312,8 @@ func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
 		t.Errorf("the timeline was %s, and is %s after a crash", first, last)
 	}
 	// A dump that is restored brings back a copy: it names no data that was here before.
-	r.sql(t, "create table kept as table ringfence_private.identity; delete from ringfence_private.identity; insert into ringfence_private.identity table kept")
+	r.sql(t, "create table kept as table ringfence_private.identity; delete from "+
+		"ringfence_private.identity; insert into ringfence_private.identity table kept")
 	found, err := r.s.Marks(t.Context())
 	if err != nil || found[0].Continued {
 		t.Errorf("marks under a copied identity: %+v, %v", found, err)

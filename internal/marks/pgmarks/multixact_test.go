@@ -23,7 +23,8 @@ func TestTransactionsOfOneTermConsumeNoMultixacts(t *testing.T) {
 		t.Errorf("%d multixact ids were consumed", after-before)
 	}
 	d.sql(t,
-		"grant usage on schema ringfence_private to app; grant select, update on ringfence_private.gate to app")
+		"grant usage on schema ringfence_private to app; grant select, update on "+
+			"ringfence_private.gate to app")
 	d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) {
 		return conn.BeginTx(t.Context(), pgx.TxOptions{
 			BeginQuery: "begin; select from ringfence_private.gate for share",

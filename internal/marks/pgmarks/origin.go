@@ -15,9 +15,9 @@ type origin struct {
 	database string // its oid
 }
 
-// check looks where a new connection leads, and calls replaced if it is another database of the same
-// server than before. Another server is none: it may be a standby that was promoted, or a restored
-// one, to which what is remembered still applies.
+// check looks where a new connection leads, and calls replaced if it is another database of the
+// same server than before. Another server is none: it may be a standby that was promoted, or a
+// restored one, to which what is remembered still applies.
 func (o *origin) check(ctx context.Context, c *pgx.Conn, replaced func()) error {
 	var server string
 	if err := c.QueryRow(ctx, `select ringfence.server()`).Scan(&server); err != nil {

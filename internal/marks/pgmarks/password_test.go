@@ -25,7 +25,8 @@ func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close(t.Context())
-	if _, err := admin.Exec(t.Context(), "create role owner login superuser password 's3cret'"); err != nil {
+	if _, err := admin.Exec(t.Context(),
+		"create role owner login superuser password 's3cret'"); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "password")
@@ -36,7 +37,8 @@ func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
 	if err := pgmarks.Install(t.Context(), address, "owner"); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := pgmarks.Databases(t.Context(), address); err != nil || !slices.Contains(names, database) {
+	if names, err := pgmarks.Databases(t.Context(), address); err != nil ||
+		!slices.Contains(names, database) {
 		t.Errorf("%q, %v", names, err)
 	}
 	other := pgmarks.ForDatabase(address, "postgres")

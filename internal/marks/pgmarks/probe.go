@@ -16,8 +16,9 @@ import (
 )
 
 // Probe returns nil when the store can be used now: the server answers, is a primary, is reached
-// directly and has our schema, the role has the privileges it needs, and an admission would get its locks and
-// could write. It does the steps of an admission for no resource, and a write, and rolls them back.
+// directly and has our schema, the role has the privileges it needs, and an admission would get its
+// locks and could write. It does the steps of an admission for no resource, and a write, and rolls
+// them back.
 func (s *Store) Probe(ctx context.Context) error {
 	return s.retry(ctx, func() error {
 		tx, err := s.pool.Begin(ctx)
@@ -25,7 +26,8 @@ func (s *Store) Probe(ctx context.Context) error {
 			return err
 		}
 		defer rollBackSoon(ctx, tx)
-		// The server gives up first. If ctx did, the connection would be closed, and a full server has no other.
+		// The server gives up first. If ctx did, the connection would be closed, and a full server has no
+		// other.
 		if _, err := tx.Exec(ctx, "set local statement_timeout = '2s'"); err != nil {
 			return err
 		}
@@ -99,8 +101,8 @@ func (s *Store) mayLead(err error) error {
 	}
 	return &fence.SetupError{
 		What: fmt.Sprintf("the role %s may not lead in this database: %s", s.cfg.User, setup.Cause),
-		Hint: "either the store is meant to be a guard, and this is not its URL; or an operator names the role in " +
-			"GUARD_POSTGRES_LEADERS, and runs guard install again",
+		Hint: "either the store is meant to be a guard, and this is not its URL; or an operator names " +
+			"the role in GUARD_POSTGRES_LEADERS, and runs guard install again",
 		Cause: setup.Cause,
 	}
 }
@@ -129,8 +131,8 @@ func explain(err error) error {
 	case "42501": // insufficient_privilege
 		return &fence.SetupError{
 			What: "the role lacks a privilege: " + pg.Message,
-			Hint: "an operator runs guard install again. A program's role stands in GUARD_POSTGRES_LEADERS, " +
-				"a guard's in GUARD_POSTGRES_UPSTREAM",
+			Hint: "an operator runs guard install again. A program's role stands in " +
+				"GUARD_POSTGRES_LEADERS, a guard's in GUARD_POSTGRES_UPSTREAM",
 			Cause: pg,
 		}
 	}

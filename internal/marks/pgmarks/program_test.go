@@ -17,10 +17,12 @@ import (
 // programs returns a database without a guard, whose programs log in as app.
 func programs(t *testing.T) database {
 	t.Helper()
-	d := database{serverstest.SharedPostgres(t), serverstest.FreshDatabase(t, serverstest.SharedPostgres(t))}
+	d := database{serverstest.SharedPostgres(t),
+		serverstest.FreshDatabase(t, serverstest.SharedPostgres(t))}
 	d.roles(t)
 	d.sql(t, "create table entry (token bigint); grant all on entry to app")
-	if _, err := (Roles{Leaders: []string{"app"}}).Install(t.Context(), d.url("postgres")); err != nil {
+	if _, err := (Roles{Leaders: []string{"app"}}).Install(t.Context(),
+		d.url("postgres")); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -47,7 +49,8 @@ func TestAProgramRaisesWithoutAGuardAndEndsWhoIsOlder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), "insert into entry values ($1)", int64(first.Token)); err != nil {
+	if _, err := tx.Exec(t.Context(), "insert into entry values ($1)",
+		int64(first.Token)); err != nil {
 		t.Fatal(err)
 	}
 	if err := term.Resign(t.Context()); err != nil {
@@ -71,22 +74,26 @@ func TestAProgramRaisesWithoutAGuardAndEndsWhoIsOlder(t *testing.T) {
 	}
 }
 
-// What a guard may, and what would let a program forget a session or open a gate, is not a program's.
+// What a guard may, and what would let a program forget a session or open a gate, is not a
+// program's.
 func TestAProgramHasNoRightsOfAGuard(t *testing.T) {
 	d := programs(t)
 	c := d.connect(t, "app")
 	for _, call := range []string{
 		"ringfence.raise('orders', 5, 'zk:a', 'h', '', '')", "ringfence.revoke('orders', 5, 'zk:a', 0)",
-		"ringfence.forget('orders', '{}'::integer[], '{}'::timestamptz[])", "ringfence.open('orders', 'p')",
+		"ringfence.forget('orders', '{}'::integer[], '{}'::timestamptz[])", "ringfence.open('orders', " +
+			"'p')",
 		"ringfence.register(1, now(), '', '{}'::text[], '{}'::bigint[], '{}'::text[], '')",
-		"ringfence.begin_term(null, 'h', '')", "ringfence.adopt('orders', 5, 'i', 'h', 'by')", "ringfence.sweep()",
+		"ringfence.begin_term(null, 'h', '')", "ringfence.adopt('orders', 5, 'i', 'h', 'by')",
+		"ringfence.sweep()",
 	} {
 		if _, err := c.Exec(t.Context(), "select "+call); sqlstate(err) != "42501" {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
 	issuer := d.list(t, "select ringfence.issuer()")[0]
-	_, err := c.Exec(t.Context(), "select ringfence.raise_own('orders', 7, $1, 'h', '', (ringfence.look('orders')).basis)", issuer)
+	_, err := c.Exec(t.Context(), "select ringfence.raise_own('orders', 7, $1, 'h', '', "+
+		"(ringfence.look('orders')).basis)", issuer)
 	if sqlstate(err) != "RF007" {
 		t.Errorf("a number that leads nowhere is raised: %v", err)
 	}
@@ -98,7 +105,8 @@ func TestAProgramHasNoRightsOfAGuard(t *testing.T) {
 func TestARoleIsAGuardsOrAPrograms(t *testing.T) {
 	d := programs(t)
 	_, err := Roles{Guard: "app", Leaders: []string{"app"}}.Install(t.Context(), d.url("postgres"))
-	if err == nil || !strings.Contains(err.Error(), `the role "app"`) || !strings.Contains(err.Error(), "a role of its own") {
+	if err == nil || !strings.Contains(err.Error(), `the role "app"`) ||
+		!strings.Contains(err.Error(), "a role of its own") {
 		t.Errorf("%v", err)
 	}
 }
@@ -108,7 +116,9 @@ func TestAProgramRaisesOnlyWhatItMayClaim(t *testing.T) {
 	d := programs(t)
 	d.sql(t, "select ringfence.allow('app', 'stock'); select ringfence.authorize(true)")
 	raiser := Raiser{URL: d.url("app")}
-	for resource, want := range map[fence.Resource]error{"orders": fence.ErrNotAuthorized, "stock": nil} {
+	for resource, want := range map[fence.Resource]error{
+		"orders": fence.ErrNotAuthorized, "stock": nil,
+	} {
 		c := claimed(5)
 		c.Resource = resource
 		if err := raiser.Raise(t.Context(), c); !errors.Is(err, want) {

@@ -121,11 +121,13 @@ func TestACheckpointIsForgottenOnlyUnderTheMarkOfItsResource(t *testing.T) {
 		t.Errorf("a role that is not allowed: %v", err)
 	}
 	c := d.connect(t, "postgres")
-	for _, q := range []string{`create role "o'b x" in role app`, `set session authorization "o'b x"`} {
+	for _, q := range []string{`create role "o'b x" in role app`,
+		`set session authorization "o'b x"`} {
 		must(t, c, q)
 	}
 	_, err = c.Exec(t.Context(), "select ringfence.enter_and_forget('orders', 5, 'zk:a', 'nightly')")
-	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.HasSuffix(pg.Hint, `run: guard allow 'o'\''b x' orders`) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok ||
+		!strings.HasSuffix(pg.Hint, `run: guard allow 'o'\''b x' orders`) {
 		t.Errorf("a name that a shell would take apart: %+v", err)
 	}
 }
@@ -136,7 +138,8 @@ func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on",
 		"on": "on", "remote_apply": "remote_apply"} {
 		for _, call := range []string{"enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
-			"publish('orders', 5, 'zk:a', 'nightly', 1, '{}')", "enter_and_forget('orders', 5, 'zk:a', 'nightly')"} {
+			"publish('orders', 5, 'zk:a', 'nightly', 1, '{}')", "enter_and_forget('orders', 5, 'zk:a', " +
+				"'nightly')"} {
 			must(t, c, "set synchronous_commit = "+setting)
 			must(t, c, "begin")
 			must(t, c, "select ringfence.enter('orders', 5, 'zk:a')")
@@ -175,7 +178,8 @@ func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 	}
 	for _, table := range []string{"mark", "session", "gate", "checkpoint",
 		"installation", "adoption"} {
-		for _, forbidden := range []string{"select from ringfence_private.", "delete from ringfence_private.",
+		for _, forbidden := range []string{"select from ringfence_private.", "delete from " +
+			"ringfence_private.",
 			"lock table ringfence_private."} {
 			if err := d.run(t, "begin; "+forbidden+table); sqlstate(err) != "42501" {
 				t.Errorf("a leader: %s%s: %v", forbidden, table, err)

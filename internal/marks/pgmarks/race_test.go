@@ -154,8 +154,8 @@ func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 	s := d.open(t, Options{})
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
-	must(t, holder, "insert into ringfence_private.mark (resource, token, issuer, holder, server, pass) "+
-		"values ('orders', 7, 'zk:a', 'newer', 'x', '')")
+	must(t, holder, "insert into ringfence_private.mark (resource, token, issuer, holder, server, "+
+		"pass) values ('orders', 7, 'zk:a', 'newer', 'x', '')")
 	raised := make(chan error, 1)
 	go func() {
 		_, err := raiseTo(context.WithoutCancel(t.Context()), s, claimed(5))

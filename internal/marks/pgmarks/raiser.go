@@ -54,7 +54,8 @@ func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err e
 	cfg.RuntimeParams["options"] = refusal.StartupOption(cfg.RuntimeParams["options"], c)
 	conn, err := pglogin.Connect(ctx, cfg, source)
 	if err != nil {
-		return false, fmt.Errorf("open a session at %s: %w", Address(r.URL), pgcause.Plain(Refused(err, c)))
+		return false,
+			fmt.Errorf("open a session at %s: %w", Address(r.URL), pgcause.Plain(Refused(err, c)))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	err = conn.QueryRow(ctx, `select ringfence.holds($1::text, $2::bigint)`,

@@ -20,8 +20,8 @@ import (
 const resignalAfter = time.Second
 
 // Guards let their own sessions go faster than Postgres ends the backends. If there are many, they
-// are told of the raise, and the server ends what is left a moment later. A guard needs some 50 ms for
-// a thousand sessions on two processors.
+// are told of the raise, and the server ends what is left a moment later. A guard needs some 50 ms
+// for a thousand sessions on two processors.
 const (
 	many         = 16
 	patience     = 30 * time.Millisecond
@@ -100,8 +100,8 @@ func (s *Store) tell(ctx context.Context, r fence.Resource) {
 	_ = s.exec(ctx, tellSQL, r)
 }
 
-// signalAtMost returns how many sessions may remain for all of them to be signalled now. left is how
-// many there were at the last look.
+// signalAtMost returns how many sessions may remain for all of them to be signalled now. left is
+// how many there were at the last look.
 func signalAtMost(left int, taken, sinceLast time.Duration) int {
 	switch {
 	case sinceLast <= resignalAfter:
@@ -143,7 +143,8 @@ func (s *Store) blockedBy(c fence.Claim, pids []int32, roles []string) error {
 	return refusal.Unrevoked(c, fmt.Sprintf(
 		"the role %[1]s may not end sessions of role %[2]s (backend pids %[3]v): "+
 			"GRANT pg_signal_backend TO %[1]s; where a service does not let you, grant it each of "+
-			"those roles; only a superuser ends a superuser's session, so let leaders log in as ordinary roles",
+			"those roles; only a superuser ends a superuser's session, so let leaders log in as ordinary "+
+			"roles",
 		identifier(s.cfg.User), strings.Join(roles, ", "), pids), nil)
 }
 

@@ -42,8 +42,8 @@ func (s *Store) EndOlder(ctx context.Context, c fence.Claim) error {
 	}
 }
 
-// tellOlder tells older sessions to end, and returns how many there are. It tries every idle connection: one
-// may remember the roles of the sessions, and then it needs no lock.
+// tellOlder tells older sessions to end, and returns how many there are. It tries every idle
+// connection: one may remember the roles of the sessions, and then it needs no lock.
 func (s *Store) tellOlder(ctx context.Context, c fence.Claim) (left int, err error) {
 	tell := func(r pgx.Row) error { return r.Scan(&left) }
 	idle := s.pool.AcquireAllIdle(ctx)
@@ -71,7 +71,8 @@ type Room struct {
 // Least returns the room for a connection of the role to the database.
 func (r Room) Least() int { return min(r.Server, r.Database, r.Role) }
 
-// Room returns the room for connections to a database as a role. It does not count logins that are under way.
+// Room returns the room for connections to a database as a role. It does not count logins that are
+// under way.
 func (s *Store) Room(ctx context.Context, database, role string) (r Room, err error) {
 	err = s.row(ctx, func(row pgx.Row) error {
 		return row.Scan(&r.Most, &r.Server, &r.Database, &r.Role)

@@ -87,13 +87,16 @@ func TestNobodyIsEndedForAClaimThatIsNotConfirmed(t *testing.T) {
 	useUpLocks(t, hog)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	_, err := r.s.Raise(ctx, marks.Session{}, r.next(), func(context.Context, marks.Mark) (fence.Claim, error) {
-		return fence.Claim{}, fence.ErrNotLeader
-	})
+	_, err := r.s.Raise(ctx, marks.Session{}, r.next(),
+		func(context.Context, marks.Mark) (fence.Claim, error) {
+			return fence.Claim{}, fence.ErrNotLeader
+		})
 	if err == nil {
 		t.Error("raised")
 	}
-	if err := r.s.EndOlder(ctx, fence.Claim{Resource: old.Resource, Token: old.Token, Issuer: old.Issuer}); err != nil {
+	if err := r.s.EndOlder(ctx, fence.Claim{
+		Resource: old.Resource, Token: old.Token, Issuer: old.Issuer,
+	}); err != nil {
 		t.Error(err)
 	}
 	other := old
@@ -135,7 +138,8 @@ func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
 	}
 }
 
-// A backend that has never seen a role needs a lock to end the role's sessions. The sweep looks it up before.
+// A backend that has never seen a role needs a lock to end the role's sessions. The sweep looks it
+// up before.
 func TestAStoreThatHasWarmedUpEndsSessionsOfRolesThatItHasNotSeen(t *testing.T) {
 	r := few(t, map[string]string{"max_connections": "20"})
 	other := r.open(t, Options{})
@@ -162,7 +166,8 @@ func TestNoTimeoutOfTheRoleEndsControlConnections(t *testing.T) {
 		r.sql(t, "alter role "+guardRole+" set "+name+" = '1h'")
 		var now string
 		s := r.open(t, Options{})
-		if err := s.pool.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&now); err != nil || now != "0" {
+		if err := s.pool.QueryRow(t.Context(), "select current_setting($1)",
+			name).Scan(&now); err != nil || now != "0" {
 			t.Errorf("%s is %s (%v)", name, now, err)
 		}
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// What ends a run of the server, or takes a gate away, and what comes of it. setback_test.go has restarts, snapshots, base backups, dumps
-// and copies by CREATE DATABASE.
+// What ends a run of the server, or takes a gate away, and what comes of it. setback_test.go has
+// restarts, snapshots, base backups, dumps and copies by CREATE DATABASE.
 
 const serverStarted = "select pg_postmaster_start_time()::text"
 
 // writtenHere makes the row of a gate look as if it had been written where it is.
 const writtenHere = "; update ringfence_private.gate set written = xmin"
 
-// The clocks of the two servers have shown the same microsecond at their starts, so only the unlogged
-// table shows the promotion.
+// The clocks of the two servers have shown the same microsecond at their starts, so only the
+// unlogged table shows the promotion.
 func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
 	r, _ := own(t)
 	old := r.lead(t, claimed(5))
@@ -62,8 +62,8 @@ func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
 	s.enters(t, claimed(7), pgx.TxOptions{})
 }
 
-// A backend that crashes takes every session with it, and the server goes on without a restart. Nobody
-// who connects after that has to be ended.
+// A backend that crashes takes every session with it, and the server goes on without a restart.
+// Nobody who connects after that has to be ended.
 func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
 	r, _ := own(t)
 	c := r.lead(t, claimed(5))
@@ -105,14 +105,16 @@ func (r *realm) standing(t *testing.T) bool {
 	return is
 }
 
-// Somebody takes the gate away, or brings it back from a dump, while the server runs. Sessions and transactions are
-// alive then, and a newer leader ends them.
+// Somebody takes the gate away, or brings it back from a dump, while the server runs. Sessions and
+// transactions are alive then, and a newer leader ends them.
 func TestAGateThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNobody(t *testing.T) {
 	for name, loses := range map[string]string{
-		"no row":           "delete from ringfence_private.gate",
-		"emptied":          "truncate ringfence_private.gate",
-		"a copied row":     "create table kept as table ringfence_private.gate; delete from ringfence_private.gate; insert into ringfence_private.gate table kept",
-		"another start":    "update ringfence_private.gate set started = started - interval '1 microsecond'" + writtenHere,
+		"no row":  "delete from ringfence_private.gate",
+		"emptied": "truncate ringfence_private.gate",
+		"a copied row": "create table kept as table ringfence_private.gate; delete from " +
+			"ringfence_private.gate; insert into ringfence_private.gate table kept",
+		"another start": "update ringfence_private.gate set started = started - interval '1 " +
+			"microsecond'" + writtenHere,
 		"another database": "update ringfence_private.gate set place = 'base/1/1'" + writtenHere,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 package pgmarks
 
-// The statements of an admission. Each argument of a function has a type: otherwise somebody who may
-// create functions in the schema could make one that fits better, and the guard would call it.
+// The statements of an admission. Each argument of a function has a type: otherwise somebody who
+// may create functions in the schema could make one that fits better, and the guard would call it.
 const (
 	identifySQL = `select a.backend_start, o.rolsuper, ringfence.run()
 	  from pg_stat_get_activity($1) a join pg_roles o on o.oid = a.usesysid
@@ -16,13 +16,14 @@ const (
 	registerSQL = `select step, basis, older, resource, ` + markColumns + `
 	  from ringfence.register($1::integer, $2::timestamptz, $3::text, $4::text[], $5::bigint[], $6::text[], $7::text)`
 
-	raiseSQL = `select step, ` + markColumns + ` from ringfence.raise($1::text, $2::bigint, $3::text, $4::text, $5::text, $6::text)`
+	raiseSQL = `select step, ` + markColumns +
+		` from ringfence.raise($1::text, $2::bigint, $3::text, $4::text, $5::text, $6::text)`
 
 	revokeSQL = `select current, gone, remaining, blocked, prepared, described
 	  from ringfence.revoke($1::text, $2::bigint, $3::text, $4::integer)`
 
-	// raiseOwnSQL and revokeOwnSQL are the two for a program. The owner of the functions ends backends there; the program
-	// ends those that only it may end.
+	// raiseOwnSQL and revokeOwnSQL are the two for a program. The owner of the functions ends backends
+	// there; the program ends those that only it may end.
 	raiseOwnSQL = `select step, mark_token, mark_issuer, mark_holder, coalesce(raised_at, 'epoch'),
 	       confirmed, continued, adoption, mark_candidate, rolled_back
 	  from ringfence.raise_own($1::text, $2::bigint, $3::text, $4::text, $5::text, $6::text)`
@@ -50,8 +51,9 @@ const (
 	                   from pg_roles o where o.rolname = $2::text and o.rolconnlimit >= 0), l.most)
 	  from l`
 
-	// rolesSQL looks up the roles of all sessions, so that the connection remembers them: to end a backend it
-	// needs its role, and where it does not remember that, a lock, of which there may be none left.
+	// rolesSQL looks up the roles of all sessions, so that the connection remembers them: to end a
+	// backend it needs its role, and where it does not remember that, a lock, of which there may be
+	// none left.
 	rolesSQL = `select count(pg_get_userbyid(o.usesysid))
 	  from (select distinct a.usesysid from ringfence.sessions() s
 	          join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start) o`

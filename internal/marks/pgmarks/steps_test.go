@@ -21,8 +21,9 @@ func identify(ctx context.Context, c *pgx.Conn) (marks.Session, error) {
 
 // raiseTo raises the mark to a claim, which is confirmed if it is not below the mark.
 func raiseTo(ctx context.Context, s *Store, c fence.Claim) (marks.Mark, error) {
-	return s.Raise(ctx, marks.Session{}, c, func(_ context.Context, m marks.Mark) (fence.Claim, error) {
-		m.Confirmed = true
-		return marks.Unverified{}.Confirm(ctx, c, m)
-	})
+	return s.Raise(ctx, marks.Session{}, c,
+		func(_ context.Context, m marks.Mark) (fence.Claim, error) {
+			m.Confirmed = true
+			return marks.Unverified{}.Confirm(ctx, c, m)
+		})
 }

@@ -63,14 +63,16 @@ var (
 	_ marks.Crowded = (*Store)(nil)
 )
 
-// forever is how long a control connection lives. A new one in its place may find no room on a full server.
+// forever is how long a control connection lives. A new one in its place may find no room on a full
+// server.
 const forever = 100 * 365 * 24 * time.Hour
 
 // finishTime is how long a statement goes on after its context has ended.
 const finishTime = 500 * time.Millisecond
 
-// finishing lets a control connection finish its statement when the context ends. pgx closes a connection in
-// the middle of a statement, and on a full server there may be no room for another one.
+// finishing lets a control connection finish its statement when the context ends. pgx closes a
+// connection in the middle of a statement, and on a full server there may be no room for another
+// one.
 func finishing(c *pgconn.PgConn) ctxwatch.Handler {
 	return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn(), DeadlineDelay: finishTime}
 }
@@ -99,7 +101,9 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep two warm
 	pc.MaxConnLifetime = forever
-	s := &Store{Target: to, revoked: make(chan struct{}, 1), listenIdle: listenIdle, program: o.program}
+	s := &Store{
+		Target: to, revoked: make(chan struct{}, 1), listenIdle: listenIdle, program: o.program,
+	}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		to.password.Accepted()
 		err := probe(ctx, c, o)
@@ -277,7 +281,9 @@ func (s *Store) raise(
 		sql = raiseOwnSQL
 	}
 	err = inEncoding(func(text func(string) string) error {
-		return s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error { return scanMark(r, &before, &step) },
+		return s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error {
+			return scanMark(r, &before, &step)
+		},
 			sql, c.Resource, int64(c.Token), c.Issuer, text(c.Holder), c.Candidate, basis)
 	})
 	switch {
@@ -289,8 +295,8 @@ func (s *Store) raise(
 	return before, step == "changed", nil
 }
 
-// inEncoding makes a call with texts as they are and, if the database's encoding lacks a character, with
-// escaped ones. A holder is only told to people, so its name must not keep a leader out.
+// inEncoding makes a call with texts as they are and, if the database's encoding lacks a character,
+// with escaped ones. A holder is only told to people, so its name must not keep a leader out.
 func inEncoding(call func(text func(string) string) error) error {
 	err := call(func(s string) string { return s })
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "22P05" {
@@ -352,7 +358,9 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark, error) {
 	before := marks.Mark{Resource: c.Resource}
 	err := inEncoding(func(text func(string) string) error {
-		return s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error { return scanMark(r, &before) },
+		return s.rowFor(ctx, []string{string(c.Resource)}, func(r pgx.Row) error {
+			return scanMark(r, &before)
+		},
 			`select token, issuer, holder, coalesce(raised_at, 'epoch'),
 			        confirmed, continued, adoption, '', false
 			   from ringfence.adopt($1::text, $2::bigint, $3::text, $4::text, $5::text)`,
@@ -374,10 +382,15 @@ func (s *Store) row(ctx context.Context, scan func(pgx.Row) error, sql string, a
 	return s.retry(ctx, func() error { return scan(s.pool.QueryRow(ctx, sql, args...)) })
 }
 
-// rowFor is row for a call that locks rows of resources. It ends who holds them up: see pgschema.Unheld.
-func (s *Store) rowFor(ctx context.Context, resources []string, scan func(pgx.Row) error, sql string, args ...any) error {
+// rowFor is row for a call that locks rows of resources. It ends who holds them up: see
+// pgschema.Unheld.
+func (s *Store) rowFor(
+	ctx context.Context, resources []string, scan func(pgx.Row) error, sql string, args ...any,
+) error {
 	exec := func(sql string, args ...any) error { return s.exec(ctx, sql, args...) }
-	return pgschema.Unheld(ctx, resources, exec, func() error { return s.row(ctx, scan, sql, args...) })
+	return pgschema.Unheld(ctx, resources, exec, func() error {
+		return s.row(ctx, scan, sql, args...)
+	})
 }
 
 func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
@@ -390,8 +403,8 @@ func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
 // maxTries is how often a call is begun that loses its connection.
 const maxTries = 3
 
-// retry repeats a call if it lost its connection: a pooled connection may lead to a server that is gone,
-// and each of our statements may be repeated.
+// retry repeats a call if it lost its connection: a pooled connection may lead to a server that is
+// gone, and each of our statements may be repeated.
 func (s *Store) retry(ctx context.Context, call func() error) error {
 	err := s.loggedIn(ctx, call)
 	for n := 1; n < maxTries && err != nil && ctx.Err() == nil && connectionLost(err); n++ {
@@ -405,8 +418,8 @@ func (s *Store) retry(ctx context.Context, call func() error) error {
 	return err
 }
 
-// loggedIn repeats a call whose new connection was not let in: its password may be changing, or the server
-// is full, and another connection of the pool comes free soon.
+// loggedIn repeats a call whose new connection was not let in: its password may be changing, or the
+// server is full, and another connection of the pool comes free soon.
 func (s *Store) loggedIn(ctx context.Context, call func() error) error {
 	until := time.Now().Add(freeTime)
 	for n := 1; ; n++ {
@@ -419,7 +432,8 @@ func (s *Store) loggedIn(ctx context.Context, call func() error) error {
 	}
 }
 
-// freeTime bounds the wait for a connection of the pool while the server has no room for another one.
+// freeTime bounds the wait for a connection of the pool while the server has no room for another
+// one.
 const freeTime = time.Second
 
 func connectionLost(err error) bool {

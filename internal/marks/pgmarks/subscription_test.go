@@ -18,7 +18,8 @@ func TestASubscriptionToAllTablesBringsNoMarks(t *testing.T) {
 }
 
 func subscribes(t *testing.T, copied string) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
+	pg := serverstest.Postgres(t,
+		servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
 	led := func(d database, token fence.Token) *realm {
 		t.Helper()
 		d.sql(t, "create table entry (id bigint primary key)")
@@ -35,7 +36,8 @@ func subscribes(t *testing.T, copied string) {
 	from := led(database{pg, serverstest.FreshDatabase(t, pg)}, 9)
 	from.sql(t, "create publication p for all tables")
 	from.sql(t, "select pg_create_logical_replication_slot('s', 'pgoutput')")
-	to.sql(t, "create subscription s connection '"+from.url("postgres")+"' publication p with (create_slot = false, copy_data = "+copied+")")
+	to.sql(t, "create subscription s connection '"+from.url("postgres")+"' publication p with "+
+		"(create_slot = false, copy_data = "+copied+")")
 	t.Cleanup(func() { // one that fails would not let the slot be dropped
 		to.sql(t, "alter subscription s disable")
 		to.sql(t, "alter subscription s set (slot_name = none)")
@@ -61,9 +63,12 @@ func subscribes(t *testing.T, copied string) {
 	must(t, to.connect(t, "app"), "select * from ringfence.take('stock', 'here', 1)")
 	must(t, from.connect(t, "app"), "select * from ringfence.take('stock', 'elsewhere', 1)")
 	arrives("2")
-	got := to.list(t, "select resource || ' ' || holder || ' ' || confirmed from ringfence.marks(null)")
-	if !slices.Equal(got, []string{"orders host true", "stock here true"}) || to.list(t, "select token::text from ringfence.marks('{orders}')")[0] != "5" {
+	got := to.list(t,
+		"select resource || ' ' || holder || ' ' || confirmed from ringfence.marks(null)")
+	if !slices.Equal(got, []string{"orders host true", "stock here true"}) || to.list(t, "select "+
+		"token::text from ringfence.marks('{orders}')")[0] != "5" {
 		t.Errorf("the marks are %q", got)
 	}
-	await("every table is in step", "select (not exists (select from pg_subscription_rel where srsubstate <> 'r'))::int::text")
+	await("every table is in step", "select (not exists (select from pg_subscription_rel where "+
+		"srsubstate <> 'r'))::int::text")
 }

@@ -17,13 +17,14 @@ const (
 	nextSweep = time.Minute
 	sweepTime = 10 * time.Second // bounds one
 
-	leaveAfter = 50 * time.Millisecond // the newcomer's answer, and the guards that let them go, come first
-	leaveTime  = time.Second           // bounds Close
+	// the newcomer's answer, and the guards that let them go, come first
+	leaveAfter = 50 * time.Millisecond
+	leaveTime  = time.Second // bounds Close
 )
 
-// sweep removes the records of dead sessions every minute, if their guards could not do so, and keeps
-// a connection warm, unless the store only raises. It ends backends that are leaving, then and after each
-// revocation.
+// sweep removes the records of dead sessions every minute, if their guards could not do so, and
+// keeps a connection warm, unless the store only raises. It ends backends that are leaving, then
+// and after each revocation.
 func (s *Store) sweep(ctx context.Context, sweeps bool) {
 	next := time.NewTimer(firstWarm)
 	defer next.Stop()
@@ -68,8 +69,8 @@ func (s *Store) leaveAtLast() {
 	}
 }
 
-// kept is how many connections stay open and warm. While a server is full there is no room for another one.
-// One is not enough: a statement may wait for a lock.
+// kept is how many connections stay open and warm. While a server is full there is no room for
+// another one. One is not enough: a statement may wait for a lock.
 const kept = 2
 
 // warm opens as many connections as are kept, and warms them.
@@ -89,9 +90,10 @@ func (s *Store) warm(ctx context.Context) {
 	}
 }
 
-// warmUp rehearses on a connection, and looks up what it needs to end a backend. A take-over is rare. Without
-// this it would find a connection on which the server has yet to parse, compile and plan the statements, which
-// takes longer than the take-over, and takes locks that may be used up by then.
+// warmUp rehearses on a connection, and looks up what it needs to end a backend. A take-over is
+// rare. Without this it would find a connection on which the server has yet to parse, compile and
+// plan the statements, which takes longer than the take-over, and takes locks that may be used up
+// by then.
 func warmUp(ctx context.Context, conn *pgxpool.Conn) {
 	if rehearse(ctx, conn) != nil {
 		return

@@ -18,19 +18,23 @@ import (
 	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 )
 
-// Uninstall removes Ringfence from the database of a URL: marks and everything else in the schema ringfence,
-// and the elections and documents that may be beside them. guard is the role of guards. The role of the URL
-// owns the schemas, or is a superuser.
+// Uninstall removes Ringfence from the database of a URL: marks and everything else in the schema
+// ringfence, and the elections and documents that may be beside them. guard is the role of guards.
+// The role of the URL owns the schemas, or is a superuser.
 //
-// It drops nothing while something still relies on it: a session or a transaction under a token, a guard, an
-// election, a sealed table or another object of the user's. That is looked at a second time behind a lock
-// on every table. Whoever is admitted, enters, campaigns, seals a table or installs has to write or lock
-// one of these tables first. So it has either committed, and is seen, or it waits, and fails when the
-// table is gone. One transaction drops all, so an error means that nothing was changed.
+// It drops nothing while something still relies on it: a session or a transaction under a token, a
+// guard, an election, a sealed table or another object of the user's. That is looked at a second
+// time behind a lock on every table. Whoever is admitted, enters, campaigns, seals a table or
+// installs has to write or lock one of these tables first. So it has either committed, and is seen,
+// or it waits, and fails when the table is gone. One transaction drops all, so an error means that
+// nothing was changed.
 //
-// What is dropped forgets the highest tokens that were accepted. If it is installed again later without a
-// coordinator, the first token that comes is accepted, also that of a leader that was deposed before.
-func Uninstall(ctx context.Context, url, guard string, o marks.Removing) (r marks.Removal, err error) {
+// What is dropped forgets the highest tokens that were accepted. If it is installed again later
+// without a coordinator, the first token that comes is accepted, also that of a leader that was
+// deposed before.
+func Uninstall(
+	ctx context.Context, url, guard string, o marks.Removing,
+) (r marks.Removal, err error) {
 	conn, err := Connect(ctx, url)
 	if err != nil {
 		return r, err
@@ -57,18 +61,22 @@ func uninstallHint(err error) string {
 	case pg.Code == "55P03" || pg.Code == "40P01": // lock_not_available, deadlock_detected
 		return " (sessions hold locks on the schemas of ringfence: pg_locks says which)"
 	case pg.Code == "42501": // insufficient_privilege
-		return " (set GUARD_POSTGRES_ADMIN to the URL of the role that owns the schemas, or of a superuser)"
+		return " (set GUARD_POSTGRES_ADMIN to the URL of the role that owns the schemas, or of a " +
+			"superuser)"
 	}
 	return ""
 }
 
 // uninstall is one try, in one transaction.
-func uninstall(ctx context.Context, conn *pgx.Conn, guard string, o marks.Removing) (r marks.Removal, err error) {
+func uninstall(
+	ctx context.Context, conn *pgx.Conn, guard string, o marks.Removing,
+) (r marks.Removal, err error) {
 	tx, err := conn.BeginTx(ctx, writing)
 	if err != nil {
 		return r, err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to roll back
+	//nolint:errcheck // after a commit there is nothing to roll back
+	defer tx.Rollback(context.WithoutCancel(ctx))
 	if _, err := tx.Exec(ctx, pgschema.Settings); err != nil {
 		return r, err
 	}
@@ -121,7 +129,9 @@ func rows(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]string, er
 }
 
 // removal says what there is in these schemas, and what relies on it.
-func removal(ctx context.Context, tx pgx.Tx, schemas []string, guard string, o marks.Removing) (r marks.Removal, err error) {
+func removal(
+	ctx context.Context, tx pgx.Tx, schemas []string, guard string, o marks.Removing,
+) (r marks.Removal, err error) {
 	r.Drops, err = rows(ctx, tx, `select 'schema ' || u.name from unnest($1::text[]) u(name)`, schemas)
 	if err != nil {
 		return r, err
@@ -165,12 +175,14 @@ func removal(ctx context.Context, tx pgx.Tx, schemas []string, guard string, o m
 // checkVersion fails unless the tables are those that the queries below know.
 func checkVersion(ctx context.Context, tx pgx.Tx) error {
 	version := 0
-	err := tx.QueryRow(ctx, `select coalesce(max(version), 0) from ringfence_private.installation`).Scan(&version)
+	err := tx.QueryRow(ctx,
+		`select coalesce(max(version), 0) from ringfence_private.installation`).Scan(&version)
 	switch {
 	case err != nil:
 		return err
 	case version > pgschema.Version:
-		return fmt.Errorf("the database has schema version %d, this program knows %d: use the newer program", version, pgschema.Version)
+		return fmt.Errorf("the database has schema version %d, this program knows %d: use the newer "+
+			"program", version, pgschema.Version)
 	}
 	return nil
 }
@@ -183,14 +195,18 @@ var removalQueries = []struct {
 	list func(*marks.Removal) *[]string
 	sql  string
 }{
-	{drops, `select format('marks: %s, rules of who may claim what: %s', (select count(*) from ringfence_private.mark), (select count(*) from ringfence_private.allowed))`},
-	{data, `select format('%s checkpoints of tasks (ringfence_private.checkpoint)', count(*)) from ringfence_private.checkpoint having count(*) > 0`},
+	{drops,
+		`select format('marks: %s, rules of who may claim what: %s', (select count(*) from ringfence_private.mark), (select count(*) from ringfence_private.allowed))`},
+	{data,
+		`select format('%s checkpoints of tasks (ringfence_private.checkpoint)', count(*)) from ringfence_private.checkpoint having count(*) > 0`},
 	{blocked, openSessions},
 	{blocked, `select format('sealed: %I.%I: guard unprotect takes the seal off', n.nspname, c.relname)
 	    from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
 	   where t.tgfoid = to_regproc('ringfence.seal') order by n.nspname, c.relname`},
-	{drops, `select format('elections of %s resources: their issuer ends, and later elections have another one', count(*)) from ringfence_private.election`},
-	{data, `select format('%s documents: jobs, their results, and checkpoints (ringfence_private.document)', count(*)) from ringfence_private.document having count(*) > 0`},
+	{drops,
+		`select format('elections of %s resources: their issuer ends, and later elections have another one', count(*)) from ringfence_private.election`},
+	{data,
+		`select format('%s documents: jobs, their results, and checkpoints (ringfence_private.document)', count(*)) from ringfence_private.document having count(*) > 0`},
 	{blocked, `select format('an election is running: %s stands for "%s": stop it, or wait until %s, when its lease ends',
 	           c.holder, c.resource, to_char(s.expires_at at time zone 'utc', 'YYYY-MM-DD HH24:MI:SS"Z"'))
 	    from ringfence_private.candidate c join ringfence_private.lease s on s.id = c.lease
@@ -211,15 +227,16 @@ const connectedGuards = `select format('a guard is connected from %s: stop it', 
    where a.datname = current_database() and a.usename = $1 and a.application_name in ('ringfence', 'ringfence listen')
      and a.pid <> pg_backend_pid() group by a.client_addr order by 1`
 
-// grantedRoles says what an installation has granted outside of the database. Other databases need it, too.
+// grantedRoles says what an installation has granted outside of the database. Other databases need
+// it, too.
 const grantedRoles = `select format('role %I, with what is granted to it: %s', o.rolname,
        coalesce(string_agg(g.rolname, ', ' order by g.rolname), 'nothing'))
   from pg_roles o left join pg_auth_members m on m.member = o.oid left join pg_roles g on g.oid = m.roleid
  where o.rolname = $1 group by o.rolname`
 
-// dependents finds what outside of the schemas $1 depends on something in them: a view, a policy, a default, a foreign
-// key. CASCADE would drop it. What belongs to an object in the schemas, such as its index, is not outside.
-// Seals are told apart.
+// dependents finds what outside of the schemas $1 depends on something in them: a view, a policy, a
+// default, a foreign key. CASCADE would drop it. What belongs to an object in the schemas, such as
+// its index, is not outside. Seals are told apart.
 const dependents = `with recursive ours(classid, objid) as (
     select 'pg_namespace'::regclass::oid, n.oid from pg_namespace n where n.nspname = any ($1)
     union select 'pg_class'::regclass::oid, c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = any ($1)
@@ -236,11 +253,14 @@ select distinct format('%s depends on it: drop that first', pg_describe_object(d
  order by 1`
 
 // created matches the tables, views and sequences that an installation creates.
-var created = regexp.MustCompile(`(?i)\bcreate (?:or replace )?(?:unlogged )?(?:table|view|sequence) (?:if not exists )?(ringfence[a-z_]*\.[a-z_]+)`)
+var created = regexp.MustCompile(
+	`(?i)\bcreate (?:or replace )?(?:unlogged )?(?:table|view|sequence) (?:if not exists )?(ringfence[a-z_]*\.[a-z_]+)`,
+)
 
 // strangers names what the schemas have and no installation makes: it may be somebody's, with data.
 func strangers(ctx context.Context, tx pgx.Tx, schemas []string, r *marks.Removal) error {
-	known := []string{"ringfence.terms", "ringfence.sessions", "ringfence.transactions"} // created elsewhere: views.sql
+	// created elsewhere: views.sql
+	known := []string{"ringfence.terms", "ringfence.sessions", "ringfence.transactions"}
 	for _, m := range created.FindAllStringSubmatch(pgschema.Roles{}.SQL(), -1) {
 		known = append(known, m[1])
 	}

@@ -12,8 +12,11 @@ import (
 // nobody is the role of a guard that is not connected.
 const nobody = "nobody"
 
-// removes calls Uninstall, and checks that it was blocked for a reason, or dropped everything if there is none.
-func (d database) removes(t *testing.T, guard string, o marks.Removing, reason string) marks.Removal {
+// removes calls Uninstall, and checks that it was blocked for a reason, or dropped everything if
+// there is none.
+func (d database) removes(
+	t *testing.T, guard string, o marks.Removing, reason string,
+) marks.Removal {
 	t.Helper()
 	o.Drop = true
 	r, err := Uninstall(t.Context(), d.url("postgres"), guard, o)
@@ -48,34 +51,41 @@ func TestNothingIsRemovedWhileSomethingReliesOnIt(t *testing.T) {
 			return func() { d.closed(t, c) }
 		}},
 		"a sealed table": {"sealed: public.entry: guard unprotect", func(t *testing.T, d *realm) func() {
-			d.sql(t, "create trigger ringfence_seal before insert on entry for each statement execute function ringfence.seal('orders')")
+			d.sql(t, "create trigger ringfence_seal before insert on entry for each statement execute "+
+				"function ringfence.seal('orders')")
 			return func() { d.sql(t, "drop trigger ringfence_seal on entry") }
 		}},
 		"a view": {"view public.seen depends on it", func(t *testing.T, d *realm) func() {
 			d.sql(t, "create view seen as select * from ringfence_private.mark")
 			return func() { d.sql(t, "drop view seen") }
 		}},
-		"a default": {"default value for column token of table public.entry depends on it", func(t *testing.T, d *realm) func() {
-			d.sql(t, "alter table entry alter token set default ringfence.version()")
-			return func() { d.sql(t, "alter table entry alter token drop default") }
-		}},
-		"a policy": {"policy mine on table public.entry depends on it", func(t *testing.T, d *realm) func() {
-			d.sql(t, "create policy mine on entry using (ringfence.holds('orders', token))")
-			return func() { d.sql(t, "drop policy mine on entry") }
-		}},
-		"somebody's table": {"ringfence.mine is nothing of ringfence", func(t *testing.T, d *realm) func() {
-			d.sql(t, "create table ringfence.mine (n serial)")
-			return func() { d.sql(t, "drop table ringfence.mine") }
-		}},
-		"a list of another database": {"the list of sessions is not of this database, so everybody counts, also: pid", func(t *testing.T, d *realm) func() {
+		"a default": {"default value for column token of table public.entry depends on it",
+			func(t *testing.T, d *realm) func() {
+				d.sql(t, "alter table entry alter token set default ringfence.version()")
+				return func() { d.sql(t, "alter table entry alter token drop default") }
+			}},
+		"a policy": {"policy mine on table public.entry depends on it",
+			func(t *testing.T, d *realm) func() {
+				d.sql(t, "create policy mine on entry using (ringfence.holds('orders', token))")
+				return func() { d.sql(t, "drop policy mine on entry") }
+			}},
+		"somebody's table": {"ringfence.mine is nothing of ringfence",
+			func(t *testing.T, d *realm) func() {
+				d.sql(t, "create table ringfence.mine (n serial)")
+				return func() { d.sql(t, "drop table ringfence.mine") }
+			}},
+		"a list of another database": {"the list of sessions is not of this database, so everybody " +
+			"counts, also: pid", func(t *testing.T, d *realm) func() {
 			d.connect(t, "app")
 			d.sql(t, "update ringfence_private.installation set registry = ''")
 			return func() {
-				d.sql(t, "update ringfence_private.installation set registry = ringfence.registry(); update ringfence_private.installation set written = xmin")
+				d.sql(t, "update ringfence_private.installation set registry = ringfence.registry(); update "+
+					"ringfence_private.installation set written = xmin")
 			}
 		}},
 		"checkpoints": {"--with-data", func(t *testing.T, d *realm) func() {
-			d.sql(t, "insert into ringfence_private.checkpoint (task, resource, version, token, checkpoint) values ('t', 'orders', 1, 1, '{}')")
+			d.sql(t, "insert into ringfence_private.checkpoint (task, resource, version, token, "+
+				"checkpoint) values ('t', 'orders', 1, 1, '{}')")
 			return func() { d.sql(t, "delete from ringfence_private.checkpoint") }
 		}},
 	} {
@@ -105,14 +115,17 @@ func TestAGuardThatIsConnectedKeepsItsSchema(t *testing.T) {
 	d.lead(t, d.next())
 	d.removes(t, guardRole, marks.Removing{}, "a guard is connected from 127.0.0.1: stop it")
 	d.s.Close()
-	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where application_name = 'ringfence' and datname = current_database()")
+	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where application_name = "+
+		"'ringfence' and datname = current_database()")
 	d.removes(t, guardRole, marks.Removing{}, "")
-	if _, err := raiseTo(t.Context(), d.open(t, Options{}), d.next()); err == nil || !strings.Contains(err.Error(), "not installed") {
+	if _, err := raiseTo(t.Context(), d.open(t, Options{}), d.next()); err == nil ||
+		!strings.Contains(err.Error(), "not installed") {
 		t.Errorf("a guard that comes later: %v", err)
 	}
 }
 
-// Whoever is admitted between the look and the drop has begun before it, so the drop waits and then finds it.
+// Whoever is admitted between the look and the drop has begun before it, so the drop waits and then
+// finds it.
 func TestASessionThatIsAdmittedMeanwhileIsFound(t *testing.T) {
 	d := led(t)
 	c := d.lead(t, d.next())
@@ -138,7 +151,8 @@ func TestASessionThatIsAdmittedMeanwhileIsFound(t *testing.T) {
 	}()
 	d.waits(t, "lock table", removed)
 	must(t, registering, "commit")
-	if err := <-removed; err != nil || len(r.Blocked) != 1 || !strings.Contains(r.Blocked[0], "a session is open") {
+	if err := <-removed; err != nil || len(r.Blocked) != 1 || !strings.Contains(r.Blocked[0], "a "+
+		"session is open") {
 		t.Errorf("%q, %v", r.Blocked, err)
 	}
 	if n := d.list(t, "select count(*)::text from ringfence_private.session"); n[0] != "1" {
@@ -153,7 +167,8 @@ func TestATransactionThatBeginsDuringTheRemovalWritesNothing(t *testing.T) {
 	d.s.Close()
 	dropping := d.connect(t, "postgres")
 	must(t, dropping, "begin")
-	must(t, dropping, "lock table ringfence_private.mark, ringfence_private.gate, ringfence_private.entered, ringfence_private.installation in access exclusive mode")
+	must(t, dropping, "lock table ringfence_private.mark, ringfence_private.gate, "+
+		"ringfence_private.entered, ringfence_private.installation in access exclusive mode")
 	began := d.begins(t, c, pgx.ReadCommitted)
 	d.waits(t, "ringfence.enter", began)
 	must(t, dropping, "drop schema ringfence, ringfence_private, ringfence_installed cascade")
@@ -168,7 +183,8 @@ func TestAnotherVersionIsNotRemoved(t *testing.T) {
 	for version, want := range map[string]string{"99": "use the newer program"} {
 		d.sql(t, "update ringfence_private.installation set version = "+version)
 		_, err := Uninstall(t.Context(), d.url("postgres"), nobody, marks.Removing{Drop: true})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "nothing was changed") {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "nothing was changed") {
 			t.Errorf("version %s: %v", version, err)
 		}
 	}
@@ -177,7 +193,8 @@ func TestAnotherVersionIsNotRemoved(t *testing.T) {
 func TestARoleThatOwnsNothingRemovesNothing(t *testing.T) {
 	d := installed(t)
 	_, err := Uninstall(t.Context(), d.url("app"), nobody, marks.Removing{Drop: true})
-	if err == nil || !strings.Contains(err.Error(), "nothing was changed") || !strings.Contains(err.Error(), "GUARD_POSTGRES_ADMIN") {
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed") ||
+		!strings.Contains(err.Error(), "GUARD_POSTGRES_ADMIN") {
 		t.Error(err)
 	}
 }

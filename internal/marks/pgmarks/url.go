@@ -74,8 +74,8 @@ func renewCertificate(cfg *pgx.ConnConfig, rawURL string) error {
 
 // settings are made on every control connection, once it is known not to be a pooler's, so that no
 // default of a role, a database or an environment changes the meaning of our statements. The
-// statement timeout is longer than any admission, because the admission's context ends first. No timeout
-// ends an idle connection: on a full server there may be no room for another one.
+// statement timeout is longer than any admission, because the admission's context ends first. No
+// timeout ends an idle connection: on a full server there may be no room for another one.
 const settings = `set search_path = pg_catalog;
 set default_transaction_isolation = 'read committed';
 set default_transaction_read_only = off;
@@ -98,8 +98,8 @@ func Address(rawURL string) string {
 	return address + "/" + cfg.Database
 }
 
-// ForDatabase returns the URL for another database of the same server. A URL that is malformed stays
-// so.
+// ForDatabase returns the URL for another database of the same server. A URL that is malformed
+// stays so.
 func ForDatabase(rawURL, database string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {

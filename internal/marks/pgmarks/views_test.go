@@ -61,7 +61,9 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 
 func TestTheViewsShowTermsSessionsAndTransactions(t *testing.T) {
 	d := monitored(t)
-	for query, what := range map[string]string{termsRow: "terms", sessionsRow: "sessions", transactionsRow: "transactions"} {
+	for query, what := range map[string]string{
+		termsRow: "terms", sessionsRow: "sessions", transactionsRow: "transactions",
+	} {
 		expect(t, what, d.sees(t, monitor, query))
 	}
 	admitted, step := d.admitted(t, d.lead(t, claimed(5)))
@@ -74,7 +76,8 @@ func TestTheViewsShowTermsSessionsAndTransactions(t *testing.T) {
 		t.Fatalf("attached %v, %v", ok, err)
 	}
 	inside, _ := d.enters(t, claimed(5), pgx.TxOptions{})
-	expect(t, "terms", d.sees(t, monitor, termsRow), "orders 5 host zk:a  confirmed t open t rolled back f 2 t")
+	expect(t, "terms", d.sees(t, monitor, termsRow), "orders 5 host zk:a  confirmed t open t rolled "+
+		"back f 2 t")
 	expect(t, "sessions", d.sees(t, monitor, sessionsRow),
 		fmt.Sprintf("orders 5 %d attached f app  127.0.0.1 idle t", admitted.PgConn().PID()),
 		fmt.Sprintf("orders 5 %d attached t app billing 127.0.0.1 idle t", attached.PgConn().PID()))
@@ -84,23 +87,27 @@ func TestTheViewsShowTermsSessionsAndTransactions(t *testing.T) {
 	if _, err := raiseTo(t.Context(), d.s, claimed(7)); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "terms after a raise", d.sees(t, monitor, termsRow), "orders 7 host zk:a  confirmed t open f rolled back f 2 t")
+	expect(t, "terms after a raise", d.sees(t, monitor, termsRow), "orders 7 host zk:a  confirmed t "+
+		"open f rolled back f 2 t")
 	expect(t, "transactions after a raise", d.sees(t, monitor, transactionsRow),
 		fmt.Sprintf("orders ? older t %d app  127.0.0.1 idle in transaction t", inside.PgConn().PID()))
 	d.lead(t, claimed(7))
 	for _, c := range []*pgx.Conn{inside, attached} {
 		d.closed(t, c)
 	}
-	expect(t, "terms after the take-over", d.sees(t, monitor, termsRow), "orders 7 host zk:a  confirmed t open t rolled back f 0 t")
+	expect(t, "terms after the take-over", d.sees(t, monitor, termsRow), "orders 7 host zk:a  "+
+		"confirmed t open t rolled back f 0 t")
 	expect(t, "sessions after the take-over", d.sees(t, monitor, sessionsRow))
 	expect(t, "transactions after the take-over", d.sees(t, monitor, transactionsRow))
 }
 
 func TestTheViewsNamePreparedTransactions(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
+	pg := serverstest.Postgres(t,
+		servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
 	d := &realm{database: database{pg, "postgres"}}
 	d.roles(t)
-	d.sql(t, "create role monitor login in role pg_monitor; create table entry (token bigint); grant all on entry to app")
+	d.sql(t, "create role monitor login in role pg_monitor; create table entry (token bigint); "+
+		"grant all on entry to app")
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +118,8 @@ func TestTheViewsNamePreparedTransactions(t *testing.T) {
 	if _, err := raiseTo(t.Context(), d.s, claimed(7)); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "prepared before the raise", d.sees(t, monitor, transactionsRow), "orders ? older t the one app t")
+	expect(t, "prepared before the raise", d.sees(t, monitor, transactionsRow), "orders ? older t "+
+		"the one app t")
 	must(t, conn, "rollback prepared 'the one'")
 	expect(t, "rolled back", d.sees(t, monitor, transactionsRow))
 
@@ -133,21 +141,25 @@ func TestOnlyMembersOfPgMonitorReadTheViews(t *testing.T) {
 	d := monitored(t)
 	for _, view := range views {
 		for role, want := range map[string]string{monitor: "", "app": "42501", "postgres": ""} {
-			if _, err := d.connect(t, role).Exec(t.Context(), "select * from ringfence."+view); sqlstate(err) != want {
+			if _, err := d.connect(t, role).Exec(t.Context(), "select * from ringfence."+
+				view); sqlstate(err) != want {
 				t.Errorf("%s reads %s: %v", role, view, err)
 			}
 		}
-		for _, use := range []string{"create table public.kept (row ringfence.%s)", "begin; lock table ringfence.%s in access share mode",
+		for _, use := range []string{"create table public.kept (row ringfence.%s)", "begin; lock table " +
+			"ringfence.%s in access share mode",
 			"create function public.uses(ringfence.%s) returns integer language sql as 'select 1'"} {
-			if _, err := d.connect(t, "app").PgConn().Exec(t.Context(), fmt.Sprintf(use, view)).ReadAll(); sqlstate(err) != "42501" {
+			if _, err := d.connect(t, "app").PgConn().Exec(t.Context(),
+				fmt.Sprintf(use, view)).ReadAll(); sqlstate(err) != "42501" {
 				t.Errorf(use+": %v", view, err)
 			}
 		}
 	}
 }
 
-// besieged has a stranger lock each view, by statements that he may not run, until the returned function is called. Another
-// one waits for the strongest lock, so everybody who comes later waits, too.
+// besieged has a stranger lock each view, by statements that he may not run, until the returned
+// function is called. Another one waits for the strongest lock, so everybody who comes later waits,
+// too.
 func (d database) besieged(t *testing.T) (holder *pgx.Conn, end func()) {
 	t.Helper()
 	holder = d.connect(t, "app")
@@ -157,7 +169,8 @@ func (d database) besieged(t *testing.T) (holder *pgx.Conn, end func()) {
 		must(t, holder, fmt.Sprintf("prepare %s as select * from ringfence.%[1]s", view))
 		stranger := d.connect(t, "app")
 		go func() {
-			_, err := stranger.Exec(context.WithoutCancel(t.Context()), "create rule mine as on insert to ringfence."+view+" do instead nothing")
+			_, err := stranger.Exec(context.WithoutCancel(t.Context()), "create rule mine as on insert to "+
+				"ringfence."+view+" do instead nothing")
 			queued <- err
 		}()
 	}
@@ -186,7 +199,8 @@ func TestAStrangerWhoLocksTheViewsDelaysOnlyThoseWhoLook(t *testing.T) {
 	stranger, end := d.besieged(t)
 	d.enters(t, claimed(5), pgx.TxOptions{})
 	// It has the lock of a transaction that has entered, but for the one on our table.
-	must(t, stranger, "select pg_advisory_xact_lock_shared(classid::integer, pg_backend_pid()) from pg_locks where locktype = 'advisory' and objsubid = 2")
+	must(t, stranger, "select pg_advisory_xact_lock_shared(classid::integer, pg_backend_pid()) from "+
+		"pg_locks where locktype = 'advisory' and objsubid = 2")
 	d.lead(t, claimed(7)) // it would end the stranger if it counted
 	if _, step := d.admitted(t, claimed(7)); step != marks.Admitted {
 		t.Errorf("step %v", step)
@@ -194,7 +208,8 @@ func TestAStrangerWhoLocksTheViewsDelaysOnlyThoseWhoLook(t *testing.T) {
 	if _, err := d.s.Marks(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if warnings, err := (Roles{Guard: guardRole}).Install(t.Context(), d.url("postgres")); err != nil || len(warnings) > 0 {
+	if warnings, err := (Roles{Guard: guardRole}).Install(t.Context(),
+		d.url("postgres")); err != nil || len(warnings) > 0 {
 		t.Errorf("a second installation: %q, %v", warnings, err)
 	}
 	if again, err := pgschema.Image(t.Context(), super); err != nil || again != image {
@@ -214,8 +229,10 @@ func TestAViewIsReplacedOrStaysWhereSomebodyHoldsItUp(t *testing.T) {
 			t.Errorf("%d warnings, want %d: %q, %v", len(warnings), want, warnings, err)
 		}
 	}
-	const older = "drop view ringfence.terms; create view ringfence.terms as select 5 as token; comment on view ringfence.terms is 'older'; "
-	const newest = "select (count(*) filter (where attname = 'holder') = 1)::text from pg_attribute where attrelid = 'ringfence.terms'::regclass"
+	const older = "drop view ringfence.terms; create view ringfence.terms as select 5 as token; " +
+		"comment on view ringfence.terms is 'older'; "
+	const newest = "select (count(*) filter (where attname = 'holder') = 1)::text from pg_attribute " +
+		"where attrelid = 'ringfence.terms'::regclass"
 
 	d.sql(t, older+"create view public.mine as select * from ringfence.terms")
 	warned(1)

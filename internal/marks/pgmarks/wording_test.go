@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// The functions of the schema refuse in the words of internal/refusal. Only the end of the detail is
-// their own: it says what became of the transaction.
+// The functions of the schema refuse in the words of internal/refusal. Only the end of the detail
+// is their own: it says what became of the transaction.
 func TestTransactionsAreRefusedInTheWordsOfTheGuard(t *testing.T) {
 	d := led(t)
 	old := d.next()
@@ -38,7 +38,8 @@ func TestTransactionsAreRefusedInTheWordsOfTheGuard(t *testing.T) {
 		}
 		why, end, _ := strings.Cut(got.Detail, "; ")
 		wantWhy, _, _ := strings.Cut(want.Detail, "; ")
-		if want.Detail != "" && why != wantWhy || !strings.HasSuffix(end, "nothing of this transaction was written") {
+		if want.Detail != "" && why != wantWhy || !strings.HasSuffix(end, "nothing of this transaction "+
+			"was written") {
 			t.Errorf("%s: the detail is %q, want %q", what, got.Detail, want.Detail)
 		}
 		if got.Reason != want.Reason || got.Message != want.Message || got.Hint != want.Hint {

@@ -52,7 +52,8 @@ func RunACL(user, password string) string {
 // resource's mark directly. It does not escape the password.
 func TakeACL(user, password, resource string) string {
 	return fmt.Sprintf("ACL SETUSER %s on >%s resetkeys ~%s ~%s:%s ~%s %%R~%s resetchannels -@all %s",
-		user, password, markerKey, markerKey, resource, originalKey, allowedKey, strings.Join(takeRights, " "))
+		user, password, markerKey, markerKey, resource, originalKey, allowedKey,
+		strings.Join(takeRights, " "))
 }
 
 // runRights are the commands that a driver needs to connect, and a script under a claim before its

@@ -23,7 +23,8 @@ func (s *Store) Authorization(ctx context.Context) (marks.Authorization, error) 
 	return all, err
 }
 
-// Allow implements marks.Authorizer. Redis does not say which users there are, so any name is taken.
+// Allow implements marks.Authorizer. Redis does not say which users there are, so any name is
+// taken.
 func (s *Store) Allow(ctx context.Context, user string, patterns ...marks.Pattern) error {
 	if user == "" || strings.ContainsAny(user, " \t\r\n\x00") {
 		return fmt.Errorf("%q cannot be a user of Redis", user)
@@ -94,7 +95,9 @@ func (s *Store) strangers(ctx context.Context, allowed []marks.Allowed) ([]marks
 	for rows := r.list[2:]; len(rows) >= 2; rows = rows[2:] {
 		line, ok := clients[text(rows[1])]
 		resource, user := fence.Resource(text(rows[0])), fieldOf(line, "user")
-		may := func(a marks.Allowed) bool { return a.Role == user && a.Why == "" && a.Pattern.Fits(resource) }
+		may := func(a marks.Allowed) bool {
+			return a.Role == user && a.Why == "" && a.Pattern.Fits(resource)
+		}
 		if !ok || slices.ContainsFunc(allowed, may) {
 			continue
 		}
@@ -105,7 +108,8 @@ func (s *Store) strangers(ctx context.Context, allowed []marks.Allowed) ([]marks
 		found = append(found, marks.Stranger{Resource: resource, Role: user, ID: id, Client: whoOf(line)})
 	}
 	slices.SortFunc(found, func(a, b marks.Stranger) int {
-		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Role, b.Role), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Role, b.Role),
+			cmp.Compare(a.ID, b.ID))
 	})
 	return found, nil
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Commands are the names of commands that clients of a guard may send, in upper case. The value says
-// whether a module may have registered the command.
+// Commands are the names of commands that clients of a guard may send, in upper case. The value
+// says whether a module may have registered the command.
 type Commands map[string]bool
 
-// checkCommands refuses a server that runs another command under one of these names, or that lacks a
-// command that a store itself needs: its configuration may have renamed or removed commands
+// checkCommands refuses a server that runs another command under one of these names, or that lacks
+// a command that a store itself needs: its configuration may have renamed or removed commands
 // (rename-command). Redis finds a command by its new name, and then shows it under its own.
 func checkCommands(ctx context.Context, c *driver.Conn, all Commands) error {
 	asked := neededCommands()
@@ -55,14 +55,17 @@ func judgeCommands(names []string, entries []any, all Commands) error {
 	}
 	switch {
 	case len(others) > 0:
-		return refusal.Setup("the upstream runs "+strings.Join(others, ", ")+" (rename-command)", renameHint)
+		return refusal.Setup("the upstream runs "+strings.Join(others, ", ")+" (rename-command)",
+			renameHint)
 	case len(lost) > 0:
 		return refusal.Setup("the upstream lacks "+strings.Join(lost, ", ")+
-			": its configuration renames or removes them (rename-command), or it is older than Redis 6.2", renameHint)
+			": its configuration renames or removes them (rename-command), or it is older than Redis 6.2",
+			renameHint)
 	case len(modules) > 0:
 		return refusal.Setup("a module of the upstream has registered "+strings.Join(modules, ", ")+
 			", which the guard knows as commands of Redis itself",
-			"unload the module, or name the commands in GUARD_REDIS_TRUSTED_COMMANDS if they do no more than those of Redis")
+			"unload the module, or name the commands in GUARD_REDIS_TRUSTED_COMMANDS if they do no more "+
+				"than those of Redis")
 	}
 	return nil
 }
@@ -70,8 +73,8 @@ func judgeCommands(names []string, entries []any, all Commands) error {
 const renameHint = "remove rename-command from the server's configuration, and restart it; " +
 	"let ACL rules say who may run which command"
 
-// entryOf reads a command's own name, in upper case, and whether a module has registered it. The name
-// is empty if the server has no such command.
+// entryOf reads a command's own name, in upper case, and whether a module has registered it. The
+// name is empty if the server has no such command.
 func entryOf(entry any) (own string, isModules bool) {
 	fields, _ := entry.([]any)
 	if len(fields) < 3 {

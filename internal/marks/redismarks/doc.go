@@ -10,7 +10,8 @@
 //	defer store.Close()
 //	admission := &marks.Admission{Store: store, Authority: marks.Elected{Observer: coordinator}}
 //
-// Leader code runs commands under a token with Run and Script, without a session: see store/redisstore.
+// Leader code runs commands under a token with Run and Script, without a session: see
+// store/redisstore.
 //
 // # What it guarantees
 //
@@ -21,28 +22,30 @@
 // runs, the server answers BUSY, and Revoke waits.
 //
 // A failover moves the records, and not the connections. A raise that finds records of another run
-// ends those sessions at the replicas of its server before it raises the mark, and names what it does
-// not reach (Mark.Left). Later raises try again. A Watch tells a guard that its server was demoted.
+// ends those sessions at the replicas of its server before it raises the mark, and names what it
+// does not reach (Mark.Left). Later raises try again. A Watch tells a guard that its server was
+// demoted.
 //
 // What outlives a connection is out of reach. Replicas and failover lose acknowledged writes, marks
 // and records among them, and a deposed leader that still reaches a former primary writes there.
 //
 // # Functions for other languages
 //
-// lua/functions.lua has functions with which a program in any language takes a token and runs commands
-// under it (docs/redis.md). Library makes them a library for FCALL, FunctionScript one script for EVALSHA.
-// They share the check (lua/gate.lua) and the marks with Run and Script:
+// lua/functions.lua has functions with which a program in any language takes a token and runs
+// commands under it (docs/redis.md). Library makes them a library for FCALL, FunctionScript one
+// script for EVALSHA. They share the check (lua/gate.lua) and the marks with Run and Script:
 //
 //	ringfence_take   raises the mark to the next number, and returns it with a name that no other take
 //	                 has. Redis may lose marks and give a number out again; the name tells the two apart
 //	ringfence_bring  raises it to somebody else's number
 //	ringfence_exec   runs commands while the mark is the caller's
 //
-// A script cannot end a connection. So no session is ever recorded under a mark of a function: Register and
-// Raise refuse the issuers "take" and "bring:…", and functions refuse a resource that guards have raised,
-// also one whose mark is lost. With no sessions to end, such a mark does not depend on the registry: after a
-// restart the next take confirms it, and leaves the registry lost for guards. The field functions of the
-// marker names the server for which ringfence:.original was made then.
+// A script cannot end a connection. So no session is ever recorded under a mark of a function:
+// Register and Raise refuse the issuers "take" and "bring:…", and functions refuse a resource that
+// guards have raised, also one whose mark is lost. With no sessions to end, such a mark does not
+// depend on the registry: after a restart the next take confirms it, and leaves the registry lost
+// for guards. The field functions of the marker names the server for which ringfence:.original was
+// made then.
 //
 // # Keys
 //
@@ -73,10 +76,10 @@
 // the control connections of other guards, which reconnect, but it is safe.
 //
 // A replication id also changes when a primary gets its first replica, and when it has had none for
-// an hour (repl-backlog-ttl). Nothing is lost then, and connections are ended needlessly. Redis does
-// not say so: in both cases master_replid2 is empty afterwards. It is just as empty after a time as a
-// replica, with the data of another server, whose history has expired. So there is no proof by which
-// to spare anybody.
+// an hour (repl-backlog-ttl). Nothing is lost then, and connections are ended needlessly. Redis
+// does not say so: in both cases master_replid2 is empty afterwards. It is just as empty after a
+// time as a replica, with the data of another server, whose history has expired. So there is no
+// proof by which to spare anybody.
 //
 // Without a coordinator an unconfirmed mark is raised when the data are there (Mark.Continued), or
 // when this guard remembers the mark itself. If the marker is gone, nobody can then say what the

@@ -168,7 +168,9 @@ func (s *Store) look(
 
 // replica makes a client of another server, which logs in as the store does.
 func (s *Store) replica(address string) (*driver.Client, error) {
-	opt, err := controlOptions(s.address, s.o, func(context.Context, *driver.Conn) error { return nil })
+	opt, err := controlOptions(s.address, s.o, func(context.Context, *driver.Conn) error {
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

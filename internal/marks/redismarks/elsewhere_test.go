@@ -17,7 +17,8 @@ import (
 func coordinatedServers(t *testing.T, n int) (all []*bench) {
 	t.Helper()
 	for i := range n {
-		server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
+		server := serverstest.Redis(t,
+			servers.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
 		if i == 0 {
 			open(t, server)
 		}
@@ -29,8 +30,8 @@ func coordinatedServers(t *testing.T, n int) (all []*bench) {
 	return all
 }
 
-// takesOver promotes the server when it has the records of the other one. What a failover loses no raise
-// can know.
+// takesOver promotes the server when it has the records of the other one. What a failover loses no
+// raise can know.
 func (b *bench) takesOver(t *testing.T, from *bench) {
 	t.Helper()
 	records := func(b *bench) string {
@@ -63,8 +64,8 @@ func (c *conn) writesNothing(t *testing.T) {
 	}
 }
 
-// After a failover the former primary is a replica, and its clients are still connected. A raise ends
-// them there, so they write nothing when it is promoted again. No guard runs at that server.
+// After a failover the former primary is a replica, and its clients are still connected. A raise
+// ends them there, so they write nothing when it is promoted again. No guard runs at that server.
 func TestARaiseEndsTheOlderSessionsOnAFormerPrimary(t *testing.T) {
 	all := coordinatedServers(t, 2)
 	p, r := all[0], all[1]
@@ -108,8 +109,8 @@ func TestARaiseEndsTheSessionsOfTheServerThatWasPromotedInBetween(t *testing.T) 
 	between.writesNothing(t)
 }
 
-// The former primary is no replica: it is still a primary, it hangs, or it is gone. The newer leader
-// is admitted all the same, and the mark before says what is left.
+// The former primary is no replica: it is still a primary, it hangs, or it is gone. The newer
+// leader is admitted all the same, and the mark before says what is left.
 func TestARaiseNamesTheServerThatItDoesNotReach(t *testing.T) {
 	for name, lose := range map[string]func(p, r *bench) error{
 		"a primary of its own": func(*bench, *bench) error { return nil },

@@ -15,7 +15,8 @@ func (s *Store) DropBlindly(ctx context.Context) (verdict string, err error) {
 func PlainScripts() (restore func()) {
 	all := []*program{
 		&registerScript, &lookScript, &raiseScript, &othersScript, &releaseScript, &marksScript,
-		&adoptScript, &endingScript, &installScript, &probeScript, &authorizeScript, &leftScript, &leaveScript,
+		&adoptScript, &endingScript, &installScript, &probeScript, &authorizeScript, &leftScript,
+		&leaveScript,
 	}
 	var before []program
 	for _, p := range all {

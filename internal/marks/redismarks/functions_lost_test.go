@@ -143,7 +143,10 @@ func TestAfterAFailoverItIsTakenAgain(t *testing.T) {
 			return there.db.HGet(t.Context(), "ringfence:orders", "token").Val() == "1"
 		})
 		// The primary has a first replica now, and so another replication id.
-		until(t, "the mark is taken again", func() bool { pass = p.take("worker-1", 1); return p.put(pass, "x") == nil })
+		until(t, "the mark is taken again", func() bool {
+			pass = p.take("worker-1", 1)
+			return p.put(pass, "x") == nil
+		})
 		until(t, "the replica has what was written with that pass", func() bool {
 			return there.db.LLen(t.Context(), "written").Val() == 1
 		})
@@ -193,7 +196,8 @@ func TestAClusterRunsNoFunction(t *testing.T) {
 	until(t, "the cluster is up", func() bool {
 		return strings.Contains(p.db.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 	})
-	if _, err := p.call("ringfence_take", "orders", "worker-1", 1); err == nil || !strings.Contains(err.Error(), "cluster") {
+	if _, err := p.call("ringfence_take", "orders", "worker-1", 1); err == nil ||
+		!strings.Contains(err.Error(), "cluster") {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// The answer to a take may get lost. The caller repeats it, and deposes nobody, least of all itself.
+// The answer to a take may get lost. The caller repeats it, and deposes nobody, least of all
+// itself.
 func TestATakeThatIsRepeatedGivesTheSamePass(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		pass := p.take("worker-1", 7)
@@ -93,7 +94,8 @@ func TestTokensAreCountedExactly(t *testing.T) {
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	p.take("worker-0")
-	for i, at := range []string{"9", "99", "1099", "9007199254740992", "1152921504606846975", "1152921504606846999"} {
+	for i, at := range []string{"9", "99", "1099", "9007199254740992", "1152921504606846975",
+		"1152921504606846999"} {
 		b.do(t, "HSET", "ringfence:orders", "token", at)
 		old := fmt.Sprintf("orders %s take %v", at, b.do(t, "HGET", "ringfence:orders", "candidate"))
 		pass := p.take(fmt.Sprint("worker-", i+1))
@@ -137,7 +139,8 @@ func TestGuardsAndFunctionsKeepApart(t *testing.T) {
 			for _, token := range []fence.Token{1, 9} { // the mark, and above it
 				stock := fence.Claim{Resource: "stock", Token: token, Issuer: "take"}
 				s := b.session(t)
-				if err := guard.Admit(t.Context(), s.s, marks.Present(stock)); !errors.Is(err, fence.ErrOtherIssuer) {
+				if err := guard.Admit(t.Context(), s.s, marks.Present(stock)); !errors.Is(err,
+					fence.ErrOtherIssuer) {
 					t.Errorf("a session under %d at a guard whose issuer is %q: %v", token, name, err)
 				}
 				s.Close()
@@ -149,8 +152,8 @@ func TestGuardsAndFunctionsKeepApart(t *testing.T) {
 	})
 }
 
-// An adoption was interrupted before it had ended the sessions of a guard's resource. They live until the
-// server ends, or somebody ends them.
+// An adoption was interrupted before it had ended the sessions of a guard's resource. They live
+// until the server ends, or somebody ends them.
 func TestATakeForgetsNoSessionOfAGuard(t *testing.T) {
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
@@ -161,7 +164,9 @@ func TestATakeForgetsNoSessionOfAGuard(t *testing.T) {
 	if !strings.Contains(err.Error(), "GUARD_COORDINATOR= GUARD_ISSUER=take guard adopt orders") {
 		t.Errorf("nobody can do that: %v", err)
 	}
-	if _, err := b.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: "take"}, "operator"); err != nil {
+	if _, err := b.store.Adopt(t.Context(), fence.Claim{
+		Resource: "orders", Issuer: "take",
+	}, "operator"); err != nil {
 		t.Fatal(err)
 	}
 	p.take("worker-2", 2)
@@ -226,7 +231,8 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 		p.refused(p.put(higher, "unconfirmed"), "NOTRAISED", "after a restart")
 		_, err = bring(int64(1<<60-1), "lock")
 		p.refused(err, "STALETOKEN", "a lower number after a restart")
-		if again, err := bring(int64(1<<60), "lock"); err != nil || again != higher || p.put(higher, "b") != nil {
+		if again, err := bring(int64(1<<60), "lock"); err != nil || again != higher ||
+			p.put(higher, "b") != nil {
 			t.Errorf("after a restart: %q, %v", again, err)
 		}
 		b.do(t, "DEL", "ringfence:orders")
@@ -237,7 +243,8 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.refused(p.put("orders 0 bring:lock -", "c"), "NOTRAISED", "the number that everybody knows")
-		p.refused(p.put("stock 0 take -", "c"), "NOTRAISED", "the number that everybody knows, without a mark")
+		p.refused(p.put("stock 0 take -", "c"), "NOTRAISED", "the number that everybody knows, without "+
+			"a mark")
 		if _, err := bring(int64(1<<60), "lock"); err != nil {
 			t.Errorf("after an adoption: %v", err)
 		}

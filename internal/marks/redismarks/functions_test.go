@@ -61,7 +61,8 @@ func (p program) refused(err error, word, why string) {
 // program makes one for a bench.
 func (b *bench) program(t testing.TB, script bool) program {
 	t.Helper()
-	if missing, err := redismarks.LoadFunctions(t.Context(), b.server.URL()); err != nil || missing != "" {
+	if missing, err := redismarks.LoadFunctions(t.Context(), b.server.URL()); err != nil ||
+		missing != "" {
 		t.Fatal(missing, err)
 	}
 	p := program{t, b.client(t, func(o *driver.Options) { o.MaxRetries = -1 }), script}
@@ -121,13 +122,19 @@ func TestArgumentsThatMakeNoSenseRunNothing(t *testing.T) {
 		pass := p.take("worker-1", 1)
 		long := strings.Repeat("x", 49)
 		for _, args := range [][]any{
-			{"take", "", "w", 1}, {"take", "Orders", "w", 1}, {"take", long, "w", 1}, {"take", "orders", "", 1},
-			{"take", "orders"}, {"take"}, {"take", "orders", "a\nb", 1}, {"take", "orders", strings.Repeat("x", 1025), 1},
-			{"take", "orders", "w", "-1"}, {"take", "orders", "w", "1.5"}, {"take", "orders", "w", "9223372036854775808"},
+			{"take", "", "w", 1}, {"take", "Orders", "w", 1}, {"take", long, "w", 1},
+			{"take", "orders", "", 1},
+			{"take", "orders"}, {"take"}, {"take", "orders", "a\nb", 1},
+			{"take", "orders", strings.Repeat("x", 1025), 1},
+			{"take", "orders", "w", "-1"}, {"take", "orders", "w", "1.5"},
+			{"take", "orders", "w", "9223372036854775808"},
 			{"take", "orders", "w", 1, 2},
-			{"bring", "orders", 0, "lock", "w"}, {"bring", "orders", "x", "lock", "w"}, {"bring", "orders", 1, "", "w"},
-			{"bring", "orders", 1, "a b", "w"}, {"bring", "orders", 1, "lock"}, {"bring", "orders", 1, "lock", "w", 1},
-			{"exec"}, {"exec", pass}, {"exec", "orders 1", "SET", "a", 1}, {"exec", "orders 01 take 1:0", "SET", "a", 1},
+			{"bring", "orders", 0, "lock", "w"}, {"bring", "orders", "x", "lock", "w"},
+			{"bring", "orders", 1, "", "w"},
+			{"bring", "orders", 1, "a b", "w"}, {"bring", "orders", 1, "lock"},
+			{"bring", "orders", 1, "lock", "w", 1},
+			{"exec"}, {"exec", pass}, {"exec", "orders 1", "SET", "a", 1},
+			{"exec", "orders 01 take 1:0", "SET", "a", 1},
 			{"exec", pass + " x", "SET", "a", 1},
 			{"exec", pass, 3, "SET", "a"}, {"exec", pass, 3, "SET", "a", 1, "GET", "a"}, {"exec", pass, "0"},
 			{"exec", pass, "3x", "SET", "a", 1}, {"exec", pass, 3, "SET", "a", 1, 0},
@@ -156,9 +163,12 @@ func TestFunctionsInPipelinesTransactionsAndDatabases(t *testing.T) {
 			}
 			return append(head, args...)
 		}
-		for name, pipe := range map[string]driver.Pipeliner{"pipeline": p.db.Pipeline(), "MULTI": p.db.TxPipeline()} {
+		for name, pipe := range map[string]driver.Pipeliner{
+			"pipeline": p.db.Pipeline(), "MULTI": p.db.TxPipeline(),
+		} {
 			b.do(t, "DEL", "written")
-			good, bad := pipe.Do(t.Context(), exec(pass, "RPUSH", "written", "x")...), pipe.Do(t.Context(), exec(old, "RPUSH", "written", "y")...)
+			good, bad := pipe.Do(t.Context(), exec(pass, "RPUSH", "written", "x")...),
+				pipe.Do(t.Context(), exec(old, "RPUSH", "written", "y")...)
 			_, _ = pipe.Exec(t.Context())
 			p.refused(bad.Err(), "STALETOKEN", name)
 			if good.Err() != nil || fmt.Sprint(b.written(t)) != "[x]" {
@@ -169,7 +179,8 @@ func TestFunctionsInPipelinesTransactionsAndDatabases(t *testing.T) {
 		three := program{t, b.client(t, func(o *driver.Options) { o.DB, o.PoolSize = 3, 1 }), p.script}
 		_, err := three.call("ringfence_exec", pass, "SET", "a", "1")
 		three.refused(err, "NOTINSTALLED", "a connection in database 3")
-		if _, err := three.call("ringfence_exec", pass, 2, "SELECT", 3, 3, "SET", "a", "in three"); err != nil {
+		if _, err := three.call("ringfence_exec", pass, 2, "SELECT", 3, 3, "SET", "a",
+			"in three"); err != nil {
 			t.Error(err)
 		}
 		_, err = three.call("ringfence_exec", old, 2, "SELECT", 3, 3, "SET", "a", "late")
@@ -177,7 +188,8 @@ func TestFunctionsInPipelinesTransactionsAndDatabases(t *testing.T) {
 		if v := three.db.Get(t.Context(), "a").Val(); v != "in three" {
 			t.Errorf("database 3 has %q", v)
 		}
-		if again, err := three.call("ringfence_take", "orders", "worker-2", 2); err != nil || again != pass {
+		if again, err := three.call("ringfence_take", "orders", "worker-2", 2); err != nil ||
+			again != pass {
 			t.Errorf("a take from database 3: %v, %v", again, err)
 		}
 		if v := three.db.Get(t.Context(), "a").Val(); v != "in three" {
@@ -203,7 +215,8 @@ func TestFunctionsRefuseInTheWordsOfGuards(t *testing.T) {
 		{"stock 1 take -", refusal.Unraised(fence.Claim{Resource: "stock", Token: 1}, 0, "")},
 	} {
 		err := p.put(row.pass, "x")
-		if err == nil || !strings.HasPrefix(err.Error(), refusal.Word(row.want.Reason)+" "+row.want.Message+" — ") {
+		if err == nil ||
+			!strings.HasPrefix(err.Error(), refusal.Word(row.want.Reason)+" "+row.want.Message+" — ") {
 			t.Errorf("%q: %v, want %v", row.pass, err, refusal.Line(row.want))
 		}
 		if r := redismarks.RefusalIn(err, c); r == nil || r.Reason != row.want.Reason {
@@ -212,7 +225,8 @@ func TestFunctionsRefuseInTheWordsOfGuards(t *testing.T) {
 	}
 	b.do(t, "FLUSHALL")
 	want := refusal.NotInstalled("", nil)
-	if err := p.put(pass, "x"); err == nil || !strings.HasPrefix(err.Error(), refusal.Word(want.Reason)+" "+want.Message+" — ") {
+	if err := p.put(pass, "x"); err == nil ||
+		!strings.HasPrefix(err.Error(), refusal.Word(want.Reason)+" "+want.Message+" — ") {
 		t.Error(err)
 	}
 }
@@ -227,7 +241,9 @@ func TestATxRunsUnderATakenToken(t *testing.T) {
 		t.Error(err)
 	}
 	// Redis may give the number out again, so it is not enough.
-	if err := put(t, p.db, fence.Claim{Resource: "orders", Token: 1, Issuer: "take"}, "x"); !errors.Is(err, fence.ErrNotRaised) {
+	if err := put(t, p.db, fence.Claim{
+		Resource: "orders", Token: 1, Issuer: "take",
+	}, "x"); !errors.Is(err, fence.ErrNotRaised) {
 		t.Errorf("the number alone: %v", err)
 	}
 	p.refused(p.put("orders 1 take -", "x"), "NOTRAISED", "the number alone")
@@ -235,7 +251,8 @@ func TestATxRunsUnderATakenToken(t *testing.T) {
 	if err := put(t, p.db, c, "x"); !errors.Is(err, fence.ErrStale) {
 		t.Error(err)
 	}
-	if m, err := b.store.Marks(t.Context(), "orders"); err != nil || len(m) != 1 || !m[0].Confirmed || m[0].Holder != "worker-2" {
+	if m, err := b.store.Marks(t.Context(), "orders"); err != nil || len(m) != 1 || !m[0].Confirmed ||
+		m[0].Holder != "worker-2" {
 		t.Errorf("what guard status shows: %+v, %v", m, err)
 	}
 }
@@ -247,7 +264,9 @@ func TestFunctionsNeedNoMoreThanTheirACL(t *testing.T) {
 			p := b.program(t, script)
 			as := func(user, rule string) program {
 				aclUser(t, b, rule)
-				return program{t, b.client(t, func(o *driver.Options) { o.Username, o.Password = user, "secret" }), script}
+				return program{t, b.client(t, func(o *driver.Options) {
+					o.Username, o.Password = user, "secret"
+				}), script}
 			}
 			b.restart(t) // so that a take has to write all that it ever writes
 			p.loadScript()
@@ -256,7 +275,8 @@ func TestFunctionsNeedNoMoreThanTheirACL(t *testing.T) {
 			taker := as("taker", redismarks.TakeACL("taker", "secret", "orders"))
 			app := as("app", redismarks.RunACL("app", "secret")+" ~app:* +rpush +hset +del +fcall")
 			pass := taker.take("worker-1", 1)
-			if got, err := app.call("ringfence_exec", pass, "RPUSH", "app:list", "x"); err != nil || got != int64(1) {
+			if got, err := app.call("ringfence_exec", pass, "RPUSH", "app:list", "x"); err != nil ||
+				got != int64(1) {
 				t.Errorf("an application: %v, %v", got, err)
 			}
 			for _, command := range [][]any{
@@ -301,7 +321,8 @@ func TestInstallLoadsTheFunctionsIfItMay(t *testing.T) {
 		}
 		return missing
 	}
-	if missing := load(redismarks.ACL("keeper", "secret")); !strings.Contains(missing, "+function|load") {
+	if missing := load(redismarks.ACL("keeper", "secret")); !strings.Contains(missing,
+		"+function|load") {
 		t.Errorf("without the right: %q", missing)
 	}
 	for range 2 { // it may be repeated
@@ -310,7 +331,8 @@ func TestInstallLoadsTheFunctionsIfItMay(t *testing.T) {
 		}
 	}
 	text, err := redismarks.InstallText(as(b.server, "keeper", "secret"))
-	if err != nil || !strings.Contains(text, "+function|load") || !strings.Contains(text, redismarks.TakeACL("TAKER", "PASSWORD", "RESOURCE")) {
+	if err != nil || !strings.Contains(text, "+function|load") ||
+		!strings.Contains(text, redismarks.TakeACL("TAKER", "PASSWORD", "RESOURCE")) {
 		t.Errorf("what install --print shows: %s, %v", text, err)
 	}
 	list, err := b.admin.Do(t.Context(), "FUNCTION", "LIST", "LIBRARYNAME", "ringfence").Slice()
@@ -331,7 +353,8 @@ func TestThePublishedScriptIsThisOne(t *testing.T) {
 	if published, err := os.ReadFile(file); err != nil || string(published) != text {
 		t.Errorf("%s is of another version (%v): run this test with UPDATE_DOCS=1", file, err)
 	}
-	if page, err := os.ReadFile("../../../docs/redis.md"); err != nil || !strings.Contains(string(page), sha) {
+	if page, err := os.ReadFile("../../../docs/redis.md"); err != nil ||
+		!strings.Contains(string(page), sha) {
 		t.Errorf("docs/redis.md does not name its hash, %s (%v)", sha, err)
 	}
 }

@@ -129,7 +129,8 @@ func unraised(c fence.Claim, m marks.Mark) error {
 	detail := fmt.Sprintf("the mark is %s", m.Token)
 	switch {
 	case m.Below(c):
-		detail = "the mark is this token's of another candidate: the coordinator gives it out a second time"
+		detail = "the mark is this token's of another candidate: the coordinator gives it out a second " +
+			"time"
 	case m.Token == c.Token:
 		detail = "the mark is this token's, " +
 			"but Redis was restarted or has lost data since it was raised: it may have been higher"

@@ -55,7 +55,8 @@ func byID(list string) map[string]string {
 	return all
 }
 
-// fieldOf returns a field of a line of CLIENT LIST. Neither a client's name nor a user's has a space.
+// fieldOf returns a field of a line of CLIENT LIST. Neither a client's name nor a user's has a
+// space.
 func fieldOf(line, field string) string {
 	_, value, _ := strings.Cut(line, " "+field+"=")
 	value, _, _ = strings.Cut(value, " ")

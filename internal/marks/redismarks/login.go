@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/internal/network/password"
 )
 
-// logIn has every new connection log in with the present password. Its database is decided by then: the
-// driver selects that before we could log in.
+// logIn has every new connection log in with the present password. Its database is decided by then:
+// the driver selects that before we could log in.
 func logIn(opt *driver.Options, source *password.Source) {
 	switch {
 	case source == nil:
@@ -22,15 +22,17 @@ func logIn(opt *driver.Options, source *password.Source) {
 }
 
 // credentials are those of a driver that logs in by itself. It gives up at the first refusal.
-func credentials(name string, source *password.Source) func(context.Context) (user, present string, err error) {
+func credentials(
+	name string, source *password.Source,
+) func(context.Context) (user, present string, err error) {
 	return func(ctx context.Context) (user, present string, err error) {
 		present, err = source.Read(ctx)
 		return name, present, err
 	}
 }
 
-// logInFirst has every new connection to database 0 log in before anything else, again while the server
-// refuses the password.
+// logInFirst has every new connection to database 0 log in before anything else, again while the
+// server refuses the password.
 func logInFirst(opt *driver.Options, source *password.Source) {
 	user, name, next := opt.Username, opt.ClientName, opt.OnConnect
 	opt.Username, opt.ClientName = "", "" // the driver would send them before the login

@@ -32,7 +32,8 @@ func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--requirepass", "s3cret"}})
 	file := inFile(t, "s3cret")
 	for what, user := range map[string]string{"the default user": "", "a named user": "default@"} {
-		db, err := redismarks.Connect("redis://"+user+server.Addr()+"/3?password_file="+url.QueryEscape(file), "mine")
+		db, err := redismarks.Connect("redis://"+user+server.Addr()+"/3?password_file="+
+			url.QueryEscape(file), "mine")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,8 @@ func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
 			t.Errorf("%s: %+v, %v", what, line, err)
 		}
 	}
-	opt, err := redismarks.ParseURL("redis://" + server.Addr() + "?password_command=cat+" + url.QueryEscape(file))
+	opt, err := redismarks.ParseURL("redis://" + server.Addr() + "?password_command=cat+" +
+		url.QueryEscape(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +75,8 @@ func TestAPasswordInAFileAndADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	_, err = redismarks.NewScript("return redis.call('DBSIZE')").Run(t.Context(), db, fence.Claim{Resource: "orders", Token: 1}, nil)
+	_, err = redismarks.NewScript("return redis.call('DBSIZE')").Run(t.Context(), db,
+		fence.Claim{Resource: "orders", Token: 1}, nil)
 	if !errors.Is(err, fence.ErrNotRaised) {
 		t.Errorf("a program: %v", err)
 	}
@@ -86,9 +89,11 @@ func TestARefusedPasswordIsNamedAndNotShown(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--requirepass", "right"}})
 	file := inFile(t, "s3cret")
 	begin := time.Now()
-	_, err := redismarks.Open(t.Context(), "redis://"+server.Addr()+"?password_file="+url.QueryEscape(file),
+	_, err := redismarks.Open(t.Context(), "redis://"+server.Addr()+"?password_file="+
+		url.QueryEscape(file),
 		redismarks.Options{})
-	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || !strings.Contains(err.Error(), file) ||
+	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") ||
+		!strings.Contains(err.Error(), file) ||
 		strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
 	}
@@ -98,12 +103,14 @@ func TestARefusedPasswordIsNamedAndNotShown(t *testing.T) {
 }
 
 func TestAMissingFileIsNamed(t *testing.T) {
-	db, err := redismarks.Connect("redis://"+serverstest.SharedRedis(t).Addr()+"?password_file=/no/such/file", "mine")
+	db, err := redismarks.Connect("redis://"+serverstest.SharedRedis(t).Addr()+
+		"?password_file=/no/such/file", "mine")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "password_file /no/such/file: no such file") {
+	if err := db.Ping(t.Context()).Err(); err == nil ||
+		!strings.Contains(err.Error(), "password_file /no/such/file: no such file") {
 		t.Errorf("got %v", err)
 	}
 }

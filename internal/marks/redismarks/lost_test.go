@@ -238,8 +238,8 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 	}
 }
 
-// Guards of an earlier version know nothing of candidates, so what they have recorded counts as lost.
-// The marks stay, and whether authorization is on.
+// Guards of an earlier version know nothing of candidates, so what they have recorded counts as
+// lost. The marks stay, and whether authorization is on.
 func TestAnEarlierSchemaCountsAsLost(t *testing.T) {
 	for _, schema := range []string{"1", "2", "3"} {
 		b := open(t, serverstest.Redis(t, servers.RedisOptions{}))

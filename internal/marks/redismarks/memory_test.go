@@ -20,8 +20,8 @@ func (b *bench) fill(t *testing.T) {
 	}
 }
 
-// Whatever is lost, a newer leader is admitted while Redis is over maxmemory, and the older one ended: it
-// can still delete.
+// Whatever is lost, a newer leader is admitted while Redis is over maxmemory, and the older one
+// ended: it can still delete.
 func TestOverMaxmemoryANewerLeaderIsAdmitted(t *testing.T) {
 	losses := map[string][]any{
 		"nothing":      {"PING"},

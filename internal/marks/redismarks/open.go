@@ -91,7 +91,9 @@ func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 // dialer dials as the URL says.
-func (o Options) dialer(opt *driver.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (o Options) dialer(
+	opt *driver.Options,
+) func(ctx context.Context, network, address string) (net.Conn, error) {
 	d := o.Timeouts.Dialer()
 	d.Timeout = cmp.Or(opt.DialTimeout, 5*time.Second)
 	if opt.TLSConfig == nil {
@@ -125,10 +127,11 @@ func Address(address string) string {
 // controlName is what CLIENT LIST shows of the guard's own connections.
 const controlName = "ringfence-guard"
 
-// Connect makes a client for a Tx, a Script and reading. CLIENT LIST shows it under name. The client
-// dials when it is first used, and refuses servers that cannot keep marks (*fence.SetupError):
-// replicas, members of a cluster, Sentinels. A call that is not answered within 3 s fails, so it
-// returns at most that long after its context has ended. Connect fails if the URL cannot be parsed.
+// Connect makes a client for a Tx, a Script and reading. CLIENT LIST shows it under name. The
+// client dials when it is first used, and refuses servers that cannot keep marks
+// (*fence.SetupError): replicas, members of a cluster, Sentinels. A call that is not answered
+// within 3 s fails, so it returns at most that long after its context has ended. Connect fails if
+// the URL cannot be parsed.
 func Connect(address, name string) (*driver.Client, error) {
 	opt, source, err := ownOptions(address, name)
 	if err != nil {
@@ -173,8 +176,8 @@ func controlOptions(
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4
 	}
-	// No MaxActiveConns: while the driver replaces ended connections, it would fail calls at once with "pool
-	// exhausted" in place of letting them wait for their turn. PoolSize limits the calls.
+	// No MaxActiveConns: while the driver replaces ended connections, it would fail calls at once with
+	// "pool exhausted" in place of letting them wait for their turn. PoolSize limits the calls.
 	if o.Reserved { // in turn, so that no timeout of the server finds one idle
 		opt.MinIdleConns, opt.ConnMaxIdleTime, opt.PoolFIFO = opt.PoolSize, -1, true
 	}
@@ -238,8 +241,8 @@ func parseURL(address string) (*driver.Options, *password.Source, error) {
 	return opt, source, nil
 }
 
-// splitOptions removes the options of TLS and of package password from a URL, which the driver would
-// refuse.
+// splitOptions removes the options of TLS and of package password from a URL, which the driver
+// would refuse.
 func splitOptions(address string) (rest string, options url.Values) {
 	rest, query, _ := strings.Cut(address, "?")
 	all, err := url.ParseQuery(query)

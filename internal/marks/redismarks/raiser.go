@@ -42,8 +42,8 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 
 // Present opens a session under the claim, and reports whether a guard has admitted it.
 func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
-	// The driver sends the name first, and it claims as well. A guard of a full server makes room for a
-	// connection that claims, and refuses others.
+	// The driver sends the name first, and it claims as well. A guard of a full server makes room for
+	// a connection that claims, and refuses others.
 	db, err := open(r.URL, Options{Connections: 1, name: refusal.ClientName(c)}, probeConnection)
 	if err != nil {
 		return false, err

@@ -81,8 +81,8 @@ func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Sessio
 	return kill(ctx, conn.Pipeline(), e.run, ids)
 }
 
-// isLink reports whether a line of CLIENT LIST is of a replica, or of the primary that this replica follows. A
-// monitor is listed with O and not with S.
+// isLink reports whether a line of CLIENT LIST is of a replica, or of the primary that this replica
+// follows. A monitor is listed with O and not with S.
 func isLink(line string) bool { return strings.ContainsAny(fieldOf(line, "flags"), "SM") }
 
 // Image returns a text that changes if Install changes the marker.

@@ -33,7 +33,9 @@ func TestAServerWithRenamedCommandsIsRefusedByName(t *testing.T) {
 			}
 			server := serverstest.Redis(t, servers.RedisOptions{Args: args})
 			s, err := redismarks.Open(t.Context(), server.URL(), redismarks.Options{
-				Commands: redismarks.Commands{"STRALGO": false, "KEYS": false, "VADD": true, "GET": false, "CONFIG": false},
+				Commands: redismarks.Commands{
+					"STRALGO": false, "KEYS": false, "VADD": true, "GET": false, "CONFIG": false,
+				},
 			})
 			if err == nil {
 				s.Close()
@@ -42,8 +44,10 @@ func TestAServerWithRenamedCommandsIsRefusedByName(t *testing.T) {
 			switch {
 			case want == "" && err != nil:
 				t.Error(err)
-			case want != "" && (!refused || !strings.Contains(strings.ToUpper(setup.What), strings.ToUpper(want)) ||
-				!strings.Contains(setup.What+setup.Hint, "rename-command") || strings.Contains(setup.Hint, "needs Redis 6.2")):
+			case want != "" &&
+				(!refused || !strings.Contains(strings.ToUpper(setup.What), strings.ToUpper(want)) ||
+					!strings.Contains(setup.What+setup.Hint, "rename-command") ||
+					strings.Contains(setup.Hint, "needs Redis 6.2")):
 				t.Errorf("got %v, want %q", err, want)
 			}
 		})

@@ -153,8 +153,8 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
 }
 
 // AtRest reports whether a session has had all its answers and waits for none: it is in no
-// transaction, in no command that blocks, and has subscribed to nothing. It is false if the session is
-// gone, or on another run.
+// transaction, in no command that blocks, and has subscribed to nothing. It is false if the session
+// is gone, or on another run.
 func (s *Store) AtRest(ctx context.Context, sess marks.Session) (bool, error) {
 	line, err := s.db.Do(ctx, "CLIENT", "LIST", "ID", sess.ID).Text()
 	flags := fieldOf(line, "flags")

@@ -15,8 +15,8 @@ const saysFull = "-ERR max number of clients reached"
 // SaysFull reports whether the server's first answer on a connection is that it takes no more.
 func SaysFull(answer []byte) bool { return bytes.HasPrefix(answer, []byte(saysFull)) }
 
-// Clients asks how many clients are connected, and how many the server takes (maxclients). most is 0 if the
-// server does not say it. Replicas count as clients.
+// Clients asks how many clients are connected, and how many the server takes (maxclients). most is
+// 0 if the server does not say it. Replicas count as clients.
 func (s *Store) Clients(ctx context.Context) (connected, most int, err error) {
 	info, replication := "", ""
 	err = retry(ctx, func() error {
@@ -34,22 +34,23 @@ func (s *Store) Clients(ctx context.Context) (connected, most int, err error) {
 	return connected, number(info, "maxclients"), Explain(err)
 }
 
-// Full reports whether the server takes no more connections. A server that ends a connection without a word
-// may have done so for that: with TLS it says nothing.
+// Full reports whether the server takes no more connections. A server that ends a connection
+// without a word may have done so for that: with TLS it says nothing.
 func (s *Store) Full(ctx context.Context) bool { return s.full(ctx) != nil }
 
-// full returns why the server takes no more connections, or nil. The control connections still work then, so
-// nothing else would show it.
+// full returns why the server takes no more connections, or nil. The control connections still work
+// then, so nothing else would show it.
 func (s *Store) full(ctx context.Context) error {
 	connected, most, err := s.Clients(ctx)
 	if err == nil && most > 0 && connected >= most {
-		err = fmt.Errorf("redis has all %d clients that it takes (maxclients): it refuses new connections; "+
-			"raise maxclients, or find out who holds them (CLIENT LIST)", most)
+		err = fmt.Errorf("redis has all %d clients that it takes (maxclients): it refuses new "+
+			"connections; raise maxclients, or find out who holds them (CLIENT LIST)", most)
 	}
 	return err
 }
 
-// rightsEvery is how often the rights to write are tried. Each try writes to a key, which is replicated.
+// rightsEvery is how often the rights to write are tried. Each try writes to a key, which is
+// replicated.
 const rightsEvery = time.Minute
 
 // tried is when the rights were tried last, and what came of it.

@@ -15,8 +15,8 @@ var runScript = NewScript(luaText("commands") + luaText("run"))
 // maxCommand limits a command's name and arguments. A Lua call takes fewer than 8,000.
 const maxCommand = 7000
 
-// Run implements store/redisstore.Tx. db is a client of the server that has the marker. Its user needs
-// the rights in RunACL.
+// Run implements store/redisstore.Tx. db is a client of the server that has the marker. Its user
+// needs the rights in RunACL.
 func Run(ctx context.Context, db *driver.Client, c fence.Claim, commands ...[]any) ([]any, error) {
 	args, err := flatten(commands)
 	if err != nil {

@@ -45,7 +45,10 @@ var (
 
 // program is a script in two forms. Redis 7 runs the flagged one even when it is out of memory: a
 // new leader must be admitted then too, and the older one ended, because it can still delete. Redis
-// 6.2 does not know the flag and gets the plain one. It refuses a command that may take memory only until
+// 6.2 does not know the flag and gets the plain one. It refuses a command that may take memory only
+//
+//	until
+//
 // the script has written, and DEL is a write that takes none.
 type program struct{ flagged, plain *driver.Script }
 
@@ -126,7 +129,8 @@ func parseReply(list []any) (r reply, err error) {
 	r.list = list
 	r.verdict, _ = list[0].(string)
 	switch r.verdict {
-	case "others", "marks", "missing", "probed", "authorization", "recorded", "remains", "left": // their answers have no mark
+	case "others", "marks", "missing", "probed", "authorization", "recorded", "remains", "left":
+		// their answers have no mark
 		return r, nil
 	}
 	if len(list) < answerFields {
@@ -225,7 +229,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // isBusy reports whether the server is busy, loading or full, and will answer later.
 func isBusy(err error) bool {
-	return driver.HasErrorPrefix(err, "BUSY") || driver.IsLoadingError(err) || driver.IsMaxClientsError(err)
+	return driver.HasErrorPrefix(err, "BUSY") || driver.IsLoadingError(err) ||
+		driver.IsMaxClientsError(err)
 }
 
 // firstPause and nextPause are the exponential backoff between tries.

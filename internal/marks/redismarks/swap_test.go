@@ -166,8 +166,8 @@ func TestAMarkThatComesBackDoesNotCount(t *testing.T) {
 	}
 }
 
-// refuses fails the test unless a command under a claim is told to raise the mark first, and a guard
-// without a coordinator that remembers nothing refuses the claim.
+// refuses fails the test unless a command under a claim is told to raise the mark first, and a
+// guard without a coordinator that remembers nothing refuses the claim.
 func (b *bench) refuses(t *testing.T, c fence.Claim) {
 	t.Helper()
 	if err := put(t, b.client(t, nil), c, "stale"); !errors.Is(err, fence.ErrNotRaised) {

@@ -182,10 +182,10 @@ func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 	}
 }
 
-// A primary without replicas keeps no history. When the first replica comes, Redis begins one, under a
-// new replication id, and forgets the one before (master_replid2 is empty). It looks the same as after
-// a time as a replica whose history has expired (repl-backlog-ttl), so nothing shows that no data were
-// replaced, and everybody is ended once. Replicas that come later change nothing.
+// A primary without replicas keeps no history. When the first replica comes, Redis begins one,
+// under a new replication id, and forgets the one before (master_replid2 is empty). It looks the
+// same as after a time as a replica whose history has expired (repl-backlog-ttl), so nothing shows
+// that no data were replaced, and everybody is ended once. Replicas that come later change nothing.
 func TestTheFirstReplicaHasEverySessionEndedOnce(t *testing.T) {
 	o := redismarks.Options{Coordinated: true}
 	p := openWith(t, redisWith(t), o)
@@ -193,7 +193,8 @@ func TestTheFirstReplicaHasEverySessionEndedOnce(t *testing.T) {
 	begun := p.replication(t, "master_replid")
 	first := openWith(t, serverstest.Redis(t, servers.RedisOptions{}), o)
 	first.follow(t, p.server)
-	if now, before := p.replication(t, "master_replid"), p.replication(t, "master_replid2"); now == begun ||
+	if now, before := p.replication(t, "master_replid"),
+		p.replication(t, "master_replid2"); now == begun ||
 		strings.Trim(before, "0") != "" {
 		t.Errorf("the replication id is %s, after %s; Redis says it was %s", now, begun, before)
 	}

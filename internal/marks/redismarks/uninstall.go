@@ -17,13 +17,14 @@ import (
 )
 
 // Uninstall removes Ringfence from the server at url: marker, marks and every other key under
-// ringfence, in all databases, and the library of functions. The user of the URL needs more than a guard:
-// SCAN, and FUNCTION LIST and DELETE.
+// ringfence, in all databases, and the library of functions. The user of the URL needs more than a
+// guard: SCAN, and FUNCTION LIST and DELETE.
 //
-// It drops nothing while a recorded session lives or a guard is connected. One script looks at the records
-// and deletes marker and marks, so nobody is admitted in between; it is given the sessions that have ended. If the
-// registry is lost, as after a restart, every client connection is ended first. After an error
-// some keys may be gone; whoever needs them is refused, and a repetition removes the rest.
+// It drops nothing while a recorded session lives or a guard is connected. One script looks at the
+// records and deletes marker and marks, so nobody is admitted in between; it is given the sessions
+// that have ended. If the registry is lost, as after a restart, every client connection is ended
+// first. After an error some keys may be gone; whoever needs them is refused, and a repetition
+// removes the rest.
 //
 // What is dropped forgets the highest tokens that were accepted, as pgmarks.Uninstall says.
 func Uninstall(ctx context.Context, url string, o marks.Removing) (r marks.Removal, err error) {
@@ -50,7 +51,8 @@ func Uninstall(ctx context.Context, url string, o marks.Removing) (r marks.Remov
 // forAdministrators says who may do what a guard's user may not.
 func forAdministrators(err error) error {
 	if denied(err) {
-		return fmt.Errorf("%w (set GUARD_REDIS_UPSTREAM to the URL of an administrator for this command)", err)
+		return fmt.Errorf("%w (set GUARD_REDIS_UPSTREAM to the URL of an administrator for this command)",
+			err)
 	}
 	return err
 }
@@ -96,8 +98,8 @@ func (s *Store) find(ctx context.Context, url string) (f findings, err error) {
 // keyspace matches the databases that have keys, in INFO.
 var keyspace = regexp.MustCompile(`(?m)^db(\d+):keys=`)
 
-// ownKeys returns the keys of Ringfence in each database. Outside of database 0 they are what SWAPDB or a
-// copy has left.
+// ownKeys returns the keys of Ringfence in each database. Outside of database 0 they are what
+// SWAPDB or a copy has left.
 func ownKeys(ctx context.Context, url string) (map[int][]string, error) {
 	all := map[int][]string{}
 	err := inDatabase(url, 0, func(db *driver.Client) error {
@@ -151,9 +153,11 @@ func (s *Store) otherClients(ctx context.Context) (map[string]string, error) {
 	return all, err
 }
 
-// remains says whether the registry is lost, which run answers, and which recorded sessions live and
-// which have ended.
-func (s *Store) remains(ctx context.Context) (lost bool, run string, alive []string, gone []any, err error) {
+// remains says whether the registry is lost, which run answers, and which recorded sessions live
+// and which have ended.
+func (s *Store) remains(
+	ctx context.Context,
+) (lost bool, run string, alive []string, gone []any, err error) {
 	r, err := s.run(ctx, uninstallScript, nil, "look", "", "")
 	if err != nil {
 		return false, "", nil, nil, err
@@ -183,7 +187,8 @@ func (f findings) removal(o marks.Removing) (r marks.Removal) {
 				checkpoints++
 			case n > 0:
 				r.Drops = append(r.Drops, fmt.Sprintf("key %s in database %d, which counts for nothing", k, n))
-			case k == markerKey || slices.Contains([]string{auditKey, probeKey, originalKey, allowedKey, leftKey, checkpointKey + "s"}, k):
+			case k == markerKey || slices.Contains([]string{auditKey, probeKey, originalKey, allowedKey,
+				leftKey, checkpointKey + "s"}, k):
 			case wrong == nil:
 				numbers++
 			default:
@@ -192,16 +197,19 @@ func (f findings) removal(o marks.Removing) (r marks.Removal) {
 		}
 	}
 	if len(f.keys[0]) > 0 {
-		r.Drops = slices.Insert(r.Drops, 0, fmt.Sprintf("key %s and its like: marks: %d, and the rules of who may claim what", markerKey, numbers))
+		r.Drops = slices.Insert(r.Drops, 0, fmt.Sprintf("key %s and its like: marks: %d, and the rules "+
+			"of who may claim what", markerKey, numbers))
 	}
 	if f.library {
 		r.Drops = append(r.Drops, "the library ringfence of functions")
 	}
 	if f.lost {
-		r.Drops = append(r.Drops, "every client connection: Redis was restarted or has lost data, so nobody knows whose session is open; clients connect again")
+		r.Drops = append(r.Drops, "every client connection: Redis was restarted or has lost data, so "+
+			"nobody knows whose session is open; clients connect again")
 	}
 	if checkpoints > 0 {
-		r.Data = append(r.Data, fmt.Sprintf("%d checkpoints of tasks (keys %s:…)", checkpoints, checkpointKey))
+		r.Data = append(r.Data,
+			fmt.Sprintf("%d checkpoints of tasks (keys %s:…)", checkpoints, checkpointKey))
 	}
 	for _, from := range f.guards {
 		r.Blocked = append(r.Blocked, fmt.Sprintf("a guard is connected from %s: stop it", from))

@@ -11,7 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// removes calls Uninstall, and checks that it was blocked for a reason, or deleted everything if there is none.
+// removes calls Uninstall, and checks that it was blocked for a reason, or deleted everything if
+// there is none.
 func (b *bench) removes(t *testing.T, o marks.Removing, reason string) marks.Removal {
 	t.Helper()
 	o.Drop = true
@@ -90,7 +91,8 @@ func TestWhatIsLeftInRedisIsNamedAndRemoved(t *testing.T) {
 	r := b.removes(t, marks.Removing{}, "")
 	for _, want := range []string{
 		"key ringfence:.former, which this version does not use",
-		"key ringfence:orders in database 3, which counts for nothing", "the library ringfence of functions",
+		"key ringfence:orders in database 3, which counts for nothing", "the library ringfence of " +
+			"functions",
 	} {
 		if !slices.Contains(r.Drops, want) {
 			t.Errorf("%q is not in %q", want, r.Drops)
@@ -99,7 +101,8 @@ func TestWhatIsLeftInRedisIsNamedAndRemoved(t *testing.T) {
 	functions, err := b.admin.Do(t.Context(), "FUNCTION", "LIST").Slice()
 	keys, _ := b.admin.Keys(t.Context(), "*").Result()
 	info, _ := b.admin.Info(t.Context(), "keyspace").Result()
-	if err != nil || len(functions) > 0 || !slices.Equal(keys, []string{"ringfenced"}) || strings.Contains(info, "db3") {
+	if err != nil || len(functions) > 0 || !slices.Equal(keys, []string{"ringfenced"}) ||
+		strings.Contains(info, "db3") {
 		t.Errorf("left: %q, %q, %s, %v", functions, keys, info, err)
 	}
 }
@@ -108,8 +111,10 @@ func TestWhatIsLeftInRedisIsNamedAndRemoved(t *testing.T) {
 func TestAGuardsUserRemovesNothing(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	aclUser(t, b, redismarks.ACL("keeper", "secret"))
-	_, err := redismarks.Uninstall(t.Context(), as(b.server, "keeper", "secret"), marks.Removing{Drop: true})
-	if err == nil || !strings.Contains(err.Error(), "nothing was changed") || !strings.Contains(err.Error(), "administrator") {
+	_, err := redismarks.Uninstall(t.Context(), as(b.server, "keeper", "secret"),
+		marks.Removing{Drop: true})
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed") ||
+		!strings.Contains(err.Error(), "administrator") {
 		t.Error(err)
 	}
 }
@@ -119,7 +124,8 @@ func TestTheScriptThatDeletesFindsANewSession(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	session := b.admit(t, marks.Unverified{}, 5)
 	defer session.Close()
-	if err := b.store.Drop(t.Context()); err == nil || !strings.Contains(err.Error(), "admitted just now") {
+	if err := b.store.Drop(t.Context()); err == nil || !strings.Contains(err.Error(), "admitted "+
+		"just now") {
 		t.Error(err)
 	}
 	if verdict, err := b.store.DropBlindly(t.Context()); err != nil || verdict != "remains" {

@@ -13,14 +13,15 @@ import (
 	driver "github.com/redis/go-redis/v9"
 )
 
-// Watch stays with one server and notices when that stops being the primary. A server that becomes a
-// replica and is promoted again keeps its clients' connections, and gets the marks of other leaders
-// in between.
+// Watch stays with one server and notices when that stops being the primary. A server that becomes
+// a replica and is promoted again keeps its clients' connections, and gets the marks of other
+// leaders in between.
 //
 // One connection waits in XREAD. A server that becomes a replica ends that command at once
-// (UNBLOCKED), before it replicates anything. So as long as the server lists this client as blocked,
-// it has been the primary all the time. The other connection asks for that. (XREAD only reads: while
-// writes are paused, a command that could write is also listed as blocked, and would not be ended.)
+// (UNBLOCKED), before it replicates anything. So as long as the server lists this client as
+// blocked, it has been the primary all the time. The other connection asks for that. (XREAD only
+// reads: while writes are paused, a command that could write is also listed as blocked, and would
+// not be ended.)
 type Watch struct {
 	run         string
 	asks, waits *driver.Client
@@ -36,7 +37,9 @@ type Watch struct {
 const watchKey = "ringfence:.watch"
 
 // errNotWaiting: the waiting connection does not wait, or not yet.
-var errNotWaiting = errors.New("the server was demoted, or has ended the connection that watches it")
+var errNotWaiting = errors.New(
+	"the server was demoted, or has ended the connection that watches it",
+)
 
 // errPinned: each connection of a Watch is to one server, so it is not dialed again.
 var errPinned = errors.New("the connection that watches the server is broken")

@@ -13,7 +13,8 @@ func (t Timeouts) control(network, _ string, c syscall.RawConn) error {
 	}
 	var failure error
 	err := c.Control(func(fd uintptr) {
-		failure = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(t.User.Milliseconds()))
+		failure = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT,
+			int(t.User.Milliseconds()))
 	})
 	if err != nil {
 		return err

@@ -63,6 +63,7 @@ func (t Timeouts) config() net.KeepAliveConfig {
 		silence = time.Minute
 	}
 	return net.KeepAliveConfig{
-		Enable: true, Idle: max(silence/2, time.Second), Interval: max(silence/2/probes, time.Second), Count: probes,
+		Enable: true, Idle: max(silence/2, time.Second), Interval: max(silence/2/probes, time.Second),
+		Count: probes,
 	}
 }

@@ -16,7 +16,9 @@ func option(t *testing.T, c net.Conn, name int) (value int) {
 		t.Fatal(err)
 	}
 	var failure error
-	err = raw.Control(func(fd uintptr) { value, failure = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name) })
+	err = raw.Control(func(fd uintptr) {
+		value, failure = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name)
+	})
 	if err != nil || failure != nil {
 		t.Fatal(err, failure)
 	}

@@ -73,10 +73,11 @@ func (r *runs) forget(password string) {
 	}
 }
 
-// output runs a command. Its error has the first line of the command's standard error, and never its
-// output.
+// output runs a command. Its error has the first line of the command's standard error, and never
+// its output.
 func output(ctx context.Context, limit time.Duration, argv []string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the command has not ended within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the command has not ended "+
+		"within %s", limit))
 	defer cancel()
 	out, message := bounded{most: maxLength + 1}, bounded{most: maxMessage}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

@@ -36,14 +36,16 @@ func TestAFailedCommandSaysWhyAndNeverWhatItPrinted(t *testing.T) {
 		"fails":           {script(t, "echo s3cret; echo; exit 3"), "exit status 3"},
 		"fails and says why": {script(t, "echo s3cret; echo 'no role\ns3cret' >&2; exit 1"),
 			"exit status 1: no role"},
-		"says very much":        {script(t, "yes why | head -c 100000 >&2; exit 1"), "exit status 1: why"},
-		"prints nothing":        {script(t, "true"), "the password is empty"},
-		"prints too much":       {script(t, "yes s3cret | head -c 20000"), "longer than"},
-		"hangs":                 {script(t, "echo s3cret; sleep 1000"), "has not ended within"},
-		"hangs with a child":    {script(t, "sleep 1000 & echo s3cret; wait"), "has not ended within"},
-		"not a program":         {t.TempDir(), "permission denied"},
-		"reads standard input":  {script(t, "read x || exit 7"), "exit status 7"},
-		"prints bytes and dies": {script(t, `printf '\377\376why\n' >&2; kill -9 $$`), "signal: killed: why"},
+		"says very much": {script(t, "yes why | head -c 100000 >&2; exit 1"),
+			"exit status 1: why"},
+		"prints nothing":       {script(t, "true"), "the password is empty"},
+		"prints too much":      {script(t, "yes s3cret | head -c 20000"), "longer than"},
+		"hangs":                {script(t, "echo s3cret; sleep 1000"), "has not ended within"},
+		"hangs with a child":   {script(t, "sleep 1000 & echo s3cret; wait"), "has not ended within"},
+		"not a program":        {t.TempDir(), "permission denied"},
+		"reads standard input": {script(t, "read x || exit 7"), "exit status 7"},
+		"prints bytes and dies": {script(t, `printf '\377\376why\n' >&2; kill -9 $$`), "signal: " +
+			"killed: why"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +53,8 @@ func TestAFailedCommandSaysWhyAndNeverWhatItPrinted(t *testing.T) {
 			s.runs.limit = 2 * time.Second
 			begin := time.Now()
 			got, err := s.Read(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") ||
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				strings.Contains(err.Error(), "s3cret") ||
 				got != "" || len(err.Error()) > 500 {
 				t.Errorf("%q, %v; want %q", got, err, c.want)
 			}
@@ -74,7 +77,9 @@ func counting(t *testing.T, more string) (command string, runs func() int) {
 }
 
 func TestConnectionsThatOpenAtOnceShareOneRun(t *testing.T) {
-	for what, more := range map[string]string{"that prints a password": "sleep 0.3", "that fails": "sleep 0.3; exit 1"} {
+	for what, more := range map[string]string{
+		"that prints a password": "sleep 0.3", "that fails": "sleep 0.3; exit 1",
+	} {
 		t.Run(what, func(t *testing.T) {
 			command, runs := counting(t, more)
 			s := source(t, "", command)

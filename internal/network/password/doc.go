@@ -14,7 +14,7 @@
 // says then. If the server still refuses, the password is wrong: from then on a refusal counts at
 // once, until there is another password.
 //
-// The command is split at white space, which a URL has as %20, and runs without a shell: images of containers often have
-// none, and a shell would read quotes and dollar signs in a value that is percent-encoded already.
-// Whoever needs more names a script. Its output is never logged.
+// The command is split at white space, which a URL has as %20, and runs without a shell: images of
+// containers often have none, and a shell would read quotes and dollar signs in a value that is
+// percent-encoded already. Whoever needs more names a script. Its output is never logged.
 package password

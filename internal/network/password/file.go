@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxLength is more than any token that serves as a password needs; those of Azure have up to 4 KB.
+	// maxLength is more than any token that serves as a password needs; those of Azure have up to 4
+	// KB.
 	maxLength = 16 << 10
 	// absence is how long a file may be missing or empty: it is being replaced.
 	absence = time.Second

@@ -86,9 +86,11 @@ func (s *Source) Read(ctx context.Context) (password string, err error) {
 	return password, nil
 }
 
-// Login logs in by try, with the present password, and again while the server refuses it. If ctx ends
-// first, the error is ctx's, because a later login may succeed.
-func (s *Source) Login(ctx context.Context, refused func(error) bool, try func(password string) error) error {
+// Login logs in by try, with the present password, and again while the server refuses it. If ctx
+// ends first, the error is ctx's, because a later login may succeed.
+func (s *Source) Login(
+	ctx context.Context, refused func(error) bool, try func(password string) error,
+) error {
 	return s.Retry(ctx, refused, func() error {
 		password, err := s.Read(ctx)
 		if err != nil {

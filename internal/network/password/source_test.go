@@ -61,7 +61,8 @@ func TestCutRemovesTheOptions(t *testing.T) {
 	if s, err := Cut(q); err != nil || strings.Join(s.command, "|") != "tool|--user|a@b" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, bad := range []string{"password_file=/a&password_command=b", "password_command=+", "password_file=",
+	for _, bad := range []string{"password_file=/a&password_command=b", "password_command=+",
+		"password_file=",
 		"password_file=a&password_file=b"} {
 		q, _ := url.ParseQuery(bad)
 		if s, err := Cut(q); err == nil {
@@ -185,7 +186,8 @@ func TestAWrongPasswordIsRefusedAtOnceFromTheSecondTime(t *testing.T) {
 		took := func() time.Duration {
 			begin := time.Now()
 			err := s.Login(t.Context(), wrong, srv.logIn)
-			if !wrong(err) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "wr0ng") {
+			if !wrong(err) || !strings.Contains(err.Error(), file) ||
+				strings.Contains(err.Error(), "wr0ng") {
 				t.Errorf("got %v", err)
 			}
 			return time.Since(begin)
@@ -253,7 +255,10 @@ func TestALoginThatRunsOutOfTimeIsNotRefused(t *testing.T) {
 func TestOtherErrorsAreReturnedAtOnce(t *testing.T) {
 	down := errors.New("no connection")
 	tries := 0
-	err := source(t, written(t, "p"), "").Login(t.Context(), wrong, func(string) error { tries++; return down })
+	err := source(t, written(t, "p"), "").Login(t.Context(), wrong, func(string) error {
+		tries++
+		return down
+	})
 	if !errors.Is(err, down) || tries != 1 {
 		t.Errorf("%v after %d tries", err, tries)
 	}

@@ -18,8 +18,8 @@ var ErrOtherUser = errors.New("it is another user's")
 type Peer struct {
 	User int
 
-	// The process: its number, on a Unix socket of Linux. Or the socket, on a loopback address of Linux: the processes
-	// that have it open have a file socket:[Inode].
+	// The process: its number, on a Unix socket of Linux. Or the socket, on a loopback address of
+	// Linux: the processes that have it open have a file socket:[Inode].
 	Pid   int
 	Inode string
 }

@@ -26,7 +26,8 @@ func TestTheKernelNamesTheUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, way := range []struct{ network, address, host string }{
-		{"unix", filepath.Join(dir, "s"), ""}, {"tcp", "127.0.0.1:0", "127.0.0.1"}, {"tcp", "[::1]:0", "::1"},
+		{"unix", filepath.Join(dir, "s"), ""}, {"tcp", "127.0.0.1:0", "127.0.0.1"},
+		{"tcp", "[::1]:0", "::1"},
 	} {
 		l, err := net.Listen(way.network, way.address)
 		if err != nil {
@@ -65,7 +66,9 @@ func TestASocketForBothKindsOfAddressesIsFound(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	to := l.Addr().(*net.TCPAddr)
-	if err := unix.Connect(fd, &unix.SockaddrInet6{Port: to.Port, Addr: [16]byte(to.IP.To16())}); err != nil {
+	if err := unix.Connect(fd, &unix.SockaddrInet6{
+		Port: to.Port, Addr: [16]byte(to.IP.To16()),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := l.Accept()
@@ -91,12 +94,16 @@ func TestOtherUsersAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	accepted, err := Listener{Listener: l, Admit: OnlyUser(os.Getuid()), Log: tally.NewLog(slog.New(slog.NewTextHandler(&log, nil)))}.Accept()
+	accepted, err := Listener{
+		Listener: l, Admit: OnlyUser(os.Getuid()),
+		Log: tally.NewLog(slog.New(slog.NewTextHandler(&log, nil))),
+	}.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer accepted.Close()
-	if accepted.RemoteAddr().String() != ours.LocalAddr().String() || !strings.Contains(log.String(), "user=65534") {
+	if accepted.RemoteAddr().String() != ours.LocalAddr().String() ||
+		!strings.Contains(log.String(), "user=65534") {
 		t.Errorf("accepted %v, not %v; %s", accepted.RemoteAddr(), ours.LocalAddr(), &log)
 	}
 }

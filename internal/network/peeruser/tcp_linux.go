@@ -29,7 +29,8 @@ func overTCP(from, to netip.AddrPort) (p Peer, err error) {
 	return p, err
 }
 
-var errNoSocket = errors.New("its socket is not in the kernel's list: it is gone, or in another network namespace")
+var errNoSocket = errors.New("its socket is not in the kernel's list: it is gone, or in another " +
+	"network namespace")
 
 func find(v4 bool, from, to netip.AddrPort) (Peer, error) {
 	f, err := os.Open(tables[v4])
@@ -40,8 +41,8 @@ func find(v4 bool, from, to netip.AddrPort) (Peer, error) {
 	return search(f, hex(from)+" "+hex(to))
 }
 
-// search returns the user and the inode of the socket between these addresses. A socket that its process has
-// closed has no inode, and no user: it looks like one of root.
+// search returns the user and the inode of the socket between these addresses. A socket that its
+// process has closed has no inode, and no user: it looks like one of root.
 func search(table io.Reader, pair string) (p Peer, err error) {
 	p.User = -1
 	lines := bufio.NewScanner(table)
@@ -67,7 +68,9 @@ func search(table io.Reader, pair string) (p Peer, err error) {
 	return p, errNoSocket
 }
 
-func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+func unmap(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
 
 func mapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port())

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Log logs warnings that a client can cause at will, each kind once a minute at most, with the number
-// of those that it stands for. Warnings are of one kind if their texts differ only in digits, as in the
-// address of a client.
+// Log logs warnings that a client can cause at will, each kind once a minute at most, with the
+// number of those that it stands for. Warnings are of one kind if their texts differ only in
+// digits, as in the address of a client.
 type Log struct {
 	log *slog.Logger
 	all Tally[string, line]

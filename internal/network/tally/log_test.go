@@ -23,7 +23,8 @@ func TestACrowdOfWarningsIsOneLineAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, out := logged(t)
 		for second := range 180 { // a health check
-			l.Warn("connection ended", fmt.Errorf("read from 10.0.0.1:%d: EOF", 30000+second), "client", second)
+			l.Warn("connection ended", fmt.Errorf("read from 10.0.0.1:%d: EOF", 30000+second), "client",
+				second)
 			if second == 0 {
 				time.Sleep(time.Second / 2) // no warning comes at the moment of a report
 			}
@@ -31,7 +32,8 @@ func TestACrowdOfWarningsIsOneLineAMinute(t *testing.T) {
 		}
 		synctest.Wait()
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if len(lines) != 4 || !strings.Contains(lines[0], "client=0") || !strings.Contains(lines[0], "count=1") ||
+		if len(lines) != 4 || !strings.Contains(lines[0], "client=0") ||
+			!strings.Contains(lines[0], "count=1") ||
 			!strings.Contains(lines[2], "count=60") {
 			t.Errorf("logged\n%s", out)
 		}
@@ -64,7 +66,8 @@ func TestALoggerOfTheStandardLibraryIsBounded(t *testing.T) {
 			fmt.Fprintf(l, "http: TLS handshake error from 127.0.0.1:%d: EOF\n", n)
 		}
 		l.Close()
-		if n := strings.Count(out.String(), "\n"); n != 2 || !strings.Contains(out.String(), "count=999") {
+		if n := strings.Count(out.String(), "\n"); n != 2 ||
+			!strings.Contains(out.String(), "count=999") {
 			t.Errorf("logged\n%s", out)
 		}
 	})

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Tally counts events that come in crowds. It reports the first of a kind at once. A minute later it
-// reports how many have come since, and so on each minute until one brings none. So the numbers that
-// it reports add up to the number of events.
+// Tally counts events that come in crowds. It reports the first of a kind at once. A minute later
+// it reports how many have come since, and so on each minute until one brings none. So the numbers
+// that it reports add up to the number of events.
 //
 // It remembers the last MaxKinds kinds. A kind for which there is no room is counted as its rest.
 type Tally[K comparable, E any] struct {

@@ -21,12 +21,13 @@ var clientOptions = []string{"sslmode", "sslrootcert", "sslcert", "sslkey"}
 //	sslcert      file with the client's certificate; a new one is used without a restart
 //	sslkey       file with its key
 //
-// The caller sets ServerName. name is the kind of URL, for messages; an option of another name is an
-// error.
+// The caller sets ServerName. name is the kind of URL, for messages; an option of another name is
+// an error.
 func Client(name string, options url.Values) (*tls.Config, error) {
 	for option := range options {
 		if !slices.Contains(clientOptions, option) {
-			return nil, fmt.Errorf("option %q in the %s URL is none of sslmode, sslrootcert, sslcert and sslkey",
+			return nil, fmt.Errorf("option %q in the %s URL is none of sslmode, sslrootcert, sslcert and "+
+				"sslkey",
 				option, name)
 		}
 	}
@@ -72,7 +73,9 @@ func setMode(cfg *tls.Config, mode string) error {
 		for _, c := range s.PeerCertificates[1:] {
 			others.AddCert(c)
 		}
-		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: cfg.RootCAs, Intermediates: others})
+		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{
+			Roots: cfg.RootCAs, Intermediates: others,
+		})
 		return err
 	}
 	return nil
@@ -92,9 +95,9 @@ func authorities(file string) (*x509.CertPool, error) {
 }
 
 // ClientCertificate reads a certificate and its key, and returns a function for
-// tls.Config.GetClientCertificate that uses the newest files which can be used. It looks whether they
-// have changed at a handshake, once a second at most. Connections keep the certificate that they
-// have begun with.
+// tls.Config.GetClientCertificate that uses the newest files which can be used. It looks whether
+// they have changed at a handshake, once a second at most. Connections keep the certificate that
+// they have begun with.
 func ClientCertificate(cert, key string) (
 	func(*tls.CertificateRequestInfo) (*tls.Certificate, error), error,
 ) {

@@ -45,8 +45,8 @@ func (r *renewed[T]) set(value T) {
 	}
 }
 
-// current returns the newest value that can be read. It tries files that cannot be used again, such as a
-// certificate whose key is still to come, and returns their error once.
+// current returns the newest value that can be read. It tries files that cannot be used again, such
+// as a certificate whose key is still to come, and returns their error once.
 func (r *renewed[T]) current() (T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -42,8 +42,8 @@ func NewServer(f Files, reports Reports) (*Server, error) {
 	return s, nil
 }
 
-// Prepare reads these files at once. use has them used from now on in place of those before. Until then
-// nothing has changed.
+// Prepare reads these files at once. use has them used from now on in place of those before. Until
+// then nothing has changed.
 func (s *Server) Prepare(f Files) (use func(), err error) {
 	return s.config.prepare(f)
 }
@@ -68,13 +68,14 @@ func (s *Server) Certificate() *x509.Certificate { return s.current().Certificat
 func (s *Server) current() *tls.Config {
 	c, err := s.config.current()
 	if err != nil && s.reports.Failed != nil {
-		s.reports.Failed(fmt.Errorf("the new certificate cannot be used, keeping the previous one: %w", err))
+		s.reports.Failed(fmt.Errorf("the new certificate cannot be used, keeping the previous one: %w",
+			err))
 	}
 	return c
 }
 
-// tell reports the certificate in use, unless it is the one that was reported last: only the key, or the
-// authorities, are new then.
+// tell reports the certificate in use, unless it is the one that was reported last: only the key,
+// or the authorities, are new then.
 func (s *Server) tell(c *tls.Config) {
 	leaf := c.Certificates[0].Leaf
 	if s.told != nil && s.told.Equal(leaf) {

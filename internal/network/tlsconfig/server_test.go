@@ -67,7 +67,9 @@ func TestOtherFilesAreUsedAtOnceIfTheyAreGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := func() string { return s.Certificate().Subject.CommonName }
-	if _, err := s.Prepare(Files{Cert: second.CertFile, Key: first.KeyFile}); err == nil || name() != "first" {
+	if _, err := s.Prepare(Files{
+		Cert: second.CertFile, Key: first.KeyFile,
+	}); err == nil || name() != "first" {
 		t.Errorf("the key of another: %v, shows %q", err, name())
 	}
 	for range 2 { // the second time nothing is new
@@ -109,7 +111,9 @@ func TestFilesThatCannotBeUsedAreAnError(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	s, err := NewServer(Files{Cert: good.CertFile, Key: good.KeyFile, ClientCA: authority.File}, Reports{})
+	s, err := NewServer(Files{
+		Cert: good.CertFile, Key: good.KeyFile, ClientCA: authority.File,
+	}, Reports{})
 	if err != nil || s.current().ClientAuth != tls.RequireAndVerifyClientCert {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -9,8 +9,8 @@ import (
 // Handshake is the first byte of a client that starts with TLS.
 const Handshake = 0x16
 
-// Transport is the connection under a tls.Conn. What it stands for can be replaced after the handshake, by
-// one that waits for the network in another way, or is patient with a slow peer.
+// Transport is the connection under a tls.Conn. What it stands for can be replaced after the
+// handshake, by one that waits for the network in another way, or is patient with a slow peer.
 //
 //	below := tlsconfig.NewTransport(conn, nil)
 //	encrypted := tls.Server(below, config)
@@ -21,15 +21,16 @@ type Transport struct {
 
 var _ net.Conn = (*Transport)(nil)
 
-// NewTransport returns a Transport that stands for conn. ahead has bytes that were read of conn and not used.
+// NewTransport returns a Transport that stands for conn. ahead has bytes that were read of conn and
+// not used.
 func NewTransport(conn net.Conn, ahead []byte) *Transport {
 	b := &Transport{ahead: ahead}
 	b.Replace(conn)
 	return b
 }
 
-// TransportOf returns what an encrypted connection has below TLS. It is nil if that is no Transport, or if
-// the connection is not encrypted.
+// TransportOf returns what an encrypted connection has below TLS. It is nil if that is no
+// Transport, or if the connection is not encrypted.
 func TransportOf(c net.Conn) *Transport {
 	encrypted, ok := c.(interface{ NetConn() net.Conn })
 	if !ok {

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// Listen listens on a Unix socket whose file has this mode. It takes the place of a socket on which nobody
-// listens any more, such as that of a process that was killed; of a live one the error is EADDRINUSE.
+// Listen listens on a Unix socket whose file has this mode. It takes the place of a socket on which
+// nobody listens any more, such as that of a process that was killed; of a live one the error is
+// EADDRINUSE.
 func Listen(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
 	unlock, err := lockDirectory(filepath.Dir(path))
 	if err != nil {

@@ -45,7 +45,8 @@ func TestOnlyAStaleSocketIsReplaced(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(t.Context(), path, 0o600); err == nil || !strings.Contains(err.Error(), "is not a socket") {
+	if _, err := Listen(t.Context(), path, 0o600); err == nil || !strings.Contains(err.Error(), "is "+
+		"not a socket") {
 		t.Errorf("a file: %v", err)
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unread returns how much memory a Unix socket uses for what its peer has not read. Zero says that the peer has read
-// all; an event counts until it is read whole.
+// Unread returns how much memory a Unix socket uses for what its peer has not read. Zero says that
+// the peer has read all; an event counts until it is read whole.
 func Unread(c *net.UnixConn) (bytes int, told bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -6,8 +6,8 @@
 //	}
 //
 // pgx tries each address of a host, with TLS and without, and reports every attempt, so the cause
-// stands behind attempts that had to fail. Undone says whether an answer leaves open what has become of a
-// transaction.
+// stands behind attempts that had to fail. Undone says whether an answer leaves open what has
+// become of a transaction.
 package pgcause
 
 import (
@@ -47,11 +47,15 @@ func NoTLS(err error) bool {
 	if !ok {
 		return false
 	}
-	return !slices.ContainsFunc(attempts(connect.Unwrap()), func(err error) bool { return !noTLS(err) })
+	return !slices.ContainsFunc(attempts(connect.Unwrap()), func(err error) bool {
+		return !noTLS(err)
+	})
 }
 
 // noTLS knows the error by its text: pgx has no type for it.
-func noTLS(err error) bool { return strings.HasSuffix(err.Error(), "server refused TLS connection") }
+func noTLS(err error) bool {
+	return strings.HasSuffix(err.Error(), "server refused TLS connection")
+}
 
 // attempts returns the errors of all attempts to connect.
 func attempts(err error) []error {

@@ -31,7 +31,9 @@ func TestOnlyAnErrorFromBeforeTheCommitUndoesATransaction(t *testing.T) {
 			t.Errorf("after %s %s: %v", c.severity, c.code, undone)
 		}
 	}
-	if !pgcause.Undone(&pgconn.PgError{Severity: "FEHLER", SeverityUnlocalized: "ERROR", Code: "23505"}) {
+	if !pgcause.Undone(&pgconn.PgError{
+		Severity: "FEHLER", SeverityUnlocalized: "ERROR", Code: "23505",
+	}) {
 		t.Error("an error in another language counts as fatal")
 	}
 }

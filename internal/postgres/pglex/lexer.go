@@ -6,7 +6,8 @@
 //	}
 //	if l.Unended != nil { … }
 //
-// Where versions or settings of the server differ, it goes on as the newest version does with its defaults.
+// Where versions or settings of the server differ, it goes on as the newest version does with its
+// defaults.
 package pglex
 
 import (

@@ -6,12 +6,14 @@ import (
 	"testing"
 )
 
-// FuzzLexer checks that tokens come in the order of the text, that only blanks and comments are between
-// them, and that a statement behind the text is found.
+// FuzzLexer checks that tokens come in the order of the text, that only blanks and comments are
+// between them, and that a statement behind the text is found.
 func FuzzLexer(f *testing.F) {
 	for _, text := range []string{
-		"select 1; commit", "/* /* */ */ begin", "$a$ commit; $b$ $a$; end", `e'\'' ; abort`, "e'a'\n'\\'' ; abort",
-		"'it''s'; rollback to a", `"a""b"`, `u&"a" uescape '!'`, "b'1'x'f'n'a'", "1e'x'", "1.5e10.a", "$1a $$ $",
+		"select 1; commit", "/* /* */ */ begin", "$a$ commit; $b$ $a$; end", `e'\'' ; abort`,
+		"e'a'\n'\\'' ; abort",
+		"'it''s'; rollback to a", `"a""b"`, `u&"a" uescape '!'`, "b'1'x'f'n'a'", "1e'x'", "1.5e10.a",
+		"$1a $$ $",
 		"create function f() returns int begin atomic select case when true then 1 end; end; select 1",
 		"select $1, a$b$c", "--", "/*", "'", "$$", "e'\\", "\"", "ÄÖ 'ü'", "'\\'; x'",
 	} {
@@ -54,8 +56,9 @@ func blanks(text string) bool {
 
 func TestWhatDoesNotEndIsFound(t *testing.T) {
 	for text, want := range map[string]bool{
-		"e'a' /*": true, "$a$ $b$": true, "/* /* */": true, `"a""`: true, `e'a\'`: true, "e'a'\n'\\'": true,
-		`'a\'`: false, `"a\"`: false, "e'a', 'c'": false, "1e'a'": false, "a, $ b": false,
+		"e'a' /*": true, "$a$ $b$": true, "/* /* */": true, `"a""`: true, `e'a\'`: true,
+		"e'a'\n'\\'": true,
+		`'a\'`:       false, `"a\"`: false, "e'a', 'c'": false, "1e'a'": false, "a, $ b": false,
 	} {
 		l := New(text)
 		for range l.Tokens() {

@@ -32,7 +32,8 @@ func TestAListenerThatCatchesUpHoldsNothingBack(t *testing.T) {
 	}
 	var before, after int64
 	written := func(to *int64) {
-		if err := conn.QueryRow(t.Context(), "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn").Scan(to); err != nil {
+		if err := conn.QueryRow(t.Context(),
+			"select pg_current_wal_insert_lsn() - '0/0'::pg_lsn").Scan(to); err != nil {
 			t.Fatal(err)
 		}
 	}

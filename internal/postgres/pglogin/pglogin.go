@@ -23,11 +23,11 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Prepare readies the configuration of a connection of ours. It states the encoding of all texts, which
-// otherwise is a default of the database or the role: strings are UTF-8. It removes claims that PGOPTIONS has
-// because a command of leader run connects: they are the command's, and poolers and guards of other resources
-// refuse them. And it removes the options of package password, which pgx would send to the server. It returns nil
-// if there are none of these.
+// Prepare readies the configuration of a connection of ours. It states the encoding of all texts,
+// which otherwise is a default of the database or the role: strings are UTF-8. It removes claims
+// that PGOPTIONS has because a command of leader run connects: they are the command's, and poolers
+// and guards of other resources refuse them. And it removes the options of package password, which
+// pgx would send to the server. It returns nil if there are none of these.
 func Prepare(cfg *pgx.ConnConfig) (*password.Source, error) {
 	cfg.RuntimeParams["client_encoding"] = "UTF8" // poolers accept it
 	unclaim(cfg.RuntimeParams)
@@ -70,8 +70,8 @@ func Fill(ctx context.Context, cfg *pgx.ConnConfig, source *password.Source) (er
 	return err
 }
 
-// FillAccepted sets a password that the server accepts, since it has just let us in. It is for a pool
-// whose users do not repeat calls.
+// FillAccepted sets a password that the server accepts, since it has just let us in. It is for a
+// pool whose users do not repeat calls.
 func FillAccepted(ctx context.Context, cfg *pgx.ConnConfig, source *password.Source) error {
 	if source == nil {
 		return nil
@@ -84,9 +84,11 @@ func FillAccepted(ctx context.Context, cfg *pgx.ConnConfig, source *password.Sou
 	return conn.Close(ctx)
 }
 
-// Connect connects with the present password, and again while the server refuses it. The text of its error has the
-// cause and no attempt that had to fail before (package pgcause).
-func Connect(ctx context.Context, cfg *pgx.ConnConfig, source *password.Source) (conn *pgx.Conn, err error) {
+// Connect connects with the present password, and again while the server refuses it. The text of
+// its error has the cause and no attempt that had to fail before (package pgcause).
+func Connect(
+	ctx context.Context, cfg *pgx.ConnConfig, source *password.Source,
+) (conn *pgx.Conn, err error) {
 	defer func() { err = pgcause.Plain(err) }()
 	if source == nil {
 		return pgx.ConnectConfig(ctx, cfg)

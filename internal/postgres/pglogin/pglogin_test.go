@@ -19,18 +19,21 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestTheOptionsDoNotReachTheServer(t *testing.T) {
 	for _, text := range []string{
-		"postgres://u@h/d?password_file=/run/a&application_name=x", "user=u host=h password_file=/run/a application_name=x",
+		"postgres://u@h/d?password_file=/run/a&application_name=x", "user=u host=h " +
+			"password_file=/run/a application_name=x",
 	} {
 		cfg, err := pgx.ParseConfig(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		source, err := pglogin.Prepare(cfg)
-		if err != nil || source.String() != "password_file /run/a" || fmt.Sprint(cfg.RuntimeParams) != "map[application_name:x client_encoding:UTF8]" {
+		if err != nil || source.String() != "password_file /run/a" ||
+			fmt.Sprint(cfg.RuntimeParams) != "map[application_name:x client_encoding:UTF8]" {
 			t.Errorf("%s: %v, %v, %v", text, source, err, cfg.RuntimeParams)
 		}
 	}
-	for _, bad := range []string{"postgres://u:s3cret@h/d?password_file=/a", "postgres://u@h/d?password_file=/a&password_command=b"} {
+	for _, bad := range []string{"postgres://u:s3cret@h/d?password_file=/a",
+		"postgres://u@h/d?password_file=/a&password_command=b"} {
 		cfg, err := pgx.ParseConfig(bad)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +46,8 @@ func TestTheOptionsDoNotReachTheServer(t *testing.T) {
 
 func TestAPoolGetsAPasswordThatIsAccepted(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
-		HBA: "local all all trust\nhost all app 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"})
+		HBA: "local all all trust\nhost all app 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 " +
+			"trust\n"})
 	admin, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +61,8 @@ func TestAPoolGetsAPasswordThatIsAccepted(t *testing.T) {
 	if err := os.WriteFile(tool, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := pgx.ParseConfig(pg.URL("app", "postgres") + "&password_command=" + url.QueryEscape(tool))
+	cfg, err := pgx.ParseConfig(pg.URL("app", "postgres") + "&password_command=" +
+		url.QueryEscape(tool))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Package pgoptions reads and writes the value of the startup parameter "options" of Postgres, which is
-// PGOPTIONS in the environment: words between white space, in which a backslash quotes the next character.
+// Package pgoptions reads and writes the value of the startup parameter "options" of Postgres,
+// which is PGOPTIONS in the environment: words between white space, in which a backslash quotes the
+// next character.
 //
 //	words := pgoptions.Split(`-c work_mem=5MB -c application_name=a\ b`)
 //	options := pgoptions.Join(words)

@@ -6,8 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Image returns a text that changes if an installation changes anything in the schemas of Ringfence: columns, indexes,
-// functions, triggers, comments and privileges. It does not change with the rows.
+// Image returns a text that changes if an installation changes anything in the schemas of
+// Ringfence: columns, indexes, functions, triggers, comments and privileges. It does not change
+// with the rows.
 func Image(ctx context.Context, conn *pgx.Conn) (text string, err error) {
 	err = conn.QueryRow(ctx, image).Scan(&text)
 	return text, err

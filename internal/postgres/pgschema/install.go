@@ -25,12 +25,13 @@ const Version = 1
 var files embed.FS
 
 var all = []string{
-	"schema", "server", "hidden", "enter", "calls", "functions", "authorization", "attach", "checkpoint", "seal",
+	"schema", "server", "hidden", "enter", "calls", "functions", "authorization", "attach",
+	"checkpoint", "seal",
 	"elections", "sql_elections", "contract", "raise_own", "replicas", "views", "grants", "stamp",
 }
 
-// Functions of the schema ringfence by who may call them, as literals of SQL. A guard may call all but those that hand
-// out terms and those of an operator.
+// Functions of the schema ringfence by who may call them, as literals of SQL. A guard may call all
+// but those that hand out terms and those of an operator.
 const (
 	OfEverybody = `'{version, holds, leg, own_start, run, enter, is_open, attach}'`
 	OfLeaders   = `'{campaign, stand, take, take_term, bring, bring_term, leave, leave_term, look, raise_own, revoke_own,
@@ -50,20 +51,23 @@ type Roles struct {
 // Check returns an error if a role has both kinds of rights.
 func (r Roles) Check() error {
 	if r.Guard != "" && slices.Contains(r.Leaders, r.Guard) {
-		return fmt.Errorf("the role %q would be a guard's and a program's: a guard's rights record and forget sessions, "+
-			"so with them a program could let a deposed leader write; give the guard a role of its own", r.Guard)
+		return fmt.Errorf("the role %q would be a guard's and a program's: a guard's rights record and "+
+			"forget sessions, so with them a program could let a deposed leader write; give the guard a "+
+			"role of its own", r.Guard)
 	}
 	return nil
 }
 
-// SQL returns the SQL that Install runs, as one transaction, for people who want to read it first and run
-// it with psql.
+// SQL returns the SQL that Install runs, as one transaction, for people who want to read it first
+// and run it with psql.
 func (r Roles) SQL() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sselect pg_advisory_xact_lock(%d);\n\n", Begin, Lock)
 	add := func(name, role string) {
-		// This is no text/template: a program with that in it keeps every method of every type, 10 MB more.
-		fill := strings.NewReplacer("{{role}}", pgx.Identifier{role}.Sanitize(), "{{role literal}}", literal(role),
+		// This is no text/template: a program with that in it keeps every method of every type, 10 MB
+		// more.
+		fill := strings.NewReplacer("{{role}}", pgx.Identifier{role}.Sanitize(), "{{role literal}}",
+			literal(role),
 			"{{of everybody}}", OfEverybody, "{{of leaders}}", OfLeaders, "{{not of guards}}", notOfGuards,
 			"{{version}}", strconv.Itoa(Version))
 		b.WriteString(fill.Replace(file(name)) + "\n")
@@ -103,7 +107,9 @@ var ErrNewer = errors.New("use the newer program")
 // Installed returns the version of the schema, or 0 without one.
 func Installed(ctx context.Context, conn *pgx.Conn) (version int, err error) {
 	var there bool
-	if err = conn.QueryRow(ctx, "select pg_catalog.to_regproc('ringfence.version') is not null").Scan(&there); err != nil || !there {
+	if err = conn.QueryRow(ctx,
+		"select pg_catalog.to_regproc('ringfence.version') is not null").Scan(&there); err != nil ||
+		!there {
 		return 0, err
 	}
 	err = conn.QueryRow(ctx, "select coalesce(ringfence.version(), 0)").Scan(&version)
@@ -113,13 +119,13 @@ func Installed(ctx context.Context, conn *pgx.Conn) (version int, err error) {
 // Warned is the SQLSTATE of the warnings of an installation.
 const Warned = "01RF0"
 
-// Tries is how often an installation is begun. Sessions that lock tables of the schema in another order can make
-// the server end it, and it changes nothing until it commits.
+// Tries is how often an installation is begun. Sessions that lock tables of the schema in another
+// order can make the server end it, and it changes nothing until it commits.
 const Tries = 5
 
-// Install creates the schemas, or replaces the functions of those that are there. It runs one transaction and may be
-// repeated: it changes no mark, and elections go on. The role of conn must be able to create a schema in the database.
-// An error means that nothing was changed.
+// Install creates the schemas, or replaces the functions of those that are there. It runs one
+// transaction and may be repeated: it changes no mark, and elections go on. The role of conn must
+// be able to create a schema in the database. An error means that nothing was changed.
 func (r Roles) Install(ctx context.Context, conn *pgx.Conn) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -129,7 +135,8 @@ func (r Roles) Install(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if version > Version {
-		return fmt.Errorf("the database has schema version %d, this program knows %d: %w", version, Version, ErrNewer)
+		return fmt.Errorf("the database has schema version %d, this program knows %d: %w", version,
+			Version, ErrNewer)
 	}
 	text := r.SQL()
 	for n := 1; ; n++ {

@@ -1,5 +1,5 @@
-// Package contract is the frame of the contract suites: clauses that every implementation must keep,
-// and flaws that the clauses must find.
+// Package contract is the frame of the contract suites: clauses that every implementation must
+// keep, and flaws that the clauses must find.
 //
 //	var clauses = []contract.Clause[*stage]{{Name: "tokens rise", Holds: tokensRise}}
 //
@@ -7,9 +7,9 @@
 //		contract.Run(t, clauses, func(t *testing.T) *stage { return newStage(t, f) })
 //	}
 //
-// A stage is what a clause works with: a fixture, which connects the contract to an implementation, a
-// context, and steps that fail the test. Each clause has a stage of its own. A clause that the fixture
-// cannot run skips itself.
+// A stage is what a clause works with: a fixture, which connects the contract to an implementation,
+// a context, and steps that fail the test. Each clause has a stage of its own. A clause that the
+// fixture cannot run skips itself.
 package contract
 
 import (
@@ -32,8 +32,8 @@ func Run[S any](t *testing.T, clauses []Clause[S], open func(*testing.T) S) {
 	}
 }
 
-// RunParallel is Run with all clauses side by side, and beside the other parallel tests of the package.
-// Clauses that must be alone run first.
+// RunParallel is Run with all clauses side by side, and beside the other parallel tests of the
+// package. Clauses that must be alone run first.
 func RunParallel[S any](t *testing.T, clauses []Clause[S], open func(*testing.T) S) {
 	run := func(c Clause[S], parallel bool) {
 		t.Run(c.Name, func(t *testing.T) {

@@ -41,8 +41,12 @@ func TestAFlawIsFoundByItsClauseForTheRightReason(t *testing.T) {
 		answer string // of Found; "" if it is found
 	}{
 		{"found", Flaw[number]{Clause: "even", Says: "odd", Open: of(3)}, ""},
-		{"right", Flaw[number]{Clause: "even", Says: "odd", Open: of(4)}, `"a number is even" does not find it`},
-		{"another reason", Flaw[number]{Clause: "small", Says: "odd", Open: of(11)}, `should say "odd", and says: 11 is large`},
+		{"right", Flaw[number]{
+			Clause: "even", Says: "odd", Open: of(4),
+		}, `"a number is even" does not find it`},
+		{"another reason", Flaw[number]{
+			Clause: "small", Says: "odd", Open: of(11),
+		}, `should say "odd", and says: 11 is large`},
 		{"no clause", Flaw[number]{Clause: "prime", Open: of(4)}, `there are 0 clauses "prime"`},
 		{"two clauses", Flaw[number]{Clause: "a number", Open: of(4)}, `there are 3 clauses`},
 	} {

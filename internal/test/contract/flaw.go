@@ -8,13 +8,14 @@ import (
 	"testing"
 )
 
-// Flaw is one way to be wrong. A contract that never fails proves nothing, so each flaw names the clause
-// that must find it.
+// Flaw is one way to be wrong. A contract that never fails proves nothing, so each flaw names the
+// clause that must find it.
 type Flaw[S any] struct {
 	Name   string
-	Clause string             // the clause that finds it soonest, as for Named
-	Says   string             // words of that clause's failure: failing for another reason proves nothing
-	Open   func(testing.TB) S // makes a stage of an implementation with the flaw
+	Clause string // the clause that finds it soonest, as for Named
+	// words of that clause's failure: failing for another reason proves nothing
+	Says string
+	Open func(testing.TB) S // makes a stage of an implementation with the flaw
 }
 
 const flawsAtOnce = 12 // they wait more than they work
@@ -35,8 +36,9 @@ func RunFlaws[S any](t *testing.T, clauses []Clause[S], flaws []Flaw[S]) {
 	all.Wait()
 }
 
-// Found checks that the flaw's own clause fails, for the right reason. Where the machine stalls, a clause may
-// fail earlier, for another reason, and what comes too late may hide a flaw, so it has three tries.
+// Found checks that the flaw's own clause fails, for the right reason. Where the machine stalls, a
+// clause may fail earlier, for another reason, and what comes too late may hide a flaw, so it has
+// three tries.
 func (f Flaw[S]) Found(t testing.TB, clauses []Clause[S]) {
 	t.Helper()
 	c := Named(t, clauses, f.Clause)

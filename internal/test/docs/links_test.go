@@ -40,10 +40,12 @@ var setting = regexp.MustCompile(`\b(?:GUARD|LEADER)(?:_[A-Z]+)+\b`)
 
 func TestSettingsExist(t *testing.T) {
 	texts := map[string]string{ // by the prefix of the settings that it has, without it
-		"GUARD_": read(t, filepath.Join(root, "cmd/guard/texts.go")), "LEADER_": read(t, filepath.Join(root, "cmd/leader/texts.go")),
+		"GUARD_":  read(t, filepath.Join(root, "cmd/guard/texts.go")),
+		"LEADER_": read(t, filepath.Join(root, "cmd/leader/texts.go")),
 	}
 	for protocol, folder := range map[string]string{"POSTGRES": "pgguard", "REDIS": "redisguard"} {
-		texts["GUARD_"+protocol+"_"] = read(t, filepath.Join(root, "internal/guard", folder, "settings.go"))
+		texts["GUARD_"+protocol+"_"] = read(t,
+			filepath.Join(root, "internal/guard", folder, "settings.go"))
 	}
 	exists := func(name string) bool {
 		for prefix, text := range texts {
@@ -75,7 +77,8 @@ func TestSettingsExist(t *testing.T) {
 // pages are all Markdown files but those of test data and runs.
 func pages(t *testing.T) (all []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "lab/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "lab/*.md",
+		"examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

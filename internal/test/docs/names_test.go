@@ -9,10 +9,12 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// The rule for the name of a resource is that of fence.ParseResource. These have to say it again, in their own language.
+// The rule for the name of a resource is that of fence.ParseResource. These have to say it again,
+// in their own language.
 func TestTheRuleForNamesIsTheSameEverywhere(t *testing.T) {
 	names := []string{
-		"a", "z9_", "orders", strings.Repeat("r", 48), strings.Repeat("r", 49), "", "_a", "9a", "A", "aB", "a-b", "a b", "a.b", "é", "aé", "a\n", "a*",
+		"a", "z9_", "orders", strings.Repeat("r", 48), strings.Repeat("r", 49), "", "_a", "9a", "A", "aB",
+		"a-b", "a b", "a.b", "é", "aé", "a\n", "a*",
 	}
 	rules := 0
 	for file, form := range map[string]string{

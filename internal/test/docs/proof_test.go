@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What the models list at their tops is what make model checks, so the page cannot name another mutation.
+// What the models list at their tops is what make model checks, so the page cannot name another
+// mutation.
 func TestTheTableOfMutationsIsThatOfTheModels(t *testing.T) {
 	cmd := exec.Command("scripts/model.sh", "--table")
 	cmd.Dir = root

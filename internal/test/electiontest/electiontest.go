@@ -144,9 +144,9 @@ func (w *Woken) take() map[string]int {
 	return by
 }
 
-// OnlyNext has one leader of a queue after the other resign, until so many candidates were woken, and
-// checks that nobody but the next one was. A candidate that had not begun to wait is not woken: it
-// finds out that it leads.
+// OnlyNext has one leader of a queue after the other resign, until so many candidates were woken,
+// and checks that nobody but the next one was. A candidate that had not begun to wait is not woken:
+// it finds out that it leads.
 func (w *Woken) OnlyNext(
 	t testing.TB, leader *fence.Term, queue []fence.Candidate, won <-chan *fence.Term, wakes int,
 ) {

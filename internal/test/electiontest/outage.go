@@ -8,10 +8,11 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Outlasts checks that terms of this session timeout outlast an outage behind a relay to a server: in two of
-// three outages, as this machine may stall for a while, too.
+// Outlasts checks that terms of this session timeout outlast an outage behind a relay to a server:
+// in two of three outages, as this machine may stall for a while, too.
 func Outlasts(
-	t *testing.T, c fence.Elector, session time.Duration, relay interface{ To(server string) }, server string, outage time.Duration,
+	t *testing.T, c fence.Elector, session time.Duration, relay interface{ To(server string) },
+	server string, outage time.Duration,
 ) {
 	t.Helper()
 	lost := 0

@@ -19,11 +19,12 @@ const (
 	lab  = "../../../lab"
 )
 
-// floors are the rooms of the product and of the lab, lowest floor first. A room is a folder with all below it that
-// is no room itself. A package imports from its own room and from lower floors. A package in no room fails the test,
-// so that a new room is a decision.
+// floors are the rooms of the product and of the lab, lowest floor first. A room is a folder with
+// all below it that is no room itself. A package imports from its own room and from lower floors. A
+// package in no room fails the test, so that a new room is a decision.
 var floors = [][]string{
-	{"fence/internal/bridge", "internal/postgres/pgoptions", "internal/process", "internal/settings", "internal/version"},
+	{"fence/internal/bridge", "internal/postgres/pgoptions", "internal/process", "internal/settings",
+		"internal/version"},
 	{"internal/network"},
 	{"fence"},
 	{"fence/internal/campaign", "internal/refusal", "checkpoint", "jobs"},
@@ -44,40 +45,47 @@ var floors = [][]string{
 	{"lab/cmd"},
 }
 
-// users lists who may import a package of somebody else, or of ours where the floor says too little. What is
-// listed also stands for all that is below it.
+// users lists who may import a package of somebody else, or of ours where the floor says too
+// little. What is listed also stands for all that is below it.
 var users = map[string][]string{
 	"github.com/go-zookeeper/zk": {"fence/zookeeper", "internal/test/servers", "lab/inject"},
 	"go.etcd.io/etcd":            {"fence/etcd", "lab/inject", "lab/system"},
 	"google.golang.org/grpc":     {"fence/etcd", "cmd/internal/logging"},
 	"go.uber.org/zap":            {"fence/etcd", "lab/system"},
-	"github.com/jackc/pgx/v5": {"fence/postgres", "internal/postgres", "internal/marks/pgmarks", "store/pgstore",
+	"github.com/jackc/pgx/v5": {"fence/postgres", "internal/postgres", "internal/marks/pgmarks",
+		"store/pgstore",
 		"checkpoint/pgjournal", "internal/guard/pgguard", "cmd", "internal/test", "examples", "lab"},
-	"github.com/redis/go-redis/v9": {"internal/marks/redismarks", "store/redisstore", "checkpoint/redisjournal",
-		"cmd/demo", "cmd/leader/internal/stores", "cmd/leader/internal/tasks", "internal/test/servers", "lab"},
-	"github.com/prometheus/client_golang": {"internal/guard", "cmd/guard", "cmd/internal/metrics", "lab/cmd/flawed-guard"},
-	"github.com/pires/go-proxyproto":      {"internal/guard"},
-	"github.com/caarlos0/env/v11":         {"internal/settings", "lab"},
-	"go.yaml.in/yaml/v4":                  {"cmd/leader/internal/taskfile"},
-	"golang.org/x/sync":                   {"fence/zookeeper", "jobs", "cmd/guard", "internal/test/servers", "lab"},
-	"golang.org/x/term":                   {"cmd", "lab/report"},
-	"golang.org/x/sys": {"internal/network", "internal/process", "internal/guard/relay", "cmd/internal/systemd",
+	"github.com/redis/go-redis/v9": {"internal/marks/redismarks", "store/redisstore",
+		"checkpoint/redisjournal",
+		"cmd/demo", "cmd/leader/internal/stores", "cmd/leader/internal/tasks", "internal/test/servers",
+		"lab"},
+	"github.com/prometheus/client_golang": {"internal/guard", "cmd/guard", "cmd/internal/metrics",
+		"lab/cmd/flawed-guard"},
+	"github.com/pires/go-proxyproto": {"internal/guard"},
+	"github.com/caarlos0/env/v11":    {"internal/settings", "lab"},
+	"go.yaml.in/yaml/v4":             {"cmd/leader/internal/taskfile"},
+	"golang.org/x/sync": {"fence/zookeeper", "jobs", "cmd/guard", "internal/test/servers",
+		"lab"},
+	"golang.org/x/term": {"cmd", "lab/report"},
+	"golang.org/x/sys": {"internal/network", "internal/process", "internal/guard/relay",
+		"cmd/internal/systemd",
 		"cmd/leader/internal/supervise", "internal/test", "lab"},
 	"go.uber.org/goleak":                {"fence/fencetest", "internal/test"},
 	"github.com/chromedp":               {"lab/browser"},
 	"github.com/anishathalye/porcupine": {"lab/check"},
 	"github.com/moby/moby":              {"lab/containers"},
 	"github.com/Shopify/toxiproxy/v2":   {"lab/containers"},
-	"internal/guard":                    {"internal/guard", "cmd/guard", "cmd/leader/internal/carrier", "lab/cmd/flawed-guard"},
-	"internal/test":                     {"internal/test", "cmd/demo", "lab"},
-	"lab/flaw":                          {"lab"},
+	"internal/guard": {"internal/guard", "cmd/guard", "cmd/leader/internal/carrier",
+		"lab/cmd/flawed-guard"},
+	"internal/test": {"internal/test", "cmd/demo", "lab"},
+	"lab/flaw":      {"lab"},
 }
 
 // demo starts real servers, as tests do. Nobody installs it.
 const demo = module + "/cmd/demo"
 
-// testOnly reports whether a package must not reach a user's binary: those of ours for tests have names that
-// end in "test", or are in internal/test.
+// testOnly reports whether a package must not reach a user's binary: those of ours for tests have
+// names that end in "test", or are in internal/test.
 func testOnly(path string) bool {
 	inside, ours := strings.CutPrefix(path, module+"/")
 	return path == "testing" || path == "go.uber.org/goleak" ||
@@ -132,7 +140,9 @@ func room(name string) (room string, floor int, ok bool) {
 }
 
 // within reports whether a package is in a folder, or below it.
-func within(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
+func within(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}
 
 func TestPackagesImportOnlyFromTheirRoomAndFromLowerFloors(t *testing.T) {
 	for _, p := range list(t, root, lab) {
@@ -163,14 +173,17 @@ func TestDriversAreImportedOnlyByTheirUsers(t *testing.T) {
 					continue
 				}
 				listed = true
-				if !testOnly(p.ImportPath) && !slices.ContainsFunc(who, func(w string) bool { return within(name, w) }) {
+				if !testOnly(p.ImportPath) && !slices.ContainsFunc(who, func(w string) bool {
+					return within(name, w)
+				}) {
 					t.Errorf("%s must not import %s", name, i)
 				}
 			}
 			if !ours && !listed && strings.Contains(first, ".") {
 				t.Errorf("%s imports %s, which is new: list it in users, and in ARCHITECTURE.md", name, i)
 			}
-			if name == "fence" && !ours && strings.Contains(first, ".") || name == "fence" && within(i, "internal") {
+			if name == "fence" && !ours && strings.Contains(first, ".") || name == "fence" &&
+				within(i, "internal") {
 				t.Errorf("fence imports %s: it has the standard library, and fence/internal/bridge", i)
 			}
 		}
@@ -200,8 +213,8 @@ func TestTestPackagesDoNotReachAUsersBinary(t *testing.T) {
 	}
 }
 
-// A program with text/template in it keeps every method of every type, which is 10 MB. grpc has it only
-// for a page of traces, which the Makefile leaves out.
+// A program with text/template in it keeps every method of every type, which is 10 MB. grpc has it
+// only for a page of traces, which the Makefile leaves out.
 func TestNoProgramKeepsMethodsThatNobodyCalls(t *testing.T) {
 	t.Setenv("GOFLAGS", "-tags=grpcnotrace")
 	for _, p := range list(t, root) {
@@ -218,7 +231,8 @@ func TestImagesAreBuiltFromAllThatTheirProgramsImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range list(t, root, lab) {
-		if p.Name != "main" || p.ImportPath == module+"/lab/cmd/lab" || strings.Contains(p.ImportPath, "/examples/") {
+		if p.Name != "main" || p.ImportPath == module+"/lab/cmd/lab" ||
+			strings.Contains(p.ImportPath, "/examples/") {
 			continue
 		}
 		for _, d := range append(p.Deps, p.ImportPath) {

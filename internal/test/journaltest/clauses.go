@@ -21,7 +21,10 @@ var clauses = []contract.Clause[*stage]{
 	{Name: "a change of a deposed leader that arrives late changes nothing", Holds: lateChange},
 	{Name: "a claim of another issuer is refused", Holds: otherIssuer},
 	{Name: "a publish whose answer was lost is unknown, and is read back", Holds: lostAnswer},
-	{Name: "a publish costs one change, also where the task was read in another journal", Holds: begunAgain},
+	{
+		Name:  "a publish costs one change, also where the task was read in another journal",
+		Holds: begunAgain,
+	},
 	{Name: "what is stored and is no checkpoint is corrupt", Holds: corrupt},
 	{Name: "an edit by hand is a new version", Holds: editByHand},
 	{Name: "a journal that went back runs nothing", Holds: wentBack},
@@ -91,7 +94,9 @@ func lateChange(p *stage) {
 		"publish": func(j checkpoint.Journal, c fence.Claim) error {
 			return j.Publish(p.Context(), c, version(2, c))
 		},
-		"forget": func(j checkpoint.Journal, c fence.Claim) error { return j.Forget(p.Context(), c, nightly) },
+		"forget": func(j checkpoint.Journal, c fence.Claim) error {
+			return j.Forget(p.Context(), c, nightly)
+		},
 	} {
 		slow, quick := p.open(), p.journal()
 		j := p.in(slow)
@@ -153,7 +158,8 @@ func lostAnswer(p *stage) {
 	}
 }
 
-// The task is forgotten and begun again elsewhere, so the journal knows an old version of its document.
+// The task is forgotten and begun again elsewhere, so the journal knows an old version of its
+// document.
 func begunAgain(p *stage) {
 	j, other := p.journal(), p.journal()
 	c, stock := p.lead(orders), p.lead("stock")

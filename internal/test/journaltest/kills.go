@@ -22,7 +22,9 @@ type Kill func(n int, more func(what string))
 // ThroughKills publishes while servers are killed: least times, and then until an answer was lost,
 // but at most most times. It fails the test if a checkpoint is lost or doubled, or if the standby
 // does not see the last one. open opens a coordinator, as another process would.
-func ThroughKills(t *testing.T, open func(testing.TB) documents.Coordinator, least, most int, kill Kill) {
+func ThroughKills(
+	t *testing.T, open func(testing.TB) documents.Coordinator, least, most int, kill Kill,
+) {
 	t.Helper()
 	p := newStage(t, documentstest.Fixture{Open: open})
 	j, standby, c := p.journal(), p.journal(), p.lead(orders)

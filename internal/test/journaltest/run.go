@@ -1,6 +1,6 @@
 // Package journaltest runs the contract of journals (package checkpointtest) on the journal in a
-// coordinator, and what this journal must do in addition: its fence is the leader's candidate in the
-// election, not a mark. The tests of each coordinator call Run and ThroughKills.
+// coordinator, and what this journal must do in addition: its fence is the leader's candidate in
+// the election, not a mark. The tests of each coordinator call Run and ThroughKills.
 package journaltest
 
 import (
@@ -104,8 +104,8 @@ func (p *stage) depose(r fence.Resource) {
 	}
 }
 
-// contract returns the fixture of the contract for two journals of this stage. Its resources are others
-// on each stage, which share the coordinator's elections.
+// contract returns the fixture of the contract for two journals of this stage. Its resources are
+// others on each stage, which share the coordinator's elections.
 func (p *stage) contract(j, second checkpoint.Journal) checkpointtest.Fixture {
 	return checkpointtest.Fixture{
 		Journal: j, Second: second,
@@ -151,15 +151,17 @@ func (s inFolder) Change(ctx context.Context, c documents.Change) ([]int64, erro
 	return s.Store.Change(ctx, below)
 }
 
-func (s inFolder) Watch(ctx context.Context, path string, each func(documents.Document) error) error {
+func (s inFolder) Watch(
+	ctx context.Context, path string, each func(documents.Document) error,
+) error {
 	return s.Store.Watch(ctx, s.dir+path, func(d documents.Document) error {
 		d.Path = path
 		return each(d)
 	})
 }
 
-// lossy is a journal that loses the reply of each third write, and reads back what is unknown, as the
-// Runner does.
+// lossy is a journal that loses the reply of each third write, and reads back what is unknown, as
+// the Runner does.
 type lossy struct {
 	*coordinator.Journal
 	lose   func()

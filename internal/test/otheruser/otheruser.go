@@ -18,8 +18,8 @@ const (
 	Nobody = 65534
 )
 
-// Dial connects as another user: a thread of its own gets that user's identity, and ends. The test's end closes the
-// connection. A test that is not root's is skipped.
+// Dial connects as another user: a thread of its own gets that user's identity, and ends. The
+// test's end closes the connection. A test that is not root's is skipped.
 func Dial(t *testing.T, user int, network, address string) net.Conn {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -32,7 +32,8 @@ func Dial(t *testing.T, user int, network, address string) net.Conn {
 	done := make(chan dialed)
 	go func() {
 		runtime.LockOSThread() // and never unlocked
-		if _, _, failed := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(user), ^uintptr(0)); failed != 0 {
+		if _, _, failed := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(user),
+			^uintptr(0)); failed != 0 {
 			done <- dialed{nil, failed}
 			return
 		}

@@ -76,8 +76,9 @@ func (a *Authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) (p P
 	if err != nil {
 		return p, err
 	}
-	file := filepath.Join(a.dir, fmt.Sprintf("%s-%x", strings.ReplaceAll(template.Subject.CommonName, " ", "-"),
-		template.SerialNumber))
+	file := filepath.Join(a.dir,
+		fmt.Sprintf("%s-%x", strings.ReplaceAll(template.Subject.CommonName, " ", "-"),
+			template.SerialNumber))
 	p = Pair{
 		Cert:     pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:      pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),

@@ -1,6 +1,6 @@
-// Package servers starts real servers for tests, benchmarks and the demo, each in its own directory under
-// [os.TempDir], on free loopback ports. Another one is a file here, which also finds its program, a file in
-// serverstest, which starts it for a test, and its package in scripts/deps.sh.
+// Package servers starts real servers for tests, benchmarks and the demo, each in its own directory
+// under [os.TempDir], on free loopback ports. Another one is a file here, which also finds its
+// program, a file in serverstest, which starts it for a test, and its package in scripts/deps.sh.
 //
 // Every server type embeds [Process]: it can be killed, stopped, paused, resumed and started again
 // on the same port with the same data. Close ends it and removes the directory. On Linux a server

@@ -21,8 +21,8 @@ type EtcdOptions struct {
 	TLS     *Pair    // of every member, for clients at TLSAddr; nil: no TLS
 }
 
-// Etcd is a cluster of one or three members. Its methods act on all of them; those of a member on that
-// member only.
+// Etcd is a cluster of one or three members. Its methods act on all of them; those of a member on
+// that member only.
 type Etcd struct {
 	Members []*EtcdMember
 	dir     string
@@ -38,8 +38,8 @@ type EtcdMember struct {
 	joins        bool  // it was lost, so it joins a cluster that exists
 }
 
-// StartEtcd starts a cluster and returns when every member is healthy. It returns a [MissingError] if
-// etcd is not installed.
+// StartEtcd starts a cluster and returns when every member is healthy. It returns a [MissingError]
+// if etcd is not installed.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	program, err := system().etcd()
 	if err != nil {
@@ -54,10 +54,12 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 		m := &EtcdMember{name: "m" + strconv.Itoa(i+1), tls: o.TLS}
 		m.spec = spec{
 			name: "etcd " + m.name, dir: filepath.Join(dir, m.name),
-			command: func() []string { return append([]string{program}, append(e.arguments(m), o.Args...)...) },
-			ready:   m.healthy,
-			stop:    syscall.SIGTERM,
-			quit:    syscall.SIGKILL,
+			command: func() []string {
+				return append([]string{program}, append(e.arguments(m), o.Args...)...)
+			},
+			ready: m.healthy,
+			stop:  syscall.SIGTERM,
+			quit:  syscall.SIGKILL,
 		}
 		e.Members = append(e.Members, m)
 	}
@@ -125,8 +127,8 @@ func (m *EtcdMember) TLSAddr() string { return hostPort(m.secure) }
 // PeerURL is where the other members reach it.
 func (m *EtcdMember) PeerURL() string { return "http://" + hostPort(m.peer) }
 
-// Lose kills the member and deletes its data. Before it can start again, it must be removed from the
-// cluster and added to it.
+// Lose kills the member and deletes its data. Before it can start again, it must be removed from
+// the cluster and added to it.
 func (m *EtcdMember) Lose() error {
 	m.joins = true
 	return errors.Join(m.Kill(), os.RemoveAll(m.data()))
@@ -168,8 +170,8 @@ func (e *Etcd) Start(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Wipe kills all members, deletes their data and starts them again on the same ports: a cluster whose
-// revisions begin again.
+// Wipe kills all members, deletes their data and starts them again on the same ports: a cluster
+// whose revisions begin again.
 func (e *Etcd) Wipe(ctx context.Context) error {
 	err := e.Kill()
 	for _, m := range e.Members {

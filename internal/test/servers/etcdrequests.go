@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Requests counts the requests that clients have sent to a member, by method: of a stream, its messages.
+// Requests counts the requests that clients have sent to a member, by method: of a stream, its
+// messages.
 func (m *EtcdMember) Requests(ctx context.Context) (map[string]int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.Addr()+"/metrics", nil)
 	if err != nil {

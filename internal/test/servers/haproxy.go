@@ -19,8 +19,8 @@ type HAProxyOptions struct {
 	TLS *Pair // what clients see; the server is reached with TLS, too. nil: no TLS
 }
 
-// StartHAProxy starts a relay to the upstream, a host:port. It returns a [MissingError] if HAProxy is
-// not installed.
+// StartHAProxy starts a relay to the upstream, a host:port. It returns a [MissingError] if HAProxy
+// is not installed.
 func StartHAProxy(ctx context.Context, upstream string, o HAProxyOptions) (*HAProxy, error) {
 	program, err := system().haproxy()
 	if err != nil {

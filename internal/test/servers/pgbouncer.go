@@ -63,7 +63,8 @@ func StartPgBouncer(
 			return err
 		}
 		if o.TLS != nil {
-			err := errors.Join(acc.writeFile(b.certFile(), string(o.TLS.Cert)), acc.writeFile(b.keyFile(), string(o.TLS.Key)))
+			err := errors.Join(acc.writeFile(b.certFile(), string(o.TLS.Cert)),
+				acc.writeFile(b.keyFile(), string(o.TLS.Key)))
 			if err != nil {
 				return err
 			}
@@ -76,8 +77,9 @@ func StartPgBouncer(
 	return b, nil
 }
 
-// config tries again a second after Postgres could not be reached. With options it lets clients send these. The pooler drops
-// those that it cannot forward, so code that must detect a pooler has to detect it in another way.
+// config tries again a second after Postgres could not be reached. With options it lets clients
+// send these. The pooler drops those that it cannot forward, so code that must detect a pooler has
+// to detect it in another way.
 func (b *PgBouncer) config(upstream *Postgres, options bool) string {
 	ignored := "extra_float_digits"
 	if options {

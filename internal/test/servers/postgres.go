@@ -31,7 +31,8 @@ type PostgresOptions struct {
 	Settings map[string]string // appended to postgresql.conf, values unquoted
 	HBA      string            // the whole pg_hba.conf; default: trust everybody on this machine
 	Files    map[string][]byte // more files of the data directory, such as server.key
-	// OwnLocale gives the server the locale [OwnLocale], which a database may have, and no other but C.
+	// OwnLocale gives the server the locale [OwnLocale], which a database may have, and no other but
+	// C.
 	OwnLocale bool
 }
 

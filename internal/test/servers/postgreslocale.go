@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// OwnLocale is a locale of a server with [PostgresOptions.OwnLocale]. "aa" comes before "z" in it, until
-// SortAnew.
+// OwnLocale is a locale of a server with [PostgresOptions.OwnLocale]. "aa" comes before "z" in it,
+// until SortAnew.
 const OwnLocale = "own.UTF-8"
 
 // The locales that OwnLocale is, one after the other.
@@ -19,9 +19,9 @@ const (
 	danish  = "da_DK" // "aa" comes after "z"
 )
 
-// SortAnew stops the server, changes the order of texts in OwnLocale, and starts the server again. An
-// upgrade of the C library does that. No index is built again, so one in the order of OwnLocale no longer
-// finds all its rows.
+// SortAnew stops the server, changes the order of texts in OwnLocale, and starts the server again.
+// An upgrade of the C library does that. No index is built again, so one in the order of OwnLocale
+// no longer finds all its rows.
 func (p *Postgres) SortAnew(ctx context.Context) error {
 	if _, err := os.Stat(p.locales()); err != nil {
 		return fmt.Errorf("%s has no locale of its own: %w", p.spec.name, err)

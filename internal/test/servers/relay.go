@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Relay stands between clients and a server. It passes bytes both ways, and can hold them back, break
-// connections, lose an answer, and turn to another server. Its mutex guards what Set changes.
+// Relay stands between clients and a server. It passes bytes both ways, and can hold them back,
+// break connections, lose an answer, and turn to another server. Its mutex guards what Set changes.
 type Relay struct {
 	sync.Mutex
 	Held   bool // nothing passes; see Hold
@@ -33,7 +33,8 @@ type Relay struct {
 // RelayOptions are for a relay that does more.
 type RelayOptions struct {
 	Listener net.Listener // default: a free port of this machine
-	From     string       // the address from which it connects to the server; default: the system's choice
+	// the address from which it connects to the server; default: the system's choice
+	From string
 
 	// Serve relays a connection, both ways, until one of them ends. Default: Pump in both directions.
 	Serve func(r *Relay, client, server net.Conn)
@@ -77,7 +78,8 @@ func (r *Relay) Drop() { r.Set(r.drop) }
 // To makes later connections go to another server, and breaks the present ones.
 func (r *Relay) To(server string) { r.Set(func() { r.server = server; r.drop() }) }
 
-// Lead makes later connections go to another server. The present ones stay, as where an address moves.
+// Lead makes later connections go to another server. The present ones stay, as where an address
+// moves.
 func (r *Relay) Lead(server string) { r.Set(func() { r.server = server }) }
 
 // LoseReply breaks the connection on which the server answers next, instead of passing the answer.
@@ -86,7 +88,8 @@ func (r *Relay) LoseReply() { r.Set(func() { r.lose = true }) }
 // Bytes counts what has come, in both directions.
 func (r *Relay) Bytes() int64 { return r.bytes.Load() }
 
-// Sent counts what clients have sent: about one for each request, and for what a protocol sends beside them.
+// Sent counts what clients have sent: about one for each request, and for what a protocol sends
+// beside them.
 func (r *Relay) Sent() int { return int(r.sent.Load()) }
 
 // Accepted returns how many connections clients have made.
@@ -118,8 +121,8 @@ func (r *Relay) drop() {
 	}
 }
 
-// Wait waits as long as something is true, which the lock guards. It returns false once the relay is
-// closed.
+// Wait waits as long as something is true, which the lock guards. It returns false once the relay
+// is closed.
 func (r *Relay) Wait(while *bool) bool {
 	r.Lock()
 	defer r.Unlock()

@@ -1,7 +1,8 @@
 package servers
 
-// EndSessions returns SQL that ends the sessions for which a condition on pg_stat_activity holds, but not its own, and
-// waits until they have ended. Postgres 13 has no pg_terminate_backend that waits.
+// EndSessions returns SQL that ends the sessions for which a condition on pg_stat_activity holds,
+// but not its own, and waits until they have ended. Postgres 13 has no pg_terminate_backend that
+// waits.
 func EndSessions(where string) string {
 	others := "from pg_stat_activity where pid <> pg_backend_pid() and (" + where + ")"
 	return `do $$ begin

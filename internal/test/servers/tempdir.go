@@ -28,8 +28,8 @@ func newDir(name string, a *account) (string, error) {
 	return dir, nil
 }
 
-// removeDir removes the directory of a server that has ended. A child that was saving, such as Redis' for
-// an RDB file, may write there for a moment longer.
+// removeDir removes the directory of a server that has ended. A child that was saving, such as
+// Redis' for an RDB file, may write there for a moment longer.
 func removeDir(dir string) error {
 	const patience = 10 * time.Second
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Twemproxy relays Redis commands of all clients to one server over one connection. It is here to be
-// compared with, in benchmarks.
+// Twemproxy relays Redis commands of all clients to one server over one connection. It is here to
+// be compared with, in benchmarks.
 type Twemproxy struct {
 	Process
 	port, stats int

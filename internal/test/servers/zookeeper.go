@@ -52,7 +52,8 @@ func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error)
 	}
 	z := &ZooKeeper{dir: dir}
 	for i := range o.Nodes {
-		z.Nodes = append(z.Nodes, newZooKeeperNode(i+1, dir, append([]string{java}, o.Java...), classPath))
+		z.Nodes = append(z.Nodes,
+			newZooKeeperNode(i+1, dir, append([]string{java}, o.Java...), classPath))
 	}
 	if err := z.create(ctx, o); err != nil {
 		return nil, errors.Join(err, z.Close())
@@ -202,7 +203,8 @@ func debianClassPath(dir string) string {
 	var jars []string
 	for _, name := range []string{
 		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "log4j-1.2", "netty",
-		"netty-buffer", "netty-codec", "netty-common", "netty-handler", "netty-resolver", "netty-transport",
+		"netty-buffer", "netty-codec", "netty-common", "netty-handler", "netty-resolver",
+		"netty-transport",
 		"netty-transport-native-unix-common", "netty-transport-native-epoll",
 	} {
 		if jar := filepath.Join(dir, name+".jar"); fileExists(jar) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who is refused holds the locks of a transaction that has entered, for a moment, and may try again and again. A take-over
-// waits for nobody who has come after the raise.
+// Who is refused holds the locks of a transaction that has entered, for a moment, and may try again
+// and again. A take-over waits for nobody who has come after the raise.
 func TestATakeOverDoesNotWaitForWhoIsRefused(t *testing.T) {
 	s := newStage(t)
 	admin, c := s.connect("postgres"), s.connect("app")
@@ -33,7 +33,8 @@ func TestATakeOverDoesNotWaitForWhoIsRefused(t *testing.T) {
 		_, err := late.Exec(context.WithoutCancel(s.ctx), "select ringfence.enter($1)", first.Pass)
 		refused <- err
 	}()
-	s.until("select exists (select from pg_locks where pid = $1 and locktype = 'advisory' and not granted)", int64(late.PgConn().PID()))
+	s.until("select exists (select from pg_locks where pid = $1 and locktype = 'advisory' and not "+
+		"granted)", int64(late.PgConn().PID()))
 	s.ready(c, "take('orders', 'host-2', 2)")
 	s.exec(admin, "select pg_advisory_unlock(1)")
 	s.fails(<-refused, "RF001") // and it was not ended

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A session has entered often, so the server keeps its plans. What counts is whether authorization is on when it enters,
-// however old its snapshot is.
+// A session has entered often, so the server keeps its plans. What counts is whether authorization
+// is on when it enters, however old its snapshot is.
 func TestAuthorizationCountsForPlansAndSnapshotsOfBefore(t *testing.T) {
 	s := newStage(t)
 	admin, c := s.connect("postgres"), s.connect("app")
@@ -30,7 +30,8 @@ func TestAuthorizationCountsForPlansAndSnapshotsOfBefore(t *testing.T) {
 	}
 }
 
-// enters begins a transaction, looks at something, lets the administrator run a statement, and enters.
+// enters begins a transaction, looks at something, lets the administrator run a statement, and
+// enters.
 func (s *stage) enters(c *pgx.Conn, level pgx.TxIsoLevel, pass *string, between string) error {
 	tx, err := c.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level})
 	if err != nil {

@@ -37,15 +37,19 @@ func TestArgumentsHaveTheirDocumentedNames(t *testing.T) {
 	s := newStage(t)
 	admin := s.connect("postgres")
 	const callable = ` from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and has_function_privilege('app', p.oid, 'execute')`
-	for _, f := range s.texts(admin, "select p.oid::regprocedure || ' ' || p.proargnames::text"+callable+" and p.proargnames::text ~ '[{,]p_'") {
+	for _, f := range s.texts(admin, "select p.oid::regprocedure || ' ' || p.proargnames::text"+
+		callable+" and p.proargnames::text ~ '[{,]p_'") {
 		t.Error(f)
 	}
-	actual := s.texts(admin, "select p.proname || '(' || pg_get_function_arguments(p.oid) || ')'"+callable)
+	actual := s.texts(admin, "select p.proname || '(' || pg_get_function_arguments(p.oid) || ')'"+
+		callable)
 	normal := regexp.MustCompile(`(?i) default [^,)]*`)
 	for i, f := range actual {
 		actual[i] = normal.ReplaceAllString(f, "")
 	}
-	documented := regexp.MustCompile("`ringfence\\.([a-z_]+\\([a-z]+ [^`]*\\))").FindAllStringSubmatch(document(t), -1)
+	documented := regexp.MustCompile("`ringfence\\.([a-z_]+\\([a-z]+ [^`]*\\))").FindAllStringSubmatch(
+		document(t), -1,
+	)
 	if len(documented) < 7 {
 		t.Fatalf("%d functions are documented", len(documented))
 	}
@@ -61,7 +65,8 @@ func TestArgumentsHaveTheirDocumentedNames(t *testing.T) {
 			argument, kind, _ := strings.Cut(a, " ")
 			named = append(named, fmt.Sprintf("%s => null::%s", argument, kind))
 		}
-		if _, err := c.Prepare(s.ctx, "", fmt.Sprintf("select ringfence.%s(%s)", name, strings.Join(named, ", "))); err != nil {
+		if _, err := c.Prepare(s.ctx, "",
+			fmt.Sprintf("select ringfence.%s(%s)", name, strings.Join(named, ", "))); err != nil {
 			t.Errorf("%s by name: %v", f, err)
 		}
 	}
@@ -78,13 +83,18 @@ func TestCallsWithNamedArguments(t *testing.T) {
 	s.ready(c, "bring(resource => 'brought', token => 5, issuer => 'zk:a', holder => 'host-1')")
 	claim := fmt.Sprintf("resource => 'orders', token => %d, issuer => '%s'", term.Token, term.Issuer)
 	for _, call := range []string{
-		"enter(pass => '" + *term.Pass + "')", "enter(" + claim + ", candidate => '')", "is_open(" + claim + ", candidate => '')",
-		"holds(resource => 'orders', token => 3)", "enter_and_publish(" + claim + ", task => 'night', version => 1, checkpoint => '{}', candidate => '')",
-		"resume(" + claim + ", task => 'night', have => 0, candidate => '')", "checkpoints(tasks => array['night'])",
+		"enter(pass => '" + *term.Pass + "')", "enter(" + claim + ", candidate => '')", "is_open(" +
+			claim + ", candidate => '')",
+		"holds(resource => 'orders', token => 3)", "enter_and_publish(" + claim + ", task => 'night', " +
+			"version => 1, checkpoint => '{}', candidate => '')",
+		"resume(" + claim + ", task => 'night', have => 0, candidate => '')", "checkpoints(tasks => " +
+			"array['night'])",
 		"attach(pid => pg_backend_pid(), " + claim + ", candidate => '')",
-		"publish(" + claim + ", task => 'night', version => 2, checkpoint => '{}') from set_config('ringfence.orders', 'attached " +
+		"publish(" + claim + ", task => 'night', version => 2, checkpoint => '{}') from " +
+			"set_config('ringfence.orders', 'attached " +
 			fmt.Sprintf("%d %s", term.Token, term.Issuer) + "', false)",
-		"enter_and_forget(" + claim + ", task => 'night', candidate => '')", "leave(pass => '" + *term.Pass + "')",
+		"enter_and_forget(" + claim + ", task => 'night', candidate => '')", "leave(pass => '" +
+			*term.Pass + "')",
 	} {
 		if _, err := c.Exec(s.ctx, "select ringfence."+call); err != nil {
 			t.Errorf("%s: %v", call, err)
@@ -109,7 +119,9 @@ func TestTheSQLOfTheDocumentRunsFromTopToBottom(t *testing.T) {
 	s.exec(s.connect("postgres"), `create table ledger (line text); create table account (balance int); insert into account values (0);
 		grant all on ledger, account to app; grant create on schema public to app`)
 	d := documentRun{stage: s, c: c, passes: map[string]string{}}
-	for _, block := range regexp.MustCompile("(?s)```(sql|)\n(.*?)```").FindAllStringSubmatch(document(t), -1) {
+	for _, block := range regexp.MustCompile("(?s)```(sql|)\n(.*?)```").FindAllStringSubmatch(
+		document(t), -1,
+	) {
 		switch {
 		case block[1] == "sql":
 			d.program(block[2])
@@ -117,7 +129,8 @@ func TestTheSQLOfTheDocumentRunsFromTopToBottom(t *testing.T) {
 			d.console(block[2])
 		}
 	}
-	if got := s.texts(c, "select string_agg(line, ', ' order by line) from ledger"); got[0] != "a line, a line, a line, from host-1" {
+	if got := s.texts(c, "select string_agg(line, ', ' order by line) from ledger"); got[0] != "a "+
+		"line, a line, a line, from host-1" {
 		t.Errorf("the ledger has %q", got)
 	}
 	if got := s.texts(c, "select balance::text from account"); got[0] != "10" {
@@ -137,7 +150,8 @@ var (
 	token   = regexp.MustCompile(`\d{9,}`)
 )
 
-// program runs statements, and repeats a take until the term has begun. What ends with a line is one message.
+// program runs statements, and repeats a take until the term has begun. What ends with a line is
+// one message.
 func (d *documentRun) program(block string) {
 	d.Helper()
 	var message string
@@ -191,7 +205,8 @@ func (d *documentRun) console(block string) {
 		}
 		d.fails(err, "RF001")
 		message, _, _ = strings.Cut(message, "\n")
-		if !strings.Contains(token.ReplaceAllString(err.Error(), "N"), token.ReplaceAllString(message, "N")) {
+		if !strings.Contains(token.ReplaceAllString(err.Error(), "N"),
+			token.ReplaceAllString(message, "N")) {
 			d.Errorf("%s: got %v, and the document shows %s", line, err, message)
 		}
 		if err := d.run("rollback"); err != nil {

@@ -28,8 +28,10 @@ func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	for name, hold := range map[string]func(ctx context.Context, c *pgx.Conn, call string){
 		"idle": func(ctx context.Context, c *pgx.Conn, call string) {
-			// The limit of five seconds for idle transactions is switched off: it is the caller's own setting.
-			_, _ = c.PgConn().Exec(ctx, "begin; "+call+"; set local idle_in_transaction_session_timeout = 0").ReadAll()
+			// The limit of five seconds for idle transactions is switched off: it is the caller's own
+			// setting.
+			_, _ = c.PgConn().Exec(ctx, "begin; "+call+
+				"; set local idle_in_transaction_session_timeout = 0").ReadAll()
 		},
 		"active": func(ctx context.Context, c *pgx.Conn, call string) {
 			_, _ = c.PgConn().Exec(ctx, "begin; "+call+"; select pg_sleep(600)").ReadAll()
@@ -53,7 +55,8 @@ func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
 			var held sync.WaitGroup
 			defer func() { cancel(); held.Wait() }()
 			for _, call := range heldCalls {
-				s.exec(s.connect("postgres"), "select ringfence.allow('app', '"+call.resource+"'), ringfence.allow('second', '"+call.resource+"')")
+				s.exec(s.connect("postgres"), "select ringfence.allow('app', '"+call.resource+"'), "+
+					"ringfence.allow('second', '"+call.resource+"')")
 				statement := "select ringfence." + strings.ReplaceAll(call.held, "RESOURCE", call.resource)
 				if strings.HasPrefix(call.resource, "led") {
 					first := s.ready(s.connect("app"), "take($1, 'host-1', 1)", call.resource)
@@ -62,7 +65,8 @@ func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
 				holder := s.connect("app")
 				pid := int64(holder.PgConn().PID())
 				held.Go(func() { hold(ctx, holder, statement) })
-				s.until("select exists (select from pg_locks l where l.pid = $1 and l.locktype = 'advisory')", pid)
+				s.until("select exists (select from pg_locks l where l.pid = $1 and l.locktype = 'advisory')",
+					pid)
 			}
 			var next sync.WaitGroup
 			began := time.Now()
@@ -78,8 +82,8 @@ func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
 	}
 }
 
-// heldCalls are calls of every kind that locks rows of a resource, each with the next one for it. Somebody leads those that
-// begin with led.
+// heldCalls are calls of every kind that locks rows of a resource, each with the next one for it.
+// Somebody leads those that begin with led.
 var heldCalls = []struct {
 	resource, held string
 	next           func(s *stage, c *pgx.Conn, resource string)
@@ -92,8 +96,10 @@ var heldCalls = []struct {
 	{"led_4", "revoke_own('RESOURCE', 1, 'zk:a', 0)", takes},
 	{"brought_1", "bring('RESOURCE', 7, 'zk:a', 'holds')", brings},
 	{"brought_2", "bring('RESOURCE', 7, 'zk:a', 'holds')", raises},
-	{"raised_1", "raise_own('RESOURCE', 7, 'zk:a', 'holds', '', (select basis from ringfence.look('RESOURCE')))", raises},
-	{"raised_2", "raise_own('RESOURCE', 7, 'zk:a', 'holds', '', (select basis from ringfence.look('RESOURCE')))", brings},
+	{"raised_1", "raise_own('RESOURCE', 7, 'zk:a', 'holds', '', (select basis from " +
+		"ringfence.look('RESOURCE')))", raises},
+	{"raised_2", "raise_own('RESOURCE', 7, 'zk:a', 'holds', '', (select basis from " +
+		"ringfence.look('RESOURCE')))", brings},
 }
 
 func campaigns(s *stage, c *pgx.Conn, resource string) {
@@ -119,7 +125,9 @@ func brings(s *stage, c *pgx.Conn, resource string) {
 // raises raises as a program in Go does that leads without a guard.
 func raises(s *stage, _ *pgx.Conn, resource string) {
 	raiser := pgmarks.Raiser{URL: s.url("second")}
-	if err := raiser.Raise(s.ctx, fence.Claim{Resource: fence.Resource(resource), Token: 8, Issuer: "zk:a", Holder: "next"}); err != nil {
+	if err := raiser.Raise(s.ctx, fence.Claim{
+		Resource: fence.Resource(resource), Token: 8, Issuer: "zk:a", Holder: "next",
+	}); err != nil {
 		s.Errorf("%s: %v", resource, err)
 	}
 }
@@ -144,13 +152,15 @@ func (s *stage) until(sql string, args ...any) {
 // The coordinator's other clients wait as long, and no longer.
 func TestACandidateEndsACallThatIsHeldOpen(t *testing.T) {
 	s := newStage(t)
-	coordinator, err := postgres.Open(s.ctx, s.url("postgres"), postgres.Options{SessionTimeout: 20 * time.Second})
+	coordinator, err := postgres.Open(s.ctx, s.url("postgres"),
+		postgres.Options{SessionTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = coordinator.Close() })
 	holder := s.connect("app")
-	s.exec(holder, "begin; select ringfence.campaign('led'::text, 'holds'); set local idle_in_transaction_session_timeout = 0")
+	s.exec(holder, "begin; select ringfence.campaign('led'::text, 'holds'); set local "+
+		"idle_in_transaction_session_timeout = 0")
 	began := time.Now()
 	electiontest.Win(t, coordinator, "led", "host-2")
 	if took := time.Since(began); took > heldAtMost+slack {
@@ -161,8 +171,10 @@ func TestACandidateEndsACallThatIsHeldOpen(t *testing.T) {
 // Nobody can end a prepared transaction but by its name.
 func TestAPreparedCallIsNamed(t *testing.T) {
 	var own sync.Once
-	s := stageAt(t, serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}}), &own)
-	s.exec(s.connect("app"), "begin; select ringfence.take('led', 'holds', 2); prepare transaction 'mine'")
+	s := stageAt(t, serverstest.Postgres(t,
+		servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}}), &own)
+	s.exec(s.connect("app"), "begin; select ringfence.take('led', 'holds', 2); prepare transaction "+
+		"'mine'")
 	c := s.connect("second")
 	_, err := s.call(c, "take('led', 'next', 3)")
 	s.fails(err, "RF006")
@@ -180,10 +192,12 @@ func TestWhoHoldsACallOpenIsNamedIfNobodyMayEndIt(t *testing.T) {
 	admin := s.connect("postgres")
 	s.exec(admin, "create role "+owner+"; grant pg_read_all_stats to "+owner)
 	s.owns(admin, owner)
-	s.exec(s.connect("app"), "begin; select ringfence.take('led', 'holds', 1); set local idle_in_transaction_session_timeout = 0")
+	s.exec(s.connect("app"), "begin; select ringfence.take('led', 'holds', 1); set local "+
+		"idle_in_transaction_session_timeout = 0")
 	_, err := s.call(s.connect("second"), "take('led', 'next', 2)")
 	s.fails(err, "RF006")
-	if !strings.Contains(err.Error(), "of role app") || !strings.Contains(err.Error(), "idle in transaction") {
+	if !strings.Contains(err.Error(), "of role app") || !strings.Contains(err.Error(), "idle in "+
+		"transaction") {
 		t.Error(err)
 	}
 	s.exec(admin, "grant pg_signal_backend to "+owner)
@@ -209,6 +223,7 @@ func (s *stage) owns(admin *pgx.Conn, owner string) {
 	    end loop;
 	end $$`)
 	s.Cleanup(func() {
-		_, _ = admin.Exec(context.WithoutCancel(s.ctx), "drop owned by "+owner+" cascade; drop role "+owner)
+		_, _ = admin.Exec(context.WithoutCancel(s.ctx), "drop owned by "+owner+" cascade; drop role "+
+			owner)
 	})
 }

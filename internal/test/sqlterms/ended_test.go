@@ -27,15 +27,28 @@ var shown = map[string]struct {
 	command []string
 	shows   [5]string
 }{
-	"psycopg_.py":  {[]string{"/usr/bin/python3", "-c", "import psycopg"}, []string{"/usr/bin/python3"}, [5]string{"None OperationalError", "None OperationalError", "None OperationalError", "None OperationalError", "None OperationalError"}},
-	"Jdbc.java":    {[]string{"test", "-e", "/usr/share/java/postgresql.jar"}, []string{"java", "-cp", "/usr/share/java/postgresql.jar"}, [5]string{"57P01 PSQLException", "57P01 PSQLException", "57P01 PSQLException", "57P01 PSQLException", "57P01 PSQLException"}},
-	"pg.js":        {[]string{"test", "-e", modules + "/pg"}, []string{"node"}, [5]string{"57P01 DatabaseError, by the event error", "57P01 DatabaseError, by the event error", "57P01 DatabaseError", "57P01 DatabaseError", "57P01 DatabaseError"}},
-	"pg.rb":        {[]string{"ruby", "-e", "require 'pg'"}, []string{"ruby"}, [5]string{"none PG::ConnectionBad", "none PG::ConnectionBad", "none PG::ConnectionBad", "none PG::ConnectionBad", "none PG::ConnectionBad"}},
-	"pdo.php":      {[]string{"php", "-r", "exit(extension_loaded('pdo_pgsql') ? 0 : 1);"}, []string{"php"}, [5]string{"HY000 PDOException", "HY000 PDOException", "HY000 PDOException", "HY000 PDOException", "HY000 PDOException"}},
-	"pgx_/main.go": {[]string{"go", "version"}, []string{"go", "run"}, [5]string{"57P01 *pgconn.PgError", "57P01 *pgconn.PgError", "57P01 *pgconn.PgError", "57P01 *pgconn.PgError", "57P01 *pgconn.PgError"}},
+	"psycopg_.py": {[]string{"/usr/bin/python3", "-c", "import psycopg"},
+		[]string{"/usr/bin/python3"}, [5]string{"None OperationalError", "None OperationalError",
+			"None OperationalError", "None OperationalError", "None OperationalError"}},
+	"Jdbc.java": {[]string{"test", "-e", "/usr/share/java/postgresql.jar"},
+		[]string{"java", "-cp", "/usr/share/java/postgresql.jar"}, [5]string{"57P01 PSQLException",
+			"57P01 PSQLException", "57P01 PSQLException", "57P01 PSQLException", "57P01 PSQLException"}},
+	"pg.js": {[]string{"test", "-e", modules + "/pg"}, []string{"node"},
+		[5]string{"57P01 DatabaseError, by the event error", "57P01 DatabaseError, by the event error",
+			"57P01 DatabaseError", "57P01 DatabaseError", "57P01 DatabaseError"}},
+	"pg.rb": {[]string{"ruby", "-e", "require 'pg'"}, []string{"ruby"},
+		[5]string{"none PG::ConnectionBad", "none PG::ConnectionBad", "none PG::ConnectionBad", "none " +
+			"PG::ConnectionBad", "none PG::ConnectionBad"}},
+	"pdo.php": {[]string{"php", "-r", "exit(extension_loaded('pdo_pgsql') ? 0 : 1);"},
+		[]string{"php"}, [5]string{"HY000 PDOException", "HY000 PDOException", "HY000 PDOException",
+			"HY000 PDOException", "HY000 PDOException"}},
+	"pgx_/main.go": {[]string{"go", "version"}, []string{"go", "run"},
+		[5]string{"57P01 *pgconn.PgError", "57P01 *pgconn.PgError", "57P01 *pgconn.PgError", "57P01 " +
+			"*pgconn.PgError", "57P01 *pgconn.PgError"}},
 }
 
-// A take-over ends a transaction. Its program sees an error of the connection, and RF001 when it tries again.
+// A take-over ends a transaction. Its program sees an error of the connection, and RF001 when it
+// tries again.
 func TestWhatProgramsInOtherLanguagesSeeOfATakeOver(t *testing.T) {
 	for file, d := range shown {
 		t.Run(file, func(t *testing.T) {
@@ -45,7 +58,8 @@ func TestWhatProgramsInOtherLanguagesSeeOfATakeOver(t *testing.T) {
 			for i, end := range ends {
 				t.Run(end.name, func(t *testing.T) {
 					s := newQueueStage(t)
-					p := s.startEnded(append(d.command, filepath.Join("testdata", "ended", file)), end.mode, end.slow)
+					p := s.startEnded(append(d.command, filepath.Join("testdata", "ended", file)), end.mode,
+						end.slow)
 					s.ready(s.connect("app"), "take('orders', 'host-2', 2)")
 					if !end.slow { // otherwise it waits for the server, and may have ended
 						p.goOn()
@@ -57,7 +71,8 @@ func TestWhatProgramsInOtherLanguagesSeeOfATakeOver(t *testing.T) {
 						t.Errorf("it tries again, and sees %q", got)
 					}
 					var n int
-					if err := s.connect("postgres").QueryRow(s.ctx, "select count(*) from ledger").Scan(&n); err != nil || n > 0 {
+					if err := s.connect("postgres").QueryRow(s.ctx,
+						"select count(*) from ledger").Scan(&n); err != nil || n > 0 {
 						t.Errorf("%d late writes, %v", n, err)
 					}
 				})
@@ -82,16 +97,20 @@ func (s *stage) startEnded(command []string, mode string, slow bool) *program {
 	}
 	var statement string
 	if slow {
-		statement = "do $$ begin perform ringfence.enter('" + *first.Pass + "'); insert into ledger values ('late'); perform pg_sleep(600); end $$"
+		statement = "do $$ begin perform ringfence.enter('" + *first.Pass + "'); insert into ledger " +
+			"values ('late'); perform pg_sleep(600); end $$"
 	}
-	p := s.launch(exec.CommandContext(s.ctx, command[0], command[1:]...), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(), "PGUSER=app",
-		"PGDATABASE="+s.name, "PGSSLMODE=disable", "NODE_PATH="+modules, "PASS="+*first.Pass, "STATEMENT="+statement)
+	p := s.launch(exec.CommandContext(s.ctx, command[0], command[1:]...), "PGHOST="+u.Hostname(),
+		"PGPORT="+u.Port(), "PGUSER=app",
+		"PGDATABASE="+s.name, "PGSSLMODE=disable", "NODE_PATH="+modules, "PASS="+*first.Pass,
+		"STATEMENT="+statement)
 	if !slow {
 		p.hears("inside")
 		return p
 	}
 	for inside := false; !inside; s.waits("the statement does not run") {
-		if err := admin.QueryRow(s.ctx, "select exists (select from pg_stat_activity where datname = $1 and wait_event = 'PgSleep')", s.name).
+		if err := admin.QueryRow(s.ctx, "select exists (select from pg_stat_activity where datname = "+
+			"$1 and wait_event = 'PgSleep')", s.name).
 			Scan(&inside); err != nil {
 			s.Fatal(err)
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 )
 
-// A caller may leave the transaction of its call open, in any state: that delays its own resource alone.
+// A caller may leave the transaction of its call open, in any state: that delays its own resource
+// alone.
 func TestACallThatIsHeldOpenDelaysItsResourceAlone(t *testing.T) {
 	const session = 4 * time.Second
 	for name, hold := range map[string]func(s *stage, tx pgx.Tx, of term) error{
@@ -19,7 +20,8 @@ func TestACallThatIsHeldOpenDelaysItsResourceAlone(t *testing.T) {
 			return err
 		},
 		"a campaign that passes expired leases over": func(s *stage, tx pgx.Tx, _ term) error {
-			s.exec(s.connect("postgres"), "update ringfence_private.lease set expires_at = clock_timestamp() where id like 'sql %'")
+			s.exec(s.connect("postgres"), "update ringfence_private.lease set expires_at = "+
+				"clock_timestamp() where id like 'sql %'")
 			_, err := tx.Exec(s.ctx, "select ringfence.campaign('led'::text, 'holds')")
 			return err
 		},
@@ -39,7 +41,8 @@ func TestACallThatIsHeldOpenDelaysItsResourceAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			coordinator, err := postgres.Open(s.ctx, s.url("postgres"), postgres.Options{SessionTimeout: session})
+			coordinator, err := postgres.Open(s.ctx, s.url("postgres"),
+				postgres.Options{SessionTimeout: session})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,11 +59,13 @@ func TestACallThatIsHeldOpenDelaysItsResourceAlone(t *testing.T) {
 			if err := hold(s, tx, both[0]); err != nil {
 				t.Fatal(err)
 			}
-			s.exec(s.connect("postgres"), "alter role app reset all") // a statement that needs nothing of ours
+			// a statement that needs nothing of ours
+			s.exec(s.connect("postgres"), "alter role app reset all")
 			c := s.connect("app")
 			s.exec(c, "set statement_timeout = '2s'")
 			for _, call := range []string{
-				"campaign('other'::text, 'host-1')", "campaign('other'::text, 'host-2')", "take('third', 'host-1', 1)", "take('third', 'host-2', 2)",
+				"campaign('other'::text, 'host-1')", "campaign('other'::text, 'host-2')", "take('third', " +
+					"'host-1', 1)", "take('third', 'host-2', 2)",
 				"campaign(array['a', 'b'], 'host-3')",
 			} {
 				if _, err := s.call(c, call); err != nil {
@@ -69,7 +74,9 @@ func TestACallThatIsHeldOpenDelaysItsResourceAlone(t *testing.T) {
 			}
 			electiontest.Win(t, coordinator, "next", "go")
 			from := time.Now().Add(session)
-			electiontest.Eventually(t, "the healthy leader goes on", func() bool { return healthy.Deadline().After(from) })
+			electiontest.Eventually(t, "the healthy leader goes on", func() bool {
+				return healthy.Deadline().After(from)
+			})
 			_ = tx.Rollback(s.ctx)
 		})
 	}

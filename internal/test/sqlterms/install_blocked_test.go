@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// From Postgres 18 on GRANT and DROP FUNCTION lock functions before they look at privileges. A stranger who owns one function
-// has a GRANT of ours wait behind it, and queues a DROP behind that.
+// From Postgres 18 on GRANT and DROP FUNCTION lock functions before they look at privileges. A
+// stranger who owns one function has a GRANT of ours wait behind it, and queues a DROP behind that.
 func TestAStrangerHoldsUpNoInstallation(t *testing.T) {
 	s := newStage(t)
 	admin := s.connect("postgres")
@@ -18,12 +18,14 @@ func TestAStrangerHoldsUpNoInstallation(t *testing.T) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan struct{}, 2)
 	go func() {
-		_, _ = granter.PgConn().Exec(ctx, "grant execute on function ringfence.version(), ringfence.take(text, text, bigint), mine.f() to app").ReadAll()
+		_, _ = granter.PgConn().Exec(ctx, "grant execute on function ringfence.version(), "+
+			"ringfence.take(text, text, bigint), mine.f() to app").ReadAll()
 		done <- struct{}{}
 	}()
 	waits := func(pid uint32) bool {
 		var waits bool
-		if err := admin.QueryRow(s.ctx, "select exists (select from pg_locks where pid = $1 and not granted)", pid).Scan(&waits); err != nil {
+		if err := admin.QueryRow(s.ctx, "select exists (select from pg_locks where pid = $1 and not "+
+			"granted)", pid).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 		return waits

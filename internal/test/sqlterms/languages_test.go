@@ -18,8 +18,9 @@ const (
 	modules  = "../endtoend/testdata/drivers/node_modules"
 )
 
-const spring = "/usr/share/java/postgresql.jar:/usr/share/java/spring3-jdbc.jar:/usr/share/java/spring3-core.jar:" +
-	"/usr/share/java/spring3-beans.jar:/usr/share/java/spring3-transaction.jar:/usr/share/java/commons-logging.jar"
+const spring = "/usr/share/java/postgresql.jar:/usr/share/java/spring3-jdbc.jar:" +
+	"/usr/share/java/spring3-core.jar:/usr/share/java/spring3-beans.jar:" +
+	"/usr/share/java/spring3-transaction.jar:/usr/share/java/commons-logging.jar"
 
 // languages are the programs of examples/sql. has runs if what a program needs is there.
 var languages = []struct {
@@ -27,22 +28,29 @@ var languages = []struct {
 	has     []string
 	command []string
 }{
-	{"psycopg_.py", []string{"/usr/bin/python3", "-c", "import psycopg"}, []string{"/usr/bin/python3"}},
-	{"sqlalchemy_.py", []string{"/usr/bin/python3", "-c", "import sqlalchemy, psycopg2"}, []string{"/usr/bin/python3"}},
-	{"django_.py", []string{"/usr/bin/python3", "-c", "import django, psycopg2"}, []string{"/usr/bin/python3"}},
-	{"Jdbc.java", []string{"test", "-e", "/usr/share/java/postgresql.jar"}, []string{"java", "-cp", "/usr/share/java/postgresql.jar"}},
-	{"Spring.java", []string{"test", "-e", "/usr/share/java/spring3-jdbc.jar"}, []string{"java", "-cp", spring}},
+	{"psycopg_.py", []string{"/usr/bin/python3", "-c", "import psycopg"},
+		[]string{"/usr/bin/python3"}},
+	{"sqlalchemy_.py", []string{"/usr/bin/python3", "-c", "import sqlalchemy, psycopg2"},
+		[]string{"/usr/bin/python3"}},
+	{"django_.py", []string{"/usr/bin/python3", "-c", "import django, psycopg2"},
+		[]string{"/usr/bin/python3"}},
+	{"Jdbc.java", []string{"test", "-e", "/usr/share/java/postgresql.jar"},
+		[]string{"java", "-cp", "/usr/share/java/postgresql.jar"}},
+	{"Spring.java", []string{"test", "-e", "/usr/share/java/spring3-jdbc.jar"},
+		[]string{"java", "-cp", spring}},
 	{"pg.js", []string{"test", "-e", modules + "/pg"}, []string{"node"}},
 	{"pg.rb", []string{"ruby", "-e", "require 'pg'"}, []string{"ruby"}},
 	{"activerecord.rb", []string{"ruby", "-e", "require 'active_record'"}, []string{"ruby"}},
-	{"pdo.php", []string{"php", "-r", "exit(extension_loaded('pdo_pgsql') ? 0 : 1);"}, []string{"php"}},
+	{"pdo.php", []string{"php", "-r", "exit(extension_loaded('pdo_pgsql') ? 0 : 1);"},
+		[]string{"php"}},
 	{"gosql/main.go", []string{"go", "version"}, []string{"go", "run"}},
 }
 
 // maxLines is how many lines of an application the fence may need.
 const maxLines = 5
 
-// Each program takes the resource, writes, and is in the middle of a transaction when another one takes it.
+// Each program takes the resource, writes, and is in the middle of a transaction when another one
+// takes it.
 func TestProgramsInOtherLanguagesAreFenced(t *testing.T) {
 	eachLanguage(t, func(t *testing.T, command []string) {
 		for _, pooled := range []bool{false, true} {
@@ -83,7 +91,8 @@ func eachLanguage(t *testing.T, test func(t *testing.T, command []string)) {
 			command := append(l.command, filepath.Join(examples, l.file))
 			if l.command[0] == "go" { // once for all runs
 				built := filepath.Join(t.TempDir(), "program")
-				if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", built, filepath.Dir(command[2])).CombinedOutput(); err != nil {
+				if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", built,
+					filepath.Dir(command[2])).CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
 				}
 				command = []string{built}
@@ -109,7 +118,8 @@ func fenced(t *testing.T, command []string, level string, pooled bool) {
 		t.Errorf("the newer holder is refused: %v", err)
 	}
 	var lines int
-	if err := s.connect("postgres").QueryRow(s.ctx, "select count(*) from ledger").Scan(&lines); err != nil || lines != 1 {
+	if err := s.connect("postgres").QueryRow(s.ctx,
+		"select count(*) from ledger").Scan(&lines); err != nil || lines != 1 {
 		t.Errorf("%d lines, %v", lines, err)
 	}
 }
@@ -134,14 +144,16 @@ type program struct {
 
 func (s *stage) start(command []string, level, at string) *program {
 	s.Helper()
-	s.exec(s.connect("postgres"), "create table if not exists ledger (line text); grant all on ledger to app")
+	s.exec(s.connect("postgres"), "create table if not exists ledger (line text); grant all on "+
+		"ledger to app")
 	u, err := url.Parse(at)
 	if err != nil {
 		s.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, 50*time.Second)
 	s.Cleanup(cancel)
-	return s.launch(exec.CommandContext(ctx, command[0], append(command[1:], "host-1", "1")...), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(),
+	return s.launch(exec.CommandContext(ctx, command[0], append(command[1:], "host-1", "1")...),
+		"PGHOST="+u.Hostname(), "PGPORT="+u.Port(),
 		"PGUSER=app", "PGDATABASE="+s.name, "PGSSLMODE=disable", "LEVEL="+level, "NODE_PATH="+modules)
 }
 

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// The name of a holder is no secret, and with authorization on another role may not claim its resources.
+// The name of a holder is no secret, and with authorization on another role may not claim its
+// resources.
 func TestNobodyRenewsOrEndsTheLeaseOfAnotherRole(t *testing.T) {
 	s := newStage(t)
 	admin, c, other := s.connect("postgres"), s.connect("app"), s.connect("second")
-	s.exec(admin, "select ringfence.allow('app', 'orders'), ringfence.allow('second', 'own'), ringfence.authorize(true)")
+	s.exec(admin, "select ringfence.allow('app', 'orders'), ringfence.allow('second', 'own'), "+
+		"ringfence.authorize(true)")
 	first := s.ready(c, "campaign('orders', 'host-1', '1 minute')")
 	for _, ttl := range []string{"1 second", "1 day"} {
 		s.one(other, "campaign('own', 'host-1', '"+ttl+"')")
@@ -48,11 +50,13 @@ func TestAShorterPauseStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got string
-		if _, err = tx.Exec(s.ctx, "select set_config('idle_in_transaction_session_timeout', $1, true)", chosen); err != nil {
+		if _, err = tx.Exec(s.ctx, "select set_config('idle_in_transaction_session_timeout', $1, true)",
+			chosen); err != nil {
 			t.Fatal(err)
 		}
 		s.one(tx, "take('orders', 'host-1')")
-		if err := tx.QueryRow(s.ctx, "show idle_in_transaction_session_timeout").Scan(&got); err != nil || got != want {
+		if err := tx.QueryRow(s.ctx, "show idle_in_transaction_session_timeout").Scan(&got); err != nil ||
+			got != want {
 			t.Errorf("%s became %s, %v; want %s", chosen, got, err, want)
 		}
 		if err := tx.Rollback(s.ctx); err != nil {
@@ -80,7 +84,8 @@ func TestWhoIsDeposedDuringItsCallGetsARow(t *testing.T) {
 		got <- all
 	}()
 	for waits := false; !waits; s.waits("campaign does not wait") {
-		if err := admin.QueryRow(s.ctx, "select exists (select from pg_locks where not granted)").Scan(&waits); err != nil {
+		if err := admin.QueryRow(s.ctx,
+			"select exists (select from pg_locks where not granted)").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +101,8 @@ func TestWhoIsDeposedDuringItsCallGetsARow(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 	}
-	if all, err := s.call(c, "campaign(array['orders', 'stock'], 'host-1', '1 minute')"); err != nil || len(all) != 2 || all[0].Leader != "host-2" {
+	if all, err := s.call(c, "campaign(array['orders', 'stock'], 'host-1', '1 minute')"); err != nil ||
+		len(all) != 2 || all[0].Leader != "host-2" {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -119,7 +125,8 @@ func TestWhatARaiseHasWrittenIsDurableBesideARevocation(t *testing.T) {
 		}
 		s.one(tx, call)
 		var level string
-		if err := tx.QueryRow(s.ctx, "show synchronous_commit").Scan(&level); err != nil || level != "on" {
+		if err := tx.QueryRow(s.ctx, "show synchronous_commit").Scan(&level); err != nil ||
+			level != "on" {
 			t.Errorf("%s commits with synchronous_commit %s, %v", call, level, err)
 		}
 		if err := tx.Commit(s.ctx); err != nil {

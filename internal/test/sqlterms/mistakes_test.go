@@ -32,12 +32,14 @@ func changes(s *stage, c querier, sql string, args ...any) error {
 	return nil
 }
 
-const leaseTable = "create table lease (token bigint, holder text); insert into lease values (0, ''); grant all on lease to app;"
+const leaseTable = "create table lease (token bigint, holder text); insert into lease values (0, " +
+	"''); grant all on lease to app;"
 
 // takeLease takes the lease row in one statement, which is right.
 func takeLease(s *stage, c *pgx.Conn, holder string) any {
 	var token int64
-	if err := c.QueryRow(s.ctx, "update lease set token = token + 1, holder = $1 returning token", holder).Scan(&token); err != nil {
+	if err := c.QueryRow(s.ctx, "update lease set token = token + 1, holder = $1 returning token",
+		holder).Scan(&token); err != nil {
 		s.Fatal(err)
 	}
 	return token
@@ -53,15 +55,18 @@ var ours = fencing{
 	},
 }
 
-// A mistake is a fence that was written by hand, and the interleaving in which it loses: the interleaving
-// returns whether the older leader's write is there although the newer one has begun.
+// A mistake is a fence that was written by hand, and the interleaving in which it loses: the
+// interleaving returns whether the older leader's write is there although the newer one has begun.
 var mistakes = []struct {
 	name  string
 	fence fencing
 	loses func(*stage, fencing) bool
 }{
-	{"a check without a lock", fencing{leaseTable, takeLease, func(s *stage, c querier, token any) error {
-		return changes(s, c, "insert into written (token) select $1 where exists (select from lease where token = $1)", token)
+	{"a check without a lock", fencing{leaseTable, takeLease, func(
+		s *stage, c querier, token any,
+	) error {
+		return changes(s, c, "insert into written (token) select $1 where exists (select from lease "+
+			"where token = $1)", token)
 	}}, inFlight},
 	{"an old snapshot", fencing{leaseTable, takeLease, func(s *stage, c querier, token any) error {
 		if err := changes(s, c, "select from lease where token = $1", token); err != nil {
@@ -69,14 +74,21 @@ var mistakes = []struct {
 		}
 		return changes(s, c, "insert into written (token) values ($1)", token)
 	}}, oldSnapshot},
-	{"a token that is read and then written", fencing{leaseTable, nil, func(s *stage, c querier, token any) error {
-		return changes(s, c, "with mine as (select from lease where token = $1 for share) insert into written (token) select $1 from mine", token)
+	{"a token that is read and then written", fencing{leaseTable, nil, func(
+		s *stage, c querier, token any,
+	) error {
+		return changes(s, c, "with mine as (select from lease where token = $1 for share) insert into "+
+			"written (token) select $1 from mine", token)
 	}}, takenTwice},
-	{"an epoch that nobody holds", fencing{leaseTable, takeLease, func(s *stage, c querier, token any) error {
-		return changes(s, c, "with mine as (select from lease where token = $1 for share) insert into written (token) select $1 from mine", token)
+	{"an epoch that nobody holds", fencing{leaseTable, takeLease, func(
+		s *stage, c querier, token any,
+	) error {
+		return changes(s, c, "with mine as (select from lease where token = $1 for share) insert into "+
+			"written (token) select $1 from mine", token)
 	}}, nobodysEpoch},
 	{"a predicate that the successor's row satisfies", fencing{
-		"create table job (state text, attempt int); insert into job values ('running', 1); grant all on job to app;",
+		"create table job (state text, attempt int); insert into job values ('running', 1); grant all " +
+			"on job to app;",
 		func(s *stage, c *pgx.Conn, _ string) any {
 			if err := changes(s, c, "update job set attempt = attempt + 1"); err != nil {
 				s.Fatal(err)
@@ -84,11 +96,15 @@ var mistakes = []struct {
 			return nil
 		},
 		func(s *stage, c querier, _ any) error {
-			return changes(s, c, "with mine as (update job set state = 'running' where state = 'running' returning 1) insert into written (token) select 1 from mine")
+			return changes(s, c, "with mine as (update job set state = 'running' where state = 'running' "+
+				"returning 1) insert into written (token) select 1 from mine")
 		},
 	}, afterwards},
-	{"a check when the session opens", fencing{leaseTable, takeLease, func(s *stage, c querier, token any) error {
-		return changes(s, c, "insert into written (token) select 1 where $1::bigint is not null", token) // it was checked at login
+	{"a check when the session opens", fencing{leaseTable, takeLease, func(
+		s *stage, c querier, token any,
+	) error {
+		// it was checked at login
+		return changes(s, c, "insert into written (token) select 1 where $1::bigint is not null", token)
 	}}, afterwards},
 	{"a check in another store", fencing{leaseTable, takeLease, nil}, checkedElsewhere},
 	{"a session lock behind a pooler", fencing{}, lockBehindAPooler},
@@ -188,7 +204,8 @@ func nobodysEpoch(s *stage, f fencing) bool {
 	return f.write(s, s.connect("app"), nothing) == nil
 }
 
-// checkedElsewhere: the check is in one transaction, as in another store, and the write in the next one.
+// checkedElsewhere: the check is in one transaction, as in another store, and the write in the next
+// one.
 func checkedElsewhere(s *stage, f fencing) bool {
 	a, b := s.connect("app"), s.connect("app")
 	first := f.take(s, a, "host-1")
@@ -204,7 +221,8 @@ func checkedElsewhere(s *stage, f fencing) bool {
 	return changes(s, a, "insert into written (token) values (1)") == nil
 }
 
-// lockBehindAPooler: the lock stays with the pooler's session, and whoever gets that next has it too.
+// lockBehindAPooler: the lock stays with the pooler's session, and whoever gets that next has it
+// too.
 func lockBehindAPooler(s *stage, f fencing) bool {
 	if f.take != nil {
 		return afterwards(s, f)
@@ -212,7 +230,8 @@ func lockBehindAPooler(s *stage, f fencing) bool {
 	at := s.pooler("transaction")
 	for range 2 {
 		var mine bool
-		if err := s.pooled(at).QueryRow(s.ctx, "select pg_try_advisory_lock(7)").Scan(&mine); err != nil || !mine {
+		if err := s.pooled(at).QueryRow(s.ctx,
+			"select pg_try_advisory_lock(7)").Scan(&mine); err != nil || !mine {
 			return false
 		}
 	}

@@ -20,17 +20,18 @@ const (
 	stop  = 20  // the line at which the first attempt is stopped, in its transaction
 )
 
-// queuePatience is for the programs of a queue, which take long to start, and for a queue to notice that a worker
-// is lost.
+// queuePatience is for the programs of a queue, which take long to start, and for a queue to notice
+// that a worker is lost.
 const queuePatience = 4 * time.Minute
 
-// queue runs the job of an example of a queue: to book lines into the table ledger, each in a transaction of its own,
-// from where the attempt before has stopped.
+// queue runs the job of an example of a queue: to book lines into the table ledger, each in a
+// transaction of its own, from where the attempt before has stopped.
 type queue interface {
 	submit()
 	worker(name string) *servers.Program // is not started
-	lost()                               // returns once the queue would give the attempt of a stopped worker to another one
-	done()                               // returns once the queue knows that worker-2 has done the job
+	// returns once the queue would give the attempt of a stopped worker to another one
+	lost()
+	done() // returns once the queue knows that worker-2 has done the job
 }
 
 var queues = map[string]struct {
@@ -38,11 +39,12 @@ var queues = map[string]struct {
 	new func(*stage) queue
 }{
 	"celery": {[]string{"/usr/bin/python3", "-c", "import celery, psycopg, redis"}, newCelery},
-	"quartz": {[]string{"test", "-e", "/usr/share/java/quartz2.jar", "-a", "-e", "/usr/share/java/HikariCP.jar"}, newQuartz},
+	"quartz": {[]string{"test", "-e", "/usr/share/java/quartz2.jar", "-a", "-e",
+		"/usr/share/java/HikariCP.jar"}, newQuartz},
 }
 
-// A worker is stopped in its attempt. Its queue lets the next worker begin another attempt, and the first one
-// wakes up. It is refused, and each line is booked once.
+// A worker is stopped in its attempt. Its queue lets the next worker begin another attempt, and the
+// first one wakes up. It is refused, and each line is booked once.
 func TestAttemptsOfQueuesInOtherLanguagesAreFenced(t *testing.T) {
 	for name, q := range queues {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +59,8 @@ func TestAttemptsOfQueuesInOtherLanguagesAreFenced(t *testing.T) {
 			if n := j.count("line in (select line from ledger group by line having count(*) > 1)"); n > 0 {
 				t.Errorf("%d bookings of lines that are booked twice", n)
 			}
-			if n := j.count("worker = 'worker-1' and n > (select min(n) from ledger where worker = 'worker-2')"); n > 0 {
+			if n := j.count("worker = 'worker-1' and n > (select min(n) from ledger where worker = " +
+				"'worker-2')"); n > 0 {
 				t.Errorf("%d bookings by the first attempt after the next one had begun", n)
 			}
 			if n := j.count("true"); n != lines {
@@ -73,7 +76,8 @@ func TestAttemptsOfQueuesInOtherLanguagesBookTwiceWithoutEnter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			needsDrivers(t, q.has)
 			s := newQueueStage(t)
-			s.exec(s.connect("postgres"), "create or replace function ringfence.enter(pass text) returns void language sql as ''")
+			s.exec(s.connect("postgres"), "create or replace function ringfence.enter(pass text) returns "+
+				"void language sql as ''")
 			j := newJob(s, q.new)
 			j.stopsAndWakes()
 			for j.count("line in (select line from ledger group by line having count(*) > 1)") == 0 {
@@ -91,7 +95,8 @@ func TestRedeliveriesOfCeleryInOtherLanguagesLeadInTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := s.run([]string{"PYTHONPATH=" + folder, "PYTHONDONTWRITEBYTECODE=1", "DATABASE_URL=" + s.url("app")}, "/usr/bin/python3", "testdata/redelivered.py")
+	said := s.run([]string{"PYTHONPATH=" + folder, "PYTHONDONTWRITEBYTECODE=1", "DATABASE_URL=" +
+		s.url("app")}, "/usr/bin/python3", "testdata/redelivered.py")
 	if said != "done\n" {
 		t.Errorf("it says %q", said)
 	}
@@ -132,7 +137,8 @@ func newJob(s *stage, of func(*stage) queue) *job {
 	return j
 }
 
-// stopsAndWakes stops worker-1 in the middle of its attempt, waits until worker-2 has begun one, and wakes it.
+// stopsAndWakes stops worker-1 in the middle of its attempt, waits until worker-2 has begun one,
+// and wakes it.
 func (j *job) stopsAndWakes() (first *servers.Program) {
 	j.Helper()
 	first, second := j.worker("worker-1"), j.worker("worker-2")
@@ -140,7 +146,8 @@ func (j *job) stopsAndWakes() (first *servers.Program) {
 	j.submit()
 	j.start(first)
 	for waits := false; !waits; {
-		err := j.counter.QueryRow(j.ctx, "select exists (select from pg_stat_activity where datname = $1 and wait_event = 'advisory')", j.name).
+		err := j.counter.QueryRow(j.ctx, "select exists (select from pg_stat_activity where datname = "+
+			"$1 and wait_event = 'advisory')", j.name).
 			Scan(&waits)
 		if err != nil {
 			j.Fatal(err)
@@ -172,7 +179,8 @@ func (j *job) start(p *servers.Program) {
 // count returns how many bookings there are.
 func (j *job) count(condition string) (n int) {
 	j.Helper()
-	if err := j.counter.QueryRow(j.ctx, "select count(*) from ledger where "+condition).Scan(&n); err != nil {
+	if err := j.counter.QueryRow(j.ctx, "select count(*) from ledger where "+
+		condition).Scan(&n); err != nil {
 		j.Fatal(err)
 	}
 	return n

@@ -37,23 +37,27 @@ func newCelery(s *stage) queue {
 		s.Fatal(err)
 	}
 	q.env = []string{
-		"PYTHONPATH=" + folder, "PYTHONDONTWRITEBYTECODE=1", "BROKER=" + server.URL(), "DATABASE_URL=" + s.url("app"),
+		"PYTHONPATH=" + folder, "PYTHONDONTWRITEBYTECODE=1", "BROKER=" + server.URL(), "DATABASE_URL=" +
+			s.url("app"),
 		fmt.Sprintf("VISIBILITY_TIMEOUT=%d", visibility/time.Second),
 	}
 	return q
 }
 
 func (q *celery) submit() {
-	q.task = strings.TrimSpace(q.run(q.env, "/usr/bin/python3", "-m", "celery", "-A", "tasks", "call", "tasks.book", "--args", fmt.Sprintf(`["m1", %d]`, lines)))
+	q.task = strings.TrimSpace(q.run(q.env, "/usr/bin/python3", "-m", "celery", "-A", "tasks", "call",
+		"tasks.book", "--args", fmt.Sprintf(`["m1", %d]`, lines)))
 }
 
 func (q *celery) worker(name string) *servers.Program {
-	return q.program(name, q.env, "/usr/bin/python3", "-m", "celery", "-A", "tasks", "worker", "--concurrency", "1",
-		"--hostname", name+"@test", "--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat")
+	return q.program(name, q.env, "/usr/bin/python3", "-m", "celery", "-A", "tasks", "worker",
+		"--concurrency", "1",
+		"--hostname", name+"@test", "--loglevel", "INFO", "--without-gossip", "--without-mingle",
+		"--without-heartbeat")
 }
 
-// lost waits for the visibility timeout of the message. A worker looks for such messages when it starts, and then
-// every 100 s.
+// lost waits for the visibility timeout of the message. A worker looks for such messages when it
+// starts, and then every 100 s.
 func (q *celery) lost() {
 	for {
 		now, err := q.broker.Time(q.ctx).Result()
@@ -61,7 +65,8 @@ func (q *celery) lost() {
 			q.Fatal(err)
 		}
 		latest := fmt.Sprint(now.Add(-visibility).Unix())
-		if n, err := q.broker.ZCount(q.ctx, "unacked_index", "-inf", latest).Result(); err != nil || n > 0 {
+		if n, err := q.broker.ZCount(q.ctx, "unacked_index", "-inf", latest).Result(); err != nil ||
+			n > 0 {
 			if err != nil {
 				q.Fatal(err)
 			}
@@ -89,8 +94,8 @@ type quartz struct {
 	classes string
 }
 
-const quartzJars = "/usr/share/java/quartz2.jar:/usr/share/java/postgresql.jar:/usr/share/java/HikariCP.jar:" +
-	"/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-simple.jar"
+const quartzJars = "/usr/share/java/quartz2.jar:/usr/share/java/postgresql.jar:" +
+	"/usr/share/java/HikariCP.jar:/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-simple.jar"
 
 func newQuartz(s *stage) queue {
 	const folder = "../../../examples/quartz"
@@ -99,7 +104,8 @@ func newQuartz(s *stage) queue {
 		s.Fatal(err)
 	}
 	q := &quartz{stage: s, admin: s.connect("postgres"), classes: s.TempDir()}
-	q.env = []string{"JDBC_URL=jdbc:postgresql://" + u.Host + "/" + s.name + "?user=app&sslmode=disable"}
+	q.env = []string{"JDBC_URL=jdbc:postgresql://" + u.Host + "/" + s.name +
+		"?user=app&sslmode=disable"}
 	sources, err := filepath.Glob(folder + "/*.java")
 	if err != nil || len(sources) == 0 {
 		s.Fatal(sources, err)
@@ -136,7 +142,8 @@ func (q *quartz) tables() string {
 }
 
 func (q *quartz) submit() {
-	q.run(append([]string{"WORKER=worker-0"}, q.env...), "java", "-cp", q.classes+":"+quartzJars, "Worker", fmt.Sprint(lines))
+	q.run(append([]string{"WORKER=worker-0"}, q.env...), "java", "-cp", q.classes+":"+quartzJars,
+		"Worker", fmt.Sprint(lines))
 }
 
 func (q *quartz) worker(name string) *servers.Program {
@@ -149,7 +156,8 @@ func (q *quartz) lost() {}
 func (q *quartz) done() {
 	for {
 		var left int
-		if err := q.admin.QueryRow(q.ctx, "select count(*) from qrtz_job_details").Scan(&left); err != nil {
+		if err := q.admin.QueryRow(q.ctx,
+			"select count(*) from qrtz_job_details").Scan(&left); err != nil {
 			q.Fatal(err)
 		}
 		if left == 0 {

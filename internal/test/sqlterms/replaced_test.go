@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// replaced are the eight mistakes of docs/by-hand.md in place of the contract, for programs that do not
-// notice. check is the body of enter, which fails with RF001 unless it finds a row; pass is the pass,
-// and v_token the token in it.
+// replaced are the eight mistakes of docs/by-hand.md in place of the contract, for programs that do
+// not notice. check is the body of enter, which fails with RF001 unless it finds a row; pass is the
+// pass, and v_token the token in it.
 var replaced = []struct {
 	name, level string
 	setup       string
@@ -16,7 +16,10 @@ var replaced = []struct {
 	take        string // the pass that everybody gets at once; empty: the contract's take
 	lock        bool   // who leads has a session lock, and host-2 leads when the program starts
 }{
-	{name: "a check without a lock", check: "select from ringfence_private.mark where resource = 'orders' and token = v_token"},
+	{
+		name: "a check without a lock", check: "select from ringfence_private.mark where resource = " +
+			"'orders' and token = v_token",
+	},
 	{name: "an old snapshot", level: "repeatable read", check: "select set_config('by_hand.token', v_token::text, true)", setup: `
 		create function at_commit() returns trigger language plpgsql security definer as $$ begin
 			if not exists (select from ringfence_private.mark where token::text = current_setting('by_hand.token')) then
@@ -25,15 +28,28 @@ var replaced = []struct {
 			return null;
 		end $$;
 		create constraint trigger at_commit after insert on ledger deferrable initially deferred for each row execute function at_commit()`},
-	{name: "a token that is read and then written", take: "orders 1 by-hand ", check: "select where v_token = 1"}, // each had read 0
+	// each had read 0
+	{
+		name: "a token that is read and then written", take: "orders 1 by-hand ", check: "select where " +
+			"v_token = 1",
+	},
 	{name: "an epoch that nobody holds", take: "orders 0 by-hand ",
-		check: "select where v_token = 0 or exists (select from ringfence_private.mark where token = v_token)"},
-	{name: "a predicate that the successor's row satisfies", check: "select from ringfence_private.mark where resource = 'orders'"},
+		check: "select where v_token = 0 or exists (select from ringfence_private.mark where token = " +
+			"v_token)"},
+	{
+		name: "a predicate that the successor's row satisfies", check: "select from " +
+			"ringfence_private.mark where resource = 'orders'",
+	},
 	{name: "a check when the session opens", check: `select where current_setting('by_hand.checked', true) = 'yes' or
 		exists (select from ringfence_private.mark where token = v_token and set_config('by_hand.checked', 'yes', false) = 'yes')`},
-	{name: "a check in another store", setup: "create table elsewhere (token bigint)", // it has not heard of the take-over
-		check: "select from ringfence_private.mark where not exists (select from elsewhere) or exists (select from elsewhere where token = v_token)"},
-	{name: "a session lock behind a pooler", lock: true, take: "orders 1 by-hand ", check: "select where pg_try_advisory_lock(7)"},
+	// it has not heard of the take-over
+	{name: "a check in another store", setup: "create table elsewhere (token bigint)",
+		check: "select from ringfence_private.mark where not exists (select from elsewhere) or exists " +
+			"(select from elsewhere where token = v_token)"},
+	{
+		name: "a session lock behind a pooler", lock: true, take: "orders 1 by-hand ", check: "select " +
+			"where pg_try_advisory_lock(7)",
+	},
 }
 
 // byHand replaces the contract.
@@ -56,7 +72,8 @@ func (s *stage) byHand(setup, check, take string) {
 	}
 }
 
-// The tests of the fence in other languages can fail: with each mistake in place of enter a write gets in.
+// The tests of the fence in other languages can fail: with each mistake in place of enter a write
+// gets in.
 func TestProgramsInOtherLanguagesWithAFenceByHandLoseAWrite(t *testing.T) {
 	eachLanguage(t, func(t *testing.T, command []string) {
 		for _, r := range replaced {
@@ -76,7 +93,8 @@ func TestProgramsInOtherLanguagesWithAFenceByHandLoseAWrite(t *testing.T) {
 				s.ready(s.connect("app"), "take('orders', 'host-2', 2)")
 				p.goOn()
 				if first, second := p.says(), p.says(); first != "STALE" && second != "STALE" {
-					t.Errorf("the fence by hand has held (%s, %s): the tests of the contract prove nothing", first, second)
+					t.Errorf("the fence by hand has held (%s, %s): the tests of the contract prove nothing", first,
+						second)
 				}
 			})
 		}

@@ -5,12 +5,13 @@ import (
 	"testing"
 )
 
-// A dump of a server that was promoted is restored, or pg_upgrade has moved it: the timeline is lower, and so
-// are the tokens.
+// A dump of a server that was promoted is restored, or pg_upgrade has moved it: the timeline is
+// lower, and so are the tokens.
 func TestALowerTimelineIsAnotherIssuer(t *testing.T) {
 	for name, change := range map[string]string{
 		"pg_restore": "update ringfence_private.issuer set id = id",
-		"pg_upgrade": "create or replace function ringfence.prefix() returns text language sql as $$ select 'postgres:1:1:'::text $$",
+		"pg_upgrade": "create or replace function ringfence.prefix() returns text language sql as $$ " +
+			"select 'postgres:1:1:'::text $$",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -18,7 +19,8 @@ func TestALowerTimelineIsAnotherIssuer(t *testing.T) {
 			first := s.ready(c, "take('orders', 'host-1', 1)")
 			s.exec(admin, "update ringfence_private.election set last = last + (1::bigint << 33); "+change)
 			now := s.one(c, "take('orders', 'host-2', 2)")
-			if now.Ready || now.Refused == nil || !strings.HasPrefix(*now.Refused, "RF004") || now.Issuer == first.Issuer {
+			if now.Ready || now.Refused == nil || !strings.HasPrefix(*now.Refused, "RF004") ||
+				now.Issuer == first.Issuer {
 				t.Errorf("%+v", now)
 			}
 			if now := s.ready(c, "campaign('new', 'host-1')"); now.Token < 1 {
@@ -28,13 +30,15 @@ func TestALowerTimelineIsAnotherIssuer(t *testing.T) {
 	}
 }
 
-// A counter that somebody has set back gives nobody a token a second time, also below a timeline of before.
+// A counter that somebody has set back gives nobody a token a second time, also below a timeline of
+// before.
 func TestATokenIsAboveTheLastOneWhateverTheCounterIs(t *testing.T) {
 	s := newStage(t)
 	c, admin := s.connect("app"), s.connect("postgres")
 	last := s.ready(c, "take('orders', 'host-1', 1)")
 	for n, change := range []string{
-		"select setval('ringfence_private.counter', 1, false)", "update ringfence_private.election set last = last + (1::bigint << 33)",
+		"select setval('ringfence_private.counter', 1, false)", "update ringfence_private.election set " +
+			"last = last + (1::bigint << 33)",
 	} {
 		s.exec(admin, change)
 		next := s.ready(c, "take('orders', 'host-2', $1)", n+2)

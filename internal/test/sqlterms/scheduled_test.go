@@ -42,7 +42,8 @@ func TestAScheduledJobRunsOnOneOfItsHosts(t *testing.T) {
 	}
 }
 
-// startJob has two hosts take the job at once. It returns the winner's term, and the error of the other one.
+// startJob has two hosts take the job at once. It returns the winner's term, and the error of the
+// other one.
 func (s *stage) startJob(number int64, hosts ...string) (won term, refused error) {
 	s.Helper()
 	var calls sync.WaitGroup

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 const patience = time.Minute
 
-// stage is a database with the schemas, and a table written for the roles app and second, which may get tokens.
+// stage is a database with the schemas, and a table written for the roles app and second, which may
+// get tokens.
 type stage struct {
 	testing.TB
 	ctx  context.Context
@@ -43,7 +44,8 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 	s := &stage{TB: t, ctx: ctx, pg: pg, name: serverstest.FreshDatabase(t, pg)}
 	admin := s.connect("postgres")
 	roles.Do(func() {
-		s.exec(admin, "create role warden login; create role app login; create role second login; create role stranger login")
+		s.exec(admin, "create role warden login; create role app login; create role second login; "+
+			"create role stranger login")
 	})
 	if err := postgres.Install(ctx, s.url("postgres")); err != nil {
 		t.Fatal(err)
@@ -51,7 +53,8 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 	if err := s.install(); err != nil {
 		t.Fatal(err)
 	}
-	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, written_n_seq to app, second;"+inFunction("insert into written (token) values (1)"))
+	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, "+
+		"written_n_seq to app, second;"+inFunction("insert into written (token) values (1)"))
 	return s
 }
 

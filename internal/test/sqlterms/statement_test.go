@@ -18,7 +18,8 @@ var writes = map[string]string{
 
 // inFunction is a function of a program's own that enters and then writes.
 func inFunction(write string) string {
-	return "create or replace function as_leader(pass text) returns void language plpgsql as $$ begin perform ringfence.enter(pass); " + write + "; end $$"
+	return "create or replace function as_leader(pass text) returns void language plpgsql as $$ " +
+		"begin perform ringfence.enter(pass); " + write + "; end $$"
 }
 
 // forms are transactions for where there is no BEGIN, as docs/sql.md shows them.
@@ -68,14 +69,16 @@ func TestATransactionWithoutBeginWritesOnlyWithThePassThatCounts(t *testing.T) {
 	}
 }
 
-// skipped are statements that write without enter, which Postgres does not run. docs/sql.md warns of them.
+// skipped are statements that write without enter, which Postgres does not run. docs/sql.md warns
+// of them.
 func skipped() map[string]string {
 	all := map[string]string{
-		"EXISTS, update":       "update written set token = 1 where exists (select ringfence.enter($1))",
-		"EXISTS, delete":       "delete from written where exists (select ringfence.enter($1))",
-		"no rows, but trigger": "with fence as materialized (select ringfence.enter($1)) insert into nothing select 1 from fence where false",
-		"MERGE": "with fence as materialized (select ringfence.enter($1)) merge into written w using (select 1) x on true " +
-			"when matched then update set token = 1",
+		"EXISTS, update": "update written set token = 1 where exists (select ringfence.enter($1))",
+		"EXISTS, delete": "delete from written where exists (select ringfence.enter($1))",
+		"no rows, but trigger": "with fence as materialized (select ringfence.enter($1)) insert into " +
+			"nothing select 1 from fence where false",
+		"MERGE": "with fence as materialized (select ringfence.enter($1)) merge into written w using " +
+			"(select 1) x on true when matched then update set token = 1",
 	}
 	for kind, write := range writes {
 		all["a CTE, "+kind] = "with fence as materialized (select ringfence.enter($1)) " + write
@@ -120,7 +123,8 @@ func TestAPoolerInStatementModeRefusesBegin(t *testing.T) {
 // written returns all rows of the table written, with their versions.
 func (s *stage) written() (rows string) {
 	s.Helper()
-	if err := s.connect("postgres").QueryRow(s.ctx, "select coalesce(string_agg(xmin || ' ' || n || ' ' || token, ', '), '') from written").
+	if err := s.connect("postgres").QueryRow(s.ctx, "select coalesce(string_agg(xmin || ' ' || n || "+
+		"' ' || token, ', '), '') from written").
 		Scan(&rows); err != nil {
 		s.Fatal(err)
 	}

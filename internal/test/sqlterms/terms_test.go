@@ -42,7 +42,8 @@ func TestATakeOverEndsOlderTransactionsAndRefusesLaterOnes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			early, err := idle.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level}) // has a snapshot, and has not entered
+			// has a snapshot, and has not entered
+			early, err := idle.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,10 +89,12 @@ func TestALeaseThatEndsLetsTheNextOneIn(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
 	first := s.ready(c, "campaign('orders', 'host-1', '1 second')")
-	if now := s.one(c, "campaign('orders', 'host-2', '1 second')"); now.Ready || now.Pass != nil || now.Leader != "host-1" {
+	if now := s.one(c, "campaign('orders', 'host-2', '1 second')"); now.Ready || now.Pass != nil ||
+		now.Leader != "host-1" {
 		t.Fatalf("beside a leader: %+v", now)
 	}
-	second := s.ready(c, "campaign('orders', 'host-2', '1 minute')") // renews its own lease as long as it waits
+	// renews its own lease as long as it waits
+	second := s.ready(c, "campaign('orders', 'host-2', '1 minute')")
 	s.fails(s.writes(c, first.Pass), "RF001")
 	if err := s.writes(c, second.Pass); err != nil {
 		t.Error(err)
@@ -101,7 +104,8 @@ func TestALeaseThatEndsLetsTheNextOneIn(t *testing.T) {
 		t.Errorf("%+v", back)
 	}
 	var left bool
-	if err := c.QueryRow(s.ctx, "select ringfence.leave($1)", second.Pass).Scan(&left); err != nil || !left {
+	if err := c.QueryRow(s.ctx, "select ringfence.leave($1)", second.Pass).Scan(&left); err != nil ||
+		!left {
 		t.Errorf("leave: %v, %v", left, err)
 	}
 	start := time.Now()
@@ -207,14 +211,17 @@ func TestWhoIsNotNamedGetsNoToken(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("stranger")
 	for _, call := range []string{
-		"campaign('orders', 'host-1')", "campaign(array['orders'], 'host-1')", "take('orders', 'host-1')", "bring('orders', 7, 'x', 'host-1')",
-		"stand(array['orders'], 'host-1', '1 minute')", "take_term('orders', 'host-1', 1)", "bring_term('orders', 7, 'x', 'host-1')",
+		"campaign('orders', 'host-1')", "campaign(array['orders'], 'host-1')", "take('orders', 'host-1')",
+		"bring('orders', 7, 'x', 'host-1')",
+		"stand(array['orders'], 'host-1', '1 minute')", "take_term('orders', 'host-1', 1)",
+		"bring_term('orders', 7, 'x', 'host-1')",
 		"begin_term(null::ringfence.term, 'host-1', '')", "leave('orders 1 x y')",
 	} {
 		_, err := c.Exec(s.ctx, "select * from ringfence."+call)
 		s.fails(err, "42501")
 	}
-	_, err := s.connect("app").Exec(s.ctx, "select * from ringfence.begin_term(null::ringfence.term, 'host-1', '')")
+	_, err := s.connect("app").Exec(s.ctx, "select * from "+
+		"ringfence.begin_term(null::ringfence.term, 'host-1', '')")
 	s.fails(err, "42501")
 }
 
@@ -222,7 +229,8 @@ func TestWrongInputChangesNothing(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
 	for call, code := range map[string]string{
-		"campaign('Orders', 'host-1')": "RF003", "campaign('orders', '')": "22023", "campaign('orders', null)": "22023",
+		"campaign('Orders', 'host-1')": "RF003", "campaign('orders', '')": "22023",
+		"campaign('orders', null)":             "22023",
 		"campaign('orders', 'host-1', '1 ms')": "22023", "campaign('orders', 'host-1', null)": "22023",
 		"take(null, 'host-1')": "RF003", "bring('orders', 0, 'x', 'h')": "RF010",
 	} {
@@ -230,7 +238,8 @@ func TestWrongInputChangesNothing(t *testing.T) {
 		s.fails(err, code)
 	}
 	for _, pass := range []*string{
-		nil, new(""), new("orders 7"), new("orders x y z"), new("orders 99999999999999999999 y z"), new("orders 9223372036854775808 y z"),
+		nil, new(""), new("orders 7"), new("orders x y z"), new("orders 99999999999999999999 y z"),
+		new("orders 9223372036854775808 y z"),
 	} {
 		s.fails(s.writes(c, pass), "RF003")
 		_, err := c.Exec(s.ctx, "select ringfence.leave($1)", pass)
@@ -245,7 +254,8 @@ func TestARepeatedCallFindsATermThatHasBegun(t *testing.T) {
 	c, admin := s.connect("app"), s.connect("postgres")
 	s.ready(c, "take('orders', 'host-1', 1)")
 	// In half of all transaction ids nobody can tell any more whether the raise has committed.
-	s.exec(admin, "create or replace function ringfence.is_committed(p_xid xid) returns boolean language sql as 'select false'")
+	s.exec(admin, "create or replace function ringfence.is_committed(p_xid xid) returns boolean "+
+		"language sql as 'select false'")
 	s.ready(c, "take('orders', 'host-1', 1)")
 }
 
@@ -254,7 +264,8 @@ func TestATokenIsBroughtThatTheMarkHas(t *testing.T) {
 	s := newStage(t)
 	c, admin := s.connect("app"), s.connect("postgres")
 	s.exec(admin, "select ringfence.allow('app', 'orders')")
-	s.exec(admin, "select ringfence.begin_term(row('orders', 7, 'zookeeper:a', null, false, 0, 'host-1', null, null)::ringfence.term, 'host-1', 'its znode')")
+	s.exec(admin, "select ringfence.begin_term(row('orders', 7, 'zookeeper:a', null, false, 0, "+
+		"'host-1', null, null)::ringfence.term, 'host-1', 'its znode')")
 	if err := s.writes(c, s.ready(c, "bring('orders', 7, 'zookeeper:a', 'host-1')").Pass); err != nil {
 		t.Error(err)
 	}
@@ -276,7 +287,8 @@ func TestWhoMayNotBeEndedIsNamed(t *testing.T) {
 		grant all on all sequences in schema ringfence, ringfence_private to owner`+s.name+`;
 		grant pg_read_all_stats to owner`+s.name)
 	t.Cleanup(func() {
-		_, _ = admin.Exec(context.WithoutCancel(s.ctx), "reassign owned by owner"+s.name+" to postgres; drop owned by owner"+s.name+"; drop role owner"+s.name)
+		_, _ = admin.Exec(context.WithoutCancel(s.ctx), "reassign owned by owner"+s.name+" to "+
+			"postgres; drop owned by owner"+s.name+"; drop role owner"+s.name)
 	})
 	first := s.ready(old, "take('orders', 'host-1', 1)")
 	inside, err := s.begin(old, "", first.Pass)
@@ -285,7 +297,8 @@ func TestWhoMayNotBeEndedIsNamed(t *testing.T) {
 	}
 	s.one(c, "take('orders', 'host-2', 2)")
 	now := s.one(c, "take('orders', 'host-2', 2)")
-	if now.Ready || now.Ending != 1 || now.Refused == nil || !strings.Contains(*now.Refused, "RF006") || !strings.Contains(*now.Refused, "second") {
+	if now.Ready || now.Ending != 1 || now.Refused == nil ||
+		!strings.Contains(*now.Refused, "RF006") || !strings.Contains(*now.Refused, "second") {
 		t.Errorf("%+v", now)
 	}
 	if err := inside.Commit(s.ctx); err != nil {
@@ -312,7 +325,8 @@ func TestALongNameIsTakenLeftAndTakenAgain(t *testing.T) {
 // Whoever has given up, or was deposed, and comes late with the same attempt deposes nobody.
 func TestAnAttemptThatIsOverNeverWinsAgain(t *testing.T) {
 	for name, end := range map[string]string{
-		"left": "select ringfence.leave($1)", "deposed": "select ringfence.depose('orders', split_part($1, ' ', 2)::bigint)",
+		"left": "select ringfence.leave($1)", "deposed": "select ringfence.depose('orders', " +
+			"split_part($1, ' ', 2)::bigint)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -342,7 +356,8 @@ func TestWhoHasTakenLeadsWithoutAnEnd(t *testing.T) {
 	if led.Until == nil {
 		t.Errorf("without a lease: %+v", led)
 	}
-	for _, call := range []string{"take('orders', 'host-1', 1)", "campaign('orders'::text, 'host-2')", "campaign(array['orders'], 'host-1')"} {
+	for _, call := range []string{"take('orders', 'host-1', 1)", "campaign('orders'::text, 'host-2')",
+		"campaign(array['orders'], 'host-1')"} {
 		if now := s.one(c, call); now.Until != nil || now.Leader != "host-1" {
 			t.Errorf("%s: %+v", call, now)
 		}

@@ -91,7 +91,8 @@ func TestATakeOverEndsRecordedSessions(t *testing.T) {
 	old, c := s.connect("app"), s.connect("app")
 	first := s.ready(c, "take('orders', 'host-1', 1)")
 	var attached bool
-	err := old.QueryRow(s.ctx, "select ringfence.attach(pg_backend_pid(), 'orders', $1, $2)", first.Token, first.Issuer).Scan(&attached)
+	err := old.QueryRow(s.ctx, "select ringfence.attach(pg_backend_pid(), 'orders', $1, $2)",
+		first.Token, first.Issuer).Scan(&attached)
 	if err != nil || !attached {
 		t.Fatal(attached, err)
 	}
@@ -121,8 +122,8 @@ func TestThroughAPoolerInTransactionMode(t *testing.T) {
 	}
 }
 
-// Holders take one resource from each other, and write under each pass as long as they can. Once a term may
-// begin, nothing is added to what was written under older tokens.
+// Holders take one resource from each other, and write under each pass as long as they can. Once a
+// term may begin, nothing is added to what was written under older tokens.
 func TestNothingIsWrittenUnderATokenOnceTheNextTermHasBegun(t *testing.T) {
 	s := newStage(t)
 	counter := s.connect("postgres")
@@ -131,7 +132,8 @@ func TestNothingIsWrittenUnderATokenOnceTheNextTermHasBegun(t *testing.T) {
 	older := func(token int64) (n int) {
 		mu.Lock()
 		defer mu.Unlock()
-		if err := counter.QueryRow(s.ctx, "select count(*) from written where token < $1", token).Scan(&n); err != nil {
+		if err := counter.QueryRow(s.ctx, "select count(*) from written where token < $1",
+			token).Scan(&n); err != nil {
 			t.Error(err)
 		}
 		return n
@@ -202,7 +204,8 @@ func TestATermEndsWithTheTimeline(t *testing.T) {
 	old := s.pg
 	s.pg = standby
 	reading := s.connect("app")
-	for _, call := range []string{"take('orders', 'host-1', 1)", "campaign('orders', 'host-1')", "enter('" + *first.Pass + "')", "leave('" + *first.Pass + "')"} {
+	for _, call := range []string{"take('orders', 'host-1', 1)", "campaign('orders', 'host-1')",
+		"enter('" + *first.Pass + "')", "leave('" + *first.Pass + "')"} {
 		_, err := reading.Exec(s.ctx, "select ringfence."+call)
 		s.fails(err, "25006")
 	}

@@ -29,7 +29,8 @@ func openRedis(ctx context.Context, e job) (*opened, error) {
 		return nil, err
 	}
 	through.Host = relay.Addr()
-	j, err := redisjournal.Open(ctx, through.String(), redisjournal.Options{Raiser: redismarks.NewRaiser(e.Raise)})
+	j, err := redisjournal.Open(ctx, through.String(),
+		redisjournal.Options{Raiser: redismarks.NewRaiser(e.Raise)})
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,8 @@ func newManager(t *testing.T) *manager {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	out, err := exec.Command("go", "build", "-o", dir+"/", "../../../cmd/leader", "../../../cmd/guard").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", dir+"/", "../../../cmd/leader",
+		"../../../cmd/guard").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -51,7 +52,8 @@ func newManager(t *testing.T) *manager {
 		enter += " && echo $$ > " + group + "/cgroup.procs"
 	}
 	cmd := exec.Command("unshare", "--mount", "sh", "-c", enter+` && exec "$@"`, "sh",
-		"env", "-i", "PATH="+os.Getenv("PATH"), "HOME="+dir, "XDG_RUNTIME_DIR=/run/user/0", systemd, "--user", "--log-target=console")
+		"env", "-i", "PATH="+os.Getenv("PATH"), "HOME="+dir, "XDG_RUNTIME_DIR=/run/user/0", systemd,
+		"--user", "--log-target=console")
 	log := leadertest.NewScreen()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -75,12 +77,13 @@ func newManager(t *testing.T) *manager {
 	return m
 }
 
-// controlGroups makes a control group in each hierarchy that systemd may use: the only one, or in the
-// hybrid layout the one of version 1 and the one of version 2.
+// controlGroups makes a control group in each hierarchy that systemd may use: the only one, or in
+// the hybrid layout the one of version 1 and the one of version 2.
 func (m *manager) controlGroups() []string {
 	m.t.Helper()
 	var groups []string
-	for _, hierarchy := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"} {
+	for _, hierarchy := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/systemd",
+		"/sys/fs/cgroup/unified"} {
 		if _, err := os.Stat(hierarchy + "/cgroup.procs"); err != nil {
 			continue
 		}
@@ -99,7 +102,8 @@ func (m *manager) controlGroups() []string {
 // beyond switches off what a user's service manager has no place for.
 const beyond = "ProtectHome=no\nProtectKernelTunables=no\nProtectKernelLogs=no\n"
 
-// copyUnits copies the packaged units, and changes where programs and settings are, the user, and times.
+// copyUnits copies the packaged units, and changes where programs and settings are, the user, and
+// times.
 func (m *manager) copyUnits() {
 	m.t.Helper()
 	to := filepath.Join(m.dir, ".config/systemd/user")
@@ -110,7 +114,8 @@ func (m *manager) copyUnits() {
 			m.t.Fatal(err)
 		}
 		m.write(filepath.Join(to, filepath.Base(name)), string(b))
-		m.write(filepath.Join(to, filepath.Base(name)+".d", "test.conf"), "[Socket]\nSocketUser=\nSocketGroup=\n")
+		m.write(filepath.Join(to, filepath.Base(name)+".d", "test.conf"),
+			"[Socket]\nSocketUser=\nSocketGroup=\n")
 	}
 	units, err := filepath.Glob("../../../packaging/*.service")
 	if err != nil || len(units) == 0 {
@@ -121,7 +126,8 @@ func (m *manager) copyUnits() {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		changes := "[Service]\nUser=\nGroup=\nRestartSec=100ms\nWatchdogSec=10s\nStandardError=append:" + m.log() + "\n" + beyond
+		changes := "[Service]\nUser=\nGroup=\nRestartSec=100ms\nWatchdogSec=10s\nStandardError=append:" +
+			m.log() + "\n" + beyond
 		for line := range strings.Lines(string(b)) {
 			key, value, _ := strings.Cut(line, "=")
 			moved := strings.NewReplacer("/usr/bin/", m.dir+"/", "/etc/ringfence/", m.dir+"/").Replace(value)

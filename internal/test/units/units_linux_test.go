@@ -26,7 +26,8 @@ func TestTheUnitOfACommand(t *testing.T) {
 	m.write("command", "#!/bin/sh\ncd "+m.dir+"/writes\n"+command)
 	m.write("writes/.keep", "")
 	// The system is read-only for the unit.
-	m.write(".config/systemd/user/"+unit+".service.d/writes.conf", "[Service]\nReadWritePaths="+m.dir+"/writes\n")
+	m.write(".config/systemd/user/"+unit+".service.d/writes.conf", "[Service]\nReadWritePaths="+m.dir+
+		"/writes\n")
 	settings := fmt.Sprintf("LEADER_COORDINATOR=etcd://%s/%s\nLEADER_SESSION_TIMEOUT=20s\n",
 		serverstest.SharedEtcd(t).Addr(), strings.ToLower(t.Name()))
 	m.write("leader.env", settings)
@@ -66,7 +67,8 @@ func TestTheUnitOfACommand(t *testing.T) {
 
 	// A stop is no failure.
 	m.must("stop", unit)
-	if state, result := m.show(unit, "ActiveState"), m.show(unit, "Result"); state != "inactive" || result != "success" {
+	if state, result := m.show(unit, "ActiveState"), m.show(unit, "Result"); state != "inactive" ||
+		result != "success" {
 		t.Errorf("after a stop it is %s, %s", state, result)
 	}
 
@@ -85,7 +87,8 @@ func TestTheUnitOfACommand(t *testing.T) {
 	set("LEADER_SESSION_TIMEOUT=never\n")
 	_, _ = m.systemctl("restart", unit)
 	m.await(unit, "ActiveState", "failed")
-	if code, n := m.show(unit, "ExecMainStatus"), m.show(unit, "NRestarts"); code != "116" || n != "0" {
+	if code, n := m.show(unit, "ExecMainStatus"), m.show(unit, "NRestarts"); code != "116" ||
+		n != "0" {
 		t.Errorf("with a wrong setting: code %s, started again %s times", code, n)
 	}
 }
@@ -95,18 +98,21 @@ func TestTheUnitOfAStandby(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
 	const unit = "ringfence-leader-run@orders"
-	coordinator := fmt.Sprintf("etcd://%s/%s", serverstest.SharedEtcd(t).Addr(), strings.ToLower(t.Name()))
+	coordinator := fmt.Sprintf("etcd://%s/%s", serverstest.SharedEtcd(t).Addr(),
+		strings.ToLower(t.Name()))
 	m.write("leader.env", "LEADER_COORDINATOR="+coordinator+"\n")
 	m.write("leader-run-orders.env", "COMMAND=/bin/sleep 1000\n")
 	m.write("leader-run-first.env", "COMMAND="+m.dir+"/leader run orders -- /bin/sleep 1000\n")
 	m.must("start", "ringfence-leader-run@first") // its command leads orders
 	leadertest.Eventually(t, "another one leads", func() bool {
-		return exec.Command("env", "LEADER_COORDINATOR="+coordinator, m.dir+"/leader", "status", "orders").Run() == nil
+		return exec.Command("env", "LEADER_COORDINATOR="+coordinator, m.dir+"/leader", "status",
+			"orders").Run() == nil
 	})
 	m.must("start", unit)
 	m.await(unit, "StatusText", "Standing for election: orders")
 	m.beats(unit)
-	if n := m.show(unit, "NRestarts"); n != "0" { // the service manager has it started again if it does not beat in time
+	if n := m.show(unit, "NRestarts"); n != "0" {
+		// the service manager has it started again if it does not beat in time
 		t.Errorf("started again %s times", n)
 	}
 	m.must("stop", "ringfence-leader-run@first")
@@ -118,13 +124,16 @@ func TestTheUnitsOfTheOthers(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	m.write("leader.env", fmt.Sprintf("LEADER_COORDINATOR=etcd://%s/%s\n", serverstest.SharedEtcd(t).Addr(), strings.ToLower(t.Name())))
+	m.write("leader.env", fmt.Sprintf("LEADER_COORDINATOR=etcd://%s/%s\n",
+		serverstest.SharedEtcd(t).Addr(), strings.ToLower(t.Name())))
 	m.write("leader-serve-nightly.env", "FLAGS=--listen 127.0.0.1:0\n")
-	m.write("guard.env", "GUARD_POSTGRES_LISTEN=127.0.0.1:0\nGUARD_HTTP_LISTEN=127.0.0.1:0\nGUARD_POSTGRES_UPSTREAM="+
-		pg.URL("postgres", "postgres")+"\n")
+	m.write("guard.env",
+		"GUARD_POSTGRES_LISTEN=127.0.0.1:0\nGUARD_HTTP_LISTEN=127.0.0.1:0\nGUARD_POSTGRES_UPSTREAM="+
+			pg.URL("postgres", "postgres")+"\n")
 	for unit, status := range map[string]string{
-		"ringfence-leader-work@nightly": "Working for nightly", "ringfence-leader-serve@nightly": "Serving",
-		"ringfence-agent@billing": "Serving", "ringfence-guard": "",
+		"ringfence-leader-work@nightly":  "Working for nightly",
+		"ringfence-leader-serve@nightly": "Serving",
+		"ringfence-agent@billing":        "Serving", "ringfence-guard": "",
 	} {
 		m.must("start", unit)
 		m.await(unit, "StatusText", status)
@@ -134,7 +143,8 @@ func TestTheUnitsOfTheOthers(t *testing.T) {
 			m.await(unit, "SubState", "running")
 		}
 		m.must("stop", unit)
-		if result, n := m.show(unit, "Result"), m.show(unit, "NRestarts"); result != "success" || n != "0" {
+		if result, n := m.show(unit, "Result"), m.show(unit, "NRestarts"); result != "success" ||
+			n != "0" {
 			t.Errorf("%s: %s, started again %s times", unit, result, n)
 		}
 	}

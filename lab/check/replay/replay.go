@@ -59,12 +59,13 @@ func (r *replay) breaks(rule Rule, e history.Event, format string, args ...any) 
 	r.found = append(r.found, Violation{rule, e, fmt.Sprintf(format, args...)})
 }
 
-// inPlace returns what Postgres holds, in the order of commits. In one transaction writes come first: it has
-// taken no step that allows them.
+// inPlace returns what Postgres holds, in the order of commits. In one transaction writes come
+// first: it has taken no step that allows them.
 func inPlace(events []history.Event) []history.Event {
 	var all []history.Event
 	for _, e := range events {
-		written := e.Kind == history.Evidence || e.Kind == history.Effect && e.Sync || e.Kind == history.Publish
+		written := e.Kind == history.Evidence || e.Kind == history.Effect && e.Sync ||
+			e.Kind == history.Publish
 		if e.Store == "postgres" && (written || e.Kind == history.Fence) {
 			all = append(all, e)
 		}
@@ -137,7 +138,8 @@ func (r *replay) register(e history.Event, t term) {
 	case !r.complete:
 		r.breaks(Register, e, "a session was recorded under token %s, and the registry was lost", t.token)
 	case other != "":
-		r.breaks(Register, e, "a session was recorded under token %s, while backend %s had one under another token",
+		r.breaks(Register, e, "a session was recorded under token %s, while backend %s had one under "+
+			"another token",
 			t.token, other)
 	}
 	r.letIn(e.Resource, t)
@@ -149,9 +151,11 @@ func (r *replay) open(e history.Event, t term) {
 		return
 	}
 	if r.marks[e.Resource] != m {
-		r.breaks(Open, e, "the gate was opened for token %s, and the mark was %s", t.token, r.marks[e.Resource])
+		r.breaks(Open, e, "the gate was opened for token %s, and the mark was %s", t.token,
+			r.marks[e.Resource])
 	} else if other := r.other(e.Resource, "", t); other != "" {
-		r.breaks(Open, e, "the gate was opened for token %s, while backend %s had a session under another token",
+		r.breaks(Open, e, "the gate was opened for token %s, while backend %s had a session under "+
+			"another token",
 			t.token, other)
 	}
 	r.gates[e.Resource] = m
@@ -164,7 +168,8 @@ func (r *replay) written(e history.Event) {
 	t, recorded := r.records[record{e.Resource, e.Backend}]
 	switch newest := r.newest[e.Resource]; {
 	case recorded && r.older(e.Resource, t, newest):
-		r.breaks(Write, e, "backend %s wrote under token %s, after the newer %s was let in", e.Backend, t.token,
+		r.breaks(Write, e, "backend %s wrote under token %s, after the newer %s was let in", e.Backend,
+			t.token,
 			newest.token)
 	case recorded:
 	case r.gone[e.Backend]:
@@ -178,9 +183,11 @@ func (r *replay) written(e history.Event) {
 func (r *replay) entered(e history.Event, t term) {
 	switch newest := r.newest[e.Resource]; {
 	case !r.opened[opening{e.Resource, t}]:
-		r.breaks(Enter, e, "backend %s had no session under token %s, and its gate was never open", e.Backend, e.Token)
+		r.breaks(Enter, e, "backend %s had no session under token %s, and its gate was never open",
+			e.Backend, e.Token)
 	case r.older(e.Resource, t, newest):
-		r.breaks(Enter, e, "a transaction of backend %s under token %s was committed after the newer %s was let in",
+		r.breaks(Enter, e, "a transaction of backend %s under token %s was committed after the newer "+
+			"%s was let in",
 			e.Backend, t.token, newest.token)
 	}
 }

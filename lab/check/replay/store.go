@@ -71,7 +71,8 @@ func (s *store) begins(run string) {
 	}
 }
 
-// other returns a backend with a record of a resource, or of everybody, that is not of this backend and term.
+// other returns a backend with a record of a resource, or of everybody, that is not of this backend
+// and term.
 func (s *store) other(r fence.Resource, backend string, t term) string {
 	var all []string
 	for k, of := range s.records {

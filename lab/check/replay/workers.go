@@ -23,7 +23,8 @@ func (r *replay) workers(events []history.Event) {
 		switch {
 		case e.Kind == history.Run:
 			bySQL = e.Header != nil && e.Header.Coordinator == "sql"
-		case e.Kind == history.Term && e.Resource == "" && (e.State == history.Won || e.State == history.Ready):
+		case e.Kind == history.Term && e.Resource == "" &&
+			(e.State == history.Won || e.State == history.Ready):
 			elected[won{history.Worker(e.Process), term{token: e.Token}}] = true
 		case e.Kind == history.Invoke && e.Do == history.Change:
 			text[e.Op] = e.Text
@@ -31,7 +32,8 @@ func (r *replay) workers(events []history.Event) {
 		case e.Do == history.Change:
 			has[version{e.Key, e.Made}] = text[e.Op]
 			jobs = append(jobs, e)
-		case e.Do == history.Raise && e.Resource == "" && !bySQL && !elected[won{history.Worker(e.Process), term{token: e.Token}}]:
+		case e.Do == history.Raise && e.Resource == "" && !bySQL &&
+			!elected[won{history.Worker(e.Process), term{token: e.Token}}]:
 			r.breaks(Elected, e, "%s raised the mark to %s, and had not won that token", e.Process, e.Token)
 		}
 	}

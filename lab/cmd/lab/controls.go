@@ -91,7 +91,8 @@ func (p program) concludeControls(all []caught, s *settings) (int, error) {
 	return code, updateTable(s.write, all)
 }
 
-// updateTable writes what was caught, and when, into the file. Rows of controls that were not run stay.
+// updateTable writes what was caught, and when, into the file. Rows of controls that were not run
+// stay.
 func updateTable(file string, all []caught) error {
 	old, err := between(file, "controls")
 	if err != nil {

@@ -151,7 +151,8 @@ func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
 
 func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "README.md")
-	before := "before\n<!-- controls -->\nold\n| a bug | `memory-mark` | kept |\n<!-- /controls -->\nafter\n"
+	before := "before\n<!-- controls -->\nold\n| a bug | `memory-mark` | kept |\n<!-- /controls " +
+		"-->\nafter\n"
 	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,9 @@ func TestAPublishedRunHasWhatItTakesToJudgeIt(t *testing.T) {
 	if err := os.Mkdir(run, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{lab.HistoryFile: recorded, "guard-1.log": []byte("a log")} {
+	for name, content := range map[string][]byte{
+		lab.HistoryFile: recorded, "guard-1.log": []byte("a log"),
+	} {
 		if err := os.WriteFile(filepath.Join(run, name), content, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +254,8 @@ func TestAPublishedRunHasWhatItTakesToJudgeIt(t *testing.T) {
 			t.Errorf("the list has no link to %s: %v", link, err)
 		}
 	}
-	if code, out, errs := invoke(t, "check", filepath.Join(to, "a-run", lab.HistoryFile)); code != exitValid {
+	if code, out, errs := invoke(t, "check",
+		filepath.Join(to, "a-run", lab.HistoryFile)); code != exitValid {
 		t.Errorf("exit code %d of a published history: %s%s", code, out, errs)
 	}
 	files, err := os.ReadDir(filepath.Join(to, "a-run"))

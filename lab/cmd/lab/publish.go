@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/lab/report"
 )
 
-// publish copies the history of a run into a directory, judges it there, and adds what a reader needs to
-// judge it again. It copies no logs.
+// publish copies the history of a run into a directory, judges it there, and adds what a reader
+// needs to judge it again. It copies no logs.
 func publish(ctx context.Context, to, run string) error {
 	dir := filepath.Join(to, filepath.Base(run))
 	if err := os.MkdirAll(dir, 0o755); err != nil {

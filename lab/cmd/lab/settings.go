@@ -55,7 +55,8 @@ func (s *settings) register(flags *flag.FlagSet) {
 		"where each run leaves a directory with history, report and logs")
 	flags.BoolVar(&s.quiet, "quiet", false, "print only results, and no progress")
 	flags.StringVar(&s.publish, "publish", "",
-		"also write history and page of each run into this directory, with a list and the second checker, for download")
+		"also write history and page of each run into this directory, with a list and the second "+
+			"checker, for download")
 	flags.StringVar(&s.write, "write", "",
 		"update the rows of the table in this file, if all results are as expected")
 	s.as = format(flags)
@@ -101,7 +102,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: --session %v: from %v to %v",
 			errUsage, s.session, lab.ShortestSession, lab.LongestSession)
 	}
-	if !slices.Contains([]scenario.Injector{scenario.Local, scenario.Containers}, scenario.Injector(s.injector)) {
+	if !slices.Contains([]scenario.Injector{scenario.Local, scenario.Containers},
+		scenario.Injector(s.injector)) {
 		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage,
 			s.injector)
 	}
@@ -116,7 +118,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: no path %q; there are sql, carrier and agent", errUsage, s.path)
 	}
 	if s.write != "" && s.path != "" && s.path != string(scenario.SQL) {
-		return fmt.Errorf("%w: --path %s does not go with --write: the README has no table of it", errUsage, s.path)
+		return fmt.Errorf("%w: --path %s does not go with --write: the README has no table of it",
+			errUsage, s.path)
 	}
 	if s.path == string(scenario.SQL) && s.tls {
 		return fmt.Errorf("%w: --path sql does not go with --tls", errUsage)
@@ -175,7 +178,8 @@ func (s *settings) options(sc scenario.Scenario, unguarded bool) (lab.Options, e
 
 // pathUsage describes --path.
 func pathUsage() string {
-	text := "how workers lead and write, in place of the scenario's way; what cannot be run so is left out. "
+	text := "how workers lead and write, in place of the scenario's way; what cannot be run so is " +
+		"left out. "
 	for _, p := range scenario.Paths {
 		text += p.Name + ": " + p.About + ". "
 	}

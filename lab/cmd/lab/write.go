@@ -49,9 +49,9 @@ const jobsHead = "| scenario | coordinator | verdict | jobs done | runs | taken 
 	"stale attempts | stale writes accepted | late results | late results accepted | take-over | " +
 	"guard off: stale writes accepted |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 
-// updateResults writes the results of comparisons into the coordinator's table in the file, and those
-// about jobs into the table of jobs. Rows of scenarios that were not run stay as they are, unless there
-// is no such scenario any more.
+// updateResults writes the results of comparisons into the coordinator's table in the file, and
+// those about jobs into the table of jobs. Rows of scenarios that were not run stay as they are,
+// unless there is no such scenario any more.
 func updateResults(file string, on scenario.Elections, with, without []check.Result) error {
 	var jobs, others bool
 	for _, r := range with {
@@ -96,14 +96,17 @@ func updateJobs(file string, on scenario.Elections, with, without []check.Result
 		return err
 	}
 	rows := rowsOf(old, 2)
-	key := func(scenario string, on scenario.Elections) string { return " " + scenario + " | " + on.Name() + " " }
+	key := func(scenario string, on scenario.Elections) string {
+		return " " + scenario + " | " + on.Name() + " "
+	}
 	for i, r := range with {
 		f, j := r.Figures, r.Figures.Jobs
 		if j == nil {
 			continue
 		}
 		k := key(r.Header.Scenario, on)
-		rows[k] = fmt.Sprintf("|%s| %s | %d | %d | %d | %d | %d | %d | %d | %s | %s |\n", k, r.Verdict, j.Done,
+		rows[k] = fmt.Sprintf("|%s| %s | %d | %d | %d | %d | %d | %d | %d | %s | %s |\n", k, r.Verdict,
+			j.Done,
 			j.Assignments, j.TakenBack, f.StaleAttempts, f.StaleAccepted, j.Late, j.LateTaken,
 			report.TakeOver(f), accepted(without, i))
 	}

@@ -81,8 +81,8 @@ func (p *Page) ask(ctx context.Context) error {
 	return nil
 }
 
-// shown returns the resources of the page: those of the marks, and those that this guard follows and
-// nobody leads.
+// shown returns the resources of the page: those of the marks, and those that this guard follows
+// and nobody leads.
 func (p *Page) shown() (all []fence.Resource) {
 	followed := p.Followed()
 	p.mu.Lock()
@@ -106,8 +106,8 @@ func (p *Page) shown() (all []fence.Resource) {
 // idleAfter is how long nobody may lead a resource before the page folds it.
 const idleAfter = 24 * time.Hour
 
-// idle reports whether nothing is to be said of a resource: nobody uses it, and that is usual for it, or
-// nobody has used it for a day.
+// idle reports whether nothing is to be said of a resource: nobody uses it, and that is usual for
+// it, or nobody has used it for a day.
 func (r *Resource) idle(now time.Time) bool {
 	last := r.raised()
 	for _, m := range r.Marks {

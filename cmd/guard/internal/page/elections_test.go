@@ -22,7 +22,10 @@ type led struct {
 }
 
 func elected(t *testing.T) *led {
-	l := &led{t: t, leaders: map[fence.Resource]fence.Candidate{}, followed: map[fence.Resource]marks.Election{}}
+	l := &led{
+		t: t, leaders: map[fence.Resource]fence.Candidate{},
+		followed: map[fence.Resource]marks.Election{},
+	}
 	l.Page = New(Options{
 		Guard: "guard-1",
 		Leaders: func(_ context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
@@ -59,18 +62,21 @@ func TestThePageSaysWhoLeadsNowAndNotWhoRaisedTheMark(t *testing.T) {
 	l.lead("stock", 7)
 	l.lead("stock", 0)
 	rows := l.state().Resources
-	if len(rows) != 2 || rows[0].Resource != "stock" || rows[0].Leader.Token != 0 || rows[0].Leader.Since.IsZero() ||
+	if len(rows) != 2 || rows[0].Resource != "stock" || rows[0].Leader.Token != 0 ||
+		rows[0].Leader.Since.IsZero() ||
 		rows[0].Marks[0].Token != 7 {
 		t.Fatalf("the resource without a leader is not the first one: %+v", rows)
 	}
 	if rows[0].Terms[0].End.IsZero() {
 		t.Errorf("the term has no end: %+v", rows[0].Terms)
 	}
-	if leader := rows[1].Leader; leader.Token != 5 || leader.Holder != "host-5" || !rows[1].Terms[0].End.IsZero() {
+	if leader := rows[1].Leader; leader.Token != 5 || leader.Holder != "host-5" ||
+		!rows[1].Terms[0].End.IsZero() {
 		t.Errorf("orders: %+v, %+v", leader, rows[1].Terms)
 	}
 	l.lead("stock", 9)
-	if r := l.state().Resources[0]; r.Resource != "stock" || r.Leader.Token != 9 || r.Terms[0].End.IsZero() || !r.Terms[1].End.IsZero() {
+	if r := l.state().Resources[0]; r.Resource != "stock" || r.Leader.Token != 9 ||
+		r.Terms[0].End.IsZero() || !r.Terms[1].End.IsZero() {
 		t.Errorf("after the next win: %+v", r)
 	}
 }
@@ -82,7 +88,8 @@ func TestWhatTheGuardHasFollowedSaysSinceWhen(t *testing.T) {
 	if err := l.ask(t.Context()); err != nil { // nobody has raised a mark, as far as this page knows
 		t.Fatal(err)
 	}
-	if r := l.state().Resources; len(r) != 1 || r[0].Leader == nil || !r[0].Leader.Since.Equal(ago) || r[0].Idle {
+	if r := l.state().Resources; len(r) != 1 || r[0].Leader == nil || !r[0].Leader.Since.Equal(ago) ||
+		r[0].Idle {
 		t.Errorf("%+v", r)
 	}
 	l.followed["orders"] = marks.Election{Since: ago.Add(-idleAfter)}
@@ -121,16 +128,20 @@ func TestPartsSayWhatIsOutAndSinceWhen(t *testing.T) {
 	p, _, _ := fresh()
 	look := func(postgres, coordinator error) []Part {
 		p.Look(guard.Look{
-			Protocols: map[string]error{"postgres": postgres, "redis": nil}, Coordinator: coordinator, Coordinated: true,
+			Protocols: map[string]error{
+				"postgres": postgres, "redis": nil,
+			}, Coordinator: coordinator, Coordinated: true,
 		})
 		return p.state().Parts
 	}
 	well := look(nil, nil)
-	if len(well) != 3 || well[0].Name != "postgres" || well[2].Name != coordinator || well[0].Error+well[1].Error+well[2].Error != "" {
+	if len(well) != 3 || well[0].Name != "postgres" || well[2].Name != coordinator || well[0].Error+
+		well[1].Error+well[2].Error != "" {
 		t.Fatalf("%+v", well)
 	}
 	out := look(errors.New("it did not answer"), nil)
-	if out[0].Error != "it did not answer" || !out[0].Since.After(well[0].Since) || !out[1].Since.Equal(well[1].Since) {
+	if out[0].Error != "it did not answer" || !out[0].Since.After(well[0].Since) ||
+		!out[1].Since.Equal(well[1].Since) {
 		t.Errorf("%+v", out)
 	}
 	still := look(errors.New("it refuses connections"), nil)

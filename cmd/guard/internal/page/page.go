@@ -28,7 +28,8 @@ type Options struct {
 	Followed func() map[fence.Resource]marks.Election
 }
 
-// Page is the status page. Call Watch for each store, before Run or meanwhile, and Register and Run.
+// Page is the status page. Call Watch for each store, before Run or meanwhile, and Register and
+// Run.
 type Page struct {
 	Options
 	started time.Time
@@ -50,11 +51,13 @@ func New(o Options) *Page {
 	if o.Followed == nil {
 		o.Followed = func() map[fence.Resource]marks.Election { return nil }
 	}
-	return &Page{Options: o, started: time.Now(), streams: webpage.NewStreams(), opened: make(chan struct{}, 1)}
+	return &Page{
+		Options: o, started: time.Now(), streams: webpage.NewStreams(), opened: make(chan struct{}, 1),
+	}
 }
 
-// Watch adds a store. It returns a function that hears of the store's events, and one that takes the
-// store from the page again. Without a page (nil) both do nothing.
+// Watch adds a store. It returns a function that hears of the store's events, and one that takes
+// the store from the page again. Without a page (nil) both do nothing.
 func (p *Page) Watch(from guard.Source) (hear func(marks.Event), unwatch func()) {
 	if p == nil {
 		return func(marks.Event) {}, func() {}
@@ -88,8 +91,8 @@ func (p *Page) start(s *store) {
 	})
 }
 
-// Run reads marks and elections while somebody looks at the page. When ctx ends, it ends all streams, and returns
-// when they have ended.
+// Run reads marks and elections while somebody looks at the page. When ctx ends, it ends all
+// streams, and returns when they have ended.
 func (p *Page) Run(ctx context.Context) {
 	p.mu.Lock()
 	p.running = ctx
@@ -126,7 +129,8 @@ func (p *Page) wake() {
 
 // Register adds the page to a mux.
 func (p *Page) Register(mux *http.ServeMux) {
-	webpage.Register(mux, files, "page.html", "page.js", "health.js", "lanes.js", "tokens.js", "status.css")
+	webpage.Register(mux, files, "page.html", "page.js", "health.js", "lanes.js", "tokens.js",
+		"status.css")
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
 		p.streams.Serve(w, r, p.wake, func() (any, <-chan struct{}) {
 			changed := p.next() // before the state, which then has every earlier change

@@ -10,11 +10,12 @@ import (
 
 // Part is something that the guard needs: a store, one of its databases, or the coordinator.
 type Part struct {
-	Name     string    `json:"name"`
-	Database string    `json:"database"` // "": all of the store
-	Error    string    `json:"error"`    // why nobody is admitted, in words; "" if all is well
-	Waits    bool      `json:"waits"`    // the store is well, and nobody is admitted without the coordinator
-	Since    time.Time `json:"since"`    // when this guard saw it become so
+	Name     string `json:"name"`
+	Database string `json:"database"` // "": all of the store
+	Error    string `json:"error"`    // why nobody is admitted, in words; "" if all is well
+	// the store is well, and nobody is admitted without the coordinator
+	Waits bool      `json:"waits"`
+	Since time.Time `json:"since"` // when this guard saw it become so
 }
 
 // coordinator is the name of the coordinator among the parts.
@@ -31,7 +32,9 @@ func (p *Page) Look(l guard.Look) {
 		for i := range found {
 			f := &found[i]
 			f.Since = now
-			before := slices.IndexFunc(p.parts, func(b Part) bool { return b.Name == f.Name && b.Database == f.Database })
+			before := slices.IndexFunc(p.parts, func(b Part) bool {
+				return b.Name == f.Name && b.Database == f.Database
+			})
 			if before >= 0 && (p.parts[before].Error == "") == (f.Error == "") {
 				f.Since = p.parts[before].Since
 			}
@@ -42,7 +45,8 @@ func (p *Page) Look(l guard.Look) {
 	})
 }
 
-// partsOf returns the parts of a look: the stores by name, each with its databases, and the coordinator.
+// partsOf returns the parts of a look: the stores by name, each with its databases, and the
+// coordinator.
 func partsOf(l guard.Look) (all []Part) {
 	for name, own := range l.Protocols {
 		err := l.Ready(name)
@@ -53,7 +57,9 @@ func partsOf(l guard.Look) (all []Part) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Part) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Database, b.Database)) })
+	slices.SortFunc(all, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Database, b.Database))
+	})
 	if l.Coordinated {
 		all = append(all, Part{Name: coordinator, Error: words(l.Coordinator)})
 	}

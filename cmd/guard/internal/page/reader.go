@@ -9,13 +9,17 @@ import (
 const (
 	readTime  = 10 * time.Second // bounds one read of the marks, and the pause after one that failed
 	readPause = 2 * time.Second  // the shortest pause between two reads
-	restFor   = 20               // a pause is at least so many times as long as the shorter one of the last two reads
+	// a pause is at least so many times as long as the shorter one of the last two reads
+	restFor = 20
 )
 
-// keepReading calls read again and again while somebody looks at the page, until ctx ends. opened holds a
-// value after somebody has begun to look. One slow read does not bring a long pause: the store or the
-// coordinator may have stood still for a while, and the page would go on showing who led then.
-func (p *Page) keepReading(ctx context.Context, opened <-chan struct{}, read func(context.Context) error) {
+// keepReading calls read again and again while somebody looks at the page, until ctx ends. opened
+// holds a value after somebody has begun to look. One slow read does not bring a long pause: the
+// store or the coordinator may have stood still for a while, and the page would go on showing who
+// led then.
+func (p *Page) keepReading(
+	ctx context.Context, opened <-chan struct{}, read func(context.Context) error,
+) {
 	var before time.Duration
 	for {
 		pause := readPause

@@ -28,8 +28,9 @@ type Resource struct {
 type Term struct {
 	Token  fence.Token `json:"token"`
 	Holder string      `json:"holder"`
-	At     time.Time   `json:"at"`           // when it raised its first mark
-	End    time.Time   `json:"end,omitzero"` // when it ended before the next one; zero if nobody has seen that
+	At     time.Time   `json:"at"` // when it raised its first mark
+	// when it ended before the next one; zero if nobody has seen that
+	End time.Time `json:"end,omitzero"`
 }
 
 // marked is a mark in one store, with its last raises, the oldest first.

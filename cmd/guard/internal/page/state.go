@@ -17,13 +17,14 @@ type State struct {
 	Started time.Time `json:"started"`
 	Now     time.Time `json:"now"` // ages are relative to it, not to the clock of the browser
 
-	Elected   bool            `json:"elected"` // there is a coordinator
-	Parts     []Part          `json:"parts"`
-	Stores    []StoreState    `json:"stores"`
-	Resources []Resource      `json:"resources"` // those without a leader, then those whose marks changed last
-	Sessions  []guard.Session `json:"sessions"`  // those that were admitted last, the latest first
-	Open      int             `json:"open"`      // sessions of this guard
-	Refusals  []guard.Refusal `json:"refusals"`  // the latest first
+	Elected bool         `json:"elected"` // there is a coordinator
+	Parts   []Part       `json:"parts"`
+	Stores  []StoreState `json:"stores"`
+	// those without a leader, then those whose marks changed last
+	Resources []Resource      `json:"resources"`
+	Sessions  []guard.Session `json:"sessions"` // those that were admitted last, the latest first
+	Open      int             `json:"open"`     // sessions of this guard
+	Refusals  []guard.Refusal `json:"refusals"` // the latest first
 }
 
 // StoreState is what the page knows of a store as a whole.
@@ -44,8 +45,10 @@ const (
 // state returns what the page shows now.
 func (p *Page) state() State {
 	s := State{
-		Guard: p.Guard, Version: p.Version, Started: p.started, Now: time.Now(), Elected: p.Leaders != nil,
-		Parts: []Part{}, Stores: []StoreState{}, Resources: []Resource{}, Sessions: []guard.Session{}, Refusals: []guard.Refusal{},
+		Guard: p.Guard, Version: p.Version, Started: p.started, Now: time.Now(),
+		Elected: p.Leaders != nil,
+		Parts:   []Part{}, Stores: []StoreState{}, Resources: []Resource{}, Sessions: []guard.Session{},
+		Refusals: []guard.Refusal{},
 	}
 	p.mu.Lock()
 	stores := slices.Clone(p.stores)
@@ -68,7 +71,8 @@ func (p *Page) state() State {
 	s.Refusals = latest(s.Refusals, maxRefusals, func(r guard.Refusal) time.Time { return r.At },
 		func(r guard.Refusal) string { return r.Holder })
 	for i := range s.Refusals {
-		s.Refusals[i].Holder, s.Refusals[i].Message = short(s.Refusals[i].Holder), short(s.Refusals[i].Message)
+		s.Refusals[i].Holder, s.Refusals[i].Message = short(s.Refusals[i].Holder),
+			short(s.Refusals[i].Message)
 	}
 	p.addMarks(&s)
 	return s
@@ -81,7 +85,8 @@ func (p *Page) addMarks(s *State) {
 	s.Parts = append(s.Parts, p.parts...)
 	all := map[fence.Resource]*Resource{}
 	for _, from := range p.stores {
-		s.Stores = append(s.Stores, StoreState{from.Location, from.err, from.read, from.marks, from.sessions})
+		s.Stores = append(s.Stores,
+			StoreState{from.Location, from.err, from.read, from.marks, from.sessions})
 		for name, m := range from.resources {
 			r := all[name]
 			if r == nil {
@@ -98,7 +103,8 @@ func (p *Page) addMarks(s *State) {
 		s.Resources = append(s.Resources, *r)
 	}
 	slices.SortFunc(s.Resources, func(a, b Resource) int {
-		return cmp.Or(a.rank()-b.rank(), b.raised().Compare(a.raised()), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(a.rank()-b.rank(), b.raised().Compare(a.raised()),
+			cmp.Compare(a.Resource, b.Resource))
 	})
 	s.Resources = s.Resources[:min(len(s.Resources), maxResources)]
 	for i := maxLanes; i < len(s.Resources); i++ {

@@ -87,11 +87,13 @@ func TestTheStateHoldsWhatHappened(t *testing.T) {
 	}
 
 	s := p.state()
-	if len(s.Resources) != 1 || len(s.Resources[0].Marks) != 2 || s.Resources[0].mark("redis").Token != 7 ||
+	if len(s.Resources) != 1 || len(s.Resources[0].Marks) != 2 ||
+		s.Resources[0].mark("redis").Token != 7 ||
 		s.Resources[0].mark("postgres").Token != 9 {
 		t.Fatalf("resources: %+v", s.Resources)
 	}
-	if terms := s.Resources[0].Terms; len(terms) != 3 || terms[0].Token != 5 || terms[1].Token != 9 || terms[2].Token != 7 {
+	if terms := s.Resources[0].Terms; len(terms) != 3 || terms[0].Token != 5 || terms[1].Token != 9 ||
+		terms[2].Token != 7 {
 		t.Errorf("terms: %+v", terms)
 	}
 	if s.Open != 2 || len(s.Sessions) != 2 || s.Sessions[0].Token != 9 ||
@@ -123,7 +125,8 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 		postgres(marks.Event{Kind: marks.Raised, Claim: c})
 		sessions = append(sessions, session(c, i))
 		refusals = append(refusals, guard.Refusal{
-			Resource: c.Resource, Token: c.Token, Holder: c.Holder, Message: long, Mark: 7, Reason: "stale", Count: 1,
+			Resource: c.Resource, Token: c.Token, Holder: c.Holder, Message: long, Mark: 7, Reason: "stale",
+			Count: 1,
 		})
 		orders := c
 		orders.Resource = "orders"
@@ -173,7 +176,8 @@ func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
 	old := marks.Mark{Resource: "orders", Token: 5, Issuer: "zk:one", Raised: start, Sessions: 3}
 	p.marks(p.of("postgres"), []marks.Mark{old})
-	if r := p.state().Resources[0]; r.Marks[0].Token != 9 || len(r.Terms) != 1 || r.Marks[0].Sessions != 3 {
+	if r := p.state().Resources[0]; r.Marks[0].Token != 9 || len(r.Terms) != 1 ||
+		r.Marks[0].Sessions != 3 {
 		t.Errorf("after a late read: %+v", r)
 	}
 	old.Issuer = "zk:two"

@@ -179,7 +179,9 @@ func TestAReadThatTakesLongIsFollowedByALongPause(t *testing.T) {
 			return nil, nil
 		}})
 		p.streams.Begin("", func() {})
-		p.keepReading(ctx, p.stores[0].opened, func(ctx context.Context) error { return p.read(ctx, p.stores[0]) })
+		p.keepReading(ctx, p.stores[0].opened, func(ctx context.Context) error {
+			return p.read(ctx, p.stores[0])
+		})
 		if want := 10 * 60 / (restFor + 1); reads < want || reads > want+2 {
 			t.Errorf("%d reads of a second each in ten minutes, want %d", reads, want)
 		}
@@ -277,7 +279,9 @@ func TestEveryAnswerForbidsTheBrowserToLoadAnythingElse(t *testing.T) {
 	p.Register(mux)
 	for path, kind := range map[string]string{
 		"/": "text/html", "/page.css": "text/css", "/page.js": "javascript",
-		"/health.js": "javascript", "/lanes.js": "javascript", "/tokens.js": "javascript", "/live.js": "javascript", "/status.css": "text/css", "/icon.svg": "image/svg+xml", "/events": "text/plain",
+		"/health.js": "javascript", "/lanes.js": "javascript", "/tokens.js": "javascript",
+		"/live.js": "javascript", "/status.css": "text/css", "/icon.svg": "image/svg+xml",
+		"/events": "text/plain",
 	} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -323,7 +327,8 @@ func TestAStoreComesAndGoesWhileThePageIsOpen(t *testing.T) {
 		hear, unwatch := s.page.Watch(store)
 		hear(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)})
 		until(2, func(state State) bool {
-			return state.Stores[1].Database == "crm" && state.Stores[1].Marks == 1 && len(state.Resources) == 2 &&
+			return state.Stores[1].Database == "crm" && state.Stores[1].Marks == 1 &&
+				len(state.Resources) == 2 &&
 				state.Resources[0].Marks[0].Database == "crm"
 		})
 		unwatch()

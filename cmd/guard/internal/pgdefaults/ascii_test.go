@@ -14,9 +14,12 @@ import (
 )
 
 // statement matches what is sent to a server, and not a text for people.
-var statement = regexp.MustCompile(`(?is)\bselect\b.*\bfrom\b|^\s*(select|with|set|begin|insert into|update|delete from|create|alter|do|grant|revoke|drop|listen)\s`)
+var statement = regexp.MustCompile(
+	`(?is)\bselect\b.*\bfrom\b|^\s*(select|with|set|begin|insert into|update|delete from|create|alter|do|grant|revoke|drop|listen)\s`,
+)
 
-// Some encodings of databases have few characters beside ASCII, and SQL in them would not be understood.
+// Some encodings of databases have few characters beside ASCII, and SQL in them would not be
+// understood.
 func TestSQLIsInASCII(t *testing.T) {
 	files := 0
 	for _, folder := range []string{"fence", "store", "checkpoint", "internal", "cmd"} {

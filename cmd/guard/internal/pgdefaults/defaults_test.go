@@ -34,12 +34,15 @@ var left = []string{
 	"exit_on_error",            // every error ends the session
 	"session_replication_role", // refused: see fence/postgres
 	"ignore_system_indexes", "allow_system_table_mods",
-	"trace_sort", "trace_notify", "trace_recovery_messages", "log_min_messages", "log_min_error_statement", // only more log
+	// only more log
+	"trace_sort", "trace_notify", "trace_recovery_messages", "log_min_messages",
+	"log_min_error_statement",
 }
 
 // strings have text as values, of which there is no list.
 var texts = map[string]string{
-	"DateStyle": "SQL, DMY", "TimeZone": "Asia/Kathmandu", "client_encoding": "LATIN1", "search_path": "nowhere",
+	"DateStyle": "SQL, DMY", "TimeZone": "Asia/Kathmandu", "client_encoding": "LATIN1",
+	"search_path":          "nowhere",
 	"plpgsql.extra_errors": "all", "plpgsql.variable_conflict": "use_column", "lc_numeric": "C.utf8",
 }
 
@@ -66,7 +69,10 @@ func set(t *testing.T, pg *servers.Postgres, database string, round int) (change
 	all := map[string][]string{}
 	var name string
 	var found []string
-	if _, err = pgx.ForEachRow(rows, []any{&name, &found}, func() error { all[name] = slices.Clone(found); return nil }); err != nil {
+	if _, err = pgx.ForEachRow(rows, []any{&name, &found}, func() error {
+		all[name] = slices.Clone(found)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range texts {
@@ -76,7 +82,8 @@ func set(t *testing.T, pg *servers.Postgres, database string, round int) (change
 		if len(values) == 0 {
 			continue
 		}
-		_, err := c.Exec(t.Context(), fmt.Sprintf("alter database %s set %s = '%s'", database, name, values[round%len(values)]))
+		_, err := c.Exec(t.Context(),
+			fmt.Sprintf("alter database %s set %s = '%s'", database, name, values[round%len(values)]))
 		if err == nil { // some are limited by the machine or by other settings
 			changed++
 		}
@@ -91,7 +98,9 @@ func TestNoDefaultOfADatabaseChangesWhatWeDo(t *testing.T) {
 		if changed := set(t, pg, database, round); changed < 100 {
 			t.Errorf("only %d settings were changed", changed)
 		}
-		t.Run(fmt.Sprint(round), func(t *testing.T) { works(t, func(role string) string { return pg.URL(role, database) }) })
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			works(t, func(role string) string { return pg.URL(role, database) })
+		})
 	}
 }
 
@@ -142,7 +151,8 @@ func works(t *testing.T, url func(role string) string) {
 	defer s.Close()
 	found, err := s.Marks(ctx)
 	must(err)
-	if len(found) != 1 || found[0].Holder != "büro-1" || time.Since(found[0].Raised).Abs() > time.Hour || !found[0].Confirmed {
+	if len(found) != 1 || found[0].Holder != "büro-1" ||
+		time.Since(found[0].Raised).Abs() > time.Hour || !found[0].Confirmed {
 		t.Errorf("the marks are %+v", found)
 	}
 	publishes(t, app, term.Claim())
@@ -160,7 +170,8 @@ func works(t *testing.T, url func(role string) string) {
 	must(term.Resign(ctx))
 }
 
-// publishes writes and reads a checkpoint. The role of a pool that is not ours has to be able to write.
+// publishes writes and reads a checkpoint. The role of a pool that is not ours has to be able to
+// write.
 func publishes(t *testing.T, url string, c fence.Claim) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), url+"&default_transaction_read_only=off")
@@ -170,7 +181,8 @@ func publishes(t *testing.T, url string, c fence.Claim) {
 	defer pool.Close()
 	j := pgjournal.New(pool, pgjournal.Options{})
 	defer j.Close()
-	cp := checkpoint.Checkpoint{Task: "task", Resource: c.Resource, Version: 1, Token: c.Token, Issuer: c.Issuer,
+	cp := checkpoint.Checkpoint{Task: "task", Resource: c.Resource, Version: 1, Token: c.Token,
+		Issuer: c.Issuer,
 		Holder: c.Holder, State: []byte(`"büro 😀"`), Steps: []string{"ж"}}
 	if err := j.Publish(t.Context(), c, cp); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 
 // Finding is one way in which a write could reach the database past guard and seals.
 type Finding struct {
-	ID     string `json:"id"`     // the kind, such as table-unsealed; it does not change between versions
+	// the kind, such as table-unsealed; it does not change between versions
+	ID     string `json:"id"`
 	Object string `json:"object"` // the table, role, address or setting that it is about
 	What   string `json:"what"`
 	Why    string `json:"why"`
@@ -60,8 +61,9 @@ func (r *Report) Open() int {
 }
 
 // Check looks for what no seal covers: in these schemas, or in those with sealed tables, and in the
-// settings of the server. The connection must lead straight to it: call Pooler first. guard is the role
-// of the guard, which may do what others may not. What the role of the connection cannot see is a finding, too.
+// settings of the server. The connection must lead straight to it: call Pooler first. guard is the
+// role of the guard, which may do what others may not. What the role of the connection cannot see
+// is a finding, too.
 func Check(ctx context.Context, c *pgx.Conn, guard string, schemas ...string) (*Report, error) {
 	r := &Report{Schemas: schemas, Findings: []Finding{}}
 	err := looking(ctx, c, func(tx pgx.Tx) error {
@@ -69,7 +71,8 @@ func Check(ctx context.Context, c *pgx.Conn, guard string, schemas ...string) (*
 			return err
 		}
 		var server int
-		if err := tx.QueryRow(ctx, "select current_setting('server_version_num')::integer").Scan(&server); err != nil {
+		if err := tx.QueryRow(ctx,
+			"select current_setting('server_version_num')::integer").Scan(&server); err != nil {
 			return err
 		}
 		for _, k := range slices.Concat(tableKinds, roleKinds, serverKinds) {
@@ -94,8 +97,8 @@ func Check(ctx context.Context, c *pgx.Conn, guard string, schemas ...string) (*
 	return r, err
 }
 
-// describeSQL chooses the schemas to check: those that were named ($1), those with sealed tables, or
-// public.
+// describeSQL chooses the schemas to check: those that were named ($1), those with sealed tables,
+// or public.
 const describeSQL = seals + `, sealed as (
     select distinct n.nspname as schema from seals s join pg_class c on c.oid = s.oid join pg_namespace n on n.oid = c.relnamespace
     union select schema_name from ringfence.sealed_tables())
@@ -125,7 +128,9 @@ type kind struct {
 	from int
 }
 
-func (k kind) find(ctx context.Context, tx pgx.Tx, schemas []string, guard string) ([]Finding, error) {
+func (k kind) find(
+	ctx context.Context, tx pgx.Tx, schemas []string, guard string,
+) ([]Finding, error) {
 	rows, err := tx.Query(ctx, `select object, what, advice from (`+k.sql+`) found (object, what, advice)
 	    where $1::text[] is not null and $2::text is not null order by object`, schemas, guard)
 	if err != nil {
@@ -134,7 +139,8 @@ func (k kind) find(ctx context.Context, tx pgx.Tx, schemas []string, guard strin
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Finding, error) {
 		f := Finding{ID: k.id, Why: k.why}
 		err := row.Scan(&f.Object, &f.What, &f.Do)
-		if command, is := strings.CutSuffix(f.Do, " "+f.Object); is && strings.HasPrefix(command, "guard ") {
+		if command, is := strings.CutSuffix(f.Do, " "+f.Object); is &&
+			strings.HasPrefix(command, "guard ") {
 			f.Do = command + " " + refusal.Argument(f.Object) // a shell removes the quotes that SQL needs
 		}
 		return f, err

@@ -2,8 +2,8 @@ package seal
 
 import "github.com/ringfence/ringfence/internal/postgres/pgschema"
 
-// loginRoles begins a query: it lists the roles that can log in, and what each can become, itself first
-// of all. A role without INHERIT has the rights of its groups after SET ROLE.
+// loginRoles begins a query: it lists the roles that can log in, and what each can become, itself
+// first of all. A role without INHERIT has the rights of its groups after SET ROLE.
 const loginRoles = `
 with ` + loginRoleList
 
@@ -11,13 +11,14 @@ const loginRoleList = `login_role(oid, rolname, becomes) as (
     select r.oid, r.rolname, g.oid from pg_roles r join pg_roles g on not g.rolsuper and pg_has_role(r.oid, g.oid, 'member')
      where r.rolcanlogin and not r.rolsuper)`
 
-// roleKinds are the findings about roles that could go round a seal. Superusers are listed once, and
-// not again for each privilege that they have. A role that only REPLICATION sets apart writes nothing,
-// and in Postgres itself only superusers create event triggers.
+// roleKinds are the findings about roles that could go round a seal. Superusers are listed once,
+// and not again for each privilege that they have. A role that only REPLICATION sets apart writes
+// nothing, and in Postgres itself only superusers create event triggers.
 var roleKinds = []kind{
 	{
-		id:  "superuser",
-		why: "a superuser can drop seals and write marks; a guard refuses superusers, so they log in directly",
+		id: "superuser",
+		why: "a superuser can drop seals and write marks; a guard refuses superusers, so they log in " +
+			"directly",
 		sql: `
 select quote_ident(rolname), 'a superuser that may log in', 'let it log in only where operators work (pg_hba.conf), and accept it'
   from pg_roles where rolsuper and rolcanlogin
@@ -29,8 +30,9 @@ select quote_ident(r.rolname), 'a member of ' || string_agg(quote_ident(g.rolnam
  group by r.rolname`,
 	},
 	{
-		id:  "role-maker",
-		why: "before Postgres 16 CREATEROLE makes its role a member of any role that is no superuser, such as the owner of a sealed table",
+		id: "role-maker",
+		why: "before Postgres 16 CREATEROLE makes its role a member of any role that is no superuser, " +
+			"such as the owner of a sealed table",
 		sql: `
 select quote_ident(rolname), 'it has CREATEROLE', format('ALTER ROLE %I NOCREATEROLE', rolname)
   from pg_roles where rolcreaterole and rolcanlogin and not rolsuper and current_setting('server_version_num')::integer < 160000`,
@@ -67,8 +69,9 @@ select quote_ident(r.rolname), 'it may set ' || string_agg(distinct a.parname, '
  group by r.rolname`,
 	},
 	{
-		id:  "table-owner",
-		why: "the owner of a table can disable or drop its seal, and change it by DDL, which fires no seal",
+		id: "table-owner",
+		why: "the owner of a table can disable or drop its seal, and change it by DDL, which fires no " +
+			"seal",
 		sql: seals + `
 select quote_ident(r.rolname),
        format('sealed tables that it owns, itself or by membership: %s, such as %s', count(*), min(c.oid::regclass::text)),
@@ -78,8 +81,9 @@ select quote_ident(r.rolname),
  group by r.rolname`,
 	},
 	{
-		id:  "trigger-maker",
-		why: "a trigger runs in the session of whoever writes, so its function changes what the leader writes, under the leader's token",
+		id: "trigger-maker",
+		why: "a trigger runs in the session of whoever writes, so its function changes what the leader " +
+			"writes, under the leader's token",
 		sql: seals + `, ` + loginRoleList + `
 select quote_ident(r.rolname),
        format('sealed tables on which it may create triggers: %s, such as %s', count(distinct c.oid), min(c.oid::regclass::text)),
@@ -89,8 +93,9 @@ select quote_ident(r.rolname),
  group by r.rolname`,
 	},
 	{
-		id:  "trigger-function",
-		why: "who owns the function of a trigger can replace it, and it runs in the session of whoever writes, under the leader's token",
+		id: "trigger-function",
+		why: "who owns the function of a trigger can replace it, and it runs in the session of whoever " +
+			"writes, under the leader's token",
 		sql: seals + `, ` + loginRoleList + `
 select format('%I.%I.%I', n.nspname, c.relname, t.tgname),
        'its function is of roles that may log in: ' || string_agg(distinct quote_ident(r.rolname), ', '),
@@ -103,8 +108,8 @@ select format('%I.%I.%I', n.nspname, c.relname, t.tgname),
 	},
 	{
 		id: "mark-writer",
-		why: "who writes the tables of the schema ringfence can make a record of his own session, or change marks; " +
-			"who has functions there can have others call them in place of ours",
+		why: "who writes the tables of the schema ringfence can make a record of his own session, or " +
+			"change marks; who has functions there can have others call them in place of ours",
 		sql: loginRoles + `
 select distinct quote_ident(r.rolname), 'it may write, create or owns something in the schema ringfence',
        format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence_private FROM %1$I; '
@@ -144,8 +149,9 @@ select quote_ident(r.rolname), format('the guard''s role may write tables of pro
  group by r.rolname`,
 	},
 	{
-		id:  "ddl",
-		why: "no trigger fires for DDL: who may create objects creates tables, functions and views without a token",
+		id: "ddl",
+		why: "no trigger fires for DDL: who may create objects creates tables, functions and views " +
+			"without a token",
 		sql: loginRoles + `
 select 'schema ' || quote_ident(n.nspname),
        'roles that may create objects in it: ' || string_agg(distinct quote_ident(r.rolname), ', '),
@@ -181,8 +187,9 @@ select quote_ident(g.rolname), 'the guard''s role lacks pg_signal_backend, so it
  group by g.rolname`,
 	},
 	{
-		id:  "seal-blind",
-		why: "the owner of ringfence.seal must see when a backend has started; without that, sealed tables refuse the sessions of guards",
+		id: "seal-blind",
+		why: "the owner of ringfence.seal must see when a backend has started; without that, sealed " +
+			"tables refuse the sessions of guards",
 		sql: `
 select quote_ident(r.rolname), 'it owns the function ringfence.seal and lacks pg_read_all_stats',
        format('GRANT pg_read_all_stats TO %1$I; where the service does not let you: GRANT pg_monitor TO %1$I, which contains it', r.rolname)

@@ -12,8 +12,8 @@ var serverKinds = []kind{
 	extensionKind,
 	{
 		id: "identity-hidden",
-		why: "a number of our own stands for them, which cannot tell a crash from a failover: after either, a guard without " +
-			"a coordinator raises no mark before guard adopt",
+		why: "a number of our own stands for them, which cannot tell a crash from a failover: after " +
+			"either, a guard without a coordinator raises no mark before guard adopt",
 		sql: `
 select 'ringfence.server', 'the server hides its system identifier or its timeline from the role that has installed',
        'run guards with GUARD_COORDINATOR, and accept this; or guard install by a role that may call pg_control_system and pg_current_wal_insert_lsn'
@@ -48,8 +48,8 @@ select quote_ident(s.subname), case when s.subenabled then 'it applies' else 'it
 // extensionKind is about extensions that write in another session than the one that asks for it.
 var extensionKind = kind{
 	id: "extension",
-	why: "it writes in other sessions than the one that asks for it: these have no token, only seals stop them, " +
-		"and they may go on after the session that asked has been ended",
+	why: "it writes in other sessions than the one that asks for it: these have no token, only " +
+		"seals stop them, and they may go on after the session that asked has been ended",
 	sql: `
 select quote_ident(e.extname), k.what, format('DROP EXTENSION %I; or seal what it can reach, and accept it', e.extname)
   from pg_extension e join (values
@@ -66,8 +66,8 @@ select quote_ident(l.lanname), 'a language whose functions may open connections 
   from pg_language l where not l.lanpltrusted and l.lanname not in ('internal', 'c')`,
 }
 
-// network is the kind of findings about pg_hba.conf. It is no entry of serverKinds because not every
-// role may read it.
+// network is the kind of findings about pg_hba.conf. It is no entry of serverKinds because not
+// every role may read it.
 var (
 	network = kind{
 		id:  "network",
@@ -86,9 +86,11 @@ select h.object, format('pg_hba.conf lets roles %s in from there, line %s', stri
 	}
 	networkHidden = Finding{
 		ID: "network-hidden", Object: "pg_hba.conf",
-		What: "the role of this check may not read it, so it was not checked who reaches the server directly",
-		Why:  network.why,
-		Do:   "run guard check with a superuser in GUARD_POSTGRES_ADMIN, or make sure of it yourself and accept this",
+		What: "the role of this check may not read it, so it was not checked who reaches the server " +
+			"directly",
+		Why: network.why,
+		Do: "run guard check with a superuser in GUARD_POSTGRES_ADMIN, or make sure of it yourself " +
+			"and accept this",
 	}
 )
 
@@ -96,7 +98,9 @@ const mayReadHBA = `select has_function_privilege('pg_hba_file_rules()', 'execut
     and has_table_privilege('pg_hba_file_rules', 'select')`
 
 // findNetwork reads pg_hba.conf, if the role may.
-func findNetwork(ctx context.Context, tx pgx.Tx, schemas []string, guard string) ([]Finding, error) {
+func findNetwork(
+	ctx context.Context, tx pgx.Tx, schemas []string, guard string,
+) ([]Finding, error) {
 	var may bool
 	if err := tx.QueryRow(ctx, mayReadHBA).Scan(&may); err != nil {
 		return nil, err

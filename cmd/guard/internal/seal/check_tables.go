@@ -24,8 +24,8 @@ select format('%I.%I', n.nspname, c.relname),
 	},
 	{
 		id: "partition-unsealed",
-		why: "a write that names a partition or child directly does not fire the triggers of its parent; " +
-			"one that was attached later has no seal",
+		why: "a write that names a partition or child directly does not fire the triggers of its " +
+			"parent; one that was attached later has no seal",
 		sql: lineage + `
 select format('%I.%I', n.nspname, c.relname),
        format('it belongs to the sealed table %s and has no seal', string_agg(format('%I.%I', tn.nspname, t.relname), ', ')),
@@ -61,8 +61,9 @@ select format('%I.%I', n.nspname, c.relname),
  where not s.whole`,
 	},
 	{
-		id:  "seal-lost",
-		why: "the table was created anew, renamed or restored, or somebody has dropped or changed its seal",
+		id: "seal-lost",
+		why: "the table was created anew, renamed or restored, or somebody has dropped or changed its " +
+			"seal",
 		sql: seals + `
 select format('%I.%I', r.schema_name, r.table_name),
        format('it was sealed for "%s" at %s by %s, and now ', r.resource, to_char(r.sealed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'), r.sealed_by)
@@ -86,7 +87,7 @@ select format('%I.%I', n.nspname, c.relname), 'a foreign table cannot be sealed'
 	},
 	{
 		id:  "sequence",
-		why: "sequences have no triggers: nextval and setval take effect at once, and are not rolled back",
+		why: "sequences have no triggers: nextval and setval take effect at once and are not rolled back",
 		sql: loginRoles + `
 select * from (
     select format('%I.%I', n.nspname, c.relname),
@@ -99,8 +100,9 @@ select * from (
  where what is not null`,
 	},
 	{
-		id:  "large-objects",
-		why: "large objects have no triggers: their owners, and roles with UPDATE on them, write without a token",
+		id: "large-objects",
+		why: "large objects have no triggers: their owners, and roles with UPDATE on them, write " +
+			"without a token",
 		sql: `
 select 'pg_largeobject', format('large objects in the database: %s', count(*)), 'keep such data in a sealed table'
   from pg_largeobject_metadata having count(*) > 0`,

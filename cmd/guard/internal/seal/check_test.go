@@ -22,11 +22,13 @@ var holes = []struct{ open, finding, closed string }{
 	},
 	{
 		"create table base (id bigint not null, token bigint); alter table entry inherit base; " +
-			"insert into ringfence_private.sealed (schema_name, table_name, resource) values ('public', 'base', 'stock'); " +
-			"create trigger ringfence_seal before insert or update or delete or truncate on base " +
-			"execute function ringfence.seal('stock'); alter table base enable always trigger ringfence_seal",
+			"insert into ringfence_private.sealed (schema_name, table_name, resource) values ('public', " +
+			"'base', 'stock'); create trigger ringfence_seal before insert or update or delete or " +
+			"truncate on base execute function ringfence.seal('stock'); alter table base enable always " +
+			"trigger ringfence_seal",
 		"parent-unsealed:public.base",
-		"alter table entry no inherit base; drop table base; delete from ringfence_private.sealed where table_name = 'base'",
+		"alter table entry no inherit base; drop table base; delete from ringfence_private.sealed " +
+			"where table_name = 'base'",
 	},
 	{
 		"alter table entry disable trigger ringfence_seal", "seal-changed:public.entry",
@@ -73,13 +75,15 @@ var holes = []struct{ open, finding, closed string }{
 		"seal-changed:public.entry", protectEntry,
 	},
 	{"drop trigger ringfence_seal on entry", "seal-lost:public.entry", protectEntry},
-	{"alter table entry rename to moved", "seal-lost:public.entry", "alter table moved rename to entry"},
+	{"alter table entry rename to moved", "seal-lost:public.entry",
+		"alter table moved rename to entry"},
 	{
 		"create extension postgres_fdw; create server far foreign data wrapper postgres_fdw; " +
 			"create foreign table distant () server far",
 		"foreign-table:public.distant", "drop extension postgres_fdw cascade",
 	},
-	{"create sequence number; grant usage on sequence number to app", "sequence:public.number", "drop sequence number"},
+	{"create sequence number; grant usage on sequence number to app", "sequence:public.number",
+		"drop sequence number"},
 	{"select lo_create(4711)", "large-objects:pg_largeobject", "select lo_unlink(4711)"},
 	{"create role seal_boss superuser login", "superuser:seal_boss", "drop role seal_boss"},
 	{
@@ -91,18 +95,18 @@ var holes = []struct{ open, finding, closed string }{
 		"mark-writer:seal_sets", "drop owned by seal_sets; drop role seal_sets",
 	},
 	{
-		"create role seal_guards; create role seal_guest login noinherit; grant seal_guards to seal_guest; " +
-			"grant execute on all functions in schema ringfence to seal_guards",
+		"create role seal_guards; create role seal_guest login noinherit; grant seal_guards to " +
+			"seal_guest; grant execute on all functions in schema ringfence to seal_guards",
 		"guard-role:seal_guest", "drop owned by seal_guards; drop role seal_guest, seal_guards",
 	},
 	{
-		"create role seal_builders; create role seal_guest login noinherit; grant seal_builders to seal_guest; " +
-			"grant create on schema public to seal_builders",
+		"create role seal_builders; create role seal_guest login noinherit; grant seal_builders to " +
+			"seal_guest; grant create on schema public to seal_builders",
 		"ddl:schema public", "drop owned by seal_builders; drop role seal_guest, seal_builders",
 	},
 	{
-		"create role seal_counters; create role seal_guest login noinherit; grant seal_counters to seal_guest; " +
-			"create sequence number; grant update on sequence number to seal_counters",
+		"create role seal_counters; create role seal_guest login noinherit; grant seal_counters to " +
+			"seal_guest; create sequence number; grant update on sequence number to seal_counters",
 		"sequence:public.number", "drop sequence number; drop role seal_guest, seal_counters",
 	},
 	{"create extension dblink", "extension:dblink", "drop extension dblink"},
@@ -121,7 +125,8 @@ var holes = []struct{ open, finding, closed string }{
 	{
 		"create role seal_owner; create role seal_member login; grant seal_owner to seal_member; " +
 			"alter table entry owner to seal_owner",
-		"table-owner:seal_member", "alter table entry owner to postgres; drop role seal_member, seal_owner",
+		"table-owner:seal_member", "alter table entry owner to postgres; drop role seal_member, " +
+			"seal_owner",
 	},
 	{
 		"create role seal_writer login; grant insert on ringfence_private.session to seal_writer; " +
@@ -131,9 +136,11 @@ var holes = []struct{ open, finding, closed string }{
 	{"grant trigger on entry to app", "trigger-maker:app", "revoke trigger on entry from app"},
 	{
 		"create role seal_hook; create role seal_guest login noinherit; grant seal_hook to seal_guest; " +
-			"create function hook() returns trigger language plpgsql as 'begin return new; end'; alter function hook() owner to seal_hook; " +
-			"create trigger zz before insert on entry for each row execute function hook()",
-		"trigger-function:public.entry.zz", "drop function hook() cascade; drop role seal_guest, seal_hook",
+			"create function hook() returns trigger language plpgsql as 'begin return new; end'; alter " +
+			"function hook() owner to seal_hook; create trigger zz before insert on entry for each row " +
+			"execute function hook()",
+		"trigger-function:public.entry.zz", "drop function hook() cascade; drop role seal_guest, " +
+			"seal_hook",
 	},
 	{
 		"create role seal_column login; grant update (token) on ringfence_private.mark to seal_column",
@@ -144,7 +151,8 @@ var holes = []struct{ open, finding, closed string }{
 		"server-access:seal_files", "drop owned by seal_files; drop role seal_files",
 	},
 	{
-		"create role seal_records login; grant execute on function ringfence.forget(text, integer[], timestamptz[]) to seal_records",
+		"create role seal_records login; grant execute on function ringfence.forget(text, integer[], " +
+			"timestamptz[]) to seal_records",
 		"guard-role:seal_records", "drop owned by seal_records; drop role seal_records",
 	},
 	{
@@ -156,29 +164,34 @@ var holes = []struct{ open, finding, closed string }{
 		"mark-writer:seal_maker", "drop owned by seal_maker; drop role seal_maker",
 	},
 	{
-		"create role seal_makers; create role seal_guest login noinherit; grant seal_makers to seal_guest; " +
-			"create function ringfence.release(text) returns void language sql as ''; " +
-			"alter function ringfence.release(text) owner to seal_makers",
+		"create role seal_makers; create role seal_guest login noinherit; grant seal_makers to " +
+			"seal_guest; create function ringfence.release(text) returns void language sql as ''; alter " +
+			"function ringfence.release(text) owner to seal_makers",
 		"mark-writer:seal_guest", "drop owned by seal_makers; drop role seal_guest, seal_makers",
 	},
 	{
-		"create role seal_maker login; create function ringfence.seal(text) returns void language sql as ''; " +
-			"create function ringfence.server(text) returns void language sql as ''; " +
-			"alter function ringfence.seal(text) owner to seal_maker; alter function ringfence.server(text) owner to seal_maker",
+		"create role seal_maker login; create function ringfence.seal(text) returns void language sql " +
+			"as ''; create function ringfence.server(text) returns void language sql as ''; alter " +
+			"function ringfence.seal(text) owner to seal_maker; alter function ringfence.server(text) " +
+			"owner to seal_maker",
 		"mark-writer:seal_maker", "drop owned by seal_maker; drop role seal_maker",
 	},
 	{
-		"create role seal_second login; grant execute on all functions in schema ringfence to seal_second",
+		"create role seal_second login; " +
+			"grant execute on all functions in schema ringfence to seal_second",
 		"guard-role:seal_second", "drop owned by seal_second; drop role seal_second",
 	},
-	{"grant create on schema public to app", "ddl:schema public", "revoke create on schema public from app"},
+	{"grant create on schema public to app", "ddl:schema public", "revoke create on schema public " +
+		"from app"},
 	{
 		"do $$ begin execute 'grant create on database ' || current_database() || ' to app'; end $$",
-		"ddl:database DATABASE", "do $$ begin execute 'revoke create on database ' || current_database() || ' from app'; end $$",
+		"ddl:database DATABASE", "do $$ begin execute 'revoke create on database ' || " +
+			"current_database() || ' from app'; end $$",
 	},
 	{
 		"create role seal_plain; alter function ringfence.seal() owner to seal_plain",
-		"seal-blind:seal_plain", "alter function ringfence.seal() owner to postgres; drop role seal_plain",
+		"seal-blind:seal_plain",
+		"alter function ringfence.seal() owner to postgres; drop role seal_plain",
 	},
 	{
 		"create subscription far connection 'host=127.0.0.1 port=1' publication p with (connect = false)",
@@ -231,7 +244,8 @@ func TestCheckFindsRolesThatMakeRoles(t *testing.T) {
 	defer r.sql("drop role seal_maker")
 	c := r.connect("postgres")
 	var version int
-	if err := c.QueryRow(t.Context(), "select current_setting('server_version_num')::integer").Scan(&version); err != nil {
+	if err := c.QueryRow(t.Context(),
+		"select current_setting('server_version_num')::integer").Scan(&version); err != nil {
 		t.Fatal(err)
 	}
 	r.finds("role-maker:seal_maker", version < 160000)
@@ -240,26 +254,30 @@ func TestCheckFindsRolesThatMakeRoles(t *testing.T) {
 // A role writes also by what it becomes with SET ROLE, and by a privilege on one column.
 func TestCheckNamesEveryRoleThatMayWrite(t *testing.T) {
 	r := newRealm(t)
-	r.sql("create schema shop; create table shop.stock (id bigint); create role seal_group; create role seal_sets login noinherit; " +
-		"grant seal_group to seal_sets; grant delete on shop.stock to seal_group; " +
-		"create role seal_column login; grant update (id) on shop.stock to seal_column")
+	r.sql("create schema shop; create table shop.stock (id bigint); create role seal_group; create " +
+		"role seal_sets login noinherit; grant seal_group to seal_sets; grant delete on shop.stock to " +
+		"seal_group; create role seal_column login; grant update (id) on shop.stock to seal_column")
 	defer r.sql("drop owned by seal_group, seal_column; drop role seal_sets, seal_column, seal_group")
 	report, err := Check(t.Context(), r.connect("postgres"), guardRole, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = "writes need no token; roles that may write: seal_column, seal_sets"
-	if !slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Object == "shop.stock" && f.What == want }) {
+	if !slices.ContainsFunc(report.Findings, func(f Finding) bool {
+		return f.Object == "shop.stock" && f.What == want
+	}) {
 		t.Errorf("%+v", report.Findings)
 	}
 }
 
 func TestCheckComparesTheFunctionsOfASeal(t *testing.T) {
 	for function, change := range map[string]string{
-		"ringfence.seal()": "create or replace function ringfence.seal() returns trigger language plpgsql security definer " +
-			"set search_path = pg_catalog, pg_temp as 'begin return null; end'",
-		"ringfence.enter_as_claimed(text, text)":    "alter function ringfence.enter_as_claimed(text, text) reset search_path",
-		"ringfence.enter(text, bigint, text, text)": "drop function ringfence.enter(text, bigint, text, text)",
+		"ringfence.seal()": "create or replace function ringfence.seal() returns trigger language " +
+			"plpgsql security definer set search_path = pg_catalog, pg_temp as 'begin return null; end'",
+		"ringfence.enter_as_claimed(text, text)": "alter function ringfence.enter_as_claimed(text, " +
+			"text) reset search_path",
+		"ringfence.enter(text, bigint, text, text)": "drop function ringfence.enter(text, bigint, " +
+			"text, text)",
 	} {
 		r := newRealm(t)
 		r.finds("function-changed:"+function, false)
@@ -274,8 +292,9 @@ func TestCheckFindsAGuardsRoleThatIsAProgramsToo(t *testing.T) {
 	r := newRealm(t)
 	r.finds("guard-role:"+guardRole, false)
 	for grant, revoke := range map[string]string{
-		"grant execute on function ringfence.take_term(text, text, bigint) to " + guardRole: "revoke execute on function ringfence.take_term(text, text, bigint) from " + guardRole,
-		"create table stock (); grant insert on stock to " + guardRole:                      "drop table stock",
+		"grant execute on function ringfence.take_term(text, text, bigint) to " + guardRole: "revoke " +
+			"execute on function ringfence.take_term(text, text, bigint) from " + guardRole,
+		"create table stock (); grant insert on stock to " + guardRole: "drop table stock",
 	} {
 		r.sql(grant)
 		r.finds("guard-role:"+guardRole, true)
@@ -297,13 +316,15 @@ func TestCheckLeavesLeadersTheirFunctions(t *testing.T) {
 func TestCheckFindsRolesThatSetWhatTheServerLoads(t *testing.T) {
 	r := newRealm(t)
 	var version int
-	if err := r.connect("postgres").QueryRow(t.Context(), "select current_setting('server_version_num')::integer").Scan(&version); err != nil {
+	if err := r.connect("postgres").QueryRow(t.Context(), "select "+
+		"current_setting('server_version_num')::integer").Scan(&version); err != nil {
 		t.Fatal(err)
 	}
 	if version < 150000 {
 		t.Skip("the server has no privileges on parameters")
 	}
-	r.sql("create role seal_sets login; grant alter system on parameter shared_preload_libraries to seal_sets")
+	r.sql("create role seal_sets login; grant alter system on parameter shared_preload_libraries to " +
+		"seal_sets")
 	r.finds("server-access:seal_sets", true)
 	r.sql("drop owned by seal_sets; drop role seal_sets")
 	r.finds("server-access:seal_sets", false)
@@ -337,14 +358,17 @@ func TestCheckSaysWhatItsRoleCannotSee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.ID == "network-hidden" }) {
+	if !slices.ContainsFunc(report.Findings, func(f Finding) bool {
+		return f.ID == "network-hidden"
+	}) {
 		t.Errorf("%+v", report)
 	}
 }
 
 func TestCheckReadsWhoReachesTheServer(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: "local all all trust\n" +
-		"host all all 127.0.0.1/32 trust\nhost sales app 10.1.0.0/16 md5\nhost postgres app,batch 10.2.0.0/16 md5\n" +
+		"host all all 127.0.0.1/32 trust\nhost sales app 10.1.0.0/16 md5\nhost postgres app,batch " +
+		"10.2.0.0/16 md5\n" +
 		"host all all 10.3.0.0/16 reject\nhost replication all 10.4.0.0/16 md5\n"})
 	r := &realm{t: t, pg: pg, name: "postgres"}
 	r.install(pgmarks.Options{})
@@ -354,7 +378,8 @@ func TestCheckReadsWhoReachesTheServer(t *testing.T) {
 			got = append(got, f)
 		}
 	}
-	want := []string{"network:10.2.0.0/255.255.0.0", "network:127.0.0.1/255.255.255.255", "network:local"}
+	want := []string{"network:10.2.0.0/255.255.0.0", "network:127.0.0.1/255.255.255.255",
+		"network:local"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -363,7 +388,8 @@ func TestCheckReadsWhoReachesTheServer(t *testing.T) {
 func TestAPoolerIsFound(t *testing.T) {
 	r := newRealm(t)
 	for url, want := range map[string]int{
-		r.pg.URL("app", r.name): 0, serverstest.PgBouncer(t, r.pg, servers.PgBouncerOptions{}).URL("app", r.name): 1,
+		r.pg.URL("app", r.name): 0,
+		serverstest.PgBouncer(t, r.pg, servers.PgBouncerOptions{}).URL("app", r.name): 1,
 	} {
 		c, err := pgmarks.Connect(t.Context(), url)
 		if err != nil {
@@ -378,9 +404,12 @@ func TestAPoolerIsFound(t *testing.T) {
 
 func TestAcceptedFindingsDoNotCount(t *testing.T) {
 	r := Report{Findings: []Finding{
-		{ID: "ddl", Object: "schema public"}, {ID: "ddl", Object: "schema shop"}, {ID: "superuser", Object: "postgres"},
+		{
+			ID: "ddl", Object: "schema public",
+		}, {ID: "ddl", Object: "schema shop"}, {ID: "superuser", Object: "postgres"},
 	}}
-	if unused := r.Accept([]string{"superuser", "ddl:schema shop", "pooler"}); !slices.Equal(unused, []string{"pooler"}) {
+	if unused := r.Accept([]string{"superuser", "ddl:schema shop", "pooler"}); !slices.Equal(unused,
+		[]string{"pooler"}) {
 		t.Errorf("unused: %q", unused)
 	}
 	if r.Open() != 1 || r.Findings[0].Accepted {

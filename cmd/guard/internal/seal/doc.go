@@ -8,10 +8,11 @@
 //	fmt.Print(plan.SQL()) // or
 //	err = plan.Run(ctx, conn)
 //
-// A seal is a statement trigger, which calls ringfence.seal (internal/postgres/pgschema/sql/seal.sql
-// says how it decides). A statement fires only the triggers of the table that it names, so a table is
-// sealed together with its partitions and children, and each has a seal of its own. The seal is
-// ENABLE ALWAYS: session_replication_role does not switch it off.
+// A seal is a statement trigger, which calls ringfence.seal
+// (internal/postgres/pgschema/sql/seal.sql says how it decides). A statement fires only the
+// triggers of the table that it names, so a table is sealed together with its partitions and
+// children, and each has a seal of its own. The seal is ENABLE ALWAYS: session_replication_role
+// does not switch it off.
 //
 // The operator's wish is also recorded by name in ringfence.sealed. So Check finds a table that has
 // lost its seal, for example because a migration has created it anew.

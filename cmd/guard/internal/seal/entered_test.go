@@ -58,7 +58,8 @@ func TestATransactionThatHasEnteredWritesUntilTheMarkIsRaised(t *testing.T) {
 func TestASealCallsNoForeignFunction(t *testing.T) {
 	r := newRealm(t)
 	r.sql("create function ringfence.enter(text, bigint, text) returns void language sql as ''; " +
-		"create function ringfence.refuse(text, bigint, text, bigint, text) returns void language sql as ''")
+		"create function ringfence.refuse(text, bigint, text, bigint, text) returns void language sql " +
+		"as ''")
 	member, entering, stranger := r.admitted(claimed(5)), r.connect("app"), r.connect("app")
 	r.do(member, insert)
 	if _, err := pgmarks.Begin(t.Context(), entering, claimed(5), pgx.TxOptions{}); err != nil {

@@ -53,7 +53,9 @@ func (p *Plan) add(format string, args ...any) {
 }
 
 // planned returns the plan that f makes. none is the error of an empty one.
-func planned(ctx context.Context, c *pgx.Conn, none string, f func(tx pgx.Tx, p *Plan) error) (*Plan, error) {
+func planned(
+	ctx context.Context, c *pgx.Conn, none string, f func(tx pgx.Tx, p *Plan) error,
+) (*Plan, error) {
 	p := &Plan{}
 	err := looking(ctx, c, func(tx pgx.Tx) error { return f(tx, p) })
 	if err == nil && len(p.Tables) == 0 {
@@ -62,8 +64,9 @@ func planned(ctx context.Context, c *pgx.Conn, none string, f func(tx pgx.Tx, p 
 	return p, err
 }
 
-// looking runs f in a transaction that changes nothing, if the schema ringfence has the version of this
-// program (fence.ErrNotInstalled). In it, names without a schema mean only built-in functions and tables.
+// looking runs f in a transaction that changes nothing, if the schema ringfence has the version of
+// this program (fence.ErrNotInstalled). In it, names without a schema mean only built-in functions
+// and tables.
 func looking(ctx context.Context, c *pgx.Conn, f func(tx pgx.Tx) error) error {
 	tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // ringfence, or is a superuser.
 //
 // It is an error if a table does not exist, or is a partition or child whose parent is neither
-// sealed for this resource nor in the request: a write to the parent would reach it without its seal.
+// sealed for this resource nor in the request: a write to the parent would reach it without its
+// seal.
 func Protect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
 	return planned(ctx, c, "there is no table to seal", func(tx pgx.Tx, p *Plan) error {
 		if err := problems(ctx, tx, namesSQL, r.Tables, r.Schemas); err != nil {
@@ -46,9 +47,10 @@ func (p *Plan) seal(t table, resource string) {
 	p.add("create trigger ringfence_seal before insert or update or delete or truncate on %s\n"+
 		"    for each statement execute function ringfence.seal(%s)", t, literal(resource))
 	p.add("alter table %s enable always trigger ringfence_seal", t)
-	p.add("insert into ringfence_private.sealed (schema_name, table_name, resource) values (%s, %s, %s)\n"+
-		"    on conflict (schema_name, table_name) do update set resource = excluded.resource,\n"+
-		"    sealed_at = excluded.sealed_at, sealed_by = excluded.sealed_by",
+	p.add(
+		"insert into ringfence_private.sealed (schema_name, table_name, resource) values (%s, %s, %s)\n"+
+			"    on conflict (schema_name, table_name) do update set resource = excluded.resource,\n"+
+			"    sealed_at = excluded.sealed_at, sealed_by = excluded.sealed_by",
 		literal(t.Schema), literal(t.Name), literal(resource))
 }
 
@@ -64,7 +66,8 @@ union all
 select 'there is no schema ' || u.name from unnest($2::text[]) u(name)
  where u.name ~ '^pg_' or u.name in ('ringfence', 'ringfence_private', 'information_schema') or to_regnamespace(quote_ident(u.name)) is null`
 
-// recordsSQL finds which of the names $1 and the schemas $2 are neither of tables nor recorded as sealed.
+// recordsSQL finds which of the names $1 and the schemas $2 are neither of tables nor recorded as
+// sealed.
 const recordsSQL = `with ` + named + `
 select 'there is no table ' || w.name || ', and none was sealed' from named w
  where cardinality(w.path) <> 2 or not ` + isTable + `

@@ -120,7 +120,8 @@ func (r *realm) refused(c *pgx.Conn, text, want string) {
 	if !ok || pg.Code != want {
 		r.t.Errorf("%s: got %v, want %s", text, err, want)
 	}
-	if ok && strings.HasPrefix(want, "RF") && (pg.Detail == "" || pg.Hint == "" || pg.TableName != "orders") {
+	if ok && strings.HasPrefix(want, "RF") &&
+		(pg.Detail == "" || pg.Hint == "" || pg.TableName != "orders") {
 		r.t.Errorf("%s: the error lacks fields: %+v", text, pg)
 	}
 }
@@ -198,7 +199,8 @@ func (r *realm) found(schemas ...string) []string {
 	}
 	var all []string
 	for _, f := range report.Findings {
-		if strings.HasPrefix(f.Do, "guard ") && strings.Contains(f.Object, `"`) && !strings.HasSuffix(f.Do, " '"+f.Object+"'") {
+		if strings.HasPrefix(f.Do, "guard ") && strings.Contains(f.Object, `"`) &&
+			!strings.HasSuffix(f.Do, " '"+f.Object+"'") {
 			r.t.Errorf("a shell takes the quotes of %s apart: %s", f.Object, f.Do)
 		}
 		if f.What == "" || f.Why == "" || f.Do == "" {
@@ -213,6 +215,7 @@ func (r *realm) found(schemas ...string) []string {
 func (r *realm) finds(want string, yes bool) {
 	r.t.Helper()
 	if all := r.found(); slices.Contains(all, want) != yes {
-		r.t.Errorf("%s is found: %v, want %v; all findings:\n%s", want, !yes, yes, strings.Join(all, "\n"))
+		r.t.Errorf("%s is found: %v, want %v; all findings:\n%s", want, !yes, yes,
+			strings.Join(all, "\n"))
 	}
 }

@@ -25,7 +25,8 @@ var writes = []string{
 	"update entry set token = 6 where false",
 	"delete from entry",
 	"truncate entry",
-	"merge into entry e using source s on e.token = s.token when not matched then insert (token) values (s.token)",
+	"merge into entry e using source s on e.token = s.token when not matched then insert (token) " +
+		"values (s.token)",
 	"insert into seen (token) values (5)",
 	"select written()",
 	"with w as (insert into entry (token) values (5) returning 1) select * from w",
@@ -95,7 +96,8 @@ func TestNoSettingOfTheSessionIsBelieved(t *testing.T) {
 		"select setval('ringfence_private.birth', 1)", "select nextval('ringfence_private.birth')",
 		"alter table entry disable trigger all", "drop trigger ringfence_seal on entry",
 		"set session_replication_role = replica", "select ringfence.seal()",
-		"create temporary table other (); create trigger t before insert on other execute function ringfence.seal('orders')",
+		"create temporary table other (); create trigger t before insert on other execute function " +
+			"ringfence.seal('orders')",
 	} {
 		if r.try(r.connect("app"), forbidden) == nil {
 			t.Errorf("app may: %s", forbidden)
@@ -109,18 +111,21 @@ func TestObjectsWithTheSameNamesAreNotUsed(t *testing.T) {
 	r.sql("grant create on schema public to app")
 	r.admitted(claimed(5))
 	var pid, birth int64
-	err := r.connect("postgres").QueryRow(t.Context(), "select pid, extract(epoch from backend_start) * 1000000 "+
-		"from ringfence_private.session").Scan(&pid, &birth)
+	err := r.connect("postgres").QueryRow(t.Context(), "select pid, extract(epoch from "+
+		"backend_start) * 1000000 from ringfence_private.session").Scan(&pid, &birth)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := r.connect("app")
 	for _, shadow := range []string{
-		"create temporary table session as select 'orders' as resource, 5::bigint as token, 'zk:a' as issuer, " +
-			"pg_backend_pid() as pid, now() as backend_start",
-		"create temporary table mark as select 'orders' as resource, 5::bigint as token, 'zk:a' as issuer",
-		fmt.Sprintf("create function public.pg_backend_pid() returns integer language sql as 'select %d'", pid),
-		fmt.Sprintf("create function public.currval(regclass) returns bigint language sql as 'select %d::bigint'", birth),
+		"create temporary table session as select 'orders' as resource, 5::bigint as token, 'zk:a' as " +
+			"issuer, pg_backend_pid() as pid, now() as backend_start",
+		"create temporary table mark as " +
+			"select 'orders' as resource, 5::bigint as token, 'zk:a' as issuer",
+		fmt.Sprintf("create function public.pg_backend_pid() returns integer language sql as 'select %d'",
+			pid),
+		fmt.Sprintf("create function public.currval(regclass) returns bigint language sql as 'select "+
+			"%d::bigint'", birth),
 		"set search_path = pg_temp, public, pg_catalog",
 	} {
 		r.do(c, shadow)
@@ -152,8 +157,8 @@ func TestARecordOfAnEarlierBackendIsNotBelieved(t *testing.T) {
 	r := newRealm(t)
 	c := r.connect("app")
 	for range 2 {
-		r.sql(fmt.Sprintf("insert into ringfence_private.session (resource, token, issuer, pid, backend_start) "+
-			"values ('orders', 5, 'zk:a', %d, clock_timestamp())", c.PgConn().PID()))
+		r.sql(fmt.Sprintf("insert into ringfence_private.session (resource, token, issuer, pid, "+
+			"backend_start) values ('orders', 5, 'zk:a', %d, clock_timestamp())", c.PgConn().PID()))
 		r.refused(c, insert, "RF002")
 	}
 	member := r.admitted(claimed(5))
@@ -198,8 +203,8 @@ func TestACopiedMarkRefusesEveryWrite(t *testing.T) {
 	r := newRealm(t)
 	member := r.admitted(claimed(5))
 	r.do(member, insert)
-	r.sql("create table kept as select * from ringfence_private.mark; delete from ringfence_private.mark; " +
-		"insert into ringfence_private.mark select * from kept")
+	r.sql("create table kept as select * from ringfence_private.mark; delete from " +
+		"ringfence_private.mark; insert into ringfence_private.mark select * from kept")
 	r.refused(member, insert, "RF012")
 	r.sql("delete from ringfence_private.mark")
 	r.refused(member, insert, "RF012")

@@ -19,8 +19,8 @@ func (t table) String() string { return pgx.Identifier{t.Schema, t.Name}.Sanitiz
 
 // seals begins a query that uses the list of all seals. resource is empty where the trigger has not
 // exactly one argument. It is escaped and not decoded, since somebody may have put any bytes there.
-// whole: nobody has changed the trigger. 62 means: before each statement, on INSERT, UPDATE, DELETE and
-// TRUNCATE (pg_trigger.tgtype); tgattr has the columns of UPDATE OF.
+// whole: nobody has changed the trigger. 62 means: before each statement, on INSERT, UPDATE, DELETE
+// and TRUNCATE (pg_trigger.tgtype); tgattr has the columns of UPDATE OF.
 const seals = `with recursive seals as (
     select t.tgrelid as oid, t.tgname as name,
            case when t.tgnargs = 1 then encode(substr(t.tgargs, 1, length(t.tgargs) - 1), 'escape') else '' end as resource,
@@ -34,8 +34,8 @@ const named = `named as (
       from unnest($1::text[]) u(name)
 )`
 
-// sealable: the row c of pg_class is a table that can have a seal. A foreign table cannot, and a temporary one may
-// be another session's.
+// sealable: the row c of pg_class is a table that can have a seal. A foreign table cannot, and a
+// temporary one may be another session's.
 const sealable = `c.relkind in ('r', 'p') and c.relpersistence <> 't'`
 
 // isTable: the row w of named is a table that can have a seal.
@@ -44,7 +44,8 @@ const isTable = `exists (
      where n.nspname = w.path[1] and c.relname = w.path[2] and ` + sealable + `)`
 
 // familySQL finds the tables with the names $1 and those in the schemas $2, with all partitions and
-// children. It leaves out what is not sealable. A name without a table finds what is recorded under it.
+// children. It leaves out what is not sealable. A name without a table finds what is recorded under
+// it.
 const familySQL = seals + `, ` + named + `, family(oid) as (
     select to_regclass(format('%I.%I', path[1], path[2]))::oid from named
     union select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -22,7 +22,8 @@ func TestPartitionsHaveSealsOfTheirOwn(t *testing.T) {
 	r.protect(Request{Resource: "orders", Tables: []string{"day"}})
 	stranger, member := r.connect("app"), r.admitted(claimed(5))
 	for _, w := range []string{
-		"insert into day values (1, 5)", "insert into day1 values (1, 5)", "insert into day2 values (2, 5)",
+		"insert into day values (1, 5)", "insert into day1 values (1, 5)", "insert into day2 values " +
+			"(2, 5)",
 		"insert into day2a values (2, 5)", "delete from day2a", "truncate day1", "truncate day",
 		"update day set d = 2 where d = 1",
 	} {
@@ -41,7 +42,8 @@ func TestPartitionsHaveSealsOfTheirOwn(t *testing.T) {
 
 func TestChildrenHaveSealsOfTheirOwn(t *testing.T) {
 	r := newRealm(t)
-	r.sql("create table child (more text) inherits (entry); create table grandchild () inherits (child)")
+	r.sql("create table child (more text) inherits (entry); create table grandchild () inherits " +
+		"(child)")
 	stranger := r.connect("app")
 	r.refused(stranger, "update entry set token = 7", "RF002")
 	r.do(stranger, "insert into grandchild (id, token) values (1, 5)")
@@ -56,7 +58,9 @@ func TestAPartitionIsSealedForTheResourceOfItsParent(t *testing.T) {
 	r := newRealm(t)
 	r.sql(partitioned)
 	r.protect(Request{Resource: "orders", Tables: []string{"day"}})
-	_, err := Protect(t.Context(), r.connect("postgres"), Request{Resource: "stock", Tables: []string{"day1"}})
+	_, err := Protect(t.Context(), r.connect("postgres"), Request{
+		Resource: "stock", Tables: []string{"day1"},
+	})
 	if err == nil || !strings.Contains(err.Error(), "not sealed for stock") {
 		t.Errorf("a partition for another resource: %v", err)
 	}
@@ -128,12 +132,14 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 	}
 	r.sql("update ringfence_private.installation set version = 0")
 	if _, err := Protect(t.Context(), c, Request{Resource: "orders",
-		Tables: []string{"entry"}}); !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
+		Tables: []string{"entry"}}); !errors.Is(err, fence.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "guard install") {
 		t.Errorf("an older version: %v", err)
 	}
 	r.sql("update ringfence_private.installation set version = 99")
 	if _, err := Check(t.Context(), c, guardRole); !errors.Is(err, fence.ErrNotInstalled) ||
-		!strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "older than the schema") {
+		!strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "older than the "+
+		"schema") {
 		t.Errorf("a newer version: %v", err)
 	}
 	r.sql("drop schema ringfence, ringfence_private cascade")
@@ -144,8 +150,9 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 
 func TestForeignAndTemporaryChildrenAreLeftOut(t *testing.T) {
 	r := newRealm(t)
-	r.sql(partitioned + "; create schema far; create extension postgres_fdw; create server far foreign data wrapper postgres_fdw; " +
-		"create foreign table far.day9 partition of day for values from (9) to (10) server far")
+	r.sql(partitioned + "; create schema far; create extension postgres_fdw; create server far " +
+		"foreign data wrapper postgres_fdw; create foreign table far.day9 partition of day for values " +
+		"from (9) to (10) server far")
 	other := r.connect("postgres")
 	r.do(other, "create temporary table passing () inherits (entry)")
 	r.protect(Request{Resource: "orders", Tables: []string{"day", "entry"}})
@@ -172,15 +179,18 @@ func TestUnprotectTakesOnlyNamesThatFit(t *testing.T) {
 	r.sql("drop schema shop cascade; create schema bare")
 	c := r.connect("postgres")
 	for _, wrong := range []Request{
-		{Tables: []string{"nothing"}}, {Tables: []string{"public.entry.x"}}, {Tables: []string{"a.public.entry"}},
+		{Tables: []string{"nothing"}}, {Tables: []string{"public.entry.x"}},
+		{Tables: []string{"a.public.entry"}},
 		{Tables: []string{"entry", "entyr"}}, {Schemas: []string{"public", "pulbic"}},
 	} {
-		if _, err := Unprotect(t.Context(), c, wrong); err == nil || !strings.Contains(err.Error(), "there is no ") {
+		if _, err := Unprotect(t.Context(), c, wrong); err == nil ||
+			!strings.Contains(err.Error(), "there is no ") {
 			t.Errorf("%+v: %v", wrong, err)
 		}
 	}
 	for _, right := range []Request{
-		{Tables: []string{"entry"}}, {Tables: []string{"shop.gone"}}, {Schemas: []string{"shop"}}, {Schemas: []string{"public", "bare"}},
+		{Tables: []string{"entry"}}, {Tables: []string{"shop.gone"}}, {Schemas: []string{"shop"}},
+		{Schemas: []string{"public", "bare"}},
 	} {
 		if p, err := Unprotect(t.Context(), c, right); err != nil || len(p.Tables) != 1 {
 			t.Errorf("%+v: %+v, %v", right, p, err)

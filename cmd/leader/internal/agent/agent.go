@@ -66,9 +66,10 @@ func (a *Agent) Handler() http.Handler {
 
 // Request is the body of POST /v1/terms.
 type Request struct {
-	Resource string         `json:"resource"`
-	Holder   string         `json:"holder"` // who the program is, for people; the agent makes a name if it is empty
-	Stores   []settings.URL `json:"stores"` // in place of LEADER_STORES
+	Resource string `json:"resource"`
+	// who the program is, for people; the agent makes a name if it is empty
+	Holder string         `json:"holder"`
+	Stores []settings.URL `json:"stores"` // in place of LEADER_STORES
 }
 
 // stand stands for election. The answer is the term.

@@ -58,16 +58,20 @@ func serve(t *testing.T, all ...fence.Raiser) *served {
 		t.Fatal(err)
 	}
 	s := &served{t: t, path: path, other: other, agent: &Agent{
-		Coordinator: c, Holder: "test", Stores: all, Table: stores.All, Raise: time.Minute, Session: 10 * time.Second, Log: log,
+		Coordinator: c, Holder: "test", Stores: all, Table: stores.All, Raise: time.Minute,
+		Session: 10 * time.Second, Log: log,
 	}}
-	s.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	s.client.Transport = &http.Transport{DialContext: func(
+		ctx context.Context, _, _ string,
+	) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	stopped := make(chan error, 1)
 	go func() {
 		stopped <- webpage.Server{
-			Handler: s.agent.Handler(), Answer: time.Minute, Grace: 10 * time.Second, Connections: MaxStreams, Keeps: true, Connected: Connected,
+			Handler: s.agent.Handler(), Answer: time.Minute, Grace: 10 * time.Second,
+			Connections: MaxStreams, Keeps: true, Connected: Connected,
 		}.Serve(ctx, l)
 	}()
 	s.stop = sync.OnceFunc(func() {
@@ -149,7 +153,8 @@ func (r *reading) until(what What) Event {
 // ends checks that the term is lost by this cause, and that the stream ends then.
 func (r *reading) ends(why Cause) {
 	r.t.Helper()
-	if e := r.next(); e.Event != Lost || e.Cause != why || e.Final != (why == Refused || why == Resigned) || e.Error == "" {
+	if e := r.next(); e.Event != Lost || e.Cause != why ||
+		e.Final != (why == Refused || why == Resigned) || e.Error == "" {
 		r.t.Errorf("got %+v, want the term lost: %s", e, why)
 	}
 	if r.lines.Scan() || r.lines.Err() != nil {
@@ -174,10 +179,14 @@ func (s *served) led(holder string) {
 
 func TestTheStreamIsTheTerm(t *testing.T) {
 	var raised []fence.Claim
-	s := serve(t, raiser(func(_ context.Context, c fence.Claim) error { raised = append(raised, c); return nil }))
+	s := serve(t, raiser(func(_ context.Context, c fence.Claim) error {
+		raised = append(raised, c)
+		return nil
+	}))
 	r := s.stands(`{"resource":"orders","holder":"one"}`)
 	e := r.next()
-	if e.Event != Leading || e.Resource != "orders" || e.Holder != "one" || e.ID == "" || e.Left <= 0 || e.Until.IsZero() {
+	if e.Event != Leading || e.Resource != "orders" || e.Holder != "one" || e.ID == "" ||
+		e.Left <= 0 || e.Until.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	if len(raised) != 1 || raised[0].Token.String() != e.Token || raised[0].Issuer != e.Issuer {
@@ -185,8 +194,9 @@ func TestTheStreamIsTheTerm(t *testing.T) {
 	}
 	c := raised[0]
 	want := Carry{
-		PGOPTIONS: "-c fence.orders=" + e.Token, Fence: "FENCE orders " + e.Token, ClientName: "fence.orders." + e.Token,
-		Pass: strings.Join([]string{"orders", e.Token, string(e.Issuer), c.Candidate}, " "),
+		PGOPTIONS: "-c fence.orders=" + e.Token, Fence: "FENCE orders " + e.Token,
+		ClientName: "fence.orders." + e.Token,
+		Pass:       strings.Join([]string{"orders", e.Token, string(e.Issuer), c.Candidate}, " "),
 	}
 	if !reflect.DeepEqual(*e.Carry, want) {
 		t.Errorf("got %+v, want %+v", *e.Carry, want)
@@ -224,8 +234,10 @@ func TestATermEnds(t *testing.T) {
 				s.t.Error(err)
 			}
 		},
-		Resigned: func(s *served, e Event) { s.ask(s.t.Context(), "DELETE", "/v1/terms/"+e.ID, "").Body.Close() },
-		Stopped:  func(s *served, _ Event) { go s.stop() },
+		Resigned: func(s *served, e Event) {
+			s.ask(s.t.Context(), "DELETE", "/v1/terms/"+e.ID, "").Body.Close()
+		},
+		Stopped: func(s *served, _ Event) { go s.stop() },
 	} {
 		t.Run(string(why), func(t *testing.T) {
 			s := serve(t)
@@ -247,8 +259,12 @@ func TestAStoreThatRefusesEndsTheTermBeforeItBegins(t *testing.T) {
 		err error
 		why Cause
 	}{
-		{stale, Superseded}, {io.EOF, Failed}, {&fence.Refusal{Reason: fence.ErrOtherIssuer, Message: "another"}, Refused},
-		{&fence.Refusal{Reason: fence.ErrUnrevoked, Message: "it goes on"}, Failed}, {carrier.ErrNoGuard, Refused},
+		{stale, Superseded}, {io.EOF, Failed}, {&fence.Refusal{
+			Reason: fence.ErrOtherIssuer, Message: "another",
+		}, Refused},
+		{&fence.Refusal{
+			Reason: fence.ErrUnrevoked, Message: "it goes on",
+		}, Failed}, {carrier.ErrNoGuard, Refused},
 	} {
 		s := serve(t, raiser(func(context.Context, fence.Claim) error { return c.err }))
 		s.stands(`{"resource":"orders"}`).ends(c.why)
@@ -269,7 +285,9 @@ func (e elected) Campaign(_ context.Context, r fence.Resource, _ string) (*fence
 
 func TestACoordinatorThatRefusesNeedsAnOperator(t *testing.T) {
 	s := serve(t)
-	s.agent.Coordinator = elected{s.agent.Coordinator, func(fence.Resource) (*fence.Term, error) { return nil, io.EOF }}
+	s.agent.Coordinator = elected{s.agent.Coordinator, func(fence.Resource) (*fence.Term, error) {
+		return nil, io.EOF
+	}}
 	s.stands(`{"resource":"orders"}`).ends(Refused)
 }
 
@@ -328,7 +346,8 @@ func TestHEADOfAStreamEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	w := httptest.NewRecorder()
-	s.agent.Handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "HEAD", "/v1/leaders/orders/events", nil))
+	s.agent.Handler().ServeHTTP(w,
+		httptest.NewRequestWithContext(ctx, "HEAD", "/v1/leaders/orders/events", nil))
 	if w.Code != http.StatusOK || w.Body.Len() > 0 || ctx.Err() != nil {
 		t.Errorf("%d, %q, %v", w.Code, w.Body, ctx.Err())
 	}
@@ -346,10 +365,12 @@ func TestThePasswordOfTheAgentsStoresIsForItsOwnUser(t *testing.T) {
 		{os.Getuid() + 1, "", "," + own, false},
 	} {
 		a := &Agent{
-			Holder: "test", Table: stores.All, URLs: settings.URLs{"postgres://app:s3cret@guard/shop"}, User: c.user, Token: c.token,
+			Holder: "test", Table: stores.All, URLs: settings.URLs{"postgres://app:s3cret@guard/shop"},
+			User: c.user, Token: c.token,
 			Carry: carrier.Setting{{Kind: "postgres", Listen: "127.0.0.1:0"}},
 		}
-		term, err := a.asked(httptest.NewRequest("POST", "/v1/terms", strings.NewReader(`{"resource":"orders"`+c.body+`}`)))
+		term, err := a.asked(httptest.NewRequest("POST", "/v1/terms",
+			strings.NewReader(`{"resource":"orders"`+c.body+`}`)))
 		if err != nil || len(term.routes) != 1 || term.routes[0].Private != c.private {
 			t.Errorf("%+v: %+v, %v", c, term, err)
 		}
@@ -367,7 +388,8 @@ func TestTheListHasEachTermWithItsToken(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	i := slices.IndexFunc(all.Terms, func(e Event) bool { return e.Holder == "one" })
-	if one, two := all.Terms[i], all.Terms[1-i]; one.Event != Leading || one.Token != token || two.Event != Waiting || two.Token != "" {
+	if one, two := all.Terms[i], all.Terms[1-i]; one.Event != Leading || one.Token != token ||
+		two.Event != Waiting || two.Token != "" {
 		t.Errorf("%+v", all.Terms)
 	}
 }
@@ -382,12 +404,21 @@ func TestBadRequestsAreAnswered(t *testing.T) {
 		{"POST", "/v1/terms", `{"resource":"Orders-1"}`, 400, "lower-case"},
 		{"POST", "/v1/terms", `{"resource":"orders","tokn":1}`, 400, "unknown field"},
 		{"POST", "/v1/terms", `{"resource":"orders"} {}`, 400, "something after"},
-		{"POST", "/v1/terms", `{"resource":"orders","stores":["nostore://x/"]}`, 400, "there is no store nostore://"},
-		{"POST", "/v1/terms", `{"resource":"orders","stores":["postgres://app@h/d?password_command=env"]}`, 400, "no files or programs"},
-		{"POST", "/v1/terms", `{"resource":"orders","stores":["postgres://app@h/d?password_file=/etc/shadow"]}`, 400, "no files or programs"},
-		{"POST", "/v1/terms", `{"resource":"orders","stores":["postgres://app@/d?host=/var/run/postgresql"]}`, 400, "name a host"},
-		{"POST", "/v1/terms", `{"resource":"orders","stores":["redis://h?password_file=/etc/shadow"]}`, 400, `not \"password_file\"`},
-		{"POST", "/v1/terms", `{"resource":"orders","holder":"` + strings.Repeat("x", maxBody) + `"}`, 413, "too large"},
+		{"POST", "/v1/terms", `{"resource":"orders","stores":["nostore://x/"]}`, 400, "there is no " +
+			"store nostore://"},
+		{"POST", "/v1/terms",
+			`{"resource":"orders","stores":["postgres://app@h/d?password_command=env"]}`, 400, "no files " +
+				"or programs"},
+		{"POST", "/v1/terms",
+			`{"resource":"orders","stores":["postgres://app@h/d?password_file=/etc/shadow"]}`, 400, "no " +
+				"files or programs"},
+		{"POST", "/v1/terms",
+			`{"resource":"orders","stores":["postgres://app@/d?host=/var/run/postgresql"]}`, 400, "name a " +
+				"host"},
+		{"POST", "/v1/terms", `{"resource":"orders","stores":["redis://h?password_file=/etc/shadow"]}`,
+			400, `not \"password_file\"`},
+		{"POST", "/v1/terms", `{"resource":"orders","holder":"` + strings.Repeat("x", maxBody) + `"}`,
+			413, "too large"},
 		{"DELETE", "/v1/terms/none", "", 404, "no such term"},
 		{"GET", "/v1/leaders/Orders", "", 400, "lower-case"},
 	} {
@@ -424,14 +455,16 @@ func TestWhoLeadsIsTold(t *testing.T) {
 	got := s.ask(t.Context(), "GET", "/v1/leaders/orders", "")
 	defer got.Body.Close()
 	var l Leader
-	if err := json.NewDecoder(got.Body).Decode(&l); err != nil || l != (Leader{"orders", "one", token, true, 0}) {
+	if err := json.NewDecoder(got.Body).Decode(&l); err != nil ||
+		l != (Leader{"orders", "one", token, true, 0}) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
 
 func TestServerSentEventsForWhoAcceptsThem(t *testing.T) {
 	s := serve(t)
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://agent/v1/terms", strings.NewReader(`{"resource":"orders"}`))
+	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://agent/v1/terms",
+		strings.NewReader(`{"resource":"orders"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,7 +476,8 @@ func TestServerSentEventsForWhoAcceptsThem(t *testing.T) {
 	}
 	defer got.Body.Close()
 	lines := bufio.NewScanner(got.Body)
-	if !lines.Scan() || lines.Text() != "event: leading" || !lines.Scan() || !strings.HasPrefix(lines.Text(), `data: {"event":"leading"`) {
+	if !lines.Scan() || lines.Text() != "event: leading" || !lines.Scan() ||
+		!strings.HasPrefix(lines.Text(), `data: {"event":"leading"`) {
 		t.Errorf("%q", lines.Text())
 	}
 }
@@ -458,10 +492,12 @@ func TestAnAgentTakesTheSocketOfOneThatIsGone(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil || !strings.Contains(err.Error(), "a running process listens") {
+	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil ||
+		!strings.Contains(err.Error(), "a running process listens") {
 		t.Errorf("a second agent: %v", err)
 	}
-	first.Listener.(peeruser.Listener).Listener.(*net.UnixListener).SetUnlinkOnClose(false) // as after kill -9
+	// as after kill -9
+	first.Listener.(peeruser.Listener).Listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = first.Close()
 	second, err := Listen(t.Context(), "unix:"+path, nil, log)
 	if err != nil {
@@ -471,7 +507,8 @@ func TestAnAgentTakesTheSocketOfOneThatIsGone(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil || !strings.Contains(err.Error(), "is not a socket") {
+	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil ||
+		!strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("a file: %v", err)
 	}
 }
@@ -486,7 +523,8 @@ func TestTheDescriptionNamesEachPathAndField(t *testing.T) {
 	if err := yaml.Unmarshal(openAPI, &d); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/v1/terms", "/v1/terms/{id}", "/v1/leaders/{resource}", "/v1/leaders/{resource}/events"} {
+	for _, path := range []string{"/v1/terms", "/v1/terms/{id}", "/v1/leaders/{resource}",
+		"/v1/leaders/{resource}/events"} {
 		if d.Paths[path] == nil {
 			t.Errorf("no %s", path)
 		}

@@ -10,10 +10,11 @@ import (
 	"github.com/ringfence/ringfence/internal/network/unixsocket"
 )
 
-// client is what an agent knows of a client: how far it has read. It has read all that its socket no longer stores.
-// Once it has sent a beat, its beats count in place of that.
+// client is what an agent knows of a client: how far it has read. It has read all that its socket
+// no longer stores. Once it has sent a beat, its beats count in place of that.
 type client struct {
-	unread func() (bytes int, told bool) // that the socket stores; not every system and socket tells it
+	// that the socket stores; not every system and socket tells it
+	unread func() (bytes int, told bool)
 
 	mu            sync.Mutex
 	before, after int       // unread when the last event was sent
@@ -22,13 +23,14 @@ type client struct {
 	beats         bool
 }
 
-// goesOn reports whether the client has read anything, or sent a beat, before the last deadline that it has seen. Call
-// it before an event is sent.
+// goesOn reports whether the client has read anything, or sent a beat, before the last deadline
+// that it has seen. Call it before an event is sent.
 func (c *client) goesOn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	bytes, told := c.unread()
-	took := bytes == 0 || bytes < c.after || c.after <= c.before // the client may have taken some while the last event was sent
+	// the client may have taken some while the last event was sent
+	took := bytes == 0 || bytes < c.after || c.after <= c.before
 	if told && took && !c.beats {
 		c.until = c.last
 	}
@@ -67,8 +69,8 @@ func (c *client) left() time.Duration {
 // connection is the key of a request's connection in its context.
 type connection struct{}
 
-// Connected keeps the connection of requests, whose socket tells what the client has not read. It is for
-// http.Server.ConnContext.
+// Connected keeps the connection of requests, whose socket tells what the client has not read. It
+// is for http.Server.ConnContext.
 func Connected(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, c)
 }
@@ -78,5 +80,6 @@ func unreadOf(ctx context.Context) func() (int, bool) {
 	if c, ok := ctx.Value(connection{}).(*net.UnixConn); ok {
 		return func() (int, bool) { return unixsocket.Unread(c) }
 	}
-	return func() (int, bool) { return 0, false } // the kernel takes what is sent by TCP, whether the program reads or not
+	// the kernel takes what is sent by TCP, whether the program reads or not
+	return func() (int, bool) { return 0, false }
 }

@@ -26,7 +26,8 @@ func (s *served) dials() net.Conn {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { c.Close() })
-	if _, err := fmt.Fprintf(c, "POST /v1/terms HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	if _, err := fmt.Fprintf(c, "POST /v1/terms HTTP/1.1\r\nHost: agent\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n\r\n%s",
 		len(asksForOrders), asksForOrders); err != nil {
 		s.t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestAClientThatIsPausedLosesItsTerm(t *testing.T) {
 	}
 	paused := time.Now()
 	s.led("")
-	if took := time.Since(paused); took > 2*s.agent.Session { // the session, and what a busy machine takes
+	if took := time.Since(paused); took > 2*s.agent.Session {
+		// the session, and what a busy machine takes
 		t.Errorf("a paused client has kept its term for %s", took)
 	}
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {

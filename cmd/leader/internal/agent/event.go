@@ -46,23 +46,25 @@ type Event struct {
 	Left  float64   `json:"left,omitempty"` // the seconds until then; compare this where clocks differ
 
 	// Lost.
-	Cause Cause  `json:"cause,omitempty"`
-	Final bool   `json:"final,omitempty"` // standing again is of no use until somebody acts: a loop stops
+	Cause Cause `json:"cause,omitempty"`
+	// standing again is of no use until somebody acts: a loop stops
+	Final bool   `json:"final,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
 // Carry is how a program presents the token, ready to paste.
 type Carry struct {
-	PGOPTIONS  string `json:"PGOPTIONS"` // the startup parameter "options" of Postgres, or the environment's variable
-	Fence      string `json:"FENCE"`     // the first command of a Redis connection through a guard
+	// the startup parameter "options" of Postgres, or the environment's variable
+	PGOPTIONS  string `json:"PGOPTIONS"`
+	Fence      string `json:"FENCE"` // the first command of a Redis connection through a guard
 	ClientName string `json:"client_name"`
 
-	// Pass is what ringfence.enter takes, in a transaction without a guard. It is missing if the term has raised
-	// its mark nowhere: enter would refuse it.
+	// Pass is what ringfence.enter takes, in a transaction without a guard. It is missing if the term
+	// has raised its mark nowhere: enter would refuse it.
 	Pass string `json:"pass,omitempty"`
 
-	// Environ has what LEADER_CARRY adds: addresses of this machine through which everything is under the
-	// token: PGHOST, PGHOSTADDR, PGPORT, PGSSLMODE, DATABASE_URL, REDIS_URL.
+	// Environ has what LEADER_CARRY adds: addresses of this machine through which everything is under
+	// the token: PGHOST, PGHOSTADDR, PGPORT, PGSSLMODE, DATABASE_URL, REDIS_URL.
 	Environ map[string]string `json:"environ,omitempty"`
 }
 
@@ -78,7 +80,8 @@ func carry(c fence.Claim, raised bool, carried *carrier.Carrier) *Carry {
 		ClientName: refusal.ClientName(c),
 	}
 	if raised {
-		all.Pass = string(c.Resource) + " " + c.Token.String() + " " + string(c.Issuer) + " " + c.Candidate
+		all.Pass = string(c.Resource) + " " + c.Token.String() + " " + string(c.Issuer) + " " +
+			c.Candidate
 	}
 	return all
 }
@@ -86,7 +89,8 @@ func carry(c fence.Claim, raised bool, carried *carrier.Carrier) *Carry {
 // Cause says in one word why a term is over.
 type Cause string
 
-// final reports whether a program that stands again gets the same answer, or what somebody has just ended.
+// final reports whether a program that stands again gets the same answer, or what somebody has just
+// ended.
 func (c Cause) final() bool { return c == Refused || c == Resigned }
 
 // The causes of Lost.
@@ -96,9 +100,11 @@ const (
 	Superseded Cause = "superseded" // a store has a newer mark
 	Resigned   Cause = "resigned"   // DELETE
 	Stopped    Cause = "stopped"    // the agent stops
-	Refused    Cause = "refused"    // a store or the coordinator refuses, and will again: an operator acts
-	Silent     Cause = "silent"     // the client has not read, or sent no beat, until the last deadline that it has seen
-	Failed     Cause = "failed"     // a store did not answer, or older sessions did not end: stand again
+	// a store or the coordinator refuses, and will again: an operator acts
+	Refused Cause = "refused"
+	// the client has not read, or sent no beat, until the last deadline that it has seen
+	Silent Cause = "silent"
+	Failed Cause = "failed" // a store did not answer, or older sessions did not end: stand again
 )
 
 // within adds the deadline of a term.
@@ -111,8 +117,9 @@ func (e Event) within(won *fence.Term) Event {
 var (
 	errDeleted  = errors.New("the term was given up by DELETE")
 	errStopping = errors.New("the agent stops; stand again once it runs")
-	errSilent   = errors.New("the program has not read its events, or sent no beat, until the last deadline that it has seen")
-	errGone     = errors.New("the client is gone")
+	errSilent   = errors.New("the program has not read its events, or sent no beat, until the last " +
+		"deadline that it has seen")
+	errGone = errors.New("the client is gone")
 )
 
 // causeOf classifies the error with which a term has ended.
@@ -130,7 +137,8 @@ func causeOf(err error) Cause {
 		return Deposed
 	case errors.Is(err, fence.ErrExpired):
 		return Expired
-	case fence.Permanent(err), errors.Is(err, carrier.ErrNoGuard), errors.Is(err, carrier.ErrListen), errors.Is(err, coordinators.ErrCampaign):
+	case fence.Permanent(err), errors.Is(err, carrier.ErrNoGuard), errors.Is(err, carrier.ErrListen),
+		errors.Is(err, coordinators.ErrCampaign):
 		return Refused
 	}
 	return Failed

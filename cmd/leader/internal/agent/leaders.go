@@ -20,7 +20,8 @@ type Leader struct {
 func leading(r fence.Resource, all []fence.Candidate) Leader {
 	l := Leader{Resource: r}
 	if len(all) > 0 {
-		l.Holder, l.Token, l.Ready, l.Waiting = all[0].Holder, all[0].Token.String(), all[0].Ready, len(all)-1
+		l.Holder, l.Token, l.Ready, l.Waiting = all[0].Holder, all[0].Token.String(), all[0].Ready,
+			len(all)-1
 	}
 	return l
 }

@@ -31,8 +31,9 @@ type Listener struct {
 	User    int
 }
 
-// stored is how many bytes a Unix socket stores for a client that does not read: about ten events. Where the system does
-// not tell what is unread, such a client loses its term when they are full; the system's default takes hundreds.
+// stored is how many bytes a Unix socket stores for a client that does not read: about ten events.
+// Where the system does not tell what is unread, such a client loses its term when they are full;
+// the system's default takes hundreds.
 const stored = 4 << 10
 
 // Accept implements net.Listener.
@@ -44,9 +45,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// Listen listens on an address: unix:PATH, for the processes of this user and of root; systemd:NAME, a socket that the
-// service manager has opened, for the owner of its file and root; or host:port.
-func Listen(ctx context.Context, address string, sockets *systemd.Sockets, log *slog.Logger) (*Listener, error) {
+// Listen listens on an address: unix:PATH, for the processes of this user and of root;
+// systemd:NAME, a socket that the service manager has opened, for the owner of its file and root;
+// or host:port.
+func Listen(
+	ctx context.Context, address string, sockets *systemd.Sockets, log *slog.Logger,
+) (*Listener, error) {
 	user := os.Getuid()
 	if path, ok := strings.CutPrefix(address, UnixPrefix); ok {
 		if err := makeFolder(path); err != nil {
@@ -75,7 +79,9 @@ func Listen(ctx context.Context, address string, sockets *systemd.Sockets, log *
 }
 
 func trusted(l net.Listener, user int, log *slog.Logger) *Listener {
-	return &Listener{peeruser.Listener{Listener: l, Admit: peeruser.OnlyUser(user), Log: tally.NewLog(log)}, true, user}
+	return &Listener{peeruser.Listener{
+		Listener: l, Admit: peeruser.OnlyUser(user), Log: tally.NewLog(log),
+	}, true, user}
 }
 
 // owner returns the owner of a file; of a socket it is SocketUser= of a .socket unit.
@@ -91,18 +97,19 @@ func owner(path string) (int, error) {
 	return int(file.Uid), nil
 }
 
-// makeFolder makes the folder of a socket for this user alone, unless it exists. Its owner could put another socket in
-// the place of the agent's, so that is this user or root.
+// makeFolder makes the folder of a socket for this user alone, unless it exists. Its owner could
+// put another socket in the place of the agent's, so that is this user or root.
 func makeFolder(socket string) error {
 	folder := filepath.Dir(socket)
 	err := os.Mkdir(folder, 0o700)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make the folder of the socket: %w; make it as root, for user %d, or name a socket elsewhere by --listen unix:PATH", err, os.Getuid())
+		return fmt.Errorf("make the folder of the socket: %w; make it as root, for user %d, or name a "+
+			"socket elsewhere by --listen unix:PATH", err, os.Getuid())
 	}
 	user, err := owner(folder)
 	if err == nil && user != 0 && user != os.Getuid() {
-		err = fmt.Errorf("the folder %s belongs to user %d, who could put a socket of their own there: run the agent as that user, or "+
-			"name a socket elsewhere by --listen unix:PATH", folder, user)
+		err = fmt.Errorf("the folder %s belongs to user %d, who could put a socket of their own there: "+
+			"run the agent as that user, or name a socket elsewhere by --listen unix:PATH", folder, user)
 	}
 	return err
 }

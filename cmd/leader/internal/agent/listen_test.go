@@ -24,7 +24,8 @@ func TestTheFolderOfTheSocketIsMadeForItsUser(t *testing.T) {
 		}
 	}
 	missing := UnixPrefix + filepath.Join(folder, "none", "none", "agent.sock") // as a slip of the pen
-	if _, err := Listen(t.Context(), missing, nil, log); err == nil || !strings.Contains(err.Error(), "--listen unix:PATH") {
+	if _, err := Listen(t.Context(), missing, nil, log); err == nil ||
+		!strings.Contains(err.Error(), "--listen unix:PATH") {
 		t.Errorf("got %v", err)
 	}
 	if os.Getuid() != 0 {

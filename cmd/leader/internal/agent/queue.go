@@ -11,8 +11,9 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-// tellWaiting tells a candidate who is before it: at each change, and at least every third of a session, so that it
-// knows that the agent is there. over ends the look at the queue, and stop all of it; both may be called twice.
+// tellWaiting tells a candidate who is before it: at each change, and at least every third of a
+// session, so that it knows that the agent is there. over ends the look at the queue, and stop all
+// of it; both may be called twice.
 func (t *term) tellWaiting(ctx context.Context) (over, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	places := make(chan Event)
@@ -22,8 +23,8 @@ func (t *term) tellWaiting(ctx context.Context) (over, stop func()) {
 	return over, func() { over(); cancel(); work.Wait() }
 }
 
-// sendPlaces sends each place, and the last one again. Without a place, the agent does not know it yet, or this
-// candidate has won and its mark is being raised.
+// sendPlaces sends each place, and the last one again. Without a place, the agent does not know it
+// yet, or this candidate has won and its mark is being raised.
 func (t *term) sendPlaces(ctx context.Context, places <-chan Event) {
 	now := Event{Event: Waiting}
 	beat := time.NewTimer(t.pause())
@@ -60,7 +61,9 @@ func (t *term) watchQueue(ctx context.Context, places chan<- Event) (stop func()
 			}
 			// The first one does not wait, and may have the same name.
 			at := 1 + slices.IndexFunc(all[1:], func(c fence.Candidate) bool { return c.Holder == t.holder })
-			if now := (Event{Event: Waiting, Place: at, Leader: all[0].Holder}); at > 0 && now != told && ctx.Err() == nil {
+			if now := (Event{
+				Event: Waiting, Place: at, Leader: all[0].Holder,
+			}); at > 0 && now != told && ctx.Err() == nil {
 				told = now
 				pass(now)
 			}
@@ -70,7 +73,8 @@ func (t *term) watchQueue(ctx context.Context, places chan<- Event) (stop func()
 	return sync.OnceFunc(func() { end(); pass(Event{Event: Waiting}) })
 }
 
-// won is an elector that says when a campaign is over. Its error is permanent (coordinators.ErrCampaign).
+// won is an elector that says when a campaign is over. Its error is permanent
+// (coordinators.ErrCampaign).
 type won struct {
 	fence.Elector
 	over func()

@@ -25,8 +25,9 @@ func begin(w http.ResponseWriter, r *http.Request) *stream {
 	}
 	webpage.Secure(w.Header())
 	w.Header().Set("Content-Type", kind)
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // that of the request; at its end the server would give the client up
-	_ = webpage.Push(w, "")                                        // so that the client knows that it has the stream
+	// that of the request; at its end the server would give the client up
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	_ = webpage.Push(w, "") // so that the client knows that it has the stream
 	return s
 }
 

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// MaxStreams is how many streams an agent serves at once: terms, candidacies and watches. Each needs an open
-// file.
+// MaxStreams is how many streams an agent serves at once: terms, candidacies and watches. Each
+// needs an open file.
 const MaxStreams = 20_000
 
 // place is that of a stream.

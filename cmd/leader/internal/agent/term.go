@@ -37,8 +37,12 @@ type term struct {
 // run stands for election, holds the term, and returns when it is over and resigned.
 func (t *term) run(ctx context.Context) {
 	over, stop := t.tellWaiting(ctx)
-	lead := fence.Lead{Elector: won{t.agent.Coordinator, over}, Resource: t.resource, Holder: t.holder, Stores: t.stores}
-	err := lead.Run(ctx, func(ctx context.Context, won *fence.Term) error { return t.hold(ctx, won, stop) })
+	lead := fence.Lead{
+		Elector: won{t.agent.Coordinator, over}, Resource: t.resource, Holder: t.holder, Stores: t.stores,
+	}
+	err := lead.Run(ctx, func(ctx context.Context, won *fence.Term) error {
+		return t.hold(ctx, won, stop)
+	})
 	stop()
 	switch cause := context.Cause(ctx); {
 	case cause != nil && !errors.Is(err, cause):
@@ -57,12 +61,14 @@ func (t *term) lose(err error) {
 			text += " (" + hint + ")"
 		}
 		t.send(Event{Event: Lost, Cause: cause, Final: cause.final(), Error: text})
-		t.agent.Log.Info("a term is over", "resource", string(t.resource), "holder", t.holder, "cause", oneLine(err))
+		t.agent.Log.Info("a term is over", "resource", string(t.resource), "holder", t.holder, "cause",
+			oneLine(err))
 	})
 }
 
-// hold tells the client about the term, until it is over. It tells the end before the agent resigns, so that the
-// client can stop before the next one leads. ready is called before the client is told that it leads.
+// hold tells the client about the term, until it is over. It tells the end before the agent
+// resigns, so that the client can stop before the next one leads. ready is called before the client
+// is told that it leads.
 func (t *term) hold(ctx context.Context, won *fence.Term, ready func()) error {
 	c := won.Claim()
 	carried, err := t.carry(ctx, c)
@@ -74,13 +80,18 @@ func (t *term) hold(ctx context.Context, won *fence.Term, ready func()) error {
 		return err
 	}
 	ready()
-	t.send(Event{Event: Leading, Token: c.Token.String(), Issuer: c.Issuer, Carry: carry(c, len(t.stores) > 0, carried)}.within(won))
-	t.agent.Log.Info("leading", "resource", string(t.resource), "holder", t.holder, "token", c.Token.String())
+	t.send(Event{
+		Event: Leading, Token: c.Token.String(), Issuer: c.Issuer,
+		Carry: carry(c, len(t.stores) > 0, carried),
+	}.within(won))
+	t.agent.Log.Info("leading", "resource", string(t.resource), "holder", t.holder, "token",
+		c.Token.String())
 	alive := time.NewTimer(t.pace(won))
 	defer alive.Stop()
 	told, due := fence.Active, false
 	for {
-		state, changed := won.Watch() // it looks at the clock: after a pause, alive may fire before the term's own timer
+		// it looks at the clock: after a pause, alive may fire before the term's own timer
+		state, changed := won.Watch()
 		switch {
 		case ctx.Err() != nil, state == fence.Lost:
 			err := cmp.Or(context.Cause(ctx), context.Cause(won.Context()))
@@ -108,8 +119,8 @@ func (t *term) hold(ctx context.Context, won *fence.Term, ready func()) error {
 	}
 }
 
-// pace is the time until the deadline is told again: a third of a session, which may be shorter than the agent has
-// asked for, and less while the deadline is near.
+// pace is the time until the deadline is told again: a third of a session, which may be shorter
+// than the agent has asked for, and less while the deadline is near.
 func (t *term) pace(won *fence.Term) time.Duration {
 	return min(t.client.left(), max(shortest, min(t.agent.Session, time.Until(won.Deadline()))/3))
 }

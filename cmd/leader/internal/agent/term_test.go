@@ -50,7 +50,10 @@ func held(t *testing.T, c fence.Coordinator, session time.Duration) (*term, *tol
 func prepared(c fence.Coordinator, session time.Duration) (*term, *told) {
 	out := &told{}
 	a := &Agent{Coordinator: c, Raise: time.Hour, Session: session, Log: slog.New(slog.DiscardHandler)}
-	return &term{agent: a, id: "x", resource: "orders", holder: "one", out: &stream{w: out}, client: client{unread: unreadOf(context.Background())}}, out
+	return &term{
+		agent: a, id: "x", resource: "orders", holder: "one", out: &stream{w: out},
+		client: client{unread: unreadOf(context.Background())},
+	}, out
 }
 
 func start(t *testing.T, x *term) {
@@ -71,10 +74,13 @@ func TestTheDeadlineIsToldThreeTimesInASession(t *testing.T) {
 			_, out := held(t, c, asked)
 			time.Sleep(10 * time.Minute)
 			all := out.events()
-			at := func(e Event) time.Time { return e.Until.Add(-time.Duration(e.Left * float64(time.Second))) }
+			at := func(e Event) time.Time {
+				return e.Until.Add(-time.Duration(e.Left * float64(time.Second)))
+			}
 			most := min(asked, granted)/3 + time.Millisecond
 			for i, e := range all[1:] {
-				if late := at(e).Sub(at(all[i])); e.Event != Alive || late > most || !at(e).Before(all[i].Until) {
+				if late := at(e).Sub(at(all[i])); e.Event != Alive || late > most ||
+					!at(e).Before(all[i].Until) {
 					t.Errorf("asked for %s: %+v came after %s", asked, e, late)
 				}
 			}
@@ -95,7 +101,8 @@ func TestASuspendedTermIsShownAsThat(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			all := out.events()
-			if e := all[len(all)-1]; e.Event != want || x.listed().Event != listed || x.listed().Token != "1" {
+			if e := all[len(all)-1]; e.Event != want || x.listed().Event != listed ||
+				x.listed().Token != "1" {
 				t.Errorf("told %+v, listed %+v", e, x.listed())
 			}
 		}
@@ -114,7 +121,8 @@ func TestASuspendedTermIsShownAsThat(t *testing.T) {
 	})
 }
 
-// A candidate that waits knows by its events that the agent is there, also while the marks are being raised.
+// A candidate that waits knows by its events that the agent is there, also while the marks are
+// being raised.
 func TestWhoWaitsIsToldThreeTimesInASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const session = 10 * time.Second
@@ -128,7 +136,10 @@ func TestWhoWaitsIsToldThreeTimesInASession(t *testing.T) {
 		}
 		x, out := prepared(c, session)
 		raising := make(chan struct{})
-		x.stores = []fence.Raiser{raiser(func(context.Context, fence.Claim) error { <-raising; return nil })}
+		x.stores = []fence.Raiser{raiser(func(context.Context, fence.Claim) error {
+			<-raising
+			return nil
+		})}
 		start(t, x)
 		const third = session/3 + time.Millisecond
 		time.Sleep(10 * third)

@@ -32,7 +32,8 @@ var (
 	// ErrListen: the address of LEADER_CARRY cannot be listened on, and waiting changes nothing.
 	ErrListen = errors.New("LEADER_CARRY: cannot listen there")
 	// ErrNoGuard: what the program writes to this store would not be fenced.
-	ErrNoGuard = errors.New("there is no guard: LEADER_CARRY needs one, which is what refuses an old token")
+	ErrNoGuard = errors.New("there is no guard: LEADER_CARRY needs one, which is what refuses an " +
+		"old token")
 )
 
 // Carrier passes connections on under one claim.
@@ -62,8 +63,8 @@ func init() { // they check addresses, which name kinds
 type protocol interface {
 	// guarded reports whether a guard is there, which admits the claim.
 	guarded(context.Context) (bool, error)
-	// connect reads what a client sends first, and connects it to the guard under the claim. An error was told to
-	// the client. There is nothing to relay if server.Conn is nil.
+	// connect reads what a client sends first, and connects it to the guard under the claim. An error
+	// was told to the client. There is nothing to relay if server.Conn is nil.
 	connect(ctx context.Context, client net.Conn) (fromClient, server relay.Leg, err error)
 	// environ returns what a program needs to find the listener.
 	environ(context.Context, net.Listener) ([][2]string, error)
@@ -71,10 +72,11 @@ type protocol interface {
 	needsLogin() bool
 }
 
-// Open listens on each route, for the processes that admit returns no error for. The error is ErrNoGuard if a store
-// is reached without a guard.
+// Open listens on each route, for the processes that admit returns no error for. The error is
+// ErrNoGuard if a store is reached without a guard.
 func Open(
-	ctx context.Context, routes []Route, claim fence.Claim, admit func(peeruser.Peer) error, log *slog.Logger,
+	ctx context.Context, routes []Route, claim fence.Claim, admit func(peeruser.Peer) error,
+	log *slog.Logger,
 ) (_ *Carrier, err error) {
 	serving, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &Carrier{end: end}
@@ -101,7 +103,8 @@ func (s scrubbed) Error() string { return s.route.Guard.Scrub(s.error.Error()) }
 func (s scrubbed) Unwrap() error { return s.error }
 
 func (c *Carrier) route(
-	ctx, serving context.Context, r Route, claim fence.Claim, admit func(peeruser.Peer) error, log *slog.Logger,
+	ctx, serving context.Context, r Route, claim fence.Claim, admit func(peeruser.Peer) error,
+	log *slog.Logger,
 ) error {
 	p, err := kinds[r.Kind].open(r, claim)
 	if err != nil {
@@ -112,7 +115,9 @@ func (c *Carrier) route(
 	} else if !there {
 		return ErrNoGuard
 	}
-	l, err := listen(ctx, r.Address, p.needsLogin(), peeruser.Listener{Admit: admit, Untold: true, Log: tally.NewLog(log)})
+	l, err := listen(ctx, r.Address, p.needsLogin(), peeruser.Listener{
+		Admit: admit, Untold: true, Log: tally.NewLog(log),
+	})
 	if err != nil && ctx.Err() == nil && !passes(err) {
 		err = fmt.Errorf("%w: %w", ErrListen, err)
 	}
@@ -130,15 +135,17 @@ func (c *Carrier) route(
 	return nil
 }
 
-// passes reports whether a later try may succeed: the carrier of the term before still listens, or no open file is
-// left.
+// passes reports whether a later try may succeed: the carrier of the term before still listens, or
+// no open file is left.
 func passes(err error) bool {
 	n, ok := errors.AsType[syscall.Errno](err)
 	return ok && (n == syscall.EADDRINUSE || n.Temporary())
 }
 
 // listen listens for what all accepts.
-func listen(ctx context.Context, a Address, login bool, all peeruser.Listener) (_ net.Listener, err error) {
+func listen(
+	ctx context.Context, a Address, login bool, all peeruser.Listener,
+) (_ net.Listener, err error) {
 	address, remove := a.Listen, func() {}
 	if !a.Fixed() {
 		if address, remove, err = ownAddress(a.Kind); err != nil {
@@ -176,8 +183,8 @@ func (l own) Close() error {
 	return l.Listener.Close()
 }
 
-// Environ returns the variables by which a program finds the carrier: PGHOST, PGHOSTADDR, PGPORT, PGSSLMODE and
-// DATABASE_URL; REDIS_URL.
+// Environ returns the variables by which a program finds the carrier: PGHOST, PGHOSTADDR, PGPORT,
+// PGSSLMODE and DATABASE_URL; REDIS_URL.
 func (c *Carrier) Environ() [][2]string { return c.environ }
 
 // Close ends all connections, and returns when nothing more is passed on.
@@ -195,7 +202,8 @@ func (c *Carrier) accept(ctx context.Context, l net.Listener, p protocol, log *s
 	defer failed.Close()
 	for {
 		client, err := l.Accept()
-		if err != nil && ctx.Err() == nil && !errors.Is(err, net.ErrClosed) { // no open file is left, for instance
+		if err != nil && ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
+			// no open file is left, for instance
 			failed.Warn("cannot accept a connection", err)
 			backoff.Pause(ctx, time.Second)
 			continue
@@ -249,8 +257,8 @@ func lastWord(client net.Conn, text []byte) error {
 	return err
 }
 
-// hangUp reads what a client still sends, for at most a second. Otherwise the system would drop what the client
-// has not received yet when the connection is closed.
+// hangUp reads what a client still sends, for at most a second. Otherwise the system would drop
+// what the client has not received yet when the connection is closed.
 func hangUp(client net.Conn) {
 	_ = client.SetDeadline(time.Now().Add(time.Second))
 	relay.CloseWrite(client)

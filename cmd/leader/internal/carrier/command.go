@@ -10,12 +10,13 @@ import (
 )
 
 // ErrOtherProcess is why a connection is closed.
-var ErrOtherProcess = errors.New("it is no process of this term's command, or the system does not tell: it was not started " +
-	"by the command, and does not have its variable " + process.Mark)
+var ErrOtherProcess = errors.New("it is no process of this term's command, or the system does " +
+	"not tell: it was not started by the command, and does not have its variable " + process.Mark)
 
-// Command admits the processes of one command: the command, its process group, what these have started, and
-// whatever has inherited its environment. On Linux that is certain: an address that comes again helps no process of
-// an earlier term. Elsewhere the processes of the user are admitted.
+// Command admits the processes of one command: the command, its process group, what these have
+// started, and whatever has inherited its environment. On Linux that is certain: an address that
+// comes again helps no process of an earlier term. Elsewhere the processes of the user are
+// admitted.
 type Command struct {
 	mark string // of process.NewMark, in its environment
 

@@ -37,7 +37,10 @@ func (c *Command) holds(p peeruser.Peer) bool {
 			return true
 		}
 	}
-	c.recent = slices.DeleteFunc(c.recent, func(pid int) bool { _, there := process.Find(pid); return !there })
+	c.recent = slices.DeleteFunc(c.recent, func(pid int) bool {
+		_, there := process.Find(pid)
+		return !there
+	})
 	hidden := false // a process of the command and of the peer's user does not show us its files
 	for _, q := range process.List() {
 		has, err := opened(q.Pid, p.Inode)
@@ -57,14 +60,16 @@ func opened(pid int, inode string) (bool, error) {
 	dir := proc(pid, "fd")
 	files, err := os.ReadDir(dir)
 	for _, f := range files {
-		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && to == "socket:["+inode+"]" {
+		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && to == "socket:["+inode+
+			"]" {
 			return true, nil
 		}
 	}
 	return false, err
 }
 
-// runsAs reports whether a user is one of those that a process has: real, effective, saved, of the file system.
+// runsAs reports whether a user is one of those that a process has: real, effective, saved, of the
+// file system.
 func runsAs(pid, user int) bool {
 	status, _ := os.ReadFile(proc(pid, "status"))
 	_, after, _ := strings.Cut(string(status), "\nUid:")

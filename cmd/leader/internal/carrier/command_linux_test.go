@@ -51,7 +51,9 @@ func admitting(t *testing.T, network string, c *Command) string {
 	if network == "unix" {
 		_, _ = os.Chmod(dir, 0o755), os.Chmod(at, 0o777)
 	}
-	only := peeruser.Listener{Listener: l, Admit: c.Admit, Log: tally.NewLog(slog.New(slog.DiscardHandler))}
+	only := peeruser.Listener{
+		Listener: l, Admit: c.Admit, Log: tally.NewLog(slog.New(slog.DiscardHandler)),
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

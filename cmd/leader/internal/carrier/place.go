@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// ownFolder returns a Unix socket in a new folder of this user, whose name is 80 random bits. Nothing has the
-// folder's name before or after.
+// ownFolder returns a Unix socket in a new folder of this user, whose name is 80 random bits.
+// Nothing has the folder's name before or after.
 func ownFolder(kind string) (address string, remove func(), err error) {
-	dir := filepath.Join(os.TempDir(), "rf-"+strings.ToLower(rand.Text()[:16])) // the path of a socket is short
+	// the path of a socket is short
+	dir := filepath.Join(os.TempDir(), "rf-"+strings.ToLower(rand.Text()[:16]))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, err
 	}

@@ -38,7 +38,9 @@ func (p *toPostgres) guarded(ctx context.Context) (bool, error) {
 func (*toPostgres) needsLogin() bool { return false }
 
 // connect implements protocol.
-func (p *toPostgres) connect(ctx context.Context, client net.Conn) (fromClient, server relay.Leg, err error) {
+func (p *toPostgres) connect(
+	ctx context.Context, client net.Conn,
+) (fromClient, server relay.Leg, err error) {
 	g := wire.NewGreeting(client, client) // which declines encryption
 	s, err := g.Read()
 	switch {
@@ -109,7 +111,8 @@ func (p *toPostgres) environ(ctx context.Context, l net.Listener) ([][2]string, 
 		return nil, err
 	}
 	for name := range q {
-		if strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "pass") || name == "host" || name == "port" {
+		if strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "pass") || name == "host" ||
+			name == "port" {
 			q.Del(name)
 		}
 	}
@@ -122,6 +125,7 @@ func (p *toPostgres) environ(ctx context.Context, l net.Listener) ([][2]string, 
 	}
 	u.RawQuery = pglogin.Query(q)
 	return [][2]string{
-		{"PGHOST", host}, {"PGHOSTADDR", ""}, {"PGPORT", port}, {"PGSSLMODE", "disable"}, {"DATABASE_URL", u.String()},
+		{"PGHOST", host}, {"PGHOSTADDR", ""}, {"PGPORT", port}, {"PGSSLMODE", "disable"},
+		{"DATABASE_URL", u.String()},
 	}, nil
 }

@@ -19,7 +19,9 @@ func environ(t *testing.T, guard string, private bool) map[string]string {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p, err := openPostgres(Route{Guard: settings.URL(guard), Private: private}, fence.Claim{Resource: "orders", Token: 5})
+	p, err := openPostgres(Route{
+		Guard: settings.URL(guard), Private: private,
+	}, fence.Claim{Resource: "orders", Token: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,8 @@ func environ(t *testing.T, guard string, private bool) map[string]string {
 func TestAnotherUsersProgramGetsNoPassword(t *testing.T) {
 	t.Setenv("PGPASSWORD", "")
 	for _, guard := range []string{
-		"postgres://app:s3cret@guard:6432/shop?sslmode=require", "postgres://app@guard/shop?password_command=echo%20s3cret",
+		"postgres://app:s3cret@guard:6432/shop?sslmode=require",
+		"postgres://app@guard/shop?password_command=echo%20s3cret",
 		"postgres://guard/shop?user=app&password=s3cret", "postgres://app@guard/shop",
 	} {
 		if guard == "postgres://app@guard/shop" {

@@ -37,9 +37,11 @@ func (p *toRedis) guarded(ctx context.Context) (bool, error) {
 
 func (p *toRedis) needsLogin() bool { return p.HasPassword() }
 
-// connect implements protocol. What it tells a client stands where the answer to its first command would,
-// as Redis does it for one client too many.
-func (p *toRedis) connect(ctx context.Context, client net.Conn) (fromClient, server relay.Leg, err error) {
+// connect implements protocol. What it tells a client stands where the answer to its first command
+// would, as Redis does it for one client too many.
+func (p *toRedis) connect(
+	ctx context.Context, client net.Conn,
+) (fromClient, server relay.Leg, err error) {
 	if server.Conn, err = p.Dial(ctx); err == nil {
 		unhook := relay.WhenOver(ctx, func() { _ = server.SetDeadline(relay.Past) })
 		server.Early, err = p.present(ctx, server.Conn)
@@ -63,7 +65,8 @@ func answer(err error) string {
 	if said, ok := errors.AsType[refused](err); ok {
 		return string(said)
 	}
-	return "ERR the guard cannot be reached; nothing was written: " + strings.Join(strings.Fields(err.Error()), " ")
+	return "ERR the guard cannot be reached; nothing was written: " +
+		strings.Join(strings.Fields(err.Error()), " ")
 }
 
 // present logs in and claims. It returns what came behind the answers.

@@ -43,9 +43,12 @@ func (s *Setting) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Carries reports whether a store is carried: a program that reaches it through the carrier needs no claim.
+// Carries reports whether a store is carried: a program that reaches it through the carrier needs
+// no claim.
 func (s Setting) Carries(store settings.URL) bool {
-	return slices.ContainsFunc(s, func(a Address) bool { return slices.Contains(kinds[a.Kind].schemes, store.Scheme()) })
+	return slices.ContainsFunc(s, func(a Address) bool {
+		return slices.Contains(kinds[a.Kind].schemes, store.Scheme())
+	})
 }
 
 // Fixed reports whether the address was chosen.
@@ -53,7 +56,8 @@ func (a Address) Fixed() bool { return a.Listen != "" }
 
 func (a Address) check(said bool) error {
 	if kinds[a.Kind] == nil {
-		return fmt.Errorf("unsupported kind %q; there is %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), " and "))
+		return fmt.Errorf("unsupported kind %q; there is %s", a.Kind,
+			strings.Join(slices.Sorted(maps.Keys(kinds)), " and "))
 	}
 	if !said {
 		return nil
@@ -62,21 +66,26 @@ func (a Address) check(said bool) error {
 		if !filepath.IsAbs(path) {
 			return fmt.Errorf("%s: %q is no absolute path", a.Kind, path)
 		}
-		if _, named := strings.CutPrefix(filepath.Base(path), postgresSocket); a.Kind == "postgres" && !named {
-			return fmt.Errorf("postgres: clients look for a socket named %s5432, or with another number, not %s",
+		if _, named := strings.CutPrefix(filepath.Base(path), postgresSocket); a.Kind == "postgres" &&
+			!named {
+			return fmt.Errorf("postgres: clients look for a socket named %s5432, or with another number, "+
+				"not %s",
 				postgresSocket, filepath.Base(path))
 		}
 		return nil
 	}
 	at, err := netip.ParseAddrPort(a.Listen)
 	if err != nil {
-		return fmt.Errorf("%s: %q is neither an address such as %s nor unix:PATH", a.Kind, a.Listen, "127.0.0.1:5432")
+		return fmt.Errorf("%s: %q is neither an address such as %s nor unix:PATH", a.Kind, a.Listen,
+			"127.0.0.1:5432")
 	}
 	if at.Port() == 0 {
-		return fmt.Errorf("%s: %s has no port; without an address, each term has its own", a.Kind, a.Listen)
+		return fmt.Errorf("%s: %s has no port; without an address, each term has its own", a.Kind,
+			a.Listen)
 	}
 	if !at.Addr().IsLoopback() {
-		return fmt.Errorf("%s: %s is no loopback address: whoever reaches it writes as the leader", a.Kind, a.Listen)
+		return fmt.Errorf("%s: %s is no loopback address: whoever reaches it writes as the leader",
+			a.Kind, a.Listen)
 	}
 	return nil
 }
@@ -102,7 +111,8 @@ func Routes(s Setting, stores settings.URLs) ([]Route, error) {
 			return !slices.Contains(kinds[a.Kind].schemes, u.Scheme())
 		})
 		if len(guards) != 1 {
-			problems = append(problems, fmt.Errorf("LEADER_CARRY: %s: LEADER_STORES must have one %s://, the guard's, and has %d",
+			problems = append(problems, fmt.Errorf("LEADER_CARRY: %s: LEADER_STORES must have one %s://, "+
+				"the guard's, and has %d",
 				a.Kind, kinds[a.Kind].schemes[0], len(guards)))
 			continue
 		}

@@ -31,12 +31,14 @@ func TestASettingIsReadAndCheckedAgainstTheStores(t *testing.T) {
 				t.Errorf("%s: %v", text, routes)
 			}
 		}
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	two := append(stores, "postgresql://app@other/shop")
-	if _, err := Routes(Setting{{"postgres", ""}}, two); err == nil || !strings.Contains(err.Error(), "must have one postgres://") {
+	if _, err := Routes(Setting{{"postgres", ""}}, two); err == nil ||
+		!strings.Contains(err.Error(), "must have one postgres://") {
 		t.Errorf("two stores: %v", err)
 	}
 }

@@ -51,7 +51,8 @@ func (s *stack) agentInto(stderr io.Writer, g *guard, env ...string) *agentProce
 }
 
 func (s *stack) agentEnv(g *guard, env ...string) []string {
-	return append([]string{fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis)}, env...)
+	return append([]string{fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg,
+		g.redis)}, env...)
 }
 
 // run runs a process until the end of the test.
@@ -154,7 +155,8 @@ func (s *stack) writes(g *guard, e agent.Event) error {
 	for way, err := range map[string]error{
 		"through the guard":   in(g.url(e.Carry.PGOPTIONS), insert),
 		"through the carrier": in(e.Carry.Environ["DATABASE_URL"], insert),
-		"by ringfence.enter": in(s.pg.URL("app", "postgres"), "begin", "select ringfence.enter('"+e.Carry.Pass+"')",
+		"by ringfence.enter": in(s.pg.URL("app", "postgres"), "begin", "select ringfence.enter('"+
+			e.Carry.Pass+"')",
 			insert, "commit"),
 	} {
 		if err != nil {
@@ -187,7 +189,8 @@ func aProgramHoldsATermByReadingAStream(t *testing.T, s *stack) {
 	}
 	t.Logf("told %s after the operator's command had begun", time.Since(start))
 	next := two.until(agent.Leading)
-	for _, url := range []string{g.url(leading.Carry.PGOPTIONS), leading.Carry.Environ["DATABASE_URL"]} {
+	for _, url := range []string{g.url(leading.Carry.PGOPTIONS),
+		leading.Carry.Environ["DATABASE_URL"]} {
 		if db, err := pgx.Connect(s.ctx, url); err == nil {
 			db.Close(s.ctx)
 			t.Error("a deposed program connects")
@@ -207,5 +210,6 @@ func aProgramHoldsATermByReadingAStream(t *testing.T, s *stack) {
 
 // url returns that of the guard, with these options.
 func (g *guard) url(options string) string {
-	return fmt.Sprintf("postgres://app@%s/postgres?sslmode=disable&options=%s", g.pg, strings.NewReplacer(" ", "%20", "=", "%3D").Replace(options))
+	return fmt.Sprintf("postgres://app@%s/postgres?sslmode=disable&options=%s", g.pg,
+		strings.NewReplacer(" ", "%20", "=", "%3D").Replace(options))
 }

@@ -21,8 +21,8 @@ import (
 
 const agentToken = "0123456789abcdef"
 
-// TestDriversHoldTermsByTheAgent runs the programs of examples/agent: each wins, writes through the guard and in a
-// transaction of its own, and is deposed; and once more, paused meanwhile.
+// TestDriversHoldTermsByTheAgent runs the programs of examples/agent: each wins, writes through the
+// guard and in a transaction of its own, and is deposed; and once more, paused meanwhile.
 func TestDriversHoldTermsByTheAgent(t *testing.T) {
 	s := newStackWith(t, "")
 	g := s.guard()
@@ -34,8 +34,10 @@ func TestDriversHoldTermsByTheAgent(t *testing.T) {
 	s.run(onPort)
 	agents := []reached{{onSocket.client, "http://agent"}, {http.DefaultClient, "http://" + at}}
 	s.answers(agents[1])
-	env := append(os.Environ(), "AGENT=http://"+at, "AGENT_SOCKET="+onSocket.socket, "LEADER_HTTP_TOKEN="+agentToken,
-		"GUARDED="+fmt.Sprintf("postgres://app@%s/postgres?sslmode=disable", g.pg), "DIRECT="+s.pg.URL("app", "postgres"),
+	env := append(os.Environ(), "AGENT=http://"+at, "AGENT_SOCKET="+onSocket.socket,
+		"LEADER_HTTP_TOKEN="+agentToken,
+		"GUARDED="+fmt.Sprintf("postgres://app@%s/postgres?sslmode=disable", g.pg), "DIRECT="+
+			s.pg.URL("app", "postgres"),
 		"GUARDED_JDBC="+fmt.Sprintf("jdbc:postgresql://%s/postgres?user=app", g.pg),
 		"DIRECT_JDBC="+fmt.Sprintf("jdbc:postgresql://%s/postgres?user=app", s.pg.Addr()))
 	modules, err := filepath.Abs(filepath.Join("testdata", "drivers", "node_modules"))

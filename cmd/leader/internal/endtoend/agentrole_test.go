@@ -16,7 +16,8 @@ func TestAnAgentThatMayNotRaiseSaysWhoActs(t *testing.T) {
 	if e.Cause != agent.Refused || !e.Final {
 		t.Errorf("%+v", e)
 	}
-	for _, part := range []string{"the role stranger may not lead in this database", "meant to be a guard", "GUARD_POSTGRES_LEADERS"} {
+	for _, part := range []string{"the role stranger may not lead in this database", "meant to be a " +
+		"guard", "GUARD_POSTGRES_LEADERS"} {
 		if !strings.Contains(e.Error, part) {
 			t.Errorf("no %q in %s", part, e.Error)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/otheruser"
 )
 
-// The socket of a .socket unit belongs to the user whose programs stand for election, and not to the agent's.
+// The socket of a .socket unit belongs to the user whose programs stand for election, and not to
+// the agent's.
 func TestTheAgentServesTheOwnerOfTheServiceManagersSocket(t *testing.T) {
 	s := newStackWith(t, "")
 	dir, err := os.MkdirTemp("", "agent") // which others may enter
@@ -46,7 +47,8 @@ func TestTheAgentServesTheOwnerOfTheServiceManagersSocket(t *testing.T) {
 	}
 	defer passed.Close()
 	program := s.program("leader", "agent")
-	cmd := exec.CommandContext(s.ctx, "sh", "-c", `LISTEN_PID=$$ exec "$0" agent --listen systemd:agent`, program.Path)
+	cmd := exec.CommandContext(s.ctx, "sh", "-c",
+		`LISTEN_PID=$$ exec "$0" agent --listen systemd:agent`, program.Path)
 	cmd.Env = append(program.Env, "LISTEN_FDS=1", "LISTEN_FDNAMES=agent")
 	cmd.ExtraFiles = []*os.File{passed}
 	s.run(cmd)

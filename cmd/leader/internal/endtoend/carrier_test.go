@@ -22,9 +22,11 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// carries runs `leader run orders` with a carrier to both stores. The command is a shell's, without the token.
+// carries runs `leader run orders` with a carrier to both stores. The command is a shell's, without
+// the token.
 func (s *stack) carries(g *guard, command string) *exec.Cmd {
-	cmd := s.program("leader", "run", "orders", "--", "sh", "-euc", "if env | grep ^PGOPTIONS; then exit 99; fi; "+command)
+	cmd := s.program("leader", "run", "orders", "--", "sh", "-euc", "if env | grep ^PGOPTIONS; then "+
+		"exit 99; fi; "+command)
 	cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "LEADER_CARRY=postgres,redis",
 		fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis))
 	return cmd
@@ -35,12 +37,14 @@ func TestTheCarrierFencesAPgbenchAndARedisCLIThatKnowNothing(t *testing.T) {
 	s := newStackWith(t, "")
 	g := s.guard()
 	script := filepath.Join(t.TempDir(), "insert.sql")
-	insert := "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'pgbench');"
+	insert := "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, " +
+		"'pgbench');"
 	if err := os.WriteFile(script, []byte(insert), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := s.carries(g, fmt.Sprintf(`pgbench -n -c 2 -t 20 -f %s; redis-cli -u "$REDIS_URL" -3 rpush ledger one; `+
-		`psql -X "$DATABASE_URL" -c "copy ledger (note) from stdin" < /dev/null`, script))
+	cmd := s.carries(g,
+		fmt.Sprintf(`pgbench -n -c 2 -t 20 -f %s; redis-cli -u "$REDIS_URL" -3 rpush ledger one; `+
+			`psql -X "$DATABASE_URL" -c "copy ledger (note) from stdin" < /dev/null`, script))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -59,13 +63,15 @@ func TestTheCarrierFencesAPgbenchAndARedisCLIThatKnowNothing(t *testing.T) {
 func TestAConnectionThroughTheCarrierEndsWithTheTerm(t *testing.T) {
 	s := newStackWith(t, "")
 	g := s.guard()
-	cmd := s.carries(g, `trap '' TERM; setsid psql -X -q -v ON_ERROR_STOP=1 -c "insert into ledger (note) select 'late' from pg_sleep(600)"; sleep 600`)
+	cmd := s.carries(g,
+		`trap '' TERM; setsid psql -X -q -v ON_ERROR_STOP=1 -c "insert into ledger (note) select 'late' from pg_sleep(600)"; sleep 600`)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for len(s.column("select query from pg_stat_activity where query like '%pg_sleep(600)%' and usename = 'app'")) == 0 {
+	for len(s.column("select query from pg_stat_activity where query like '%pg_sleep(600)%' and "+
+		"usename = 'app'")) == 0 {
 		if s.ctx.Err() != nil {
 			t.Fatalf("psql did not start: %s", said.String())
 		}
@@ -78,7 +84,8 @@ func TestAConnectionThroughTheCarrierEndsWithTheTerm(t *testing.T) {
 	if out, err := s.carries(g, "true").CombinedOutput(); err != nil { // the next leader
 		t.Fatalf("%v: %s", err, out)
 	}
-	if left := s.column("select query from pg_stat_activity where query like '%pg_sleep(600)%' and usename = 'app'"); len(left) > 0 {
+	if left := s.column("select query from pg_stat_activity where query like '%pg_sleep(600)%' and " +
+		"usename = 'app'"); len(left) > 0 {
 		t.Errorf("goes on: %q", left)
 	}
 	if late := s.column("select note from ledger"); len(late) > 0 {
@@ -86,15 +93,15 @@ func TestAConnectionThroughTheCarrierEndsWithTheTerm(t *testing.T) {
 	}
 }
 
-// leftOver writes until the file stop is there, under whatever token its address gives it. It has left the process group
-// of the command that has started it, and the kernel's list of that command's children. It outlives a leader that is
-// killed; one that ends a term ends it, too.
+// leftOver writes until the file stop is there, under whatever token its address gives it. It has
+// left the process group of the command that has started it, and the kernel's list of that
+// command's children. It outlives a leader that is killed; one that ends a term ends it, too.
 const leftOver = `(setsid sh -c 'while [ ! -e stop ]; do echo >> tries
 	psql -Xq -c "insert into ledger (token, note) values (current_setting(\$\$fence.orders\$\$)::bigint, \$\$left\$\$)" 2>> said
 	done; echo > stopped' > /dev/null 2>&1 < /dev/null &)`
 
-// A process that is left over from the first term tries an address that all terms have, and another one tries the address
-// that it was given.
+// A process that is left over from the first term tries an address that all terms have, and another
+// one tries the address that it was given.
 func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
 	for name, at := range map[string]func(dir string) string{
 		"an address": func(string) string { return serverstest.FreeAddresses(t, 1)[0] },
@@ -112,9 +119,11 @@ func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
 			command := "[ -e tries ] || " + leftOver + "\n" +
 				`psql -Xq -c "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'led')"; exec sleep 600`
 			leads := func() *exec.Cmd {
-				cmd := s.program("leader", "run", "--again", "orders", "--", "sh", "-euc", `cd "$DIR"; `+command)
+				cmd := s.program("leader", "run", "--again", "orders", "--", "sh", "-euc", `cd "$DIR"; `+
+					command)
 				cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "DIR="+dir, carry,
-					"LEADER_STORES=postgres://app@"+g.pg+"/postgres", "LEADER_SESSION_TIMEOUT="+shortSession.String())
+					"LEADER_STORES=postgres://app@"+g.pg+"/postgres", "LEADER_SESSION_TIMEOUT="+
+						shortSession.String())
 				s.run(cmd)
 				return cmd
 			}
@@ -137,7 +146,10 @@ func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
 			}
 			t.Cleanup(func() {
 				if tries() > 0 && os.WriteFile(filepath.Join(dir, "stop"), nil, 0o600) == nil {
-					await("it stops", func() bool { _, err := os.Stat(filepath.Join(dir, "stopped")); return err == nil })
+					await("it stops", func() bool {
+						_, err := os.Stat(filepath.Join(dir, "stopped"))
+						return err == nil
+					})
 				}
 			})
 			const terms = 4
@@ -165,7 +177,8 @@ func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
 func TestTheCarrierWantsAGuard(t *testing.T) {
 	s := newStackWith(t, "")
 	cmd := s.carries(&guard{pg: s.pg.Addr(), redis: s.redis.Addr()}, "echo started")
-	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres", "LEADER_STORES="+s.pg.URL("postgres", "postgres"))
+	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres", "LEADER_STORES="+
+		s.pg.URL("postgres", "postgres"))
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 115 || !strings.Contains(string(out), "there is no guard") ||
 		strings.Contains(string(out), "started\n") {
@@ -178,13 +191,15 @@ func TestTheCarrierWantsAnAddressToListenOn(t *testing.T) {
 	cmd := s.carries(s.guard(), "echo started")
 	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres=unix:/no/such/dir/.s.PGSQL.5432")
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 115 || !strings.Contains(string(out), "LEADER_CARRY: cannot listen there") ||
+	if cmd.ProcessState.ExitCode() != 115 || !strings.Contains(string(out), "LEADER_CARRY: cannot "+
+		"listen there") ||
 		strings.Contains(string(out), "started\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-// TestTheCarrierTalksTLSToAGuard: what is plain on this machine is encrypted to the guard, with passwords.
+// TestTheCarrierTalksTLSToAGuard: what is plain on this machine is encrypted to the guard, with
+// passwords.
 func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	e := newEncrypted(t)
 	tls := "?sslmode=verify-full&sslrootcert=" + e.authority.File
@@ -196,7 +211,8 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := carrier.Open(e.ctx, routes, fence.Claim{Resource: "carried", Token: 5}, peeruser.OnlyUser(os.Getuid()), slog.New(slog.DiscardHandler))
+	c, err := carrier.Open(e.ctx, routes, fence.Claim{Resource: "carried", Token: 5},
+		peeruser.OnlyUser(os.Getuid()), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +227,8 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	}
 	defer db.Close(e.ctx)
 	var token string
-	if err := db.QueryRow(e.ctx, "select current_setting('fence.carried')").Scan(&token); err != nil || token != "5" {
+	if err := db.QueryRow(e.ctx, "select current_setting('fence.carried')").Scan(&token); err != nil ||
+		token != "5" {
 		t.Errorf("%s, %v", token, err)
 	}
 	e.cancelled(t, db)
@@ -228,7 +245,8 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	if _, err := db.Exec(e.ctx, "insert into ledger (note) values ('late')"); err == nil {
 		t.Error("a deposed leader writes through its session")
 	}
-	if _, err := pgx.Connect(e.ctx, at["DATABASE_URL"]); err == nil || !strings.Contains(err.Error(), "RF001") {
+	if _, err := pgx.Connect(e.ctx, at["DATABASE_URL"]); err == nil ||
+		!strings.Contains(err.Error(), "RF001") {
 		t.Errorf("a deposed leader connects: %v", err)
 	}
 	e.lead(t, e.redis, "carried")
@@ -253,7 +271,8 @@ func (e *encrypted) cancelled(t *testing.T, db *pgx.Conn) {
 	t.Helper()
 	failed := make(chan error, 1)
 	go func() { _, err := db.Exec(e.ctx, "select pg_sleep(600)"); failed <- err }()
-	for len(e.column("select query from pg_stat_activity where query = 'select pg_sleep(600)' and state = 'active'")) == 0 {
+	for len(e.column("select query from pg_stat_activity where query = 'select pg_sleep(600)' and "+
+		"state = 'active'")) == 0 {
 		if e.ctx.Err() != nil {
 			t.Fatal("the query does not run")
 		}

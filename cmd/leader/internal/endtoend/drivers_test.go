@@ -22,12 +22,12 @@ import (
 )
 
 // TestDriversOverTLS runs what people use through a guard that requires TLS, before servers that
-// require TLS. Everybody checks the certificate that he sees, and passwords are checked by SCRAM, with
-// the channel binding that is each driver's default.
+// require TLS. Everybody checks the certificate that he sees, and passwords are checked by SCRAM,
+// with the channel binding that is each driver's default.
 //
-// A program in testdata/drivers opens a session under the token 5, writes three entries and says so.
-// When it gets a line, a newer leader has been admitted. Then it writes in its session, opens another
-// one, and says what it was told.
+// A program in testdata/drivers opens a session under the token 5, writes three entries and says
+// so. When it gets a line, a newer leader has been admitted. Then it writes in its session, opens
+// another one, and says what it was told.
 func TestDriversOverTLS(t *testing.T) {
 	e := newEncrypted(t)
 	for _, d := range []driver{
@@ -105,15 +105,18 @@ hostssl all all 127.0.0.1/32 scram-sha-256
 	    grant create on schema public to keeper`)
 	admin := redis.NewClient(&redis.Options{Addr: s.redis.Addr()})
 	defer admin.Close()
-	if err := admin.Do(ctx, "acl", "setuser", "app", "on", ">secret", "~ledger*", "+@all", "-@dangerous", "+info").Err(); err != nil {
+	if err := admin.Do(ctx, "acl", "setuser", "app", "on", ">secret", "~ledger*", "+@all",
+		"-@dangerous", "+info").Err(); err != nil {
 		t.Fatal(err)
 	}
 	g := s.prepared(serverstest.FreeAddresses(t, 3))
 	roots := "sslmode=verify-full&sslrootcert=" + authority.File
 	g.env = []string{
-		"GUARD_COORDINATOR=", "GUARD_TLS_REQUIRE=true", "GUARD_TLS_CERT=" + own.CertFile, "GUARD_TLS_KEY=" + own.KeyFile,
-		"GUARD_POSTGRES_UPSTREAM=" + strings.NewReplacer("sslmode=disable", roots, "guard@", "guard:secret@").
-			Replace(s.pg.URL("guard", "postgres")),
+		"GUARD_COORDINATOR=", "GUARD_TLS_REQUIRE=true", "GUARD_TLS_CERT=" + own.CertFile,
+		"GUARD_TLS_KEY=" + own.KeyFile,
+		"GUARD_POSTGRES_UPSTREAM=" +
+			strings.NewReplacer("sslmode=disable", roots, "guard@", "guard:secret@").
+				Replace(s.pg.URL("guard", "postgres")),
 		"GUARD_REDIS_UPSTREAM=rediss://" + tlsRedis + "?" + roots,
 	}
 	install := s.program("guard", "install")
@@ -133,7 +136,8 @@ hostssl all all 127.0.0.1/32 scram-sha-256
 func (e *encrypted) refusesPlain() {
 	e.t.Helper()
 	for _, address := range []string{e.guard.pg, e.stack.pg.Addr()} {
-		if _, err := pgx.Connect(e.ctx, "postgres://app:secret@"+address+"/postgres?sslmode=disable"); err == nil {
+		if _, err := pgx.Connect(e.ctx, "postgres://app:secret@"+address+
+			"/postgres?sslmode=disable"); err == nil {
 			e.t.Fatalf("%s needs no TLS", address)
 		}
 	}
@@ -143,8 +147,9 @@ func (e *encrypted) refusesPlain() {
 func (e *encrypted) lead(t *testing.T, server, resource string) {
 	t.Helper()
 	if server == e.postgres {
-		c, err := pgx.Connect(e.ctx, fmt.Sprintf("postgres://app:secret@localhost:%s/postgres?sslmode=verify-full"+
-			"&sslrootcert=%s&options=-c%%20fence.%s%%3D6", server, e.authority.File, resource))
+		c, err := pgx.Connect(e.ctx,
+			fmt.Sprintf("postgres://app:secret@localhost:%s/postgres?sslmode=verify-full"+
+				"&sslrootcert=%s&options=-c%%20fence.%s%%3D6", server, e.authority.File, resource))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +157,8 @@ func (e *encrypted) lead(t *testing.T, server, resource string) {
 		return
 	}
 	c := redis.NewClient(&redis.Options{
-		Addr: "localhost:" + server, Username: "app", Password: "secret", ClientName: "fence." + resource + ".6",
+		Addr: "localhost:" + server, Username: "app", Password: "secret", ClientName: "fence." +
+			resource + ".6",
 		TLSConfig: &tls.Config{InsecureSkipVerify: true},
 	})
 	t.Cleanup(func() { _ = c.Close() })

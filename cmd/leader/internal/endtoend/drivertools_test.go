@@ -15,7 +15,8 @@ const (
 	driverTime  = time.Minute     // bounds that of one
 )
 
-// missing skips a test for lack of a driver. `make test-drivers` installs all of them and demands them.
+// missing skips a test for lack of a driver. `make test-drivers` installs all of them and demands
+// them.
 func missing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("RINGFENCE_DRIVERS") == "required" {
@@ -37,7 +38,8 @@ func python(t *testing.T, module string) []string {
 // node returns Node if it finds a module in testdata/drivers, or nil.
 func node(_ *testing.T, module string) []string {
 	program, err := exec.LookPath("node")
-	if _, absent := os.Stat(filepath.Join("testdata", "drivers", "node_modules", module)); err != nil || absent != nil {
+	if _, absent := os.Stat(filepath.Join("testdata", "drivers", "node_modules",
+		module)); err != nil || absent != nil {
 		return nil
 	}
 	return []string{program}
@@ -57,12 +59,15 @@ func jdbc(_ *testing.T) []string {
 }
 
 // tool runs a program of a database with these settings, and returns what it printed.
-func (e *encrypted) tool(t *testing.T, env []string, stdin string, name string, args ...string) (string, error) {
+func (e *encrypted) tool(
+	t *testing.T, env []string, stdin string, name string, args ...string,
+) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(e.ctx, driverTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(append(os.Environ(), "PGHOST=localhost", "PGPORT="+e.postgres, "PGDATABASE=postgres", "PGPASSWORD=secret",
+	cmd.Env = append(append(os.Environ(), "PGHOST=localhost", "PGPORT="+e.postgres,
+		"PGDATABASE=postgres", "PGPASSWORD=secret",
 		"PGSSLMODE=verify-full", "PGSSLROOTCERT="+e.authority.File, "REDISCLI_AUTH=secret"), env...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
@@ -108,8 +113,10 @@ func (e *encrypted) dump(t *testing.T) {
 }
 
 func (e *encrypted) redisCLI(t *testing.T) {
-	args := []string{"--tls", "--cacert", e.authority.File, "-h", "localhost", "-p", e.redis, "--user", "app"}
-	out, err := e.tool(t, nil, "FENCE redis_cli 5\nRPUSH ledger:cli é\nLLEN ledger:cli\n", "redis-cli", args...)
+	args := []string{"--tls", "--cacert", e.authority.File, "-h", "localhost", "-p", e.redis, "--user",
+		"app"}
+	out, err := e.tool(t, nil, "FENCE redis_cli 5\nRPUSH ledger:cli é\nLLEN ledger:cli\n", "redis-cli",
+		args...)
 	if err != nil || !strings.HasSuffix(out, "OK\n1\n1\n") {
 		t.Errorf("%v: %q", err, out)
 	}

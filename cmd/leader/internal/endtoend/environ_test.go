@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// pooled is a stack whose coordinator is behind a PgBouncer that takes no options, as another database of the
-// command is.
+// pooled is a stack whose coordinator is behind a PgBouncer that takes no options, as another
+// database of the command is.
 type pooled struct {
 	*stack
 	g      *guard
@@ -20,7 +20,9 @@ type pooled struct {
 
 func newPooled(t *testing.T) *pooled {
 	s := newStackWith(t, "")
-	p := &pooled{s, s.guard(), serverstest.PgBouncer(t, s.pg, servers.PgBouncerOptions{User: "elections", RefuseOptions: true})}
+	p := &pooled{s, s.guard(), serverstest.PgBouncer(t, s.pg, servers.PgBouncerOptions{
+		User: "elections", RefuseOptions: true,
+	})}
 	s.coordinator = p.pooler.URL("elections", "postgres") + "&listen=off"
 	return p
 }
@@ -28,8 +30,10 @@ func newPooled(t *testing.T) *pooled {
 // run runs `leader run orders` with a shell's command.
 func (p *pooled) run(command string, env ...string) (string, error) {
 	cmd := p.program("leader", "run", "orders", "--", "sh", "-euc", command)
-	cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "LEADER_STORES=postgres://app@"+p.g.pg+"/postgres",
-		"GUARDED=postgres://app@"+p.g.pg+"/postgres", "POOLED="+p.pooler.URL("app", "postgres"), "PATH="+programs+":"+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, "PGUSER=app", "PGDATABASE=postgres", "LEADER_STORES=postgres://app@"+
+		p.g.pg+"/postgres",
+		"GUARDED=postgres://app@"+p.g.pg+"/postgres", "POOLED="+p.pooler.URL("app", "postgres"), "PATH="+
+			programs+":"+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -40,7 +44,8 @@ const (
 	reads  = `psql -XAtq "$POOLED" -c "select 'pooled'"; pg_dump -s -t no_such "$POOLED" 2>&1 | grep -c options || true; `
 )
 
-// PGOPTIONS reaches every database of the command. DATABASE_URL and a carrier reach the guarded one.
+// PGOPTIONS reaches every database of the command. DATABASE_URL and a carrier reach the guarded
+// one.
 func TestACommandHasAnotherDatabaseBehindAPooler(t *testing.T) {
 	p := newPooled(t)
 	for setting, command := range map[string]string{
@@ -51,11 +56,14 @@ func TestACommandHasAnotherDatabaseBehindAPooler(t *testing.T) {
 		if err != nil || !strings.Contains(out, "pooled\n0\n") {
 			t.Errorf("%s: %v: %s", setting, err, out)
 		}
-		if claims := strings.Contains(out, "pooled\n0\n1\n"); claims != strings.HasSuffix(setting, "DATABASE_URL") {
+		if claims := strings.Contains(out, "pooled\n0\n1\n"); claims != strings.HasSuffix(setting,
+			"DATABASE_URL") {
 			t.Errorf("%s: %s", setting, out)
 		}
 	}
-	if n := p.column("select count(*)::text from ledger where token is not null and note = 'run'"); n[0] != "2" {
+	if n := p.column(
+		"select count(*)::text from ledger where token is not null and note = 'run'",
+	); n[0] != "2" {
 		t.Errorf("%s rows were written", n)
 	}
 	out, err := p.run(`psql -X "$POOLED" -c "select 'pooled'"`)

@@ -57,14 +57,16 @@ func TestARefusedLoginSaysWhatTheGuardAdvises(t *testing.T) {
 	s := newStackWith(t, "")
 	own := serverstest.NewAuthority(t).Issue("localhost")
 	g := s.prepared(serverstest.FreeAddresses(t, 3))
-	g.env = []string{"GUARD_TLS_REQUIRE=true", "GUARD_TLS_CERT=" + own.CertFile, "GUARD_TLS_KEY=" + own.KeyFile}
+	g.env = []string{"GUARD_TLS_REQUIRE=true", "GUARD_TLS_CERT=" + own.CertFile, "GUARD_TLS_KEY=" +
+		own.KeyFile}
 	g.start()
 	stores := "LEADER_STORES=postgres://app@" + g.pg + "/postgres?sslmode=disable"
 	const advice = "set sslmode=require"
 	cmd := s.psql(g, "select 1")
 	cmd.Env = append(cmd.Env, stores)
 	out, err := cmd.CombinedOutput()
-	if text := string(out); cmd.ProcessState.ExitCode() != cli.Apart+cli.Error || !strings.Contains(text, `"next":"`+advice) {
+	if text := string(out); cmd.ProcessState.ExitCode() != cli.Apart+cli.Error ||
+		!strings.Contains(text, `"next":"`+advice) {
 		t.Errorf("%v: %s", err, text)
 	}
 	lost := s.stands(s.agent(g, stores).client, "a").until(agent.Lost)

@@ -26,14 +26,17 @@ func theLongestNamesGoThroughEveryProgram(t *testing.T, s *stack) {
 		t.Fatal(err)
 	}
 	host, port, _ := strings.Cut(g.pg, ":")
-	insert := "insert into ledger (token, note) values (current_setting('fence." + resource + "')::bigint, 'run')"
-	env := []string{"LEADER_HOLDER=" + holder, fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis)}
+	insert := "insert into ledger (token, note) values (current_setting('fence." + resource +
+		"')::bigint, 'run')"
+	env := []string{"LEADER_HOLDER=" + holder,
+		fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis)}
 	worker := s.program("leader", "work", group)
 	worker.Env = append(worker.Env, env...)
 	s.run(worker)
 	for range 2 { // the second term takes over from the first one
 		for _, args := range [][]string{
-			{"run", resource, "--", "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", host, "-p", port, "-U", "app", "-d", "postgres", "-c", insert},
+			{"run", resource, "--", "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", host, "-p", port,
+				"-U", "app", "-d", "postgres", "-c", insert},
 			{"task", file},
 			{"submit", "--wait", "--resource", resource, group, "--", "true"},
 			{"submit", "--wait", group, "--", "true"}, // with a numbered resource

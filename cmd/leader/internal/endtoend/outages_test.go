@@ -22,8 +22,9 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// maxRate is how many requests in a second a program may send to a coordinator that fails. A connection counts
-// as one, and so does each piece of what a client sends, such as a ping. A machine that stalls lowers the rate.
+// maxRate is how many requests in a second a program may send to a coordinator that fails. A
+// connection counts as one, and so does each piece of what a client sends, such as a ping. A
+// machine that stalls lowers the rate.
 const maxRate = 20
 
 const outageSecret = "outage-outage-outage"
@@ -46,11 +47,15 @@ func TestNoProgramHurriesWhileACoordinatorFails(t *testing.T) {
 				name      string
 				fail, end func(*servers.Relay)
 			}{
-				{"reset after accept", func(r *servers.Relay) { r.To("127.0.0.1:1") }, func(r *servers.Relay) { r.To(c.server) }},
+				{"reset after accept", func(r *servers.Relay) {
+					r.To("127.0.0.1:1")
+				}, func(r *servers.Relay) { r.To(c.server) }},
 				{"no answer", (*servers.Relay).Hold, (*servers.Relay).Pass},
 				{"reset at the answer", func(r *servers.Relay) { r.Set(func() { r.Losing = true }) },
 					func(r *servers.Relay) { r.Set(func() { r.Losing = false }) }},
-				{"access denied", func(*servers.Relay) { c.deny(true) }, func(*servers.Relay) { c.deny(false) }},
+				{"access denied", func(*servers.Relay) {
+					c.deny(true)
+				}, func(*servers.Relay) { c.deny(false) }},
 			} {
 				t.Run(kind.name, func(t *testing.T) { c.measure(t, kind.fail, kind.end) })
 			}
@@ -100,7 +105,8 @@ func outagePrograms(t *testing.T) map[string]func(coordinator string) {
 	}
 	run := func(name string, env []string, args ...string) {
 		t.Helper()
-		p := serverstest.Program(t, name+"-"+args[0], env, append([]string{filepath.Join(programs, name)}, args...)...)
+		p := serverstest.Program(t, name+"-"+args[0], env,
+			append([]string{filepath.Join(programs, name)}, args...)...)
 		if err := p.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -144,8 +150,8 @@ func outagePrograms(t *testing.T) map[string]func(coordinator string) {
 	}
 }
 
-// follow is a client that reads an endless answer, and asks again a second after its end. It returns once
-// there is a first one.
+// follow is a client that reads an endless answer, and asks again a second after its end. It
+// returns once there is a first one.
 func follow(t *testing.T, method, url, body string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over, first := make(chan struct{}), make(chan struct{})
@@ -183,7 +189,9 @@ func follow(t *testing.T, method, url, body string) {
 
 func failingEtcd(t *testing.T) failing {
 	server := etcdtest.WithUsers(t)
-	return failing{server.Addr(), func(relay string) string { return "etcd://" + etcdtest.Login + relay }, func(yes bool) {
+	return failing{server.Addr(), func(relay string) string {
+		return "etcd://" + etcdtest.Login + relay
+	}, func(yes bool) {
 		root := etcdtest.Root(t, server.Addr())
 		if yes {
 			_, _ = root.UserRevokeRole(t.Context(), "app", "app") // once for all programs
@@ -220,7 +228,9 @@ func failingPostgres(t *testing.T) failing {
 func failingZooKeeper(t *testing.T) failing {
 	server := serverstest.SharedZooKeeper(t)
 	root := serverstest.Folder(t)
-	return failing{server.Addr(), func(relay string) string { return "zk://" + relay + root }, func(yes bool) {
+	return failing{server.Addr(), func(relay string) string {
+		return "zk://" + relay + root
+	}, func(yes bool) {
 		conn, _, err := zk.Connect([]string{server.Addr()}, 10*time.Second, zk.WithLogInfo(false))
 		if err != nil {
 			t.Fatal(err)

@@ -15,11 +15,12 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// redisWorkers are the programs in examples/redis. Each takes orders as attempt 1, writes as fast as it can,
-// and ends with what Redis tells it.
+// redisWorkers are the programs in examples/redis. Each takes orders as attempt 1, writes as fast
+// as it can, and ends with what Redis tells it.
 func redisWorkers(t *testing.T) map[string][]string {
 	return map[string][]string{
-		"worker.py": python(t, "redis"), "worker_before_7.py": python(t, "redis"), "worker.js": node(t, "ioredis"),
+		"worker.py": python(t, "redis"), "worker_before_7.py": python(t, "redis"),
+		"worker.js": node(t, "ioredis"),
 	}
 }
 
@@ -81,7 +82,9 @@ func startWorker(t *testing.T, interpreter []string, name string) *worker {
 	}
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	ctx, cancel := context.WithTimeout(t.Context(), driverTime)
-	w := &worker{t: t, ctx: ctx, db: redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: driverTime})}
+	w := &worker{
+		t: t, ctx: ctx, db: redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: driverTime}),
+	}
 	if err := redismarks.Install(ctx, server.URL()); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +96,8 @@ func startWorker(t *testing.T, interpreter []string, name string) *worker {
 		t.Fatal(err)
 	}
 	_, port, _ := strings.Cut(server.Addr(), ":")
-	w.command = exec.CommandContext(ctx, interpreter[0], filepath.Join("..", "..", "..", "..", "examples", "redis", name), "1")
+	w.command = exec.CommandContext(ctx, interpreter[0],
+		filepath.Join("..", "..", "..", "..", "examples", "redis", name), "1")
 	w.command.Env = append(os.Environ(), "REDIS_PORT="+port, "NODE_PATH="+modules)
 	w.command.Stdout, w.command.Stderr = &w.out, &w.out
 	if err := w.command.Start(); err != nil {

@@ -69,8 +69,8 @@ func restorableZooKeeper(t *testing.T) *restorable {
 	return restorableZK(t, z, func(context.Context) error { return z.Backup() })
 }
 
-// restorableEnsemble begins a new epoch whenever it starts. The backup is from before the last start,
-// so the restored ensemble has the same epoch as the one before, and counts from 0 in it.
+// restorableEnsemble begins a new epoch whenever it starts. The backup is from before the last
+// start, so the restored ensemble has the same epoch as the one before, and counts from 0 in it.
 func restorableEnsemble(t *testing.T) *restorable {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
 	return restorableZK(t, z, func(ctx context.Context) error {
@@ -81,7 +81,9 @@ func restorableEnsemble(t *testing.T) *restorable {
 	})
 }
 
-func restorableZK(t *testing.T, z *servers.ZooKeeper, backup func(context.Context) error) *restorable {
+func restorableZK(
+	t *testing.T, z *servers.ZooKeeper, backup func(context.Context) error,
+) *restorable {
 	return &restorable{
 		url: "zk://" + z.Addr() + "/e2e", backup: backup, restore: z.Restore,
 		connect: func() func(context.Context) (fence.Token, error) {
@@ -187,8 +189,11 @@ func (r *restorable) countTo(ctx context.Context, n fence.Token) bool {
 	}
 }
 
-// namesake restores the coordinator, and returns a term of orders that has an earlier leader's number.
-func (r *restorable) namesake(ctx context.Context, n fence.Token) (documents.Coordinator, *fence.Term) {
+// namesake restores the coordinator, and returns a term of orders that has an earlier leader's
+// number.
+func (r *restorable) namesake(
+	ctx context.Context, n fence.Token,
+) (documents.Coordinator, *fence.Term) {
 	r.t.Helper()
 	for ctx.Err() == nil {
 		if err := r.restore(ctx); err != nil {

@@ -167,8 +167,9 @@ func (p *pair) write(note string) error {
 	return errors.Join(err, p.redis.RPush(p.s.ctx, "ledger", note).Err())
 }
 
-// refusesAll checks that a claim is refused with RF004 wherever it may raise a mark: in sessions that a
-// guard admits, and by those that raise it without a guard. Where it gets in, it writes a note.
+// refusesAll checks that a claim is refused with RF004 wherever it may raise a mark: in sessions
+// that a guard admits, and by those that raise it without a guard. Where it gets in, it writes a
+// note.
 func (s *stack) refusesAll(g *guard, co fence.Observer, c fence.Claim, note string) {
 	s.t.Helper()
 	pg, db := g.address("postgres"), g.address("redis")
@@ -186,8 +187,12 @@ func (s *stack) refusesAll(g *guard, co fence.Observer, c fence.Claim, note stri
 		{"a session in Redis", func() error {
 			return redisstore.Explain(g.redisClient(c.Token).RPush(s.ctx, "ledger", note).Err(), c)
 		}},
-		{"a raise by Postgres's guard", func() error { return pgstore.NewRaiser(pg, nil).Raise(s.ctx, c) }},
-		{"a raise by Redis's guard", func() error { return redisstore.NewRaiser(db, nil).Raise(s.ctx, c) }},
+		{"a raise by Postgres's guard", func() error {
+			return pgstore.NewRaiser(pg, nil).Raise(s.ctx, c)
+		}},
+		{"a raise by Redis's guard", func() error {
+			return redisstore.NewRaiser(db, nil).Raise(s.ctx, c)
+		}},
 		{"a raise in Postgres", func() error {
 			r := pgstore.NewRaiser(s.pg.URL("postgres", "postgres"), co)
 			defer r.Close()
@@ -237,7 +242,8 @@ func (s *stack) adopt() {
 	}
 }
 
-// unguarded returns what writes under a claim without a guard and without a session. None raises a mark.
+// unguarded returns what writes under a claim without a guard and without a session. None raises a
+// mark.
 func (s *stack) unguarded() map[string]func(c fence.Claim, note string) error {
 	s.t.Helper()
 	pool, err := pgxpool.New(s.ctx, s.pg.URL("postgres", "postgres"))

@@ -50,7 +50,8 @@ func (s *stack) balanced(guards ...*guard) *guard {
 	}
 	at := serverstest.FreeAddresses(s.t, 2)
 	b := &guard{s: s, pg: at[0], redis: at[1]}
-	config := "defaults\n mode tcp\n option redispatch 1\n timeout connect 5s\n timeout client 1h\n timeout server 1h\n"
+	config := "defaults\n mode tcp\n option redispatch 1\n timeout connect 5s\n timeout client 1h\n " +
+		"timeout server 1h\n"
 	for _, port := range []struct {
 		name, at string
 		of       func(*guard) string
@@ -64,7 +65,8 @@ func (s *stack) balanced(guards ...*guard) *guard {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			config += fmt.Sprintf(" server guard-%d %s check port %s inter 100ms rise 1 fall 3\n", i, port.of(g), http)
+			config += fmt.Sprintf(" server guard-%d %s check port %s inter 100ms rise 1 fall 3\n", i,
+				port.of(g), http)
 		}
 	}
 	file := filepath.Join(s.t.TempDir(), "haproxy.cfg")
@@ -72,7 +74,8 @@ func (s *stack) balanced(guards ...*guard) *guard {
 		s.t.Fatal(err)
 	}
 	p, err := servers.NewProgram(servers.ProgramOptions{
-		Name: "haproxy", Command: []string{program, "-db", "-f", file}, Log: filepath.Join(s.t.TempDir(), "log"),
+		Name: "haproxy", Command: []string{program, "-db", "-f", file},
+		Log: filepath.Join(s.t.TempDir(), "log"),
 		Ready: func(ctx context.Context) error {
 			c, err := (&net.Dialer{}).DialContext(ctx, "tcp", b.redis)
 			if err == nil {
@@ -98,7 +101,8 @@ func exists(file string) bool {
 
 func TestGuardsBehindALoadBalancerAreRestartedUnderLoadWithoutAFailedTransaction(t *testing.T) {
 	s := newStack(t)
-	guards := []*guard{s.prepared(serverstest.FreeAddresses(t, 3)), s.prepared(serverstest.FreeAddresses(t, 3))}
+	guards := []*guard{s.prepared(serverstest.FreeAddresses(t, 3)),
+		s.prepared(serverstest.FreeAddresses(t, 3))}
 	for _, g := range guards {
 		g.env = []string{"GUARD_DRAIN_DELAY=1s"}
 		g.start()

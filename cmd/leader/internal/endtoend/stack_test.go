@@ -104,8 +104,9 @@ type guard struct {
 	cmd             *exec.Cmd
 	pg, redis, page string
 	log             *os.File
-	env             []string   // further settings
-	sockets         []*os.File // listeners for these addresses that it is started with; nil: it opens its own
+	env             []string // further settings
+	// listeners for these addresses that it is started with; nil: it opens its own
+	sockets []*os.File
 }
 
 func (s *stack) guard() *guard {
@@ -158,7 +159,8 @@ func (g *guard) start() {
 		g.cmd = exec.CommandContext(g.s.ctx, "sh", "-c", `LISTEN_PID=$$ exec "$0" serve`, program)
 		g.cmd.ExtraFiles = g.sockets
 		g.cmd.Env = append(environ, "LISTEN_FDS=3", "LISTEN_FDNAMES=postgres:redis:http",
-			"GUARD_POSTGRES_LISTEN=systemd:postgres", "GUARD_REDIS_LISTEN=systemd:redis", "GUARD_HTTP_LISTEN=systemd:http")
+			"GUARD_POSTGRES_LISTEN=systemd:postgres", "GUARD_REDIS_LISTEN=systemd:redis",
+			"GUARD_HTTP_LISTEN=systemd:http")
 	}
 	g.cmd.Stderr = g.log
 	if err := g.cmd.Start(); err != nil {

@@ -24,8 +24,8 @@ import (
 )
 
 // traffic is what one leader writes through its guards while they are restarted. It repeats what an
-// error says has not landed, and keeps an account of every write. A write that landed all the same is
-// found by its number: it is there twice, or without an acknowledgement.
+// error says has not landed, and keeps an account of every write. A write that landed all the same
+// is found by its number: it is there twice, or without an acknowledgement.
 type traffic struct {
 	s     *stack
 	token fence.Token
@@ -100,7 +100,9 @@ func (t *traffic) note(a *account, change func(*account)) {
 }
 
 func (t *traffic) fail(a *account, what string, n int64, err error) {
-	t.note(a, func(a *account) { a.failed = append(a.failed, fmt.Errorf("%s of write %d: %w", what, n, err)) })
+	t.note(a, func(a *account) {
+		a.failed = append(a.failed, fmt.Errorf("%s of write %d: %w", what, n, err))
+	})
 }
 
 // progress waits until n more writes of each kind were acknowledged.
@@ -157,8 +159,8 @@ func refusals(err error, addresses int) int {
 	return 0
 }
 
-// didNotLand reports whether an error in place of an answer says that nothing was executed, or nothing
-// was sent.
+// didNotLand reports whether an error in place of an answer says that nothing was executed, or
+// nothing was sent.
 func didNotLand(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "57P01" &&
@@ -324,10 +326,12 @@ func (t *traffic) check() {
 			}
 			delete(times, n)
 		}
-		t.s.t.Logf("%-12s %5d committed, %d reconnects, %d repeated (had not landed), %d refused connections, %d failed",
+		t.s.t.Logf("%-12s %5d committed, %d reconnects, %d repeated (had not landed), %d refused "+
+			"connections, %d failed",
 			name, len(a.done), a.reconnect, a.repeated, a.refused, len(a.failed))
 		if lost > 0 || len(times) > 0 {
-			t.s.t.Errorf("%s: %d acknowledged writes are missing or there twice; there without an acknowledgement: %v",
+			t.s.t.Errorf("%s: %d acknowledged writes are missing or there twice; there without an "+
+				"acknowledgement: %v",
 				name, lost, slices.Sorted(maps.Keys(times)))
 		}
 		for _, err := range a.failed {

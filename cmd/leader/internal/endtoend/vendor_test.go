@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier: the jar knows one address, does not stop when it is asked to, and
-// has half a minute for that. The next leader does not wait for it.
+// TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier: the jar knows one address, does not stop
+// when it is asked to, and has half a minute for that. The next leader does not wait for it.
 func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
 	java := jdbc(t)
 	if java == nil {
@@ -25,8 +25,10 @@ func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
 	at := serverstest.FreeAddresses(t, 1)[0]
 	jar := vendorJar(t, at)
 	said := filepath.Join(t.TempDir(), "said")
-	cmd := s.carries(g, "trap '' TERM; setsid "+java[0]+" -cp "+java[2]+":"+jar+" Vendor >"+said+" 2>&1; sleep 600")
-	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres="+at, "LEADER_GRACE=30s", "LEADER_SESSION_TIMEOUT=2m")
+	cmd := s.carries(g, "trap '' TERM; setsid "+java[0]+" -cp "+java[2]+":"+jar+" Vendor >"+said+
+		" 2>&1; sleep 600")
+	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres="+at, "LEADER_GRACE=30s",
+		"LEADER_SESSION_TIMEOUT=2m")
 	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -38,7 +40,8 @@ func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
 		time.Sleep(pollEvery)
 	}
 	s.depose()
-	next := s.carries(g, `psql -Xq -c "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'next')"`)
+	next := s.carries(g,
+		`psql -Xq -c "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'next')"`)
 	if out, err := next.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -68,11 +71,14 @@ func vendorJar(t *testing.T, address string) string {
 	}
 	dir := t.TempDir()
 	source := filepath.Join(dir, "Vendor.java")
-	if err := os.WriteFile(source, []byte(strings.ReplaceAll(string(text), "PORT", port)), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(strings.ReplaceAll(string(text), "PORT", port)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range [][]string{{"javac", "-d", dir, source}, {"jar", "cf", filepath.Join(dir, "vendor.jar"), "-C", dir, "Vendor.class"}} {
-		if out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
+	for _, command := range [][]string{{"javac", "-d", dir, source},
+		{"jar", "cf", filepath.Join(dir, "vendor.jar"), "-C", dir, "Vendor.class"}} {
+		if out, err := exec.CommandContext(t.Context(), command[0],
+			command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}

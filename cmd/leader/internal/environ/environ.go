@@ -1,11 +1,12 @@
-// Package environ is about the environment of a command, and how that hands it the claim of a term: LEADER_EXPORT.
+// Package environ is about the environment of a command, and how that hands it the claim of a term:
+// LEADER_EXPORT.
 //
 //	claims, err := setting.Claims(stores, carry.Carries)
 //	child.Env, err = claims.Environ(ctx, os.Environ(), term.Claim())
 //
-// PGOPTIONS fences every program on libpq without a change, and reaches each database to which the command
-// connects. DATABASE_URL reaches only what the program opens with it: use it where a command has several
-// databases, one of them behind a pooler that refuses the setting.
+// PGOPTIONS fences every program on libpq without a change, and reaches each database to which the
+// command connects. DATABASE_URL reaches only what the program opens with it: use it where a
+// command has several databases, one of them behind a pooler that refuses the setting.
 package environ
 
 import (
@@ -25,7 +26,8 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
-// Setting is the value of LEADER_EXPORT: the variables that carry the claim, or none. nil is the default.
+// Setting is the value of LEADER_EXPORT: the variables that carry the claim, or none. nil is the
+// default.
 type Setting []string
 
 // The variables. RINGFENCE_TOKEN stands for RINGFENCE_RESOURCE and RINGFENCE_HOLDER, too.
@@ -60,9 +62,9 @@ type Claims struct {
 	store     settings.URL // behind DATABASE_URL
 }
 
-// Claims returns what is exported for these stores, of which some are carried: those need no claim. If nothing is
-// set, that is RINGFENCE_TOKEN for the others, and PGOPTIONS if one of them is a Postgres. If no store is listed, it
-// is both, since the command may use any.
+// Claims returns what is exported for these stores, of which some are carried: those need no claim.
+// If nothing is set, that is RINGFENCE_TOKEN for the others, and PGOPTIONS if one of them is a
+// Postgres. If no store is listed, it is both, since the command may use any.
 func (s Setting) Claims(stores settings.URLs, carried func(settings.URL) bool) (Claims, error) {
 	others := slices.DeleteFunc(slices.Clone(stores), carried)
 	databases := slices.DeleteFunc(slices.Clone(others), func(u settings.URL) bool {
@@ -79,18 +81,20 @@ func (s Setting) Claims(stores settings.URLs, carried func(settings.URL) bool) (
 		return Claims{variables: s}, nil
 	}
 	if len(databases) != 1 {
-		return Claims{}, fmt.Errorf("LEADER_EXPORT: %s: LEADER_STORES must have one postgres:// that LEADER_CARRY does not carry, "+
-			"and has %d", urlVariable, len(databases))
+		return Claims{}, fmt.Errorf("LEADER_EXPORT: %s: LEADER_STORES must have one postgres:// that "+
+			"LEADER_CARRY does not carry, and has %d", urlVariable, len(databases))
 	}
 	return Claims{s, databases[0]}, nil
 }
 
-// Environ returns the environment of a command with the claim. It keeps the claims of an outer leader for other
-// resources in PGOPTIONS, since a session may be fenced for several.
+// Environ returns the environment of a command with the claim. It keeps the claims of an outer
+// leader for other resources in PGOPTIONS, since a session may be fenced for several.
 func (e Claims) Environ(ctx context.Context, environ []string, c fence.Claim) ([]string, error) {
 	environ = Without(environ, "RINGFENCE_RESOURCE", tokenVariable, "RINGFENCE_HOLDER")
 	before := settings.Lookup(environ, optionsVariable)
-	options := refusal.Unclaimed(before, func(resource string) bool { return resource == string(c.Resource) })
+	options := refusal.Unclaimed(before, func(resource string) bool {
+		return resource == string(c.Resource)
+	})
 	if slices.Contains(e.variables, optionsVariable) {
 		options = refusal.StartupOption(options, c)
 	}
@@ -99,13 +103,15 @@ func (e Claims) Environ(ctx context.Context, environ []string, c fence.Claim) ([
 	}
 	if slices.Contains(e.variables, tokenVariable) {
 		environ = With(environ, [][2]string{
-			{"RINGFENCE_RESOURCE", string(c.Resource)}, {tokenVariable, c.Token.String()}, {"RINGFENCE_HOLDER", c.Holder},
+			{"RINGFENCE_RESOURCE", string(c.Resource)}, {tokenVariable, c.Token.String()},
+			{"RINGFENCE_HOLDER", c.Holder},
 		})
 	}
 	if e.store != "" {
 		u, err := fenced(ctx, e.store, c)
 		if err != nil {
-			return nil, fmt.Errorf("LEADER_EXPORT: %s: %w", urlVariable, errors.New(e.store.Scrub(err.Error())))
+			return nil,
+				fmt.Errorf("LEADER_EXPORT: %s: %w", urlVariable, errors.New(e.store.Scrub(err.Error())))
 		}
 		environ = With(environ, [][2]string{{urlVariable, u}})
 	}

@@ -15,7 +15,9 @@ import (
 
 var claim = fence.Claim{Resource: "orders", Token: 9007199254740993, Holder: "me"}
 
-func exported(t *testing.T, value string, stores, carried string, environ ...string) ([]string, error) {
+func exported(
+	t *testing.T, value string, stores, carried string, environ ...string,
+) ([]string, error) {
 	t.Helper()
 	var s Setting
 	if value != "" {
@@ -27,7 +29,9 @@ func exported(t *testing.T, value string, stores, carried string, environ ...str
 	for u := range strings.FieldsSeq(stores) {
 		urls = append(urls, settings.URL(u))
 	}
-	c, err := s.Claims(urls, func(u settings.URL) bool { return strings.Contains(carried, u.Scheme()) })
+	c, err := s.Claims(urls, func(u settings.URL) bool {
+		return strings.Contains(carried, u.Scheme())
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +42,9 @@ func TestOnlyWhatNeedsTheClaimGetsIt(t *testing.T) {
 	const (
 		token   = "RINGFENCE_RESOURCE=orders RINGFENCE_TOKEN=9007199254740993 RINGFENCE_HOLDER=me"
 		options = "PGOPTIONS=-c fence.orders=9007199254740993"
-		url     = "DATABASE_URL=postgres://app@guard:6432/shop?options=-c%20fence.orders%3D9007199254740993&sslmode=require"
-		pg      = "postgres://app@guard:6432/shop?sslmode=require"
+		url     = "DATABASE_URL=postgres://app@guard:6432/shop?" +
+			"options=-c%20fence.orders%3D9007199254740993&sslmode=require"
+		pg = "postgres://app@guard:6432/shop?sslmode=require"
 	)
 	for _, test := range []struct{ value, stores, carried, want string }{
 		{"", "", "", options + " " + token},
@@ -60,9 +65,11 @@ func TestOnlyWhatNeedsTheClaimGetsIt(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]string{
-		"DATABASE_URL": "must have one postgres://", "PGSERVICE": "is none of RINGFENCE_TOKEN, PGOPTIONS, DATABASE_URL, none",
+		"DATABASE_URL": "must have one postgres://", "PGSERVICE": "is none of RINGFENCE_TOKEN, " +
+			"PGOPTIONS, DATABASE_URL, none",
 	} {
-		if _, err := exported(t, value, pg+" "+pg, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := exported(t, value, pg+" "+pg, ""); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
@@ -76,7 +83,8 @@ func TestClaimsOfAnOuterLeaderStay(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	got, err = exported(t, "none", "", "", "PGOPTIONS="+outer)
-	if want := []string{`PGOPTIONS=-c search_path=a\ b -c fence.day=7`}; err != nil || !slices.Equal(got, want) {
+	if want := []string{`PGOPTIONS=-c search_path=a\ b -c fence.day=7`}; err != nil ||
+		!slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -86,7 +94,8 @@ func TestDATABASE_URLHasThePasswordOfAFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("p@ss w+rd\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := exported(t, "DATABASE_URL", "postgres://app@guard/shop?options=-c%20work_mem%3D5MB&password_file="+file, "")
+	got, err := exported(t, "DATABASE_URL",
+		"postgres://app@guard/shop?options=-c%20work_mem%3D5MB&password_file="+file, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +104,8 @@ func TestDATABASE_URLHasThePasswordOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "-c work_mem=5MB -c fence.orders=9007199254740993"
-	if cfg.Password != "p@ss w+rd" || cfg.RuntimeParams["options"] != want || len(cfg.RuntimeParams) != 1 {
+	if cfg.Password != "p@ss w+rd" || cfg.RuntimeParams["options"] != want ||
+		len(cfg.RuntimeParams) != 1 {
 		t.Errorf("%q, %q", cfg.Password, cfg.RuntimeParams)
 	}
 }

@@ -12,8 +12,9 @@ import (
 
 // State is what one message about a group holds.
 type State struct {
-	Group   string              `json:"group"`
-	Now     time.Time           `json:"now"`              // ages are relative to it, not to the clock of the browser
+	Group string `json:"group"`
+	// ages are relative to it, not to the clock of the browser
+	Now     time.Time           `json:"now"`
 	Read    time.Time           `json:"read_at,omitzero"` // when the rest was read; zero if never
 	Error   string              `json:"error,omitempty"`  // why it could not be read since
 	Workers []jobs.WorkerStatus `json:"workers"`
@@ -38,7 +39,8 @@ const (
 	errorShown  = 300              // bytes of an error in a list
 	readTimeout = 10 * time.Second // one reading
 	readPause   = time.Second      // the shortest pause between two readings
-	restFor     = 20               // a pause is at least so many times as long as the reading before it
+	// a pause is at least so many times as long as the reading before it
+	restFor = 20
 )
 
 // board is what the streams of one group show. It is read while there is one.
@@ -140,7 +142,8 @@ func (s *State) fill(o jobs.Overview) {
 	s.Counts = map[jobs.State]int{}
 	maps.Copy(s.Counts, o.Counts)
 	brief := func(all []jobs.Status) []Job { return brief(all, o) }
-	s.Active, s.Waiting, s.Failed, s.Ended = brief(o.Active), brief(o.Waiting), brief(o.Failed), brief(o.Ended)
+	s.Active, s.Waiting, s.Failed, s.Ended = brief(o.Active), brief(o.Waiting), brief(o.Failed),
+		brief(o.Ended)
 }
 
 // brief leaves out what may be long. Of a history it keeps the last attempt.

@@ -23,8 +23,8 @@ func (s *Server) groupEvents(streams *webpage.Streams, all *boards) http.Handler
 	}
 }
 
-// jobEvents streams a job's status until its end, until the client leaves, or until the server stops.
-// A comment tells both sides now and then that the other one is there.
+// jobEvents streams a job's status until its end, until the client leaves, or until the server
+// stops. A comment tells both sides now and then that the other one is there.
 func (s *Server) jobEvents(serving context.Context) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -57,7 +57,8 @@ func (s *Server) jobEvents(serving context.Context) http.HandlerFunc {
 	}
 }
 
-// sendStatuses sends each status, until one is the last, or until the watch or the client has ended.
+// sendStatuses sends each status, until one is the last, or until the watch or the client has
+// ended.
 func sendStatuses(
 	w http.ResponseWriter, statuses <-chan jobs.Status, ended <-chan error,
 ) (begun bool, err error) {

@@ -62,19 +62,23 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 		s.groupEvents(streams, &boards{coordinator: s.Coordinator, all: map[string]*board{}}))
 
 	mux := http.NewServeMux() // what needs no token says nothing
-	mux.Handle("/v1/", webpage.API(webpage.Access{Token: s.Token, Setting: "LEADER_HTTP_TOKEN", Local: true}, maxBody, api))
+	mux.Handle("/v1/", webpage.API(webpage.Access{
+		Token: s.Token, Setting: "LEADER_HTTP_TOKEN", Local: true,
+	}, maxBody, api))
 	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
 		webpage.Secure(w.Header())
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openAPI)
 	})
-	webpage.Register(mux, files, "page.html", "page.js", "access.js", "act.js", "job.js", "list.js", "name.js",
+	webpage.Register(mux, files, "page.html", "page.js", "access.js", "act.js", "job.js", "list.js",
+		"name.js",
 		"output.js", "timeline.js", "jobs.css")
 	return mux
 }
 
 // call is one endpoint. It returns the answer, with the code for a good one.
-type call func(ctx context.Context, q *jobs.Queue, r *http.Request) (code int, answer any, err error)
+type call func(ctx context.Context, q *jobs.Queue, r *http.Request) (code int, answer any,
+	err error)
 
 // with gives a call the group's jobs, a limited time, and its answer a form.
 func (s *Server) with(do call) http.HandlerFunc {
@@ -107,8 +111,8 @@ func (s *Server) submit(
 	}
 	id, err := q.Submit(ctx, spec)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w; the job may have been handed in: GET %s lists it, and a unique key makes it safe "+
-			"to submit it again", err, r.URL.Path)
+		err = fmt.Errorf("%w; the job may have been handed in: GET %s lists it, and a unique key makes "+
+			"it safe to submit it again", err, r.URL.Path)
 	}
 	return http.StatusCreated, map[string]jobs.ID{"id": id}, err
 }

@@ -30,7 +30,9 @@ func serve(t *testing.T, token string) (url string, worker func(context.Context)
 	m := fencetest.NewMemory(10 * time.Second)
 	c := m.Open()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &Server{Coordinator: c, Token: token, Patience: 30 * time.Second, Log: slog.New(slog.DiscardHandler)}
+	s := &Server{
+		Coordinator: c, Token: token, Patience: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
+	}
 	h := httptest.NewServer(s.Handler(ctx))
 	t.Cleanup(func() { cancel(); h.Close(); c.Close() })
 	q, err := jobs.New(c, "nightly")
@@ -119,7 +121,8 @@ func TestAJobIsHandedInAndFollowed(t *testing.T) {
 	if code, got := ask(t, "POST", all+"/"+id+"/cancel", "{}"); code != http.StatusConflict {
 		t.Error(code, got)
 	}
-	if code, got := ask(t, "GET", all+"/"+id+"/spec", ""); code != http.StatusOK || got["unique"] != "k" {
+	if code, got := ask(t, "GET", all+"/"+id+"/spec", ""); code != http.StatusOK ||
+		got["unique"] != "k" {
 		t.Error(code, got)
 	}
 }
@@ -155,7 +158,8 @@ func overviews(t *testing.T, url string, wanted func(State) bool) {
 
 func TestAGroupIsFollowed(t *testing.T) {
 	url, work := serve(t, "")
-	_, got := ask(t, "POST", url+"/v1/groups/nightly/jobs", `{"kind":"echo","payload":"`+strings.Repeat("x", 1000)+`"}`)
+	_, got := ask(t, "POST", url+"/v1/groups/nightly/jobs", `{"kind":"echo","payload":"`+
+		strings.Repeat("x", 1000)+`"}`)
 	overviews(t, url, func(s State) bool {
 		return s.Counts[jobs.Waiting] == 1 && len(s.Workers) == 0 && len(s.Waiting) == 1
 	})
@@ -251,9 +255,11 @@ func TestAJobIsPausedAndRunNowAndItsOutputShown(t *testing.T) {
 	}
 	do("cancel", http.StatusOK)
 	overviews(t, url, func(s State) bool {
-		return len(s.Ended) == 1 && len(s.Ended[0].History) == 1 && s.Ended[0].History[0].Outcome == jobs.OutcomeCancelled
+		return len(s.Ended) == 1 && len(s.Ended[0].History) == 1 &&
+			s.Ended[0].History[0].Outcome == jobs.OutcomeCancelled
 	})
-	if code, got := ask(t, "GET", all+"/"+id+"/output", ""); code != http.StatusOK || got["running"] != false {
+	if code, got := ask(t, "GET", all+"/"+id+"/output", ""); code != http.StatusOK ||
+		got["running"] != false {
 		t.Error(code, got)
 	}
 	for text, want := range map[string]int{"SLOW": 1, "nothing": 0} {
@@ -304,8 +310,8 @@ func TestAGroupIsReadWhileSomebodyLooks(t *testing.T) {
 	}
 }
 
-// Without a token the server is for this machine. A page of another site whose name leads here is not
-// stopped by its browser.
+// Without a token the server is for this machine. A page of another site whose name leads here is
+// not stopped by its browser.
 func TestWithoutATokenOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
 	url, _ := serve(t, "")
 	for host, want := range map[string]int{
@@ -393,13 +399,15 @@ func TestAChangeWhoseStatusCannotBeReadWasMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{
-		Coordinator: failsAfter{c, new(atomic.Bool)}, Patience: 30 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Coordinator: failsAfter{c, new(atomic.Bool)}, Patience: 30 * time.Second,
+		Log: slog.New(slog.DiscardHandler),
 	}
 	h := httptest.NewServer(s.Handler(t.Context()))
 	defer h.Close()
 	code, got := ask(t, "POST", h.URL+"/v1/groups/nightly/jobs/"+string(id)+"/pause", "{}")
 	why, _ := got["error"].(string)
-	if code != http.StatusServiceUnavailable || !strings.HasPrefix(why, "it was done, but the status cannot be read: ") {
+	if code != http.StatusServiceUnavailable || !strings.HasPrefix(why, "it was done, but the "+
+		"status cannot be read: ") {
 		t.Error(code, why)
 	}
 	if s, err := q.Get(t.Context(), id); err != nil || !s.Paused {
@@ -410,9 +418,11 @@ func TestAChangeWhoseStatusCannotBeReadWasMade(t *testing.T) {
 func TestThePageNeedsNoTokenAndSaysNothing(t *testing.T) {
 	url, _ := serve(t, "s3cret")
 	for path, want := range map[string]int{
-		"/": http.StatusOK, "/page.js": http.StatusOK, "/live.js": http.StatusOK, "/page.css": http.StatusOK,
-		"/openapi.yaml": http.StatusOK, "/server.go": http.StatusNotFound, "/files/page.js": http.StatusNotFound,
-		"/v1/groups": http.StatusUnauthorized, "/v1/groups/nightly/events": http.StatusUnauthorized,
+		"/": http.StatusOK, "/page.js": http.StatusOK, "/live.js": http.StatusOK,
+		"/page.css":     http.StatusOK,
+		"/openapi.yaml": http.StatusOK, "/server.go": http.StatusNotFound,
+		"/files/page.js": http.StatusNotFound,
+		"/v1/groups":     http.StatusUnauthorized, "/v1/groups/nightly/events": http.StatusUnauthorized,
 		"/v1/nothing": http.StatusUnauthorized,
 	} {
 		got, err := http.Get(url + path)
@@ -448,7 +458,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		`{"kind":"a","not_before":""}`: http.StatusBadRequest,
 		`{"kind":"a","labels":[""]}`:   http.StatusBadRequest,
 		`{"kind":"a","payload":"` + strings.Repeat("x", jobs.MaxPayload) + `"}`: http.StatusBadRequest,
-		`{"kind":"a","payload":"` + strings.Repeat("x", maxBody) + `"}`:         http.StatusRequestEntityTooLarge,
+		`{"kind":"a","payload":"` + strings.Repeat("x", maxBody) +
+			`"}`: http.StatusRequestEntityTooLarge,
 	} {
 		if code, got := ask(t, "POST", all, body); code != want || got["error"] == "" {
 			t.Errorf("%.40s: %d, %.200v", body, code, got)
@@ -469,7 +480,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			t.Errorf("%s: %d, %v", path, code, got)
 		}
 	}
-	got, err := http.Post(all, "text/plain", strings.NewReader(`{"kind":"a"}`)) // as a form of a foreign page
+	// as a form of a foreign page
+	got, err := http.Post(all, "text/plain", strings.NewReader(`{"kind":"a"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -517,7 +529,8 @@ func TestAJobThatRepeatsShowsWhatChangesOfClocksDo(t *testing.T) {
 func TestOnlyTheTokenOpensTheAPI(t *testing.T) {
 	url, _ := serve(t, "s3cret")
 	for header, want := range map[string]int{
-		"": http.StatusUnauthorized, "Bearer wrong": http.StatusUnauthorized, "Bearer s3cret": http.StatusOK,
+		"": http.StatusUnauthorized, "Bearer wrong": http.StatusUnauthorized,
+		"Bearer s3cret": http.StatusOK,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
 		if err != nil {

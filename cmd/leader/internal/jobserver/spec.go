@@ -14,8 +14,8 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// readSpec reads a job that is handed in. A field that is there and empty is refused, since it would mean
-// the default.
+// readSpec reads a job that is handed in. A field that is there and empty is refused, since it
+// would mean the default.
 func readSpec(r *http.Request) (spec jobs.Spec, err error) {
 	var body json.RawMessage
 	if err := webpage.ReadJSON(r, &body); err != nil {

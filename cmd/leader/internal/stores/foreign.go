@@ -21,8 +21,8 @@ var foreign = map[string]func(settings.URL) (settings.URL, error){
 }
 
 // Foreign checks URLs that a client of this process has named, and returns them so that nothing but
-// the URL itself counts: no file, no program and no socket that this process may open and the client may not,
-// and no password from this process's environment.
+// the URL itself counts: no file, no program and no socket that this process may open and the
+// client may not, and no password from this process's environment.
 func Foreign(urls settings.URLs) (all settings.URLs, err error) {
 	for i, u := range urls {
 		check := foreign[u.Scheme()]

@@ -47,7 +47,8 @@ func TestAClientsURLGetsNothingOfTheAgents(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"redis://h", "rediss://u:p@h:1/0?db=1&sslmode=verify-full"} {
-		if got, err := stores.Foreign(settings.URLs{settings.URL(text)}); err != nil || got[0].Reveal() != text {
+		if got, err := stores.Foreign(settings.URLs{settings.URL(text)}); err != nil ||
+			got[0].Reveal() != text {
 			t.Errorf("%s became %v, %v", text, got, err)
 		}
 	}
@@ -57,11 +58,15 @@ func TestAClientsURLNamesNoFileAndNoProgram(t *testing.T) {
 	for _, text := range []string{
 		"postgres://app@h/d?password_command=env", "postgres://app@h/d?password_file=/etc/shadow",
 		"postgres://app@h/d?service=own",
-		"postgres://app@h/d?servicefile=/x&service=own", "postgres://app@h/d?sslrootcert=/x", "postgres://app@h/d?sslkey=/x",
-		"postgres://app@h/d?options=-c%20x", "postgres://app@h/d?host=/var/run/postgresql", "postgres://app@%2Fvar%2Frun/d",
-		"postgres://app@h/d?host=h,/var/run/postgresql", "postgres://app@h,%2Fvar%2Frun/d", "postgres://app@h:1,h:2/d",
+		"postgres://app@h/d?servicefile=/x&service=own", "postgres://app@h/d?sslrootcert=/x",
+		"postgres://app@h/d?sslkey=/x",
+		"postgres://app@h/d?options=-c%20x", "postgres://app@h/d?host=/var/run/postgresql",
+		"postgres://app@%2Fvar%2Frun/d",
+		"postgres://app@h/d?host=h,/var/run/postgresql", "postgres://app@h,%2Fvar%2Frun/d",
+		"postgres://app@h:1,h:2/d",
 		"postgres:///d", "postgres://app@h/d?password=x", "postgres://app:x?y=@h/d?a=b",
-		"redis://h?password_command=env", "rediss://h?sslkey=/x&sslcert=/x", "redis://h/0#?password_file=/x", "rediss://h?sslrootcert=/x",
+		"redis://h?password_command=env", "rediss://h?sslkey=/x&sslcert=/x",
+		"redis://h/0#?password_file=/x", "rediss://h?sslrootcert=/x",
 		"redis://h?%70assword_file=/x", "other://h",
 	} {
 		t.Setenv("PGHOST", "/var/run/postgresql")

@@ -57,8 +57,9 @@ func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 func (t Table) Check(setting string, urls settings.URLs) (problems []error) {
 	for i, u := range urls {
 		if t[u.Scheme()] == nil {
-			problems = append(problems, fmt.Errorf("%s: number %d: there is no store %s://; there is %s://", setting, i+1,
-				u.Scheme(), strings.Join(t.Schemes(), "://, ")))
+			problems = append(problems,
+				fmt.Errorf("%s: number %d: there is no store %s://; there is %s://", setting, i+1,
+					u.Scheme(), strings.Join(t.Schemes(), "://, ")))
 		}
 	}
 	return problems
@@ -95,11 +96,15 @@ type named struct {
 
 // Raise implements fence.Raiser. Its error is a *Error.
 func (s *named) Raise(ctx context.Context, claim fence.Claim) error {
-	return Bounded(ctx, s.url, s.timeout, func(ctx context.Context) error { return s.Raiser.Raise(ctx, claim) })
+	return Bounded(ctx, s.url, s.timeout, func(ctx context.Context) error {
+		return s.Raiser.Raise(ctx, claim)
+	})
 }
 
 // Bounded raises a mark at a URL within a timeout. Its error is a *Error.
-func Bounded(ctx context.Context, u settings.URL, timeout time.Duration, raise func(context.Context) error) error {
+func Bounded(
+	ctx context.Context, u settings.URL, timeout time.Duration, raise func(context.Context) error,
+) error {
 	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
@@ -133,8 +138,8 @@ func loginRefused(err error) bool {
 	return ok && strings.HasPrefix(pg.Code, class) || redisdriver.IsAuthError(err)
 }
 
-// Hint returns what a database or a guard says is to be done about its error, or "". The text of a fence.Refusal has
-// it already.
+// Hint returns what a database or a guard says is to be done about its error, or "". The text of a
+// fence.Refusal has it already.
 func Hint(err error) string {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if _, told := errors.AsType[*fence.Refusal](err); !ok || told {

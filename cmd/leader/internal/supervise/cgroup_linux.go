@@ -15,9 +15,9 @@ import (
 // cgroupPrefix begins the names of control groups of commands.
 const cgroupPrefix = "ringfence-"
 
-// cgroup is a control group of a command's own (cgroups(7), version 2), below leader's. Whatever the command
-// starts is in it, of any user and session, and one write ends all of it. A nil cgroup holds nothing: leader
-// may not make one, as in most containers.
+// cgroup is a control group of a command's own (cgroups(7), version 2), below leader's. Whatever
+// the command starts is in it, of any user and session, and one write ends all of it. A nil cgroup
+// holds nothing: leader may not make one, as in most containers.
 type cgroup struct {
 	path string
 	dir  *os.File
@@ -33,7 +33,8 @@ func newCgroup() *cgroup {
 		return nil
 	}
 	dir, err := os.Open(path)
-	if _, err2 := os.Stat(filepath.Join(path, "cgroup.kill")); err != nil || err2 != nil { // before Linux 5.14
+	if _, err2 := os.Stat(filepath.Join(path, "cgroup.kill")); err != nil || err2 != nil {
+		// before Linux 5.14
 		_ = dir.Close()
 		_ = os.Remove(path)
 		return nil
@@ -114,7 +115,8 @@ func (g *cgroup) inAnother(p process.Process) bool {
 	}
 	groups, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/cgroup")
 	path := pathIn(string(groups))
-	return strings.Contains(path, "/"+cgroupPrefix) && !strings.Contains(path+"/", "/"+filepath.Base(g.path)+"/")
+	return strings.Contains(path, "/"+cgroupPrefix) &&
+		!strings.Contains(path+"/", "/"+filepath.Base(g.path)+"/")
 }
 
 // close removes the group, if nothing is left in it.

@@ -114,9 +114,9 @@ func (c *Child) start(prepare func()) error {
 // Pid returns the process id of the command, which is also that of its group, once it is started.
 func (c *Child) Pid() int { return c.pgid }
 
-// Left says which processes of the command are there although they were killed: those of another user, whom
-// leader may not signal, and those that the kernel cannot end yet. It is empty if there are none. Call it once
-// the supervisor has returned.
+// Left says which processes of the command are there although they were killed: those of another
+// user, whom leader may not signal, and those that the kernel cannot end yet. It is empty if there
+// are none. Call it once the supervisor has returned.
 func (c *Child) Left() string {
 	var left []process.Process
 	switch {
@@ -132,8 +132,8 @@ func (c *Child) Left() string {
 	return strings.Join(names, ", ")
 }
 
-// ExitCode returns the command's exit code, once its supervisor has returned. It is that of KILL if the command
-// itself could not be ended.
+// ExitCode returns the command's exit code, once its supervisor has returned. It is that of KILL if
+// the command itself could not be ended.
 func (c *Child) ExitCode() int {
 	if !isClosed(c.ended) {
 		return 128 + int(syscall.SIGKILL)
@@ -142,17 +142,17 @@ func (c *Child) ExitCode() int {
 }
 
 // WantOfMemory says to a person what OutOfMemory means.
-const WantOfMemory = "it was killed, and while it ran the kernel ended a process for want of memory " +
-	"(dmesg says which); give it more, or let it need less"
+const WantOfMemory = "it was killed, and while it ran the kernel ended a process for want of " +
+	"memory (dmesg says which); give it more, or let it need less"
 
-// OutOfMemory reports whether KILL has ended the command, and the kernel has ended a process of this machine for
-// want of memory meanwhile. Call it once the supervisor has returned.
+// OutOfMemory reports whether KILL has ended the command, and the kernel has ended a process of
+// this machine for want of memory meanwhile. Call it once the supervisor has returned.
 func (c *Child) OutOfMemory() bool {
 	return isClosed(c.ended) && c.ExitCode() == 128+int(syscall.SIGKILL) && memoryKills() > c.kills
 }
 
-// Failure is the error of a command that has failed, with the end of what it has written to stderr. Call it
-// once the supervisor has returned.
+// Failure is the error of a command that has failed, with the end of what it has written to stderr.
+// Call it once the supervisor has returned.
 func (c *Child) Failure(stderr string) error {
 	code := c.ExitCode()
 	text := fmt.Sprintf("exit code %d", code)
@@ -202,8 +202,8 @@ func (c *Child) kill() {
 	c.signal(syscall.SIGKILL)
 }
 
-// awaitKill returns after a kill, when nothing is left, or what is left cannot be ended: the command
-// itself, if it has another user.
+// awaitKill returns after a kill, when nothing is left, or what is left cannot be ended: the
+// command itself, if it has another user.
 func (c *Child) awaitKill() {
 	patience := time.NewTimer(killPatience)
 	defer patience.Stop()
@@ -223,15 +223,16 @@ func (c *Child) killAgain() {
 	c.kill()
 }
 
-// tell sends to the command itself, as a shell or a service manager would. A server that forks workers
-// ends them itself, in its own order. It reports whether leader may signal the command.
+// tell sends to the command itself, as a shell or a service manager would. A server that forks
+// workers ends them itself, in its own order. It reports whether leader may signal the command.
 func (c *Child) tell(s syscall.Signal) (may bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gone || !errors.Is(syscall.Kill(c.pgid, s), syscall.EPERM)
 }
 
-// end tells the command to end. What it leaves behind gets TERM once it has ended, and KILL after rest.
+// end tells the command to end. What it leaves behind gets TERM once it has ended, and KILL after
+// rest.
 func (c *Child) end(rest time.Duration) (may bool) {
 	c.mu.Lock()
 	c.told, c.rest = true, rest
@@ -239,8 +240,8 @@ func (c *Child) end(rest time.Duration) (may bool) {
 	return c.tell(syscall.SIGTERM)
 }
 
-// dismiss has what is left of the command end, after the command, if that was told to end. It returns when
-// nothing is left, its time is up, or the supervisor kills it.
+// dismiss has what is left of the command end, after the command, if that was told to end. It
+// returns when nothing is left, its time is up, or the supervisor kills it.
 func (c *Child) dismiss() {
 	c.mu.Lock()
 	told, rest := c.told, c.rest
@@ -261,8 +262,8 @@ func (c *Child) killGroup() {
 	c.gone = true
 }
 
-// awaitKilled kills what is left of the command, which was reaped, and returns what does not go. Until it has
-// gone it may still cause effects.
+// awaitKilled kills what is left of the command, which was reaped, and returns what does not go.
+// Until it has gone it may still cause effects.
 func (c *Child) awaitKilled() (left []process.Process) {
 	return c.await(killPatience, nil, c.killRest)
 }

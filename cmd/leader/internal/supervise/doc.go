@@ -30,18 +30,19 @@
 //
 // # What the kernel guarantees
 //
-// The command runs in its own process group. TERM and forwarded signals go to the command itself, which
-// knows in which order its own processes end. What it leaves behind then gets TERM, and KILL when the
-// grace is over. STOP, CONT and KILL go to the whole group.
+// The command runs in its own process group. TERM and forwarded signals go to the command itself,
+// which knows in which order its own processes end. What it leaves behind then gets TERM, and KILL
+// when the grace is over. STOP, CONT and KILL go to the whole group.
 //
-// On Linux what has left the group (setsid, a daemon) is found, too: in a control group of the command's
-// own, if leader may make one, or as an orphan, which hangs under leader since process.AdoptOrphans. An
-// orphan is told from those of other commands by a variable in its environment, or, if it has another
-// user, by the times at which it and they were started: in doubt it is waited for, and not killed before
-// all that may have started it have ended. leader may kill another user's process only in a control group.
-// Supervise waits for what it may not kill as long as the term lasts.
+// On Linux what has left the group (setsid, a daemon) is found, too: in a control group of the
+// command's own, if leader may make one, or as an orphan, which hangs under leader since
+// process.AdoptOrphans. An orphan is told from those of other commands by a variable in its
+// environment, or, if it has another user, by the times at which it and they were started: in doubt
+// it is waited for, and not killed before all that may have started it have ended. leader may kill
+// another user's process only in a control group. Supervise waits for what it may not kill as long
+// as the term lasts.
 //
-// On Linux the kernel kills the command when leader itself is killed, unless the command has changed its
-// user, but not the processes that the command has started. Other systems kill neither. Such an orphan
-// keeps running, and only the fence contains it.
+// On Linux the kernel kills the command when leader itself is killed, unless the command has
+// changed its user, but not the processes that the command has started. Other systems kill neither.
+// Such an orphan keeps running, and only the fence contains it.
 package supervise

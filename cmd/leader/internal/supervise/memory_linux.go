@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// memoryKills returns how many processes of this machine the kernel has ended for want of memory (oom_kill in
-// /proc/vmstat, proc(5)), those at the limit of a control group among them. It is 0 if that is not known.
+// memoryKills returns how many processes of this machine the kernel has ended for want of memory
+// (oom_kill in /proc/vmstat, proc(5)), those at the limit of a control group among them. It is 0 if
+// that is not known.
 func memoryKills() (n int) {
 	f, err := os.Open("/proc/vmstat")
 	if err != nil {

@@ -18,7 +18,8 @@ func (*cgroup) lend(*syscall.SysProcAttr) {}
 func (*cgroup) kill()                     {}
 func (*cgroup) close()                    {}
 
-// signalRest sends a signal to what is left of the command's group, and returns that. Signal 0 only looks.
+// signalRest sends a signal to what is left of the command's group, and returns that. Signal 0 only
+// looks.
 func (c *Child) signalRest(s syscall.Signal) (left []process.Process) {
 	if c.emptied || errors.Is(syscall.Kill(-c.pgid, s), syscall.ESRCH) {
 		return nil

@@ -81,8 +81,8 @@ func (s *Signals) dispatch(incoming <-chan os.Signal) {
 }
 
 // Divert sends the signals to a channel until restore is called. It drops signals for which the
-// channel has no room, as the kernel merges signals of one kind that follow each other quickly. What
-// nobody has received from the channel by then goes where signals went before.
+// channel has no room, as the kernel merges signals of one kind that follow each other quickly.
+// What nobody has received from the channel by then goes where signals went before.
 func (s *Signals) Divert() (diverted <-chan os.Signal, restore func()) {
 	c := make(chan os.Signal, 32)
 	s.mu.Lock()

@@ -37,9 +37,9 @@ type Supervisor struct {
 // command had been told to stop. It reports false if there was none. Call it after Supervise.
 func (s *Supervisor) Ordered() (Signalled, bool) { return Signalled{s.ordered}, s.ordered != 0 }
 
-// Supervise returns when nothing is left of the command: nil if the command has ended by itself, else the
-// reason why it was stopped. What cannot be ended is waited for as long as the term lasts, so that nobody
-// begins beside it, unless leader has to stop; Child.Left names it then.
+// Supervise returns when nothing is left of the command: nil if the command has ended by itself,
+// else the reason why it was stopped. What cannot be ended is waited for as long as the term lasts,
+// so that nobody begins beside it, unless leader has to stop; Child.Left names it then.
 func (s *Supervisor) Supervise(ctx context.Context) error {
 	s.fitGrace()
 	defer s.awaitRest()
@@ -165,9 +165,10 @@ func (s *Supervisor) forward(sig os.Signal) (killed bool) {
 // sayIfRefused says that the command does not get signals.
 func (s *Supervisor) sayIfRefused(may bool) {
 	if !may {
-		s.Log.Error("the command has another user, and does not get leader's signals", "pid", s.Child.Pid(),
-			"next", "run leader as that user or as root; only a control group of its own (Delegate=yes in a unit) lets "+
-				"leader end it")
+		s.Log.Error("the command has another user, and does not get leader's signals", "pid",
+			s.Child.Pid(),
+			"next", "run leader as that user or as root; only a control group of its own (Delegate=yes in "+
+				"a unit) lets leader end it")
 	}
 }
 

@@ -24,7 +24,8 @@ func TestAKeyWithoutAValueIsRefused(t *testing.T) {
 			texts["step "+key+":"+empty] = step + "  " + key + ":" + empty + "\n"
 		}
 		for _, key := range []string{"sql", "sql_file", "run", "redis"} {
-			texts["step "+key+":"+empty] = "task: t\nresource: r\nsteps:\n- name: a\n  " + key + ":" + empty + "\n"
+			texts["step "+key+":"+empty] = "task: t\nresource: r\nsteps:\n- name: a\n  " + key + ":" +
+				empty + "\n"
 		}
 		texts["attempts:"+empty] = file + "retry:\n  attempts:" + empty + "\n"
 		for _, key := range []string{"backoff", "most"} {

@@ -82,7 +82,8 @@ func (r *reader) resource(n *yaml.Node) fence.Resource {
 	return resource
 }
 
-// journal reads a journal without secrets. Its problems do not quote the text, which may contain one.
+// journal reads a journal without secrets. Its problems do not quote the text, which may contain
+// one.
 func (r *reader) journal(n *yaml.Node) (j Journal) {
 	text := r.text(n, "journal")
 	if text == "" {
@@ -182,8 +183,8 @@ func (r *reader) durationOr(n *yaml.Node, what string, otherwise time.Duration) 
 	return max(r.duration(n, what), 1) // not 0, which would lead to further problems
 }
 
-// Journal is where checkpoints are kept: the URL of a store, or InCoordinator. Its Scheme is that of
-// the URL, or the word.
+// Journal is where checkpoints are kept: the URL of a store, or InCoordinator. Its Scheme is that
+// of the URL, or the word.
 type Journal struct{ settings.URL }
 
 // InCoordinator keeps checkpoints next to the elections.

@@ -129,7 +129,8 @@ func (b *Bar) line(width int, elapsed time.Duration) string {
 	if all == 0 {
 		return cut(fmt.Sprintf("%s  %s  %s", b.task, b.doing, took), width)
 	}
-	text := fmt.Sprintf(" %d/%d  %s  round %s  run %d  %s", b.cp.Step, all, b.doing, rounds(b.cp), b.cp.Run, took)
+	text := fmt.Sprintf(" %d/%d  %s  round %s  run %d  %s", b.cp.Step, all, b.doing, rounds(b.cp),
+		b.cp.Run, took)
 	return Progress(b.task+" ", text, b.cp.Step, all, width)
 }
 

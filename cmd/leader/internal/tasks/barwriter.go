@@ -6,8 +6,8 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/logging"
 )
 
-// streams returns where the output of commands goes. Only what is copied to the terminal has to stay
-// above the bar. A command inherits any other standard output.
+// streams returns where the output of commands goes. Only what is copied to the terminal has to
+// stay above the bar. A command inherits any other standard output.
 func (inv *Invocation) streams() (stdout, stderr io.Writer) {
 	stdout, log := logging.Direct(inv.Stdout), inv.Stderr
 	if inv.Bar == nil {

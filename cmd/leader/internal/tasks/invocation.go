@@ -67,8 +67,8 @@ type Setup struct {
 	Log         *slog.Logger
 }
 
-// Supervisor returns the supervisor of a command that was started under a term. Notes for people, beside the
-// log, go to the command's stderr.
+// Supervisor returns the supervisor of a command that was started under a term. Notes for people,
+// beside the log, go to the command's stderr.
 func (s *Setup) Supervisor(
 	child *supervise.Child, t *fence.Term, log *slog.Logger, stderr io.Writer,
 ) *supervise.Supervisor {

@@ -9,9 +9,10 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// RunIn runs the task of a job in the job's term, from its checkpoint. If it was done before the term of
-// the token began, it begins a new run first; token 0 never does. Commands write to stdout and stderr. It
-// returns what checkpoint.Runner.RunIn returns, or an error of the journal. Call Load first.
+// RunIn runs the task of a job in the job's term, from its checkpoint. If it was done before the
+// term of the token began, it begins a new run first; token 0 never does. Commands write to stdout
+// and stderr. It returns what checkpoint.Runner.RunIn returns, or an error of the journal. Call
+// Load first.
 func (inv *Invocation) RunIn(
 	ctx context.Context, term *fence.Term, began fence.Token, stdout, stderr io.Writer,
 ) (checkpoint.Checkpoint, error) {
@@ -35,11 +36,12 @@ func (inv *Invocation) RunIn(
 	})
 }
 
-// renewal begins a new run of a task that was done before the term of a token began. An issuer's terms of a
-// resource have rising tokens, and each checkpoint has those of its term. So if the worker is gone after the
-// new run was published, or has ended, the next one finds a token that is not lower, and begins none. A
-// checkpoint of another issuer is from before the coordinator was rebuilt, so from an earlier round. It is
-// among the stores, which are raised before the task goes on, and again after an error.
+// renewal begins a new run of a task that was done before the term of a token began. An issuer's
+// terms of a resource have rising tokens, and each checkpoint has those of its term. So if the
+// worker is gone after the new run was published, or has ended, the next one finds a token that is
+// not lower, and begins none. A checkpoint of another issuer is from before the coordinator was
+// rebuilt, so from an earlier round. It is among the stores, which are raised before the task goes
+// on, and again after an error.
 type renewal struct {
 	term    *fence.Term
 	journal checkpoint.Journal

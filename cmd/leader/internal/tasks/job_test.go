@@ -10,14 +10,18 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
-// A worker may be gone after the task of a round is done, and before the job's end is published. The next
-// one, which has the same round, must find the task done, whether or not it is the first to look.
+// A worker may be gone after the task of a round is done, and before the job's end is published.
+// The next one, which has the same round, must find the task done, whether or not it is the first
+// to look.
 func TestATaskIsBegunAnewOnceInARound(t *testing.T) {
 	c := fencetest.NewMemory(longSession).Open()
 	defer c.Close()
 	journal, ran := checkpointtest.NewMemory(), 0
 	task := checkpoint.Task[int]{Name: "nightly", Steps: []checkpoint.Step[int]{{
-		Name: "one", Run: func(_ context.Context, s int, _ checkpoint.Key) (int, error) { ran++; return s, nil },
+		Name: "one", Run: func(_ context.Context, s int, _ checkpoint.Key) (int, error) {
+			ran++
+			return s, nil
+		},
 	}}}
 	// attempt is that of one worker: it begins a round, or has the round that began under a token.
 	attempt := func(began fence.Token) fence.Token {
@@ -35,7 +39,8 @@ func TestATaskIsBegunAnewOnceInARound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := task.Run(t.Context(), term, journal, checkpoint.Checkpoint{Task: task.Name}); err != nil {
+		if _, err := task.Run(t.Context(), term, journal,
+			checkpoint.Checkpoint{Task: task.Name}); err != nil {
 			t.Fatal(err)
 		}
 		if err := term.Resign(t.Context()); err != nil {
@@ -78,7 +83,8 @@ func TestATaskThatWasDoneUnderAnotherIssuerIsBegunAnew(t *testing.T) {
 	if old.Token() <= term.Token() {
 		t.Fatalf("the old token %s is not higher than %s", old.Token(), term.Token())
 	}
-	for _, issuer := range []fence.Issuer{old.Claim().Issuer, ""} { // "": of a program that stored none
+	for _, issuer := range []fence.Issuer{old.Claim().Issuer, ""} {
+		// "": of a program that stored none
 		journal := checkpointtest.NewMemory() // its mark was adopted for the new issuer
 		if err := journal.Raise(t.Context(), term.Claim()); err != nil {
 			t.Fatal(err)

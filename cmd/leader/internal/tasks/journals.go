@@ -56,7 +56,8 @@ func NoJournal(j taskfile.Journal, known []string) string {
 			all = append(all, scheme+"://")
 		}
 	}
-	return fmt.Sprintf("there is no journal %s://; there is %s, and the word %s for the coordinator of the elections",
+	return fmt.Sprintf("there is no journal %s://; there is %s, and the word %s for the coordinator "+
+		"of the elections",
 		j.Scheme(), strings.Join(all, ", "), taskfile.InCoordinator)
 }
 

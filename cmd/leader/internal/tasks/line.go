@@ -57,8 +57,8 @@ func EachSecond(stop <-chan struct{}, draw func()) {
 // maxBar is how many characters a bar has at most.
 const maxBar = 24
 
-// Progress returns a bar that is done so far of all, between two texts, in at most width characters. It
-// leaves the bar out if there is no room, or nothing to measure.
+// Progress returns a bar that is done so far of all, between two texts, in at most width
+// characters. It leaves the bar out if there is no room, or nothing to measure.
 func Progress(before, after string, done, all, width int) string {
 	room := min(width-utf8.RuneCountInString(before+after)-len("[]"), maxBar)
 	if room < 4 || all == 0 {

@@ -77,8 +77,8 @@ func openPostgresJournal(
 	return j, func() { j.Close(); j.pool.Close() }, nil
 }
 
-// carry adds the present password to a new connection, and the token if there is one yet. Without a guard in between it has
-// no effect.
+// carry adds the present password to a new connection, and the token if there is one yet. Without a
+// guard in between it has no effect.
 func (j *tokenJournal) carry(ctx context.Context, cfg *pgx.ConnConfig) error {
 	if c := j.claim.Load(); c != nil {
 		cfg.RuntimeParams["options"] = pgstore.AppendOptions(cfg.RuntimeParams["options"], *c)

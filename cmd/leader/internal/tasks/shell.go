@@ -130,8 +130,8 @@ func (s shellStep) attempt(
 	return execution{code: child.ExitCode(), failure: child.Failure(stderr.String())}, nil
 }
 
-// dir is where commands run: the directory of the task file. One that was handed in is on no disk of
-// this machine, so its commands run where the worker does.
+// dir is where commands run: the directory of the task file. One that was handed in is on no disk
+// of this machine, so its commands run where the worker does.
 func (inv *Invocation) dir() string {
 	if inv.Bundle != nil {
 		return ""

@@ -77,7 +77,8 @@ func TestFailingSQLIsRolledBackAndItsLineReported(t *testing.T) {
 		"insert into effect (what) select 'x' returning null as state; select '{}'::jsonb as state " +
 			"from generate_series(1, 3)": "and several rows",
 		"insert into effect (what) values ('x'); select '{}'::jsonb as state where false": "and no row",
-		"insert into effect (what) values ('x'); do $$ begin commit; end $$":              "invalid transaction termination",
+		"insert into effect (what) values ('x'); do $$ begin commit; end $$": "invalid " +
+			"transaction termination",
 		"insert into effect (what) values ('x'); do $$ begin raise exception 'no' using hint = 'fix " +
 			"it'; end $$": "ERROR: no (SQLSTATE P0001); fix it",
 	} {

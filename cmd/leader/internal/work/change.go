@@ -45,7 +45,8 @@ func (v *Invocation) Resume(ctx context.Context, id jobs.ID) int {
 
 // change changes a job, and prints what it is then.
 func (v *Invocation) change(
-	ctx context.Context, doing string, id jobs.ID, step func(*jobs.Queue, context.Context, jobs.ID) error,
+	ctx context.Context, doing string, id jobs.ID,
+	step func(*jobs.Queue, context.Context, jobs.ID) error,
 ) int {
 	return v.with(ctx, doing, func(ctx context.Context, q *jobs.Queue) error {
 		if err := step(q, ctx, id); err != nil {

@@ -39,7 +39,8 @@ func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Re
 		switch {
 		case stopped == nil:
 			return result, failed
-		case !errors.Is(stopped, supervise.ErrDisconnected) && !errors.Is(stopped, supervise.ErrOutOfTime):
+		case !errors.Is(stopped, supervise.ErrDisconnected) &&
+			!errors.Is(stopped, supervise.ErrOutOfTime):
 			return result, stopped
 		}
 		// It was stopped in time because the coordinator was out of reach: the job has not failed.
@@ -49,8 +50,8 @@ func (m *machine) runCommand(ctx context.Context, r *jobs.Run, cmd Command) (*Re
 	}
 }
 
-// attempt runs the command until nothing of it is left. failed says how it has failed. stopped is why
-// it was stopped, or could not be started.
+// attempt runs the command until nothing of it is left. failed says how it has failed. stopped is
+// why it was stopped, or could not be started.
 func (m *machine) attempt(
 	ctx context.Context, cmd Command, r *jobs.Run, log *slog.Logger,
 ) (_ *Result, failed, stopped error) {

@@ -32,7 +32,8 @@ func TestWhatACommandHasWrittenFitsInAResult(t *testing.T) {
 			t.Errorf("%s: %d bytes of JSON, %v", what, len(encoded), err)
 		}
 		valid := strings.ToValidUTF8(text+"e", "?")
-		if !utf8.ValidString(kept) || what != "anything" && !strings.HasSuffix(valid, strings.TrimLeft(kept, "?")) {
+		if !utf8.ValidString(kept) || what != "anything" &&
+			!strings.HasSuffix(valid, strings.TrimLeft(kept, "?")) {
 			t.Errorf("%s: what is kept is not the end", what)
 		}
 		if least := min(len(text), maxEncoded/6-1, MaxOutput); len(kept) < least {

@@ -8,21 +8,24 @@
 //
 // # Another kind
 //
-// Write X.go with the payload, the handler and the title, as command.go has them, and add a line to the table.
+// Write X.go with the payload, the handler and the title, as command.go has them, and add a line to
+// the table.
 //
-//   - The handler returns a Result, whose texts are the ends of two streams (newTail, kept); showing lets people
-//     look at them meanwhile. logs, show, list, the API and the page then need nothing. The page shows exactly
-//     the fields of Result. Code is the exit code of submit --wait if the job has failed.
+//   - The handler returns a Result, whose texts are the ends of two streams (newTail, kept);
+//     showing lets people look at them meanwhile. logs, show, list, the API and the page then need
+//     nothing. The page shows exactly the fields of Result. Code is the exit code of submit --wait
+//     if the job has failed.
 //   - jobs.Permanent is a failure that no retry mends; any other error is tried again.
 //   - A title has at most jobs.MaxTitle bytes, and no secrets.
-//   - A child of supervise is paused and ended as LEADER_ON_DISCONNECT says. What runs in this process looks at
-//     ctx and at Term.Wait itself.
+//   - A child of supervise is paused and ended as LEADER_ON_DISCONNECT says. What runs in this
+//     process looks at ctx and at Term.Wait itself.
 //
-// What does not go through a guard is not fenced: send the claim (Term.Claim) along, and say in docs/jobs.md
-// that whoever receives it has to compare the token.
+// What does not go through a guard is not fenced: send the claim (Term.Claim) along, and say in
+// docs/jobs.md that whoever receives it has to compare the token.
 //
-// leader submit makes its Spec: a flag and its text in cmd/leader/jobs.go, its line of usage in program.go, its
-// paragraph in jobshelp.go. What a kind imports of this module is listed in internal/test/imports. The
-// page shows the payload as JSON unless cmd/leader/internal/jobserver/files/job.js has texts for it. Then docs/jobs.md
-// and CHANGELOG.md. Tests: title_test.go here, cmd/leader/jobs_linux_test.go.
+// leader submit makes its Spec: a flag and its text in cmd/leader/jobs.go, its line of usage in
+// program.go, its paragraph in jobshelp.go. What a kind imports of this module is listed in
+// internal/test/imports. The page shows the payload as JSON unless
+// cmd/leader/internal/jobserver/files/job.js has texts for it. Then docs/jobs.md and CHANGELOG.md.
+// Tests: title_test.go here, cmd/leader/jobs_linux_test.go.
 package work

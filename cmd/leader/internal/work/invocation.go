@@ -9,7 +9,8 @@ import (
 type Invocation struct {
 	tasks.Setup
 	Group string
-	Watch func(*jobs.Worker) // called with the worker before it runs, to count what it does; may be nil
+	// called with the worker before it runs, to count what it does; may be nil
+	Watch func(*jobs.Worker)
 
 	Passed bool // set by Submit: what it returns is the exit code of the job's command
 }

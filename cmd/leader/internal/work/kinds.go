@@ -9,12 +9,13 @@ import (
 
 // kind is what is known of a kind of job.
 type kind struct {
-	handle func(*jobs.Worker, *machine)         // makes a worker run it
-	title  func(json.RawMessage) (title string) // what people call a job, from its payload; empty if that is bad
+	handle func(*jobs.Worker, *machine) // makes a worker run it
+	// what people call a job, from its payload; empty if that is bad
+	title func(json.RawMessage) (title string)
 }
 
-// kinds are the kinds of job that leader work runs. All of them return a Result, which leader jobs logs,
-// submit --wait and the page show. A new kind is a line here.
+// kinds are the kinds of job that leader work runs. All of them return a Result, which leader jobs
+// logs, submit --wait and the page show. A new kind is a line here.
 var kinds = map[string]kind{
 	CommandKind: {
 		handle: func(w *jobs.Worker, m *machine) { jobs.Handle(w, CommandKind, m.runCommand) },
@@ -29,8 +30,8 @@ var kinds = map[string]kind{
 // machine is what the handlers of a worker have.
 type machine struct{ tasks.Setup }
 
-// Result is what such a job publishes. The texts are the last bytes of each stream, at most MaxOutput,
-// and fewer if JSON needs more than maxEncoded for them.
+// Result is what such a job publishes. The texts are the last bytes of each stream, at most
+// MaxOutput, and fewer if JSON needs more than maxEncoded for them.
 type Result struct {
 	Code   int    `json:"code"` // 128 + n if signal n has ended it; the exit code of submit --wait
 	Stdout string `json:"stdout,omitempty"`

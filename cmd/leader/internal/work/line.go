@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// line shows how far a job is. On a terminal it is one line that moves on each second; elsewhere, a line
-// for each change.
+// line shows how far a job is. On a terminal it is one line that moves on each second; elsewhere, a
+// line for each change.
 type line struct {
 	w        io.Writer
 	terminal *tasks.Line   // nil elsewhere
@@ -29,7 +29,9 @@ type line struct {
 }
 
 func newLine(w io.Writer, env []string, limit time.Duration) *line {
-	return &line{w: w, terminal: tasks.NewLine(w, env), limit: limit, began: time.Now(), since: time.Now()}
+	return &line{
+		w: w, terminal: tasks.NewLine(w, env), limit: limit, began: time.Now(), since: time.Now(),
+	}
 }
 
 // tick draws the line each second until stop is closed.
@@ -92,8 +94,9 @@ func (l *line) draw() {
 	})
 }
 
-// text returns the line, in at most width characters: a bar where there is something to measure, what
-// the job does, and for how long. The bar counts the steps of a task, or measures a try's time limit.
+// text returns the line, in at most width characters: a bar where there is something to measure,
+// what the job does, and for how long. The bar counts the steps of a task, or measures a try's time
+// limit.
 func (l *line) text(width int, elapsed time.Duration) string {
 	s := elapsed.Truncate(time.Second)
 	doing := progress(l.now)

@@ -25,12 +25,16 @@ func TestTheLineSaysHowFarAJobIs(t *testing.T) {
 			&line{now: running, limit: 10 * time.Second}, 79, 5 * time.Second},
 		"[########................] 1/3 book  running at w1, attempt 2, token 45  0:05": {
 			&line{now: running, steps: steps}, 99, 5 * time.Second},
-		"[##......] 1/3 book  running at w1, attempt 2, token 45  0:05": {&line{now: running, steps: steps}, 61, 5 * time.Second},
-		"1/3 book  running at w1, attempt 2, token":                     {&line{now: running, steps: steps}, 41, 5 * time.Second},
+		"[##......] 1/3 book  running at w1, attempt 2, token 45  0:05": {&line{now: running,
+			steps: steps}, 61, 5 * time.Second},
+		"1/3 book  running at w1, attempt 2, token": {&line{now: running, steps: steps}, 41,
+			5 * time.Second},
 		"[########################] 3/3  done": {
 			&line{now: jobs.Status{State: jobs.Done}, steps: steps}, 79, 5 * time.Second},
 		"[########................] 1/3  failed: bad": {
-			&line{now: jobs.Status{State: jobs.Failed, Error: "bad\nand long"}, steps: steps}, 79, 5 * time.Second},
+			&line{
+				now: jobs.Status{State: jobs.Failed, Error: "bad\nand long"}, steps: steps,
+			}, 79, 5 * time.Second},
 	} {
 		if got := c.line.text(c.width, c.elapsed); got != want {
 			t.Errorf("got  %q,\nwant %q", got, want)
@@ -42,7 +46,9 @@ func TestWithoutATerminalEachChangeIsALine(t *testing.T) {
 	var b bytes.Buffer
 	l := newLine(&b, nil, 0)
 	for _, s := range []jobs.Status{
-		{ID: "x", State: jobs.Waiting}, {ID: "x", State: jobs.Waiting}, {ID: "x", State: jobs.Assigned, WorkerName: "a b"},
+		{ID: "x", State: jobs.Waiting}, {ID: "x", State: jobs.Waiting}, {
+			ID: "x", State: jobs.Assigned, WorkerName: "a b",
+		},
 		{ID: "x", State: jobs.Cancelled},
 	} {
 		l.show(s, "")

@@ -15,7 +15,8 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// List prints the selected jobs of a group, without results. A table begins with those that have failed.
+// List prints the selected jobs of a group, without results. A table begins with those that have
+// failed.
 func (v *Invocation) List(ctx context.Context, selected jobs.Selection) int {
 	ctx, cancel := v.patience(ctx)
 	defer cancel()
@@ -62,7 +63,8 @@ func pages(ctx context.Context, q *jobs.Queue, s jobs.Selection) (all []jobs.Sta
 }
 
 // order is that of the states in a table.
-var order = []jobs.State{jobs.Failed, jobs.Running, jobs.Assigned, jobs.Waiting, jobs.Cancelled, jobs.Done}
+var order = []jobs.State{jobs.Failed, jobs.Running, jobs.Assigned, jobs.Waiting, jobs.Cancelled,
+	jobs.Done}
 
 func (v *Invocation) table(ctx context.Context, q *jobs.Queue, all []jobs.Status) error {
 	slices.SortStableFunc(all, func(a, b jobs.Status) int {
@@ -103,7 +105,8 @@ func note(s jobs.Status) (notes []string) {
 	return notes
 }
 
-// firstLine shortens a text to one line of at most so many characters that does not confuse a terminal.
+// firstLine shortens a text to one line of at most so many characters that does not confuse a
+// terminal.
 func firstLine(text string, most int) string {
 	line, _, _ := strings.Cut(text, "\n")
 	if r := []rune(line); len(r) > most {

@@ -11,36 +11,39 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// Logs prints what a command, or those of a task, have written: in the attempt that runs, so far, or else
-// in the last one that has ended.
+// Logs prints what a command, or those of a task, have written: in the attempt that runs, so far,
+// or else in the last one that has ended.
 func (v *Invocation) Logs(ctx context.Context, id jobs.ID) int {
-	return v.with(ctx, "show what job "+string(id)+" has written", func(ctx context.Context, q *jobs.Queue) error {
-		s, err := q.Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		if _, ours := kinds[s.Kind]; !ours {
-			return fmt.Errorf("nothing keeps what a job of kind %s writes: leader jobs %s show %s prints its result",
-				cli.Printable(s.Kind), v.Group, id)
-		}
-		if s.State == jobs.Running {
-			switch err := v.soFar(ctx, q, id); {
-			case err == nil:
-				return nil
-			case errors.Is(err, jobs.ErrWrongState): // it has ended meanwhile
-				if s, err = q.Get(ctx, id); err != nil {
-					return err
-				}
-			default:
-				return fmt.Errorf("%w; its last attempt may have left something: leader jobs %s show %s", err, v.Group, id)
+	return v.with(ctx, "show what job "+string(id)+" has written",
+		func(ctx context.Context, q *jobs.Queue) error {
+			s, err := q.Get(ctx, id)
+			if err != nil {
+				return err
 			}
-		}
-		r, ended := resultOf(s)
-		if !ended {
-			return fmt.Errorf("it is %s, and no try of it has ended", s.State)
-		}
-		return v.write(ctx, r)
-	})
+			if _, ours := kinds[s.Kind]; !ours {
+				return fmt.Errorf("nothing keeps what a job of kind %s writes: leader jobs %s show %s prints "+
+					"its result",
+					cli.Printable(s.Kind), v.Group, id)
+			}
+			if s.State == jobs.Running {
+				switch err := v.soFar(ctx, q, id); {
+				case err == nil:
+					return nil
+				case errors.Is(err, jobs.ErrWrongState): // it has ended meanwhile
+					if s, err = q.Get(ctx, id); err != nil {
+						return err
+					}
+				default:
+					return fmt.Errorf("%w; its last attempt may have left something: leader jobs %s show %s", err,
+						v.Group, id)
+				}
+			}
+			r, ended := resultOf(s)
+			if !ended {
+				return fmt.Errorf("it is %s, and no try of it has ended", s.State)
+			}
+			return v.write(ctx, r)
+		})
 }
 
 // soFar prints what a running job has written so far.
@@ -55,7 +58,8 @@ func (v *Invocation) soFar(ctx context.Context, q *jobs.Queue, id jobs.ID) error
 			return err
 		}
 	}
-	v.Log.Info("the job runs; this is the end of what it has written so far", "job", string(id), "attempt", p.Attempt)
+	v.Log.Info("the job runs; this is the end of what it has written so far", "job", string(id),
+		"attempt", p.Attempt)
 	return v.write(ctx, r)
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/ringfence/ringfence/jobs"
 )
 
-// Show prints one job: as JSON with its payload and result, else what is known of it and a line for each
-// attempt.
+// Show prints one job: as JSON with its payload and result, else what is known of it and a line for
+// each attempt.
 func (v *Invocation) Show(ctx context.Context, id jobs.ID) int {
 	return v.with(ctx, "show job "+string(id), func(ctx context.Context, q *jobs.Queue) error {
 		s, err := q.Get(ctx, id)
@@ -100,7 +100,8 @@ func attempts(w io.Writer, s jobs.Status) error {
 			token, began = a.Token.String(), a.Started.Local().Format(time.DateTime)
 			took = a.Ended.Sub(a.Started).Round(time.Millisecond).String()
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Attempt, round, cli.Printable(cmp.Or(a.Worker, "-")),
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Attempt, round,
+			cli.Printable(cmp.Or(a.Worker, "-")),
 			token, began, took, a.Outcome, firstLine(a.Error, 100))
 	}
 	return t.Flush()

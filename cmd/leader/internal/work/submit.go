@@ -22,7 +22,8 @@ func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int 
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, v.Settings.SessionTimeout,
 		fmt.Errorf("no answer of the coordinator within %s; the job may have been handed in: "+
-			"leader jobs %s shows it, and --unique makes it safe to submit it again", v.Settings.SessionTimeout, v.Group))
+			"leader jobs %s shows it, and --unique makes it safe to submit it again",
+			v.Settings.SessionTimeout, v.Group))
 	defer cancel()
 	id, err := q.Submit(bounded, Titled(spec))
 	if err != nil {
@@ -90,7 +91,9 @@ func (v *Invocation) printID(id jobs.ID) {
 }
 
 // follow reports a job's progress until its end.
-func (v *Invocation) follow(ctx context.Context, q *jobs.Queue, id jobs.ID, spec jobs.Spec) (end jobs.Status, err error) {
+func (v *Invocation) follow(
+	ctx context.Context, q *jobs.Queue, id jobs.ID, spec jobs.Spec,
+) (end jobs.Status, err error) {
 	if v.Output == "json" {
 		return q.Wait(ctx, id)
 	}
@@ -100,7 +103,8 @@ func (v *Invocation) follow(ctx context.Context, q *jobs.Queue, id jobs.ID, spec
 	var background sync.WaitGroup
 	background.Go(func() { l.tick(ticking.Done()) })
 	if spec.Kind == TaskKind && l.terminal != nil {
-		background.Go(func() { _ = v.followTask(ticking, spec, l.step) }) // without it the bar shows no steps
+		// without it the bar shows no steps
+		background.Go(func() { _ = v.followTask(ticking, spec, l.step) })
 	}
 	err = q.Watch(ctx, id, func(s jobs.Status) error {
 		l.show(s, v.whyWaiting(ctx, q, s))
@@ -147,7 +151,8 @@ func progress(s jobs.Status) string {
 	case jobs.Assigned:
 		return "assigned to " + cli.Printable(s.WorkerName)
 	case jobs.Running:
-		return fmt.Sprintf("running at %s, attempt %d, token %s", cli.Printable(s.WorkerName), s.Attempt, s.Token)
+		return fmt.Sprintf("running at %s, attempt %d, token %s", cli.Printable(s.WorkerName), s.Attempt,
+			s.Token)
 	case jobs.Failed:
 		return "failed: " + firstLine(s.Error, 100)
 	}
@@ -159,7 +164,8 @@ func (v *Invocation) ended(ctx context.Context, s jobs.Status) int {
 	r, _ := resultOf(s)
 	if v.Output != "json" {
 		if err := v.write(ctx, r); err != nil {
-			return cli.Failed(ctx, v.Log, "print the output of the job, which has ended: "+string(s.State), err)
+			return cli.Failed(ctx, v.Log, "print the output of the job, which has ended: "+string(s.State),
+				err)
 		}
 	}
 	switch {

@@ -22,27 +22,29 @@ const TaskKind = "task"
 func TaskSpec(spec jobs.Spec, b taskfile.Bundle, f *taskfile.File) (jobs.Spec, error) {
 	switch {
 	case spec.Resource != "" && spec.Resource != f.Resource:
-		return spec, fmt.Errorf("--resource is %s, and the resource of the task is %s: leave --resource out",
+		return spec, fmt.Errorf("--resource is %s, and the resource of the task is %s: leave "+
+			"--resource out",
 			spec.Resource, f.Resource)
 	case spec.Every != "" && f.Rounds == checkpoint.Forever:
-		return spec, errors.New("--every: the task file says rounds: forever, so the first round would never end: " +
-			"remove rounds and every from the file, or leave --every out")
+		return spec, errors.New("--every: the task file says rounds: forever, so the first round would " +
+			"never end: remove rounds and every from the file, or leave --every out")
 	}
 	payload, err := json.Marshal(b)
 	spec.Kind, spec.Payload, spec.Resource = TaskKind, payload, f.Resource
 	return spec, errors.Join(err, spec.Check())
 }
 
-// runTask is the handler of tasks. A worker that stops, or is gone, leaves the checkpoint, where the next
-// one goes on. Each round of a job that repeats begins a new run of the task, if the last one is done; one
-// that is not done goes on, or stays stopped.
+// runTask is the handler of tasks. A worker that stops, or is gone, leaves the checkpoint, where
+// the next one goes on. Each round of a job that repeats begins a new run of the task, if the last
+// one is done; one that is not done goes on, or stays stopped.
 func (m *machine) runTask(ctx context.Context, r *jobs.Run, b taskfile.Bundle) (*Result, error) {
 	task, err := m.OfJob(b, environ.With(m.Env, ofJob(r)))
 	if err != nil {
 		return nil, err // another worker may have the settings
 	}
 	if own := r.Term.Claim().Resource; own != task.Resource {
-		return nil, jobs.Permanent(fmt.Errorf("the resource of the task %s is %s, and that of the job is %s",
+		return nil, jobs.Permanent(fmt.Errorf("the resource of the task %s is %s, and that of the job "+
+			"is %s",
 			task.Name, task.Resource, own))
 	}
 	task.Log = task.Log.With("job", string(r.ID), "task", string(task.Name))
@@ -66,9 +68,11 @@ func ofJob(r *jobs.Run) [][2]string {
 	return [][2]string{{"RINGFENCE_JOB", string(r.ID)}, {"RINGFENCE_ATTEMPT", fmt.Sprint(r.Attempt)}}
 }
 
-// followTask calls each with the checkpoint of a job's task after every change, until ctx ends, or until
-// it cannot.
-func (v *Invocation) followTask(ctx context.Context, spec jobs.Spec, each func(checkpoint.Checkpoint)) error {
+// followTask calls each with the checkpoint of a job's task after every change, until ctx ends, or
+// until it cannot.
+func (v *Invocation) followTask(
+	ctx context.Context, spec jobs.Spec, each func(checkpoint.Checkpoint),
+) error {
 	var b taskfile.Bundle
 	if err := json.Unmarshal(spec.Payload, &b); err != nil {
 		return err

@@ -35,7 +35,9 @@ func TestAJobIsNamedAfterWhatItRuns(t *testing.T) {
 		{jobs.Spec{Kind: CommandKind}, "command"},
 		{jobs.Spec{Kind: "settle"}, "settle"},
 		{jobs.Spec{Kind: "settle", Title: "merchant 17"}, "settle merchant 17"},
-		{jobs.Spec{Kind: CommandKind, Title: "the nightly run", Payload: command("x").Payload}, "the nightly run"},
+		{jobs.Spec{
+			Kind: CommandKind, Title: "the nightly run", Payload: command("x").Payload,
+		}, "the nightly run"},
 	} {
 		spec := Titled(c.spec)
 		if got := Name(jobs.Status{Kind: spec.Kind, Title: spec.Title}); got != c.want {

@@ -33,7 +33,8 @@ func (v *Invocation) with(
 // explained says what to do about an error.
 func (v *Invocation) explained(err error) error {
 	if errors.Is(err, jobs.ErrUnknownJob) {
-		return fmt.Errorf("%w, or it was forgotten after its end (--keep): leader jobs %s lists those that are there",
+		return fmt.Errorf("%w, or it was forgotten after its end (--keep): leader jobs %s lists those "+
+			"that are there",
 			err, v.Group)
 	}
 	return err

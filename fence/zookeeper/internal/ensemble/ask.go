@@ -7,8 +7,9 @@ import (
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
-// Ask calls ask with the client's session. If there is no reply, or the session's password is no longer
-// the present one, it calls ask again with a new session, until the request timeout has passed. So ask may run several times.
+// Ask calls ask with the client's session. If there is no reply, or the session's password is no
+// longer the present one, it calls ask again with a new session, until the request timeout has
+// passed. So ask may run several times.
 func Ask[T any](
 	ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error),
 ) (T, error) {

@@ -24,10 +24,14 @@ type Client struct {
 	onLink func(*link) // for tests: called for each new connection; may be nil
 }
 
-// New makes a client of the ensemble in the URL: zk://[user:password@]host[:port][,host[:port]…][/root],
-// or the same with zks:// and with options of TLS after a question mark (package tlsconfig). In either
-// the password may be an option instead (package password). New connects at the first call. refused reports errors that retrying cannot fix.
-func New(url string, timeout time.Duration, log *slog.Logger, refused func(error) bool) (*Client, error) {
+// New makes a client of the ensemble in the URL:
+// zk://[user:password@]host[:port][,host[:port]…][/root], or the same with zks:// and with options
+// of TLS after a question mark (package tlsconfig). In either the password may be an option instead
+// (package password). New connects at the first call. refused reports errors that retrying cannot
+// fix.
+func New(
+	url string, timeout time.Duration, log *slog.Logger, refused func(error) bool,
+) (*Client, error) {
 	a, err := parseURL(url)
 	if err != nil {
 		return nil, err
@@ -40,7 +44,8 @@ func New(url string, timeout time.Duration, log *slog.Logger, refused func(error
 func newClient(a campaign.Address, timeout time.Duration, log *slog.Logger) *Client {
 	c := &Client{Address: a}
 	c.Frame = campaign.NewFrame(campaign.Settings{
-		Kind: "ZooKeeper", Where: strings.Join(a.Hosts, ","), Timeout: timeout, Logger: log, Last: c.lastFailure,
+		Kind: "ZooKeeper", Where: strings.Join(a.Hosts, ","), Timeout: timeout, Logger: log,
+		Last: c.lastFailure,
 	})
 	c.current.changing = make(chan struct{}, 1)
 	return c

@@ -66,7 +66,9 @@ func (s *Session) dial(network, address string, limit time.Duration) (net.Conn, 
 }
 
 // dial opens a connection, encrypted if the URL says so.
-func (c *Client) dial(ctx context.Context, network, address string, limit time.Duration) (net.Conn, error) {
+func (c *Client) dial(
+	ctx context.Context, network, address string, limit time.Duration,
+) (net.Conn, error) {
 	d := &net.Dialer{Timeout: limit}
 	if c.TLS == nil {
 		return d.DialContext(ctx, network, address)

@@ -63,8 +63,8 @@ func (c *Client) Explain(path string, err error) error {
 	}
 }
 
-// noteFailure remembers why there was no answer, for a later message; nil: there was one. It ignores
-// errors that only say that a wait has ended.
+// noteFailure remembers why there was no answer, for a later message; nil: there was one. It
+// ignores errors that only say that a wait has ended.
 func (c *Client) noteFailure(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		SessionOver(err) {
@@ -89,13 +89,15 @@ func (c *Client) unreachable(ctx context.Context) error {
 		return cause
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("ZooKeeper at %s has not answered yet: %w%s", c.Where, cause, because(c.lastFailure()))
+		return fmt.Errorf("ZooKeeper at %s has not answered yet: %w%s", c.Where, cause,
+			because(c.lastFailure()))
 	}
 	return c.noAnswer(c.lastFailure())
 }
 
 func (c *Client) noAnswer(last error) error {
-	return fmt.Errorf("%w: ZooKeeper at %s has not answered within %v: is it running, is the port right?%s",
+	return fmt.Errorf("%w: ZooKeeper at %s has not answered within %v: is it running, is the port "+
+		"right?%s",
 		campaign.ErrUnreachable, c.Where, c.RequestTimeout(), because(last))
 }
 
@@ -104,9 +106,10 @@ func because(last error) string {
 		return ""
 	}
 	// Linux has EPIPE for a connection that was closed before connect returned.
-	if errors.Is(last, io.EOF) || errors.Is(last, syscall.ECONNRESET) || errors.Is(last, syscall.EPIPE) {
-		return fmt.Sprintf(" (last failure: %v: the server has closed the connection. It does so to a host that has "+
-			"maxClientCnxns of them, and after a request above its jute.maxbuffer)", last)
+	if errors.Is(last, io.EOF) || errors.Is(last, syscall.ECONNRESET) ||
+		errors.Is(last, syscall.EPIPE) {
+		return fmt.Sprintf(" (last failure: %v: the server has closed the connection. It does so to a "+
+			"host that has maxClientCnxns of them, and after a request above its jute.maxbuffer)", last)
 	}
 	return fmt.Sprintf(" (last failure: %v)", last)
 }

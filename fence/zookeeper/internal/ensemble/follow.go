@@ -8,9 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Follow calls tell with what read returns, and again after every change, until ctx ends, tell fails
-// (campaign.OnChange), or the ensemble denies access. read also returns a watch on what it has read.
-// While nobody answers, Follow retries.
+// Follow calls tell with what read returns, and again after every change, until ctx ends, tell
+// fails (campaign.OnChange), or the ensemble denies access. read also returns a watch on what it
+// has read. While nobody answers, Follow retries.
 func Follow[T any](
 	ctx context.Context, c *Client, what string,
 	read func(context.Context, *Session) (T, <-chan zk.Event, error), tell func(T) error,
@@ -41,10 +41,11 @@ func Follow[T any](
 	})
 }
 
-// WatchOrAwait reads a znode with a function such as WatchData. If the znode does not exist, it sets a
-// watch on its creation, and returns the zero value.
+// WatchOrAwait reads a znode with a function such as WatchData. If the znode does not exist, it
+// sets a watch on its creation, and returns the zero value.
 func WatchOrAwait[T any](
-	ctx context.Context, s *Session, at string, watch func(context.Context, string) (T, <-chan zk.Event, error),
+	ctx context.Context, s *Session, at string,
+	watch func(context.Context, string) (T, <-chan zk.Event, error),
 ) (T, <-chan zk.Event, error) {
 	var none T
 	if err := s.Sync(ctx); err != nil {

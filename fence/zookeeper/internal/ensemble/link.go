@@ -21,9 +21,9 @@ const (
 //   - does not report the timeout that the server granted,
 //   - accepts any session in the server's greeting, and runs its queued requests in it,
 //   - sets its watches again after a reconnection, and only logs a failure,
-//   - reads the last zxid it saw for that, while replies already change it (go-zookeeper/zk#35). That
-//     is a data race. If it sends a later zxid, the server believes that it has seen a change, and
-//     the watch stays silent,
+//   - reads the last zxid it saw for that, while replies already change it (go-zookeeper/zk#35).
+//     That is a data race. If it sends a later zxid, the server believes that it has seen a change,
+//     and the watch stays silent,
 //   - answers a request twice if sending it fails, and waits for ever for somebody to take the
 //     second answer if the caller has gone. So it may never end if it is closed while requests are
 //     under way, as by a process that wakes after its session has expired, or while it gives its
@@ -33,9 +33,12 @@ const (
 // connection breaks, link tells the library that every watch has fired: the library then has none
 // to set again, and every waiting caller reads again. Only Read reports that the connection broke.
 //
-// The library still sets a watch again if it set it on the new connection already, because a request
-// had waited for that. So link hides the zxids of replies: the library has none to change, and sends
-// 0. The server then fires the watch at once if the znode exists, and callers read again. The session
+// The library still sets a watch again if it set it on the new connection already, because a
+// request had waited for that. So link hides the zxids of replies: the library has none to change,
+// and sends
+//  0. The server then fires the watch at once if the znode exists, and callers read again. The
+//     session
+//
 // keeps the last zxid instead. link writes it into the connect request, so that a server that is
 // behind refuses the connection.
 type link struct {
@@ -82,8 +85,8 @@ func (l *link) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements net.Conn. On a failure it closes the connection, and Read reports it. The library
-// writes each request at once, and only the connect request before the greeting.
+// Write implements net.Conn. On a failure it closes the connection, and Read reports it. The
+// library writes each request at once, and only the connect request before the greeting.
 func (l *link) Write(p []byte) (int, error) {
 	request := p
 	if !l.greeted {

@@ -59,7 +59,8 @@ func (c *Client) NewSession(ctx context.Context) (*Session, error) {
 
 func (c *Client) openSession(ctx context.Context, resumable bool) (*Session, error) {
 	s := &Session{
-		Client: c, ACL: zk.WorldACL(zk.PermAll), resumable: resumable, loop: make(chan struct{}), over: make(chan struct{}),
+		Client: c, ACL: zk.WorldACL(zk.PermAll), resumable: resumable, loop: make(chan struct{}),
+		over:    make(chan struct{}),
 		changed: make(chan struct{}),
 		watches: map[string]watch{}, paths: map[string]int{},
 	}
@@ -117,8 +118,8 @@ func (s *Session) handshake(ctx context.Context) error {
 	return err
 }
 
-// outdated reports whether there is another password by now. To ZooKeeper that is another user, so it
-// denies a session what it would allow a new one.
+// outdated reports whether there is another password by now. To ZooKeeper that is another user, so
+// it denies a session what it would allow a new one.
 func (s *Session) outdated(ctx context.Context) bool {
 	if s.Client.Changing == nil {
 		return false

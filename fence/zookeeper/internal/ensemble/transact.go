@@ -12,8 +12,9 @@ import (
 // have been carried out, or may be later, while its conditions hold.
 var ErrUnanswered = errors.New("ZooKeeper's answer was lost; what was sent may have been written")
 
-// Transact sends a transaction at most once. Znodes that it creates get the session's ACL. If it returns no results, the transaction may have been
-// sent (ErrUnanswered), or it was not sent (any other error).
+// Transact sends a transaction at most once. Znodes that it creates get the session's ACL. If it
+// returns no results, the transaction may have been sent (ErrUnanswered), or it was not sent (any
+// other error).
 func Transact(
 	ctx context.Context, c *Client, ops ...any,
 ) (results []zk.MultiResponse, answer error) {
@@ -55,8 +56,8 @@ func transact(caller context.Context, s *Session, ops []any) ([]zk.MultiResponse
 		s.Client.Drop(s)
 	}
 	if n := size(ops); n > 10_000 && errors.Is(err, errBroken) {
-		err = fmt.Errorf("%w; it had %d bytes of data, and a server closes the connection if a request is above its "+
-			"jute.maxbuffer", err, n)
+		err = fmt.Errorf("%w; it had %d bytes of data, and a server closes the connection if a request "+
+			"is above its jute.maxbuffer", err, n)
 	}
 	if len(results) < len(ops) && !Denied(err) {
 		return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)

@@ -7,9 +7,10 @@ import (
 	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
-var form = campaign.Form{Kind: "ZooKeeper", Scheme: "zk", Port: "2181", BadPart: func(name string) bool {
-	return name == "." || name == ".." || strings.ContainsFunc(name, badInName)
-}}
+var form = campaign.Form{Kind: "ZooKeeper", Scheme: "zk", Port: "2181",
+	BadPart: func(name string) bool {
+		return name == "." || name == ".." || strings.ContainsFunc(name, badInName)
+	}}
 
 // parseURL reads the URL of New. Errors never show a password.
 func parseURL(s string) (campaign.Address, error) {

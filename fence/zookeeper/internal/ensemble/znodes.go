@@ -85,13 +85,17 @@ func (s *Session) Delete(ctx context.Context, at string) error {
 
 // Multi makes a transaction that may be repeated.
 func (s *Session) Multi(ctx context.Context, ops ...any) error {
-	_, err := Retry(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
+	_, err := Retry(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(ops...)
+	})
 	return err
 }
 
 // Ensure creates a persistent znode and its parents if they are missing.
 func (s *Session) Ensure(ctx context.Context, at string) error {
-	plain := func(conn *zk.Conn) (string, error) { return conn.Create(at, nil, zk.FlagPersistent, s.ACL) }
+	plain := func(conn *zk.Conn) (string, error) {
+		return conn.Create(at, nil, zk.FlagPersistent, s.ACL)
+	}
 	err := s.make(ctx, at, plain)
 	if !errors.Is(err, zk.ErrNoNode) || path.Dir(at) == at {
 		return err
@@ -113,7 +117,9 @@ func (s *Session) EnsureContainer(ctx context.Context, at string) error {
 	})
 }
 
-func (s *Session) make(ctx context.Context, at string, create func(*zk.Conn) (string, error)) error {
+func (s *Session) make(
+	ctx context.Context, at string, create func(*zk.Conn) (string, error),
+) error {
 	_, err := Retry(ctx, s, create)
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

@@ -1,7 +1,7 @@
-// Package databases keeps those databases of a Postgres server open that the clients of a guard use.
-// The home database is open for as long as the guard runs. Another one is opened for the first client
-// that the server has let in, and closed when it has been unused for a while, or was dropped. There is
-// never more than one of a name.
+// Package databases keeps those databases of a Postgres server open that the clients of a guard
+// use. The home database is open for as long as the guard runs. Another one is opened for the first
+// client that the server has let in, and closed when it has been unused for a while, or was
+// dropped. There is never more than one of a name.
 package databases
 
 import (
@@ -67,16 +67,16 @@ func (d *Opened) close() {
 	d.Store.Close()
 }
 
-// Selected is the database that a client asks for. Once it is open for the client, it stays open until
-// the client leaves.
+// Selected is the database that a client asks for. Once it is open for the client, it stays open
+// until the client leaves.
 type Selected struct {
 	*Opened // nil until open
 	Name    string
 	set     *Set
 }
 
-// Open opens the database for a client that has logged in, or that leads, in 10 s at most. It may be called
-// twice.
+// Open opens the database for a client that has logged in, or that leads, in 10 s at most. It may
+// be called twice.
 func (at *Selected) Open(ctx context.Context) (err error) {
 	if at.Opened != nil {
 		return nil
@@ -95,8 +95,8 @@ func (at *Selected) Leave() {
 	}
 }
 
-// Ask calls f with the database if it is open, and reports whether it is. A client that has not logged
-// in opens no database, and keeps none open for longer than f takes.
+// Ask calls f with the database if it is open, and reports whether it is. A client that has not
+// logged in opens no database, and keeps none open for longer than f takes.
 func (at *Selected) Ask(f func(*marks.Admission) error) (open bool, err error) {
 	found, release := at.set.Hold(at.Name)
 	defer release()

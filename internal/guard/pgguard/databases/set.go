@@ -98,8 +98,8 @@ func (s *Set) use(ctx context.Context, name string) (*Opened, error) {
 	}
 }
 
-// join enters a user of a database, and begins to open it if it is not open. It returns no database if
-// one has to be closed first, its own or another. The caller waits for until.
+// join enters a user of a database, and begins to open it if it is not open. It returns no database
+// if one has to be closed first, its own or another. The caller waits for until.
 func (s *Set) join(name string) (d *Opened, until <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,8 @@ func (s *Set) join(name string) (d *Opened, until <-chan struct{}, err error) {
 	return d, d.opened, nil
 }
 
-// makeRoom closes the database that has been unused for longest. The caller holds the mutex, and waits
-// for until.
+// makeRoom closes the database that has been unused for longest. The caller holds the mutex, and
+// waits for until.
 func (s *Set) makeRoom() (until <-chan struct{}, err error) {
 	var oldest *Opened
 	for _, d := range s.others {
@@ -223,8 +223,8 @@ func (s *Set) closeUnused() {
 	}
 }
 
-// Hold returns the open databases with some names, or all, the home database first. They stay open until
-// release. That counts as no client: a database without one may be closed after the release.
+// Hold returns the open databases with some names, or all, the home database first. They stay open
+// until release. That counts as no client: a database without one may be closed after the release.
 func (s *Set) Hold(names ...string) (open []*Opened, release func()) {
 	which := func(name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 	s.mu.Lock()

@@ -23,8 +23,8 @@ const (
 	IdleSessionTimeout   = "57P05"
 )
 
-// Error is an error of the guard's own that has nothing to do with claims: what happened, why, and what
-// to do.
+// Error is an error of the guard's own that has nothing to do with claims: what happened, why, and
+// what to do.
 type Error struct{ Code, Message, Detail, Hint string }
 
 func (e *Error) Error() string { return e.Message }
@@ -82,11 +82,12 @@ const (
 
 // Last words.
 var (
-	// Unavailable refuses a login because the guard shuts down. With this code libpq tries the next host
-	// of its list.
+	// Unavailable refuses a login because the guard shuts down. With this code libpq tries the next
+	// host of its list.
 	Unavailable = &Error{CannotConnectNow, shuttingDown, "nothing was written", connectAgain}
 	// ShuttingDown is for a session that was at rest outside of a transaction.
-	ShuttingDown = &Error{AdminShutdown, shuttingDown, "nothing was executed after the last answer", connectAgain}
+	ShuttingDown = &Error{AdminShutdown, shuttingDown, "nothing was executed after the last answer",
+		connectAgain}
 	// RolledBack is for a session that was at rest in a transaction when the time for that was over.
 	RolledBack = &Error{AdminShutdown, shuttingDown,
 		"the open transaction did not end within GUARD_DRAIN_TIMEOUT and is rolled back", connectAgain}
@@ -99,7 +100,8 @@ var (
 		"connect again"}
 )
 
-// Unconfirmed is for a session that may have run something after the last answer that its client got.
+// Unconfirmed is for a session that may have run something after the last answer that its client
+// got.
 func Unconfirmed(why string) *Error {
 	return &Error{ResolutionUnknown, why + ", and the outcome of the last statement is unknown",
 		"its answer did not come in time, or came too late to be passed on; it may have been committed",

@@ -1,5 +1,5 @@
-// Package wire has the parts of the Postgres protocol in which a guard itself reads and speaks: messages
-// and their boundaries, and errors. Everything else passes as it came.
+// Package wire has the parts of the Postgres protocol in which a guard itself reads and speaks:
+// messages and their boundaries, and errors. Everything else passes as it came.
 package wire
 
 import (
@@ -14,8 +14,8 @@ import (
 // Param is a startup parameter, or a setting in one.
 type Param struct{ Name, Value string }
 
-// MaxName is the longest name of a database, role or statement, in bytes (NAMEDATALEN - 1). The server
-// cuts off what a client sends beyond it.
+// MaxName is the longest name of a database, role or statement, in bytes (NAMEDATALEN - 1). The
+// server cuts off what a client sends beyond it.
 const MaxName = 63
 
 // MaxMessage is the size in bytes of the longest message that Read takes. Postgres accepts password

@@ -31,7 +31,8 @@ type Startup struct {
 // What these clients get is no answer, as from Postgres.
 var (
 	ErrDirectTLS = errors.New("the client starts with TLS, for which there is no certificate here")
-	ErrLength    = errors.New("invalid length of startup packet: whoever sent it does not speak the protocol")
+	ErrLength    = errors.New("invalid length of startup packet: whoever sent it does not speak the " +
+		"protocol")
 )
 
 func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
@@ -56,7 +57,8 @@ func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
 // ParseStartup parses a packet that begins with this code.
 func ParseStartup(packet []byte, code uint32) (*Startup, error) {
 	if major := code >> 16; major != MajorVersion {
-		return nil, Violation("unsupported frontend protocol %d.%d: only %d is spoken here", major, code&0xffff, MajorVersion)
+		return nil, Violation("unsupported frontend protocol %d.%d: only %d is spoken here", major,
+			code&0xffff, MajorVersion)
 	}
 	s := &Startup{Packet: packet, Minor: uint16(code)}
 	seen := map[string]bool{}

@@ -10,7 +10,9 @@ import (
 // Etcd starts a cluster for this test only.
 func Etcd(t testing.TB, o servers.EtcdOptions) *servers.Etcd {
 	t.Helper()
-	return own(t, "etcd", func(ctx context.Context) (*servers.Etcd, error) { return servers.StartEtcd(ctx, o) })
+	return own(t, "etcd", func(ctx context.Context) (*servers.Etcd, error) {
+		return servers.StartEtcd(ctx, o)
+	})
 }
 
 var sharedEtcd = newShared("etcd", func(ctx context.Context) (*servers.Etcd, error) {

@@ -20,12 +20,14 @@ type server interface {
 	LogTail(n int) string
 }
 
-// Program prepares a program for this test only, with a log of its own. The test starts it, and may leave it
-// stopped.
+// Program prepares a program for this test only, with a log of its own. The test starts it, and may
+// leave it stopped.
 func Program(t testing.TB, name string, env []string, command ...string) *servers.Program {
 	t.Helper()
 	p, err := servers.NewProgram(servers.ProgramOptions{
-		Name: name, Command: command, Log: filepath.Join(t.TempDir(), name+".log"), Env: func() []string { return env },
+		Name: name, Command: command, Log: filepath.Join(t.TempDir(), name+".log"), Env: func() []string {
+			return env
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

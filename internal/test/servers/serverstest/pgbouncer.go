@@ -8,7 +8,9 @@ import (
 )
 
 // PgBouncer starts a pooler in front of the upstream for this test only.
-func PgBouncer(t testing.TB, upstream *servers.Postgres, o servers.PgBouncerOptions) *servers.PgBouncer {
+func PgBouncer(
+	t testing.TB, upstream *servers.Postgres, o servers.PgBouncerOptions,
+) *servers.PgBouncer {
 	t.Helper()
 	return own(t, "pgbouncer", func(ctx context.Context) (*servers.PgBouncer, error) {
 		return servers.StartPgBouncer(ctx, upstream, o)

@@ -16,7 +16,8 @@ func attempt(ctx context.Context, pause bool) error {
 	if err != nil {
 		return err
 	}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // PgBouncer before 1.21 knows no prepared statements
+	// PgBouncer before 1.21 knows no prepared statements
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
