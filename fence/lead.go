@@ -25,6 +25,9 @@ type Lead struct {
 	// Unacknowledged leaves out the acknowledgement, which costs a write, where nobody waits for it.
 	Unacknowledged bool
 
+	// Again is called by Repeat, with the error of the last term and the wait until the next campaign.
+	Again func(err error, wait time.Duration)
+
 	// Release bounds how long Run takes to tell the coordinator that the term is over; 5 s when zero.
 	Release time.Duration
 }

@@ -30,7 +30,8 @@ func TestRepeatWaitsLongerAfterTermsThatFailAtOnceAndEndsAtAFinalCause(t *testin
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		told := 0
-		err := lead.Repeat(ctx, work, func(error, time.Duration) { told++ })
+		lead.Again = func(error, time.Duration) { told++ }
+		err := lead.Repeat(ctx, work)
 		if !errors.Is(err, context.DeadlineExceeded) || store.raises < 6 || store.raises > 20 ||
 			told > store.raises {
 			t.Errorf("%d terms in a minute, told of %d: %v", store.raises, told, err)
@@ -39,15 +40,33 @@ func TestRepeatWaitsLongerAfterTermsThatFailAtOnceAndEndsAtAFinalCause(t *testin
 			&fence.SetupError{What: "no right"}, &fence.Refusal{Reason: fence.ErrOtherIssuer},
 		} {
 			*store = refusing{err: final}
-			if err := lead.Repeat(t.Context(), work, nil); !errors.Is(err, final) || store.raises != 1 {
+			if err := lead.Repeat(t.Context(), work); !errors.Is(err, final) || store.raises != 1 {
 				t.Errorf("%d terms: %v", store.raises, err)
 			}
 		}
 		*store = refusing{err: &fence.SetupError{What: "a standby", Passes: true}}
 		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := lead.Repeat(ctx, work, nil); !errors.Is(err, context.DeadlineExceeded) {
+		if err := lead.Repeat(ctx, work); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
+		}
+	})
+}
+
+func TestRepeatEndsWhenTheWorkIsDoneInATermThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		coordinator := fencetest.NewMemory(10 * time.Second).Open()
+		defer coordinator.Close()
+		terms := 0
+		err := fence.Lead{Elector: coordinator, Resource: "orders"}.Repeat(t.Context(),
+			func(ctx context.Context, term *fence.Term) error {
+				if terms++; terms < 3 {
+					term.Supersede(errors.New("a newer leader"))
+				}
+				return nil
+			})
+		if err != nil || terms != 3 {
+			t.Errorf("%d terms: %v", terms, err)
 		}
 	})
 }

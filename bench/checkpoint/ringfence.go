@@ -24,21 +24,30 @@ func openFenceOn(ctx context.Context, s *stage, c conditions) (contender, error)
 }
 
 func openGuarded(ctx context.Context, s *stage, c conditions) (contender, error) {
-	return s.open(ctx, c, s.guardURL())
+	cfg, err := c.pool(s.guardURL())
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgstore.NewPool(ctx, s.term, cfg)
+	return s.over(pool, err)
 }
 
 func openFenceOff(ctx context.Context, s *stage, c conditions) (contender, error) {
 	return s.open(ctx, c, s.pg.URL("app", unfenced))
 }
 
-// open makes a contender whose connections carry the term's token. A guard needs it, and a database
-// ignores it.
+// open makes a contender over a pool whose connections carry no token.
 func (s *stage) open(ctx context.Context, c conditions, url string) (contender, error) {
 	cfg, err := c.pool(url)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgstore.NewPool(ctx, s.term, cfg)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	return s.over(pool, err)
+}
+
+// over makes a contender that works over a pool.
+func (s *stage) over(pool *pgxpool.Pool, err error) (contender, error) {
 	if err != nil {
 		return nil, err
 	}

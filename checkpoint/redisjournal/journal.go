@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
-	leader "github.com/ringfence/ringfence/store/redisstore"
+	"github.com/ringfence/ringfence/store/redisstore"
 )
 
 // Options of a Journal. With the zero value, the journal raises the mark at its own URL and no
@@ -59,7 +59,7 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	}
 	closeRaiser := func() {}
 	if o.Raiser == nil {
-		own := leader.NewRaiser(url, o.Coordinator)
+		own := redisstore.NewRaiser(url, o.Coordinator)
 		o.Raiser, closeRaiser = own, own.Close
 	}
 	j := &Journal{db: db, o: o, closeRaiser: closeRaiser}

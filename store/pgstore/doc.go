@@ -1,13 +1,17 @@
 // Package pgstore fences the writes of a leader program to Postgres.
 //
-// Through a guard, every connection of a pool carries the token of one term:
+// Lead works as the leader, with a pool for each term that it wins:
 //
-//	pool, err := pgstore.NewPool(ctx, term, config) // a pgxpool.Config with the guard's address
+//	lead := fence.Lead{Elector: elections, Resource: "orders", Holder: host}
+//	err := pgstore.Lead(ctx, lead, "postgres://app@guard:6432/shop",
+//		func(ctx context.Context, pool *pgxpool.Pool) error { … })
 //
-// Without a guard, every transaction carries it:
+// Every connection of such a pool (NewPool) carries the token of the term, through a guard. Without
+// a guard, every transaction carries it:
 //
-//	// db is any pgxpool.Pool, also behind a pooler.
-//	tx, err := pgstore.Begin(ctx, db, term.Claim(), pgx.TxOptions{})
+//	// db is any pgxpool.Pool, also behind a pooler; raiser is a NewRaiser.
+//	err := pgstore.BeginFunc(ctx, db, raiser, term.Claim(), pgx.TxOptions{},
+//		func(tx pgx.Tx) error { … })
 //
 // Either way a term begins when a Raiser (NewRaiser, in fence.Lead.Stores) raises the mark, which
 // ends what older leaders have open. Without a guard a Raiser keeps its connection for further

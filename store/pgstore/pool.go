@@ -17,7 +17,8 @@ import (
 // NewPool opens a pool for one term, through a guard. Every connection carries the term's token,
 // and is closed when the term is lost; from then on the pool opens none, and its errors give the
 // cause. When the guard answers that the token is stale, the term is superseded. At a database
-// without a guard the token has no effect; use Begin there.
+// without a guard, where the token would have no effect, no connection is handed out
+// (*fence.SetupError): use Begin there. To find out costs each new connection a round trip.
 //
 // Close the pool when the term's work is over; the next term needs a pool of its own. Close can
 // take 15 s when the guard does not answer, because pgx waits that long to cancel what was running.
@@ -86,14 +87,30 @@ func (p termPool) afterConnect(ctx context.Context, c *pgx.Conn) error {
 	socket := c.PgConn().Conn()
 	stop := context.AfterFunc(p.term.Context(), func() { _ = socket.Close() })
 	c.PgConn().CustomData()[stopKey] = stop
-	if p.config.AfterConnect == nil {
-		return nil
+	err := p.guarded(ctx, c)
+	if err == nil && p.config.AfterConnect != nil {
+		err = p.config.AfterConnect(ctx, c)
 	}
-	err := p.config.AfterConnect(ctx, c)
 	if err != nil {
 		stop() // the pool discards the connection without a call of beforeClose
 	}
 	return err
+}
+
+// guarded returns nil if a guard has admitted the session under the term's claim.
+func (p termPool) guarded(ctx context.Context, c *pgx.Conn) error {
+	held, err := pgmarks.Held(ctx, c, p.term.Claim())
+	if lost := p.lost(); lost != nil {
+		return lost
+	}
+	if held || err != nil && !errors.Is(err, fence.ErrNotInstalled) {
+		return err
+	}
+	return &fence.SetupError{
+		What:  "no guard answers at this address, so a session there is not fenced",
+		Hint:  "give the guard's address, or begin each transaction under the token (pgstore.Begin)",
+		Cause: err,
+	}
 }
 
 func (p termPool) beforeClose(c *pgx.Conn) {

@@ -1,6 +1,12 @@
 // Package redisstore fences a leader's writes to Redis.
 //
-// Through a guard, every connection of a driver's client is a session under the token of one term:
+// Lead works as the leader, with a client for each term that it wins:
+//
+//	lead := fence.Lead{Elector: elections, Resource: "orders", Holder: host}
+//	err := redisstore.Lead(ctx, lead, "redis://app@guard:7379",
+//		func(ctx context.Context, db *redis.Client) error { … })
+//
+// Every connection of such a client is a session under the token of the term, through a guard:
 //
 //	import driver "github.com/redis/go-redis/v9"
 //

@@ -16,7 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
-	leader "github.com/ringfence/ringfence/store/pgstore"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // nowhere is the coordinator of a term; it does nothing.
@@ -44,7 +44,7 @@ func (g *guarded) pool(term *fence.Term, change func(*pgxpool.Config)) *pgxpool.
 	if change != nil {
 		change(cfg)
 	}
-	p, err := leader.NewPool(g.t.Context(), term, cfg)
+	p, err := pgstore.NewPool(g.t.Context(), term, cfg)
 	if err != nil {
 		g.t.Fatal(err)
 	}

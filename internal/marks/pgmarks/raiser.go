@@ -58,12 +58,17 @@ func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err e
 			fmt.Errorf("open a session at %s: %w", Address(r.URL), pgcause.Plain(Refused(err, c)))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, `select ringfence.holds($1::text, $2::bigint)`,
-		c.Resource, int64(c.Token)).Scan(&guarded)
-	if err != nil {
-		return false, fmt.Errorf("at %s: %w", Address(r.URL), explain(Refused(err, c)))
+	if guarded, err = Held(ctx, conn, c); err != nil {
+		return false, fmt.Errorf("at %s: %w", Address(r.URL), err)
 	}
 	return guarded, nil
+}
+
+// Held reports whether a guard has admitted a session under the claim, in one round trip.
+func Held(ctx context.Context, conn *pgx.Conn, c fence.Claim) (held bool, err error) {
+	err = conn.QueryRow(ctx, `select ringfence.holds($1::text, $2::bigint)`, pgx.QueryExecModeExec,
+		string(c.Resource), int64(c.Token)).Scan(&held)
+	return held, Explain(err, c)
 }
 
 // Refused turns an error of a guard or of the schema's functions back into the refusal it was, so
