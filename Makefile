@@ -71,6 +71,10 @@ deps-drivers: ## the same as deps, and the drivers of test-drivers (Debian packa
 test-drivers: deps-drivers ## psql, psycopg, JDBC, node-postgres, pg_dump, redis-cli, redis-py, ioredis through a guard, with TLS; examples/sql, redis, celery, quartz; promtool
 	RINGFENCE_DRIVERS=required $(GO) test -count 1 -v -run 'Drivers|Promtool|OtherLanguages' ./cmd/leader/internal/endtoend ./cmd/guard ./internal/test/sqlterms
 
+.PHONY: newer-servers
+newer-servers: ## Postgres 17, Redis 8, Valkey 8.1 and etcd 3.5 of Debian 13 under /opt/newer, for test-newer; SERVERS=all for Postgres 13, 14, 16 and 18, too
+	@scripts/newer-servers.sh $(SERVERS)
+
 .PHONY: test-newer
 test-newer: deps ## stores and guards on servers of your own; NEWER_PATHS=/postgres/bin:/redis/bin and PACKAGES for others
 	@GO="$(GO)" scripts/test-newer.sh "$(NEWER_PATHS)" $(or $(PACKAGES),./store/... ./internal/marks/... ./internal/guard/...)

@@ -5,8 +5,8 @@
 # `deps.sh bench` installs what the benchmarks compare the guard with, too: HAProxy
 # and twemproxy. `deps.sh drivers` installs the drivers with which users reach a guard,
 # and promtool, which checks the alerts. `deps.sh model` installs Spin, which checks the
-# models. Only what is missing is installed; run it as
-# often as you like.
+# models, and `deps.sh newer` what newer-servers.sh needs. Only what is missing is installed;
+# run it as often as you like.
 set -euo pipefail
 peers=${1:-}
 
@@ -74,6 +74,10 @@ debian() {
   if [[ $peers == bench ]]; then
     need haproxy haproxy haproxy /usr/sbin/haproxy
     need twemproxy nutcracker nutcracker /usr/sbin/nutcracker
+  fi
+  if [[ $peers == newer ]]; then
+    need debootstrap debootstrap debootstrap
+    need patchelf patchelf patchelf
   fi
   if [[ $peers == model ]]; then
     need spin spin spin
