@@ -23,7 +23,7 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	})
 	elected := marks.Elected{Observer: o}
 	if c.Outage == "keep" {
-		return &marks.Keeping{Elected: elected, Kept: func(claim fence.Claim, why error) {
+		return &marks.Keeping{Elected: elected, OnOutage: func(claim fence.Claim, why error) {
 			log.Warn("the coordinator does not answer; tokens that led when it last did are admitted",
 				"resource", claim.Resource, "token", claim.Token.String(), "err", c.scrub(why.Error()))
 		}}, o

@@ -274,7 +274,7 @@ func TestADeadlineCountsFromTheStartOfTheHeartbeat(t *testing.T) {
 	})
 	r.Hold()
 	first = term.Deadline()
-	s.Hurry() // the reply to this one is held back
+	s.BeatNow() // the reply to this one is held back
 	time.Sleep(2 * time.Second)
 	passed := time.Now()
 	r.Pass()

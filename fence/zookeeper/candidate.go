@@ -114,7 +114,7 @@ func (e *candidate) Watch(ctx context.Context) {
 		e.mu.Unlock()
 		select {
 		case <-own:
-			e.s.Hurry()
+			e.s.BeatNow()
 		case <-armed:
 			continue
 		case <-ctx.Done():

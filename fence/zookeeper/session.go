@@ -64,7 +64,7 @@ func (s *session) follow() {
 			s.End(lossOf(cause))
 			return
 		case up:
-			s.Hurry()
+			s.BeatNow()
 		default:
 			s.Suspend()
 		}
@@ -183,7 +183,7 @@ func (s *session) read(ctx context.Context, connects int) error {
 		case errors.Is(err, errGone):
 			e.Lose(fence.ErrDeposed)
 		case err != nil && reading.Err() != nil && ctx.Err() == nil:
-			s.Hurry()
+			s.BeatNow()
 		case ensemble.Unanswered(err) || ctx.Err() != nil:
 			return err
 		case err != nil: // this one may not be read any more

@@ -70,7 +70,7 @@ func TestAProcessLeadsAThousandElectionsOverOneSession(t *testing.T) {
 		for i, term := range terms {
 			first[i] = term.Deadline()
 		}
-		c.campaigns.Current().Hurry()
+		c.campaigns.Current().BeatNow()
 		zookeepertest.Eventually(t, what, func() bool {
 			for i, term := range terms {
 				if term.State() != fence.Active || !term.Deadline().After(first[i]) {
@@ -125,13 +125,13 @@ func TestABeatConfirmsNoTermWithAWatchThatHasFired(t *testing.T) {
 	term := electiontest.Win(t, c, "orders", "a")
 	e := leadingCandidate(t, c)
 	before := term.Deadline()
-	e.s.Hurry()
+	e.s.BeatNow()
 	zookeepertest.Eventually(t, "a beat confirms the term", func() bool {
 		return term.Deadline().After(before)
 	})
 	r.Requested()
 	r.Set(func() { r.Stopped = true })
-	e.s.Hurry()
+	e.s.BeatNow()
 	zookeepertest.Eventually(t, "a sync is on its way", r.HoldsRequest)
 	before = term.Deadline()
 	zookeepertest.DeleteCandidate(t, admin, e.dir, term.Token())

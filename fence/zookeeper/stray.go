@@ -31,7 +31,7 @@ func (e *candidate) created(name string, err error) {
 		e.look, e.wait = time.Time{}, 0 // look for it at once
 	}
 	if e.left {
-		e.s.Hurry()
+		e.s.BeatNow()
 	}
 }
 
@@ -64,7 +64,7 @@ func (e *candidate) Leave() {
 	e.s.mu.Lock()
 	e.s.strays[e] = true
 	e.s.mu.Unlock()
-	e.s.Hurry()
+	e.s.BeatNow()
 }
 
 // sweep deletes the znodes of candidates that have left. Without it such a znode would hold up its
@@ -115,7 +115,7 @@ func (s *session) lookFor(ctx context.Context, strays []*candidate) error {
 			if err := e.adopt(ctx, names); err != nil {
 				return err
 			}
-			e.looked(now)
+			e.planLook(now)
 		}
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
@@ -137,8 +137,8 @@ func (e *candidate) nextLook() time.Time {
 	return e.look
 }
 
-// looked plans the next look.
-func (e *candidate) looked(now time.Time) {
+// planLook plans the next look.
+func (e *candidate) planLook(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wait = max(2*e.wait, e.s.Timeout/4)

@@ -63,7 +63,7 @@
 // the texts and codes. up and down are a relay.Walker each. They follow the messages, so that a
 // last word comes where the client expects an answer, and stop what would change the session's
 // claims (invariant 9). Around it stand marks.WithClient, marks.WithSteps, Admission.Report and
-// Finish for the audit, and guard.Limit, guard.Apart, guard.WhenIdle and Client.WhenDraining.
+// Finish for the audit, and guard.Limit, guard.OnOwnStack, guard.WhenIdle and Client.WhenDraining.
 // Admission.Relaying and LetGo are optional (invariant 15): without them Revoke ends every older
 // session, as in Redis. guardtest.Histories checks with real servers that writes never go down in
 // token.

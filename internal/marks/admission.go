@@ -169,7 +169,7 @@ func (a *Admission) endOlder(
 	start := time.Now()
 	quiet = a.quiet(ctx, c)
 	if len(quiet) < older {
-		defer endIn(aside(quiet), quiet)() // they may keep others from ending
+		defer endIn(revokeGrace(quiet), quiet)() // they may keep others from ending
 		return quiet, a.revoke(ctx, s, c, len(quiet))
 	}
 	a.notify(ctx, Event{

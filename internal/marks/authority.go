@@ -122,7 +122,7 @@ func (e Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Clai
 			fmt.Sprintf("the leader of %q is another candidate with this token, %s",
 				c.Resource, leader.Holder))
 	}
-	return claims[0], met(err, m)
+	return claims[0], withMark(err, m)
 }
 
 // notLeader says who leads instead. Only a token above the leader's can be waiting in the queue.

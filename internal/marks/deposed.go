@@ -92,14 +92,14 @@ func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused e
 		case m.Token.Compare(c.Token) > 0:
 			return stale(c, m)
 		default:
-			refused = met(refused, m)
+			refused = withMark(refused, m)
 		}
 	}
 	return refused
 }
 
-// met adds the mark to the refusal of a claim.
-func met(err error, m Mark) error {
+// withMark adds the mark to the refusal of a claim.
+func withMark(err error, m Mark) error {
 	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Claim.Resource == m.Resource &&
 		r.Mark == 0 {
 		r.Mark = m.Token

@@ -19,8 +19,8 @@ import (
 // which the deposed leader would have had only the sessions that it had.
 type Keeping struct {
 	Elected
-	// Kept is told of the first claim in an outage that is admitted without the coordinator.
-	Kept func(c fence.Claim, why error)
+	// OnOutage is told of the first claim in an outage that is admitted without the coordinator.
+	OnOutage func(c fence.Claim, why error)
 
 	mu     sync.Mutex
 	known  map[fence.Resource]fence.Claim
@@ -43,8 +43,8 @@ func (k *Keeping) Verify(ctx context.Context, presented []Presented) ([]fence.Cl
 	if kept == nil {
 		return claims, err
 	}
-	if first && k.Kept != nil {
-		k.Kept(kept[0], err)
+	if first && k.OnOutage != nil {
+		k.OnOutage(kept[0], err)
 	}
 	return kept, nil
 }

@@ -79,9 +79,9 @@ func end(sessions []*openSession) {
 	}
 }
 
-// aside returns how long these sessions stay while older sessions of others are being let go and
-// ended.
-func aside(quiet []*openSession) time.Duration {
+// revokeGrace returns how long these sessions stay while older sessions of others are being let go
+// and ended.
+func revokeGrace(quiet []*openSession) time.Duration {
 	const least, each = 50 * time.Millisecond, 500 * time.Microsecond
 	return least + time.Duration(len(quiet))*each
 }
@@ -113,7 +113,7 @@ func (a *Admission) Overtaken(ctx context.Context, r fence.Resource) {
 		a.learn(m)
 		c := fence.Claim{Resource: m.Resource, Token: m.Token, Issuer: m.Issuer, Holder: m.Holder}
 		quiet := a.quiet(ctx, c)
-		endIn(aside(quiet), quiet)
+		endIn(revokeGrace(quiet), quiet)
 		if len(quiet) > 0 {
 			a.notify(ctx, Event{
 				Kind: Revoked, Claim: c, Ended: len(quiet), Took: time.Since(start),

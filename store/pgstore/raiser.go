@@ -14,7 +14,7 @@ import (
 type Raiser struct {
 	url         string
 	coordinator fence.Observer
-	kept        marks.Kept
+	kept        marks.StoreCache
 }
 
 // NewRaiser returns a Raiser for the guard or database at url. The coordinator confirms the claim

@@ -15,7 +15,7 @@ import (
 type Raiser struct {
 	url         string
 	coordinator fence.Observer
-	kept        marks.Kept
+	kept        marks.StoreCache
 }
 
 // NewRaiser returns a Raiser for the guard or Redis at url. The coordinator confirms the claim

@@ -131,7 +131,7 @@
 //
 //   - There is one session at a time. The first campaign opens it, and the next campaign replaces a
 //     session that is over. The session beats every quarter of its timeout, and at once after
-//     Hurry.
+//     BeatNow.
 //   - A session is over once, for good, and ends all of its candidates and terms. It is over when
 //     the coordinator says so, when that has not answered for a session timeout, and when the
 //     Coordinator is closed.

@@ -83,7 +83,7 @@ func (l *Life[E]) Forget(key string) {
 // Leave makes the session forget a candidate and beat, to delete it.
 func (l *Life[E]) Leave(key string) {
 	l.Forget(key)
-	l.Hurry()
+	l.BeatNow()
 }
 
 // Enrolled lists the candidates with a token.
@@ -113,8 +113,8 @@ func (l *Life[E]) Confirm(start time.Time) {
 	l.confirmed = start
 }
 
-// Hurry asks for a beat now.
-func (l *Life[E]) Hurry() {
+// BeatNow asks for a beat now.
+func (l *Life[E]) BeatNow() {
 	select {
 	case l.nudge <- struct{}{}:
 	default:
@@ -131,7 +131,7 @@ func (l *Life[E]) Renewed(ctx context.Context) (time.Time, error) {
 		if time.Since(confirmed) < l.Timeout/2 {
 			return confirmed, nil
 		}
-		l.Hurry()
+		l.BeatNow()
 		select {
 		case <-beaten:
 		case <-l.over:

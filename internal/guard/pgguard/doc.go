@@ -64,9 +64,10 @@
 // A session's address in pg_stat_activity, pg_hba.conf and the log is the guard's. The guard sends
 // one statement on the client's connection, which is only a comment: /* ringfence … */. It is in
 // pg_stat_activity.query until the client's first statement, and in the log if all statements are
-// logged. Where track_activities is off, "select ringfence.leg()" follows. Another comment follows
-// before the guard ends a session that is at rest. The guard has a few connections of its own, with
-// the application_name ringfence. Its tables are in the schema ringfence, which pg_dump dumps.
+// logged. Where track_activities is off, "select ringfence.backend_identity()" follows. Another
+// comment follows before the guard ends a session that is at rest. The guard has a few connections
+// of its own, with the application_name ringfence. Its tables are in the schema ringfence, which
+// pg_dump dumps.
 //
 // # The states of a connection
 //

@@ -29,7 +29,7 @@ type raises struct {
 // kept returns a raiser at a URL, which logs in as guard_role.
 func kept(t *testing.T, pg *servers.Postgres, url string) *raises {
 	t.Helper()
-	k := &marks.Kept{}
+	k := &marks.StoreCache{}
 	t.Cleanup(k.Close)
 	return &raises{pgmarks.Raiser{URL: url, Kept: k}, t, pg}
 }

@@ -105,7 +105,7 @@ func (p *Protocol) Refuse(c *guard.Client, why string) {
 // Serve implements guard.Protocol.
 func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
 	var s *session
-	err := guard.Apart(func() (err error) {
+	err := guard.OnOwnStack(func() (err error) {
 		s, err = p.open(ctx, c)
 		return err
 	})

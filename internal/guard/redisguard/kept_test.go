@@ -20,7 +20,7 @@ import (
 // kept returns a raiser that keeps its connection.
 func kept(t *testing.T, url string) redismarks.Raiser {
 	t.Helper()
-	k := &marks.Kept{}
+	k := &marks.StoreCache{}
 	t.Cleanup(k.Close)
 	return redismarks.Raiser{URL: url, Kept: k}
 }

@@ -114,7 +114,7 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 	})()
 	defer c.close(ctx)
 	var s *session
-	err := guard.Apart(func() error {
+	err := guard.OnOwnStack(func() error {
 		err := c.handshake(ctx)
 		if err == nil {
 			s = c.start(ctx)

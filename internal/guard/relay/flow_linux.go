@@ -26,11 +26,11 @@ const (
 	over           // it has ended
 )
 
-// fair is how many bytes a flow reads before it is the turn of other flows. Each read counts as
-// least many at least: a record of TLS may have a single byte.
+// turnBytes is how many bytes a flow reads before it is the turn of other flows. Each read counts
+// as at least readBytes: a record of TLS may have a single byte.
 const (
-	fair  = 256 << 10
-	least = 4 << 10
+	turnBytes = 256 << 10
+	readBytes = 4 << 10
 )
 
 // start starts two flows.
@@ -181,7 +181,7 @@ func (f *flow) move() (end End, ended, more bool) {
 		if dry {
 			break
 		}
-		if total += max(n, least); total >= fair && f.shift != nil {
+		if total += max(n, readBytes); total >= turnBytes && f.shift != nil {
 			return End{}, false, true
 		}
 	}

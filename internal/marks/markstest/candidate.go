@@ -41,7 +41,7 @@ func rolledBackForGood(k *stage) {
 	k.admitted(ofOrders(5))
 	before, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(3), leads(ofOrders(3)))
 	k.refused(err, fence.ErrOtherIssuer)
-	k.met(before, ofOrders(5))
+	k.wantMark(before, ofOrders(5))
 	k.wantRolledBack(ofOrders(3), ofOrders(4), ofOrders(5), ofOrders(6), by("new", ofOrders(7)))
 	k.works(k.admitted(ofStock(1))) // another resource
 

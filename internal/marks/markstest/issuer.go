@@ -47,21 +47,21 @@ func otherIssuerIsRefused(k *stage) {
 		claim := from(elsewhere, ofOrders(n))
 		st, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{claim})
 		k.refused(err, fence.ErrOtherIssuer)
-		k.met(st.Mark, ofOrders(5))
+		k.wantMark(st.Mark, ofOrders(5))
 		_, err = k.Store.Raise(k.ctx, marks.Session{}, claim, agreed(claim))
 		k.refused(err, fence.ErrOtherIssuer)
 		_, err = k.Store.Revoke(k.ctx, marks.Session{}, claim)
 		k.refused(err, fence.ErrOtherIssuer)
 	}
-	k.met(k.mark(orders), ofOrders(5))
+	k.wantMark(k.mark(orders), ofOrders(5))
 	k.works(c)
 }
 
 func adoptAdmitsNewIssuer(k *stage) {
 	k.admitted(ofOrders(5))
 	lower := from(elsewhere, ofOrders(2))
-	k.met(k.adopt(lower, "alice"), ofOrders(5))
-	k.met(k.mark(orders), lower)
+	k.wantMark(k.adopt(lower, "alice"), ofOrders(5))
+	k.wantMark(k.mark(orders), lower)
 	k.works(k.admitted(lower))
 	for _, n := range []int{1, 2, 9} {
 		_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(n)})

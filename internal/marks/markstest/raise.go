@@ -30,8 +30,8 @@ func raiseReturnsBefore(k *stage) {
 	if before := k.raise(ofOrders(1)); before.Token != 0 {
 		k.Errorf("before the first raise the mark was %+v", before)
 	}
-	k.met(k.raise(ofOrders(7)), ofOrders(1))
-	k.met(k.mark(orders), ofOrders(7))
+	k.wantMark(k.raise(ofOrders(7)), ofOrders(1))
+	k.wantMark(k.mark(orders), ofOrders(7))
 	if m := k.mark(stock); m.Token != 0 {
 		k.Errorf("the mark of another resource was raised too: %+v", m)
 	}
@@ -41,8 +41,8 @@ func raiseNeverLowers(k *stage) {
 	k.raise(ofOrders(5))
 	before, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(4), leads(ofOrders(4)))
 	k.refused(err, fence.ErrOtherIssuer)
-	k.met(before, ofOrders(5))
-	k.met(k.mark(orders), ofOrders(5))
+	k.wantMark(before, ofOrders(5))
+	k.wantMark(k.mark(orders), ofOrders(5))
 }
 
 func raiseMayBeRepeated(k *stage) {
@@ -50,7 +50,7 @@ func raiseMayBeRepeated(k *stage) {
 	before := k.mark(orders)
 	again := ofOrders(5)
 	again.Holder = "somebody else"
-	k.met(k.raise(again), ofOrders(5))
+	k.wantMark(k.raise(again), ofOrders(5))
 	if after := k.mark(orders); !after.Raised.Equal(before.Raised) || after.Token != before.Token {
 		k.Errorf("the mark was %+v and became %+v", before, after)
 	}
@@ -78,7 +78,7 @@ func raiseConfirmsAgain(k *stage) {
 		fmt.Sprint(seen) != fmt.Sprint([]fence.Token{ofOrders(1).Token, ofOrders(3).Token}) {
 		k.Errorf("confirmed over the marks %v: %v", seen, err)
 	}
-	k.met(k.mark(orders), ofOrders(5))
+	k.wantMark(k.mark(orders), ofOrders(5))
 
 	once := sync.OnceFunc(func() { k.raise(ofOrders(7)) })
 	confirm = func(ctx context.Context, m marks.Mark) (fence.Claim, error) {
@@ -134,7 +134,7 @@ func concurrentRaises(k *stage) {
 		})
 	}
 	all.Wait()
-	k.met(k.mark(orders), ofOrders(raisers*raises))
+	k.wantMark(k.mark(orders), ofOrders(raisers*raises))
 }
 
 // raiseAmongOthers raises in its own goroutine. A raise either succeeds over a lower mark, or is

@@ -54,7 +54,7 @@ func firstClaimRaises(k *stage) {
 func higherClaimRaises(k *stage) {
 	k.admitted(ofOrders(1))
 	st := k.expect(marks.MustRaise, k.connect(), ofOrders(2))
-	k.met(st.Mark, ofOrders(1))
+	k.wantMark(st.Mark, ofOrders(1))
 	if !st.Mark.Confirmed {
 		k.Errorf("the mark is not confirmed: %+v", st.Mark)
 	}
@@ -76,7 +76,7 @@ func lowerClaimIsStale(k *stage) {
 	k.admitted(ofOrders(5))
 	st, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(4)})
 	k.refused(err, fence.ErrStale)
-	k.met(st.Mark, ofOrders(5))
+	k.wantMark(st.Mark, ofOrders(5))
 }
 
 func lowerClaimIsStaleBeforeRevoke(k *stage) {
@@ -129,14 +129,14 @@ func lastDigitCounts(k *stage) {
 	top.Token++
 	k.expect(marks.MustRaise, k.connect(), top)
 	k.admit(k.connect(), top)
-	k.met(k.mark(orders), top)
+	k.wantMark(k.mark(orders), top)
 }
 
 func moreDigitsAreHigher(k *stage) {
 	for _, token := range []fence.Token{9, 10, 99, 100} { // as text, 9 is the highest
 		c := fence.Claim{Resource: orders, Token: token, Issuer: here}
 		k.admit(k.connect(), c)
-		k.met(k.mark(orders), c)
+		k.wantMark(k.mark(orders), c)
 	}
 }
 
@@ -154,8 +154,8 @@ func otherRunIsRefused(k *stage) {
 	}
 }
 
-// met fails the test unless the mark is that of the claim.
-func (k *stage) met(m marks.Mark, c fence.Claim) {
+// wantMark fails the test unless the mark is that of the claim.
+func (k *stage) wantMark(m marks.Mark, c fence.Claim) {
 	k.Helper()
 	if m.Resource != c.Resource || m.Token != c.Token || m.Issuer != c.Issuer ||
 		m.Holder != c.Holder {

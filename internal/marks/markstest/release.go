@@ -82,12 +82,12 @@ func marksLists(k *stage) {
 	if err != nil || len(all) != 2 {
 		k.Fatalf("all marks: %+v (%v)", all, err)
 	}
-	k.met(all[0], ofOrders(1))
-	k.met(all[1], ofStock(2))
+	k.wantMark(all[0], ofOrders(1))
+	k.wantMark(all[1], ofStock(2))
 	if all[0].Sessions != 0 || all[1].Sessions != 1 || !all[0].Confirmed || !all[1].Confirmed {
 		k.Errorf("all marks: %+v", all)
 	}
-	k.met(k.mark(stock), ofStock(2))
+	k.wantMark(k.mark(stock), ofStock(2))
 	some, err := k.Store.Marks(k.ctx, stock, "never_raised", fence.Resource("unheard_of"))
 	if err != nil || len(some) != 1 {
 		k.Errorf("some marks: %+v (%v)", some, err)

@@ -43,7 +43,7 @@ func staleAmongSeveral(k *stage) {
 	for _, claims := range [][]fence.Claim{{ofOrders(1), ofStock(4)}, {ofStock(4), ofOrders(1)}} {
 		st, err := k.Store.Register(k.ctx, k.connect().Session(), claims)
 		k.refused(err, fence.ErrStale)
-		k.met(st.Mark, ofStock(5))
+		k.wantMark(st.Mark, ofStock(5))
 	}
 	if m := k.mark(orders); m.Token != 0 {
 		k.Errorf("the mark of the other claim was raised: %+v", m)

@@ -246,7 +246,8 @@ func TestAnApplicationRoleMayOnlyCheckItsAdmissionEnterAndAttach(t *testing.T) {
 	    where pronamespace = 'ringfence'::regnamespace`
 	const tables = `select oid::regclass::text from pg_class
 	    where relnamespace = 'ringfence_private'::regnamespace and relkind = 'r'`
-	public := []string{"holds", "enter", "is_open", "attach", "leg", "own_start", "run", "version"}
+	public := []string{"holds", "enter", "is_open", "attach", "backend_identity", "own_start", "run",
+		"version"}
 	for _, f := range d.list(t, functions) {
 		var may bool
 		const privilege = "select has_function_privilege($1, 'execute')"

@@ -47,7 +47,7 @@ func (s *Store) Identify(
 
 // IdentityQuery asks a connection which session of which server it is. It takes a new backend a few
 // milliseconds, most of it to load PL/pgSQL; Identify takes a fraction of one.
-const IdentityQuery = "select ringfence.leg()"
+const IdentityQuery = "select ringfence.backend_identity()"
 
 // ParseIdentity parses the answer to IdentityQuery.
 func ParseIdentity(answer string) (Identity, error) {

@@ -24,7 +24,7 @@ type Raiser struct {
 	Authority marks.Authority
 	// Kept keeps the connection of a raise without a guard for the next one. Without it each raise
 	// opens its own.
-	Kept *marks.Kept
+	Kept *marks.StoreCache
 }
 
 // NewRaiser returns a Raiser for the guard or database at url.

@@ -50,7 +50,7 @@ type Store struct {
 	stop    context.CancelFunc
 	sweeper sync.WaitGroup
 	revoked chan struct{} // has a value if backends may be leaving that a revocation has to end
-	looks   marks.Looks[looked]
+	looks   marks.Looks[reading]
 	of      origin
 	program bool // see Options
 
@@ -169,7 +169,7 @@ func (s *Store) register(
 	}
 	var step string
 	var m marks.Mark
-	var read looked
+	var read reading
 	err = s.rowFor(ctx, resources, func(r pgx.Row) error {
 		return scanMark(r, &m, &step, &read.basis, &read.older, &m.Resource)
 	}, registerSQL,
@@ -228,8 +228,8 @@ func otherIssuer(c fence.Claim, m marks.Mark) error {
 	return refusal.OtherIssuer(c, m.Token, m.Issuer)
 }
 
-// looked is a mark, and the basis that a raise of it compares.
-type looked struct {
+// reading is a mark, and the basis that a raise of it compares.
+type reading struct {
 	mark  marks.Mark
 	basis string
 	older int // sessions that the raise leaves to revoke; 0 if that is not known
@@ -263,7 +263,7 @@ func (s *Store) Raise(
 }
 
 // look reads a mark, and the basis that a raise of it compares.
-func (s *Store) look(ctx context.Context, r fence.Resource) (l looked, err error) {
+func (s *Store) look(ctx context.Context, r fence.Resource) (l reading, err error) {
 	l.mark.Resource = r
 	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &l.mark, &l.basis) },
 		`select basis, `+markColumns+` from ringfence.look($1::text)`, r)

@@ -33,7 +33,7 @@ var all = []string{
 // Functions of the schema ringfence by who may call them, as literals of SQL. A guard may call all
 // but those that hand out terms and those of an operator.
 const (
-	OfEverybody = `'{version, holds, leg, own_start, run, enter, is_open, attach}'`
+	OfEverybody = `'{version, holds, backend_identity, own_start, run, enter, is_open, attach}'`
 	OfLeaders   = `'{campaign, stand, take, take_term, bring, bring_term, leave, leave_term, look, raise_own, revoke_own,
     marks, signal, ended, tries, free, held, free_or_fail,
     resume, publish, enter_and_publish, enter_and_forget, checkpoints,

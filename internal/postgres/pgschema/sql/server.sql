@@ -60,10 +60,10 @@ begin
     return (select a.backend_start from pg_stat_get_activity(pg_backend_pid()) a);
 end $$;
 
--- leg identifies the caller's backend and the server. A guard calls it on a client's upstream connection, before the
+-- backend_identity identifies the caller's backend and the server. A guard calls it on a client's upstream connection, before the
 -- client may use that, if the server does not show it the name that it has sent there. It returns the pid, the start in
 -- microseconds, whether the role is a superuser, and the run; 'standby' on a server in recovery.
-create or replace function ringfence.leg() returns text
+create or replace function ringfence.backend_identity() returns text
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
     v_start timestamptz := (select a.backend_start from pg_stat_get_activity(pg_backend_pid()) a);

@@ -23,20 +23,20 @@ type Reached interface {
 	Close()
 }
 
-// Kept keeps the store that a raise has reached without a guard, for the next raises. It is
+// StoreCache keeps the store that a raise has reached without a guard, for the next raises. It is
 // replaced after a minute, and when a raise fails there. A store remembers no mark and no run of
-// its server, so it does not matter which raise it was opened for. Any goroutine may use a Kept.
-// The zero value is ready; with nil nothing is kept.
-type Kept struct {
+// its server, so it does not matter which raise it was opened for. Any goroutine may use a
+// StoreCache. The zero value is ready; with nil nothing is kept.
+type StoreCache struct {
 	mu     sync.Mutex
-	last   *lent // nil if there is none
+	last   *borrowed // nil if there is none
 	closed bool
 
 	closing sync.WaitGroup // a connection that does not answer takes the driver 15 s to close
 }
 
-// lent is a store that is closed when nobody uses it any more and it is not kept.
-type lent struct {
+// borrowed is a store that is closed when nobody uses it any more and it is not kept.
+type borrowed struct {
 	Reached
 	opened time.Time
 	users  int
@@ -46,14 +46,14 @@ type lent struct {
 // under the claim, so that a guard, if there is one, raises the mark. Without a guard, Raise opens
 // the store, raises the mark there, and keeps the store, unless another one is kept by now. by may
 // be nil.
-func (k *Kept) Raise(
+func (k *StoreCache) Raise(
 	ctx context.Context, by Authority, c fence.Claim,
 	present func(context.Context, fence.Claim) (guarded bool, err error), open func() (Reached, error),
 ) error {
 	if by == nil {
 		by = Unverified{}
 	}
-	if l := k.take(); l != nil {
+	if l := k.borrow(); l != nil {
 		err := alive(ctx, l)
 		if err == nil {
 			err = raiseAt(ctx, l, by, c)
@@ -79,7 +79,7 @@ func (k *Kept) Raise(
 
 // Close closes the store that is kept, as soon as no raise uses it, and waits for those that were
 // replaced. Later raises keep nothing.
-func (k *Kept) Close() {
+func (k *StoreCache) Close() {
 	k.mu.Lock()
 	k.closed = true
 	l := k.last
@@ -104,8 +104,8 @@ func alive(ctx context.Context, s Reached) error {
 	return s.Ping(ctx)
 }
 
-// take returns the store that is kept, and counts a user.
-func (k *Kept) take() *lent {
+// borrow returns the store that is kept, and counts a user.
+func (k *StoreCache) borrow() *borrowed {
 	if k == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (k *Kept) take() *lent {
 }
 
 // giveBack ends one use. A store that has failed or is too old is not kept.
-func (k *Kept) giveBack(l *lent, good bool) {
+func (k *StoreCache) giveBack(l *borrowed, good bool) {
 	k.mu.Lock()
 	l.users--
 	if k.last == l && (!good || time.Since(l.opened) > maxKeep) {
@@ -136,7 +136,7 @@ func (k *Kept) giveBack(l *lent, good bool) {
 }
 
 // keep reports whether the store is kept now.
-func (k *Kept) keep(s Reached) bool {
+func (k *StoreCache) keep(s Reached) bool {
 	if k == nil {
 		return false
 	}
@@ -145,6 +145,6 @@ func (k *Kept) keep(s Reached) bool {
 	if k.closed || k.last != nil {
 		return false
 	}
-	k.last = &lent{Reached: s, opened: time.Now()}
+	k.last = &borrowed{Reached: s, opened: time.Now()}
 	return true
 }
