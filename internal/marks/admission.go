@@ -54,7 +54,7 @@ func (a *Admission) recheck() time.Duration { return cmp.Or(a.Recheck, time.Seco
 
 // admit refuses what it has refused before, and remembers what it refuses for good.
 func (a *Admission) admit(ctx context.Context, s Session, presented []Presented) error {
-	if err := a.Precheck(ctx, presented); err != nil {
+	if err := a.Precheck(ctx, presented); err != nil { // again: the login may have taken long
 		return err
 	}
 	err := a.register(ctx, s, presented)

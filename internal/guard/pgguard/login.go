@@ -64,7 +64,7 @@ func (l *login) connect(ctx context.Context) (err error) {
 	if err := l.client.Seat.Login(ctx); err != nil {
 		return err
 	}
-	if err := l.precheck(ctx); err != nil {
+	if err := l.precheck(ctx); err != nil { // the wait for a slot may have been long
 		return err
 	}
 	l.prepareRoom(ctx)

@@ -104,20 +104,45 @@ func (p *Protocol) Refuse(c *guard.Client, why string) {
 
 // Serve implements guard.Protocol.
 func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
-	var s *session
-	err := guard.OnOwnStack(func() (err error) {
-		s, err = p.open(ctx, c)
-		return err
-	})
-	if s == nil {
+	var client opened
+	if err := guard.OnOwnStack(func() error {
+		client = p.open(ctx, c)
+		return nil
+	}); err != nil {
 		return err
 	}
-	return s.wait(ctx)
+	return client.serve(ctx)
 }
 
-// open relays the login of a client and admits its session. It returns no session if the client is
-// gone, was refused, or wanted none; the error is for Serve.
-func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session, err error) {
+// opened is what the first request of a client has come to: gone, refused, a cancelRequest or a
+// *session.
+type opened interface {
+	serve(ctx context.Context) error
+}
+
+// gone is a client that has sent no request, or nothing that this guard understands.
+type gone struct{}
+
+func (gone) serve(context.Context) error { return nil }
+
+// refused is a client that has got its answer, and the error for Serve.
+type refused struct{ err error }
+
+func (r refused) serve(context.Context) error { return r.err }
+
+// cancelRequest asks the server to cancel the statement of another session.
+type cancelRequest struct {
+	p       *Protocol
+	client  *guard.Client
+	startup *startup
+}
+
+func (r cancelRequest) serve(ctx context.Context) error {
+	return r.p.forwardCancel(ctx, r.client, r.startup)
+}
+
+// open reads the first request of a client, relays its login, and admits its session.
+func (p *Protocol) open(ctx context.Context, c *guard.Client) opened {
 	// A shutdown of the guard cancels a login: no transaction is open yet.
 	loginCtx, cancel := context.WithTimeout(ctx, p.o.LoginTimeout)
 	defer cancel()
@@ -135,37 +160,49 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session
 	var handshake *handshakeError
 	switch {
 	case errors.Is(err, wire.ErrDirectTLS), errors.Is(err, wire.ErrLength):
-		return nil, nil
+		return gone{}
 	case errors.As(err, &handshake):
-		return nil, p.failHandshake(loginCtx, handshake)
+		return refused{p.failHandshake(loginCtx, handshake)}
 	case err != nil:
 		unhook()
-		return nil, p.failLogin(loginCtx, c, err)
+		return refused{p.failLogin(loginCtx, c, err)}
 	case s.Cancel:
-		return nil, p.forwardCancel(ctx, c, s)
+		return cancelRequest{p, c, s}
 	}
-	who := s.client(c)
-	ctx, loginCtx = marks.WithClient(ctx, who), marks.WithClient(loginCtx, who)
-	at := p.place(s)
+	l := &login{p: p, client: c, fromClient: from, startup: s, at: p.place(s)}
+	var admitted *session
 	defer func() {
 		if admitted == nil {
-			at.Leave()
+			l.at.Leave()
 		}
 	}()
-	l := &login{p: p, client: c, fromClient: from, startup: s, at: at}
+	who := s.client(c)
+	admitted, err = l.open(marks.WithClient(ctx, who), marks.WithClient(loginCtx, who),
+		func() bool { stopWatching(); return unhook() })
+	if admitted == nil {
+		return refused{err}
+	}
+	return admitted
+}
+
+// open relays the login, for as long as loginCtx lasts, and admits the session. It returns no
+// session if the client is gone or was refused; the error is for Serve. inTime ends the limits of
+// the login, and reports whether it has kept them.
+func (l *login) open(
+	ctx, loginCtx context.Context, inTime func() bool,
+) (admitted *session, err error) {
 	defer l.over()
 	if err := l.connect(loginCtx); err != nil {
-		unhook()
-		p.report(loginCtx, at, err, s.holder(c))
-		return nil, p.failLogin(loginCtx, c, err)
+		inTime()
+		l.p.report(loginCtx, l.at, err, l.startup.holder(l.client))
+		return nil, l.p.failLogin(loginCtx, l.client, err)
 	}
 	if err := l.logIn(loginCtx); err != nil {
-		unhook()
+		inTime()
 		return nil, l.abort(loginCtx, err)
 	}
 	l.over()
-	stopWatching()
-	if !unhook() {
+	if !inTime() {
 		return nil, l.abort(loginCtx, context.Cause(loginCtx))
 	}
 	return l.enter(ctx)

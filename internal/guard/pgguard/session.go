@@ -61,9 +61,9 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 		})
 }
 
-// wait returns when the session has ended. If the client did not leave by itself, it gets the
+// serve returns when the session has ended. If the client did not leave by itself, it gets the
 // reason.
-func (s *session) wait(ctx context.Context) error {
+func (s *session) serve(ctx context.Context) error {
 	defer s.close(ctx) // also when a walker panics
 	return s.end(s.relay.Wait())
 }
