@@ -13,16 +13,19 @@ export SOURCE_DATE_EPOCH
 tool=$(mktemp -d)
 trap 'rm -rf "$tool"' EXIT
 
-# Manual pages and completions come from the programs themselves.
-"$go" build -o "$tool/" ./cmd/guard ./cmd/leader
+# Manual pages and completions come from the programs themselves. The programs that are packed cannot
+# write manual pages.
+"$go" build -tags manual -o "$tool/" ./cmd/guard ./cmd/leader
 share=dist/share
+rm -rf $share
 mkdir -p $share/{man,bash,zsh,fish}
 for program in guard leader; do
-  "$tool/$program" manual | gzip -n9 >$share/man/$program.1.gz
+  "$tool/$program" manual $share/man
   "$tool/$program" completion bash >$share/bash/$program
   "$tool/$program" completion zsh >$share/zsh/_$program
   "$tool/$program" completion fish >$share/fish/$program.fish
 done
+gzip -n9 $share/man/*.1
 
 # Its sources only: the flags of this repository's programs mean nothing to it.
 GOFLAGS='' GOBIN=$tool "$go" install "$nfpm"
@@ -41,12 +44,15 @@ root=$tool/root
 dpkg-deb --extract "$deb" "$root"
 [[ $(stat -c %a "$root/etc/ringfence/guard.env") == 640 && $(stat -c %a "$root/etc/ringfence/leader.env") == 640 ]]
 for program in guard leader; do
-  "$root/usr/bin/$program" -h >/dev/null
-  if command -v groff >/dev/null; then
-    warnings=$(zcat "$root/usr/share/man/man1/$program.1.gz" | groff -man -Tutf8 -ww -z 2>&1)
-    [[ -z $warnings ]] || { echo "$program.1: $warnings" >&2; exit 1; }
-  fi
+  "$root/usr/bin/$program" --help >/dev/null
+  [[ -e $root/usr/share/man/man1/$program.1.gz ]]
 done
+if command -v groff >/dev/null; then
+  for page in "$root"/usr/share/man/man1/*.1.gz; do
+    warnings=$(zcat "$page" | groff -man -Tutf8 -ww -z 2>&1)
+    [[ -z $warnings ]] || { echo "$page: $warnings" >&2; exit 1; }
+  done
+fi
 bash -n "$root"/usr/share/bash-completion/completions/*
 if command -v systemd-analyze >/dev/null; then
   # What leader runs for somebody may need more than our own programs do.

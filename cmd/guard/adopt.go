@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/internal/logging"
 	"github.com/ringfence/ringfence/fence"
@@ -15,13 +17,31 @@ import (
 // adoptTimeout bounds a whole adoption.
 const adoptTimeout = 30 * time.Second
 
+func (p *program) adoptCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "adopt [flags] RESOURCE", Args: cobra.ExactArgs(1),
+		Short: "Reset a resource to the present coordinator",
+		Long: `Reset a resource to the present coordinator.
+
+DANGER: stop every old leader first, paused ones too. Without a coordinator their tokens may be
+accepted afterwards. The command ends all sessions of RESOURCE and forgets its mark.
+`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.using(p.adopt, useStores, useCoordinator),
+	}
+	c.Flags().BoolVar(&p.options.newIssuer, "new-issuer", false,
+		"the coordinator was restored from a backup, so its tokens cannot be compared with earlier ones")
+	p.options.several(c)
+	return c
+}
+
 // adopt makes the present coordinator the issuer of a resource's tokens in every configured store.
 // An operator runs it after the coordinator was rebuilt or restored, or when a store has lost its
 // marks and nobody knows what they were. It changes nothing before all stores have answered, and it
 // can be run again when it was interrupted.
-func (p *program) adopt(ctx context.Context, c *config, a cli.Arguments) error {
+func (p *program) adopt(ctx context.Context, c *config, args []string) error {
 	o := p.options
-	resource, err := fence.ParseResource(a.Names[0])
+	resource, err := fence.ParseResource(args[0])
 	if err != nil {
 		return cli.Mistake(err.Error())
 	}

@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -15,12 +17,58 @@ import (
 // authorizeTimeout bounds allow, forbid and authorize.
 const authorizeTimeout = 30 * time.Second
 
-// allow lets a role claim resources, or prints what is allowed.
-func (p *program) allow(ctx context.Context, c *config, a cli.Arguments) error {
-	if len(a.Names) == 0 {
-		return p.printAllowed(ctx, c, a)
+func (p *program) allowCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "allow [flags] [ROLE RESOURCE…]",
+		Args: fits(func(names []string) bool { return len(names) != 1 },
+			"a role and its resources, or nothing to list what is allowed"),
+		Short: "Let a role claim resources, or list what is allowed",
+		Long: `Let a role claim resources, or list what is allowed. ROLE is a role of Postgres, which stands for its
+members, too, or a user of Redis. Resources may be patterns such as 'orders_*'.
+`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.using(p.allow, useStores),
 	}
-	role, patterns, err := grantee(a.Names)
+	cli.Output(c, &p.options.output, "table", "json")
+	p.options.several(c)
+	return c
+}
+
+func (p *program) forbidCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "forbid [flags] ROLE [RESOURCE…]",
+		Args: fits(func(names []string) bool { return len(names) > 0 },
+			"a role, and the resources or patterns to take back (all, if none is named)"),
+		Short:             "Take back what allow gave: these resources or patterns, or all of the role",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.using(p.forbid, useStores),
+	}
+	p.options.several(c)
+	return c
+}
+
+func (p *program) authorizeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "authorize [flags] on|off", ValidArgs: []string{"on", "off"},
+		Args:  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Short: "Restrict claims to the roles of guard allow, or not",
+		Long: `Restrict claims to the roles of guard allow, or not. on: only roles that guard allow has listed may
+claim. off: any role may. It ends no session.
+`,
+		RunE: p.using(p.authorize, useStores),
+	}
+	c.Flags().BoolVar(&p.options.force, "force", false,
+		"also if sessions are admitted now that would be refused")
+	p.options.several(c)
+	return c
+}
+
+// allow lets a role claim resources, or prints what is allowed.
+func (p *program) allow(ctx context.Context, c *config, args []string) error {
+	if len(args) == 0 {
+		return p.printAllowed(ctx, c)
+	}
+	role, patterns, err := grantee(args)
 	if err != nil {
 		return err
 	}
@@ -28,14 +76,14 @@ func (p *program) allow(ctx context.Context, c *config, a cli.Arguments) error {
 		if err := s.Allow(ctx, role, patterns...); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Stdout, "%s: %s may claim %s\n", store, role, strings.Join(a.Names[1:], ", "))
+		fmt.Fprintf(p.Stdout, "%s: %s may claim %s\n", store, role, strings.Join(args[1:], ", "))
 		return nil
 	})
 }
 
 // forbid takes back what allow gave.
-func (p *program) forbid(ctx context.Context, c *config, a cli.Arguments) error {
-	role, patterns, err := grantee(a.Names)
+func (p *program) forbid(ctx context.Context, c *config, args []string) error {
+	role, patterns, err := grantee(args)
 	if err != nil {
 		return err
 	}
@@ -52,8 +100,8 @@ func (p *program) forbid(ctx context.Context, c *config, a cli.Arguments) error 
 
 // authorize switches authorization on or off. It does not switch it on while sessions are admitted
 // that it would refuse, unless --force says so.
-func (p *program) authorize(ctx context.Context, c *config, a cli.Arguments) error {
-	on := a.Names[0] == "on"
+func (p *program) authorize(ctx context.Context, c *config, args []string) error {
+	on := args[0] == "on"
 	strangers := 0
 	err := p.eachStore(ctx, c, func(ctx context.Context, store string, s guard.Authorizer) error {
 		if !on {
@@ -78,7 +126,7 @@ func (p *program) authorize(ctx context.Context, c *config, a cli.Arguments) err
 		if err := s.Authorize(ctx, on); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Stdout, "%s: authorization is %s\n", store, a.Names[0])
+		fmt.Fprintf(p.Stdout, "%s: authorization is %s\n", store, args[0])
 		return nil
 	})
 }
@@ -118,7 +166,7 @@ type storeAuthorization struct {
 	marks.Authorization
 }
 
-func (p *program) printAllowed(ctx context.Context, c *config, a cli.Arguments) error {
+func (p *program) printAllowed(ctx context.Context, c *config) error {
 	all := []storeAuthorization{}
 	err := p.eachStore(ctx, c, func(ctx context.Context, store string, s guard.Authorizer) error {
 		read, err := s.Authorization(ctx)
@@ -128,7 +176,7 @@ func (p *program) printAllowed(ctx context.Context, c *config, a cli.Arguments) 
 	if err != nil {
 		return err
 	}
-	if a.Output == "json" {
+	if p.options.output == "json" {
 		return p.printJSON(all)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)

@@ -2,25 +2,49 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence/cmd/guard/internal/seal"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/pgguard"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
-// check reports how a write could reach the database past guard and seals. Its exit code is
-// cli.Uncovered if it has found something that --accept does not name.
-func (p *program) check(ctx context.Context, c *config, a cli.Arguments) error {
-	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
-	defer cancel()
-	server, err := c.onePostgres(p.options.selection)
-	if err != nil {
-		return err
+func (p *program) checkCommand() *cobra.Command {
+	o := &p.options
+	c := &cobra.Command{
+		Use: "check", Args: cobra.NoArgs,
+		Short: "Report how writes could reach Postgres past the guard and the seals",
+		Long: `Report how writes could reach the databases of Postgres past the guard and the seals. The exit code is
+4 if there is a way in one of them that --accept does not name, 0 if not.
+`,
+		RunE: p.using(p.check, useStores),
 	}
+	cli.Output(c, &o.output, "table", "json")
+	c.Flags().StringVar(&o.accept, "accept", "", "`FINDINGS` that are known and fine: "+
+		"ID or ID:OBJECT, separated by commas")
+	o.several(c)
+	o.inSchemas(c, " (default: those with sealed tables)")
+	return c
+}
+
+// checked is the report on one database.
+type checked struct {
+	Store string `json:"store"`
+	*seal.Report
+}
+
+// check reports how a write could reach the databases past guard and seals. Its exit code is
+// cli.Uncovered if it has found something that --accept does not name. A database that cannot be
+// checked does not keep the others from being checked.
+func (p *program) check(ctx context.Context, c *config, _ []string) error {
 	schemas, err := list(p.options.schemas)
 	if err != nil {
 		return err
@@ -29,26 +53,56 @@ func (p *program) check(ctx context.Context, c *config, a cli.Arguments) error {
 	if err != nil {
 		return err
 	}
-	r, err := inspect(ctx, server, schemas)
-	if err != nil {
+	targets, err := c.targets(ctx, p.options.selection, guard.Databases.Installed)
+	targets = only[*pgguard.Settings](targets)
+	switch {
+	case len(targets) == 0 && err != nil:
 		return err
+	case len(targets) == 0:
+		return errNoTables
 	}
-	for _, unused := range r.Accept(accepted) {
-		fmt.Fprintf(p.Stderr, "guard: --accept %s fits no finding\n", unused)
+	failed := []error{err}
+	all := []checked{}
+	for _, t := range targets {
+		r, err := inspect(ctx, t, schemas)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", t, err))
+			continue
+		}
+		all = append(all, checked{t.name(), r})
 	}
-	if a.Output == "json" {
-		err = p.printJSON(r)
+	return p.report(all, accepted, errors.Join(failed...))
+}
+
+// report prints the reports. failed says what could not be checked.
+func (p *program) report(all []checked, accepted []string, failed error) (err error) {
+	unused, open := slices.Clone(accepted), 0
+	for _, r := range all {
+		fitsNone := r.Accept(accepted)
+		unused = slices.DeleteFunc(unused, func(entry string) bool {
+			return !slices.Contains(fitsNone, entry)
+		})
+		open += r.Open()
+	}
+	for _, entry := range unused {
+		fmt.Fprintf(p.Stderr, "guard: --accept %s fits no finding\n", entry)
+	}
+	if p.options.output == "json" {
+		err = p.printJSON(all)
 	} else {
-		err = printReport(p.Stdout, r)
+		err = printReports(p.Stdout, all)
 	}
-	if err == nil && r.Open() > 0 {
+	if err = errors.Join(failed, err); err == nil && open > 0 {
 		return cli.Exit(cli.Uncovered)
 	}
 	return err
 }
 
-// inspect checks the way of the guard's role to the server, and as the administrator all the rest.
-func inspect(ctx context.Context, s *pgguard.Settings, schemas []string) (*seal.Report, error) {
+// inspect checks the way of the guard's role to a database, and as the administrator all the rest.
+func inspect(ctx context.Context, t server, schemas []string) (*seal.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
+	defer cancel()
+	s := t.Upstream.(*pgguard.Settings)
 	admin, err := pgmarks.Connect(ctx, s.AdminURL())
 	if err != nil {
 		return nil, err
@@ -56,7 +110,7 @@ func inspect(ctx context.Context, s *pgguard.Settings, schemas []string) (*seal.
 	defer admin.Close(context.WithoutCancel(ctx))
 	guard, err := pgmarks.Connect(ctx, s.URL().Reveal())
 	if err != nil {
-		return nil, fmt.Errorf("GUARD_POSTGRES_UPSTREAM: %w", err)
+		return nil, fmt.Errorf("%sUPSTREAM: %w", t.prefix(), err)
 	}
 	defer guard.Close(context.WithoutCancel(ctx))
 	pooled, err := seal.Pooler(ctx, guard)
@@ -74,26 +128,30 @@ func inspect(ctx context.Context, s *pgguard.Settings, schemas []string) (*seal.
 	return seal.Check(ctx, admin, s.Guard(), schemas...)
 }
 
-// printReport prints a report for people. Whoever creates a table chooses its name, and must not
-// add findings or lines to the report with it.
-func printReport(w io.Writer, r *seal.Report) error {
+// printReports prints reports for people, each finding below the line of its database. Whoever
+// creates a table chooses its name, and must not add findings or lines to the report with it.
+func printReports(w io.Writer, all []checked) error {
 	var b strings.Builder
-	if len(r.Schemas) == 0 {
-		fmt.Fprintf(&b, "database %s; nothing else was checked\n", cli.PrintableText(r.Database))
-	} else {
-		fmt.Fprintf(&b, "database %s; sealed tables: %d; checked schemas: %s\n",
-			cli.PrintableText(r.Database),
-			r.Sealed, cli.PrintableText(strings.Join(r.Schemas, ", ")))
-	}
-	for _, f := range r.Findings {
-		id := f.ID
-		if f.Accepted {
-			id += " (accepted)"
+	findings, open := 0, 0
+	for _, r := range all {
+		findings, open = findings+len(r.Findings), open+r.Open()
+		fmt.Fprintf(&b, "%s, database %s; ", r.Store, cli.PrintableText(r.Database))
+		if len(r.Schemas) == 0 {
+			b.WriteString("nothing else was checked\n\n")
+		} else {
+			fmt.Fprintf(&b, "sealed tables: %d; checked schemas: %s\n\n", r.Sealed,
+				cli.PrintableText(strings.Join(r.Schemas, ", ")))
 		}
-		fmt.Fprintf(&b, "\n%s  %s\n  what  %s\n  why   %s\n  do    %s\n", id, cli.PrintableText(f.Object),
-			cli.PrintableText(f.What), f.Why, cli.PrintableText(f.Do))
+		for _, f := range r.Findings {
+			id := f.ID
+			if f.Accepted {
+				id += " (accepted)"
+			}
+			fmt.Fprintf(&b, "%s  %s\n  what  %s\n  why   %s\n  do    %s\n\n", id,
+				cli.PrintableText(f.Object), cli.PrintableText(f.What), f.Why, cli.PrintableText(f.Do))
+		}
 	}
-	fmt.Fprintf(&b, "\nfindings: %d, accepted: %d\n", len(r.Findings), len(r.Findings)-r.Open())
+	fmt.Fprintf(&b, "findings: %d, accepted: %d\n", findings, findings-open)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

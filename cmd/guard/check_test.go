@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,13 +73,13 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 	wantCode(t, err, "RF002")
 
 	out, _ := run(cli.Uncovered, "check", "-o", "json")
-	var report seal.Report
-	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Sealed != 1 ||
-		report.Database != "postgres" {
+	var reports []checked
+	if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 ||
+		reports[0].Sealed != 1 || reports[0].Database != "postgres" {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var all []string
-	for _, f := range report.Findings {
+	for _, f := range reports[0].Findings {
 		all = append(all, f.ID+":"+f.Object)
 	}
 	run(cli.Done, "check", "--accept", strings.Join(all, ","))
@@ -107,16 +108,63 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 	run(cli.Usage, "protect", "--resource", "orders", "entry")
 }
 
+func TestEveryDatabaseOfTheSettingsIsChecked(t *testing.T) {
+	pg, env := fresh(t)
+	create(t, pg, "shop", "crm", "hr")
+	env = append(env, "GUARD_POSTGRES_DATABASES=shop,crm")
+	if code, out, errs := invoke(t, env, "install"); code != cli.Done {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	execute(t, pg.URL("postgres", "crm"), "create table ledger (n int); grant insert on ledger to app")
+	code, out, errs := invoke(t, env, "check", "-o", "json")
+	var reports []checked
+	if err := json.Unmarshal([]byte(out), &reports); err != nil || code != cli.Uncovered ||
+		len(reports) != 2 {
+		t.Fatalf("exit %d, %v: %s%s", code, err, out, errs)
+	}
+	var everywhere []string // findings of the server
+	for i, database := range []string{"shop", "crm"} {
+		r, open := reports[i], false
+		for _, f := range r.Findings {
+			open = open || f.Object == "public.ledger"
+			if f.Object != "public.ledger" {
+				everywhere = append(everywhere, f.ID+":"+f.Object)
+			}
+		}
+		if r.Store != "postgres" || r.Database != database || open != (database == "crm") {
+			t.Errorf("%s: %s", database, out)
+		}
+	}
+	accept := strings.Join(everywhere, ",")
+	if code, out, _ = invoke(t, env, "check", "--accept", accept); code != cli.Uncovered ||
+		!regexp.MustCompile(`(?s)postgres, database shop; .*postgres, database crm; .*public\.ledger`).
+			MatchString(out) {
+		t.Errorf("the second has a finding: exit %d: %s", code, out)
+	}
+	for database, want := range map[string]int{
+		"shop": cli.Done, "crm": cli.Uncovered, "shop,crm": cli.Uncovered, "shop,nosuch": cli.Error,
+	} {
+		code, out, errs := invoke(t, env, "check", "--databases", database, "--accept", accept)
+		if code != want || !strings.Contains(out, "database "+strings.Split(database, ",")[0]) {
+			t.Errorf("%s: exit %d: %s%s", database, code, out, errs)
+		}
+	}
+	code, out, errs = invoke(t, env, "check", "--all", "--accept", accept)
+	if code != cli.Uncovered || strings.Contains(out, "database hr") {
+		t.Errorf("all that have the schema: exit %d: %s%s", code, out, errs)
+	}
+}
+
 func TestANameAddsNoLinesToTheReport(t *testing.T) {
 	const name = "x\n\nfindings: 0, accepted: 0\x1b[2J"
 	var b strings.Builder
-	err := printReport(&b,
+	err := printReports(&b, []checked{{"postgres",
 		&seal.Report{Database: name, Schemas: []string{name}, Findings: []seal.Finding{
 			{
 				ID: "table-unsealed", Object: name, What: "roles: " + name, Why: "why", Do: "guard protect " +
 					name,
 			},
-		}})
+		}}}})
 	if err != nil || strings.Count(b.String(), "\n") != 8 || strings.Contains(b.String(), "\x1b") ||
 		!strings.Contains(b.String(), `guard protect x\n\nfindings: 0, accepted: 0\x1b[2J`) {
 		t.Errorf("%v:\n%s", err, b.String())

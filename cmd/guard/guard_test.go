@@ -217,14 +217,49 @@ func TestASettingForReadersIsRefusedWithTheirWay(t *testing.T) {
 	}
 }
 
+// A file of settings is shared by all commands.
+func TestACommandChecksOnlyTheSettingsThatItUses(t *testing.T) {
+	all := "serve health status install adopt protect check allow"
+	for setting, users := range map[string]string{
+		"GUARD_HTTP_TOKEN_FILE=/token":               "serve",
+		"GUARD_TLS_REQUIRE=true":                     "serve",
+		"GUARD_MAX_LOGINS=many":                      "serve",
+		"GUARD_POSTGRES_LISTEN=6432":                 "serve",
+		"GUARD_POSTGRES_MAX_DATABASES=0":             "serve",
+		"GUARD_RELAY=pipes":                          "serve",
+		"GUARD_HTTP_LISTEN=here":                     "serve health",
+		"GUARD_RESOURCES=Orders":                     "serve protect",
+		"GUARD_COORDINATOR=nosuch://u:s3cret@h":      "serve status install adopt",
+		"GUARD_POSTGRES_LEADERS=guard":               "install",
+		"GUARD_POSTGRES_UPSTREAM=redis://u:s3cret@h": "serve status install adopt protect check allow",
+		"GUARD_LOG=loud":                             all,
+		"GUARD_NOSUCH=1":                             all,
+		"GUARD_POSTGRES_SERVERS=Big":                 all,
+	} {
+		for args := range strings.SplitSeq("serve,health,status,install --print,adopt orders,"+
+			"protect --resource orders t,check,allow", ",") {
+			args := strings.Fields(args)
+			code, _, errs := invoke(t, []string{
+				"GUARD_POSTGRES_UPSTREAM=postgres://guard@127.0.0.1:1/db", setting,
+			}, args...)
+			name, _, _ := strings.Cut(setting, "=")
+			uses := slices.Contains(strings.Fields(users), args[0])
+			refused := strings.Contains(errs, "with the settings") && strings.Contains(errs, name)
+			if refused != uses || refused && code != cli.Usage || strings.Contains(errs, "s3cret") {
+				t.Errorf("%s, guard %q: exit %d: %s", setting, args, code, errs)
+			}
+		}
+	}
+}
+
 func TestUsageMistakesAreExplained(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"protect"}, {"adopt"}, {"status", "-o"}, {"status", "[broken"}, {"install", "--pritn"},
 	} {
 		code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db"}, args...)
-		want := "`guard -h` lists them"
+		want := "`guard --help` says more"
 		if len(args) > 0 {
-			want = "  guard " + args[0] + " ["
+			want = "`guard " + args[0] + " --help` says more"
 		}
 		if code != cli.Usage || !strings.Contains(errs, want) {
 			t.Errorf("guard %v: exit %d, %s", args, code, errs)

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
 )
 
@@ -22,9 +23,20 @@ const (
 	maxBody = 4 << 10
 )
 
+func (p *program) healthCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "health", Args: cobra.NoArgs,
+		Short: "Ask the guard of this host whether it is ready",
+		Long: `Ask the guard of this host whether it is ready, at GUARD_HTTP_LISTEN. The exit code is 0, or 1 with
+the reason; for health checks of containers.
+`,
+		RunE: p.using(p.health, usePages),
+	}
+}
+
 // health asks the guard on this host whether it is ready, for health checks in containers that have
 // no shell and no HTTP client. Its error is the text of /readyz.
-func (p *program) health(ctx context.Context, c *config, _ cli.Arguments) error {
+func (p *program) health(ctx context.Context, c *config, _ []string) error {
 	if c.HTTPListen == "" {
 		return errors.New("no address: set GUARD_HTTP_LISTEN as for guard serve")
 	}

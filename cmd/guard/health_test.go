@@ -45,7 +45,7 @@ func TestHealthFailsWhereNothingListens(t *testing.T) {
 
 func TestHelpNamesHealth(t *testing.T) {
 	if code, out, _ := invoke(t, nil, "-h"); code != cli.Done ||
-		!strings.Contains(out, "guard health") {
+		!strings.Contains(out, "\n  health ") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 }

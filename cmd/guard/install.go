@@ -8,17 +8,30 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
 
-	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/pgguard"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
+func (p *program) installCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "install", Args: cobra.NoArgs,
+		Short: "Create or upgrade the schema in every store",
+		Long: `Create or upgrade the schema in every store. It may be repeated: it changes no mark.
+`,
+		RunE: p.using(p.install, useStores, useRoles, useCoordinator),
+	}
+	p.options.print(c)
+	p.options.several(c)
+	return c
+}
+
 // install prepares the stores, or prints the commands that would. A store that fails does not keep
 // the others from being prepared; the last lines say which have failed.
-func (p *program) install(ctx context.Context, c *config, _ cli.Arguments) error {
+func (p *program) install(ctx context.Context, c *config, _ []string) error {
 	all, err := c.targets(ctx, p.options.selection, guard.Databases.All)
 	if len(all) == 0 && err != nil {
 		return err

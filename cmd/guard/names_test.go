@@ -73,7 +73,7 @@ func TestNamesHaveEveryCharacterThatTheServerAllows(t *testing.T) {
 			quoted(name)+" ()")
 		for _, args := range [][]string{
 			{"protect", "--database", name, "--resource", "orders", "--schema", quoted(schema)},
-			{"check", "--database", name, "--accept", "superuser,login-unguarded"},
+			{"check", "--databases", quoted(name), "--accept", "superuser,login-unguarded"},
 			{"unprotect", "--database", name, quoted(schema) + "." + quoted(name)},
 		} {
 			if code, out, errs := invoke(t, env, args...); code != cli.Done && code != cli.Uncovered {

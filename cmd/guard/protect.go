@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence/cmd/guard/internal/seal"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
@@ -18,19 +19,51 @@ import (
 // lock timeout of the plan.
 const sealTimeout = time.Minute
 
+func (p *program) protectCommand() *cobra.Command {
+	o := &p.options
+	c := &cobra.Command{
+		Use: "protect [flags] [TABLE…]", Args: p.someTable,
+		Short: "Seal tables of Postgres",
+		Long: `Seal tables of Postgres, with their partitions and children. They then take writes only under the mark
+of the resource, also from clients that go round the guard.
+`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.using(p.protect, useStores, useResources),
+	}
+	c.Flags().StringVar(&o.resource, "resource", "", "the `RESOURCE` under whose mark the tables "+
+		"take writes (default: that of GUARD_RESOURCES, if it names one)")
+	o.print(c)
+	o.single(c)
+	o.inSchemas(c, "")
+	return c
+}
+
+func (p *program) unprotectCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "unprotect [flags] [TABLE…]", Args: p.someTable,
+		Short:             "Take the seals off tables",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.using(p.unprotect, useStores),
+	}
+	p.options.print(c)
+	p.options.single(c)
+	p.options.inSchemas(c, "")
+	return c
+}
+
 // protect seals tables, so that they take writes only under the mark of a resource.
-func (p *program) protect(ctx context.Context, c *config, a cli.Arguments) error {
+func (p *program) protect(ctx context.Context, c *config, args []string) error {
 	resource, err := c.sealedFor(p.options.resource)
 	if err != nil {
 		return err
 	}
-	r := seal.Request{Resource: resource, Tables: a.Names}
+	r := seal.Request{Resource: resource, Tables: args}
 	return p.carryOut(ctx, c, seal.Protect, r, "sealed for "+string(resource))
 }
 
 // unprotect takes the seals off tables.
-func (p *program) unprotect(ctx context.Context, c *config, a cli.Arguments) error {
-	return p.carryOut(ctx, c, seal.Unprotect, seal.Request{Tables: a.Names}, "no longer sealed")
+func (p *program) unprotect(ctx context.Context, c *config, args []string) error {
+	return p.carryOut(ctx, c, seal.Unprotect, seal.Request{Tables: args}, "no longer sealed")
 }
 
 // planner is seal.Protect or seal.Unprotect.
@@ -91,8 +124,8 @@ func (c *config) sealedFor(name string) (fence.Resource, error) {
 }
 
 // someTable checks the arguments of protect and unprotect.
-func (p *program) someTable(a cli.Arguments) error {
-	if len(a.Names) == 0 && p.options.schemas == "" {
+func (p *program) someTable(_ *cobra.Command, args []string) error {
+	if len(args) == 0 && p.options.schemas == "" {
 		return fmt.Errorf("name a table, or a schema with --schema")
 	}
 	return nil

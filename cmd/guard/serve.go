@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
@@ -29,8 +30,19 @@ import (
 	"github.com/ringfence/ringfence/internal/version"
 )
 
+func (p *program) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "serve", Args: cobra.NoArgs,
+		Short: "Accept clients and admit only sessions under a current token",
+		RunE:  p.using(p.serve, served...),
+	}
+}
+
+// served is what guard serve uses of the settings.
+var served = []string{useStores, useCoordinator, useResources, usePages, useServing}
+
 // serve runs until ctx ends and every client is gone.
-func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
+func (p *program) serve(ctx context.Context, c *config, _ []string) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -60,8 +72,8 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 
 	log.LogAttrs(ctx, slog.LevelInfo, "starting",
 		slices.Concat([]slog.Attr{slog.String("version", version.Of().String())},
-			settings.Given(c, c.given))...)
-	log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(c)...)
+			settings.Given(c, c.given, c.uses...))...)
+	log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(c, c.uses...)...)
 	loops, err := c.loops()
 	if err != nil {
 		return err
@@ -100,7 +112,7 @@ func (p *program) serve(ctx context.Context, c *config, _ cli.Arguments) error {
 		log.Warn("a socket was passed that no setting names, so nothing accepts on it", "socket", name)
 	}
 	reloads := &reloader{
-		load: func() (*config, error) { return load(p.Env) },
+		load: func() (*config, error) { return load(p.Env, served...) },
 		log:  log, level: level, tls: encryption.Server, pages: pages, servers: servers, unit: unit,
 		now: c,
 	}

@@ -65,7 +65,7 @@ func (c *config) Groups() (groups []settings.Group) {
 	}
 	for _, s := range c.servers {
 		if s.own != "" {
-			groups = append(groups, settings.Group{Prefix: s.prefix(), Into: s.Upstream})
+			groups = append(groups, settings.Group{Prefix: s.prefix(), Into: s.Upstream, Use: useStores})
 		}
 	}
 	return groups

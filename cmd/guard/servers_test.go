@@ -226,7 +226,7 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	defer around.Close(t.Context())
 	_, err = around.Exec(t.Context(), "insert into ledger values (3)")
 	wantCode(t, err, "RF002")
-	if _, out, errs := invoke(t, env, "check", "--database", "crm"); !strings.Contains(out,
+	if _, out, errs := invoke(t, env, "check", "--databases", "crm"); !strings.Contains(out,
 		"database crm; sealed tables: 1") {
 		t.Errorf("check: %s%s", out, errs)
 	}
@@ -314,7 +314,7 @@ func TestMistakesInTheChoiceOfAStoreAreExplained(t *testing.T) {
 	for says, args := range map[string][]string{
 		"the settings have postgres, postgres/archive, redis": {"status", "--server", "nothing"},
 		"say of which server": {"install", "--databases", "a"},
-		"give one of them": {"adopt", "--databases", "a", "--all", "--server", "archive",
+		"[all databases] were all set": {"adopt", "--databases", "a", "--all", "--server", "archive",
 			"orders"},
 		"only Postgres has databases": {"status", "--server", "redis", "--databases", "a"},
 		"only Postgres has tables":    {"protect", "--server", "redis", "--resource", "orders", "t"},

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -17,62 +18,74 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
+// What a command may use of the settings, as their tags have it. Those without a tag are for every
+// command.
+const (
+	useStores      = "stores"
+	useRoles       = "roles"
+	useCoordinator = "coordinator"
+	useResources   = "resources"
+	usePages       = "pages"
+	useServing     = "serving"
+)
+
 // config is guard's settings; texts.go says what each means.
 type config struct {
-	Postgres        pgguard.Settings    `envPrefix:"GUARD_POSTGRES_"`
+	uses            []string            // of the command
+	Postgres        pgguard.Settings    `envPrefix:"GUARD_POSTGRES_" use:"stores"`
 	PostgresServers []string            `env:"GUARD_POSTGRES_SERVERS"`
 	RedisServers    []string            `env:"GUARD_REDIS_SERVERS"`
-	Redis           redisguard.Settings `envPrefix:"GUARD_REDIS_"`
+	Redis           redisguard.Settings `envPrefix:"GUARD_REDIS_" use:"stores"`
 
 	servers []server // all of them, once the settings are loaded
 	given   []string // the environment, and what GUARD_SETTINGS_FILE adds to it
 
-	TLSCert       string `env:"GUARD_TLS_CERT"`
-	TLSKey        string `env:"GUARD_TLS_KEY"`
-	TLSRequire    bool   `env:"GUARD_TLS_REQUIRE" envDefault:"false"`
-	TLSClientCA   string `env:"GUARD_TLS_CLIENT_CA"`
-	TLSClientAuth string `env:"GUARD_TLS_CLIENT_AUTH" envDefault:"verify-ca"`
+	TLSCert       string `env:"GUARD_TLS_CERT" use:"serving"`
+	TLSKey        string `env:"GUARD_TLS_KEY" use:"serving"`
+	TLSRequire    bool   `env:"GUARD_TLS_REQUIRE" envDefault:"false" use:"serving"`
+	TLSClientCA   string `env:"GUARD_TLS_CLIENT_CA" use:"serving"`
+	TLSClientAuth string `env:"GUARD_TLS_CLIENT_AUTH" envDefault:"verify-ca" use:"serving"`
 
-	ProxyNetworks []string `env:"GUARD_PROXY_NETWORKS"`
+	ProxyNetworks []string `env:"GUARD_PROXY_NETWORKS" use:"serving"`
 
-	Coordinator settings.URL `env:"GUARD_COORDINATOR"`
-	Outage      string       `env:"GUARD_COORDINATOR_OUTAGE" envDefault:"refuse"`
-	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified"`
-	Resources   []string     `env:"GUARD_RESOURCES"`
+	Coordinator settings.URL `env:"GUARD_COORDINATOR" use:"coordinator"`
+	Outage      string       `env:"GUARD_COORDINATOR_OUTAGE" envDefault:"refuse" use:"serving"`
+	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified" use:"coordinator"`
+	Resources   []string     `env:"GUARD_RESOURCES" use:"resources"`
 
-	HTTPListen    string          `env:"GUARD_HTTP_LISTEN"`
-	HTTPToken     settings.Secret `env:"GUARD_HTTP_TOKEN"`
-	HTTPTokenFile string          `env:"GUARD_HTTP_TOKEN_FILE"`
-	HTTPTLSCert   string          `env:"GUARD_HTTP_TLS_CERT"`
-	HTTPTLSKey    string          `env:"GUARD_HTTP_TLS_KEY"`
+	HTTPListen    string          `env:"GUARD_HTTP_LISTEN" use:"pages"`
+	HTTPToken     settings.Secret `env:"GUARD_HTTP_TOKEN" use:"serving"`
+	HTTPTokenFile string          `env:"GUARD_HTTP_TOKEN_FILE" use:"serving"`
+	HTTPTLSCert   string          `env:"GUARD_HTTP_TLS_CERT" use:"pages"`
+	HTTPTLSKey    string          `env:"GUARD_HTTP_TLS_KEY" use:"pages"`
 
-	MaxConnections int           `env:"GUARD_MAX_CONNECTIONS" envDefault:"10000"`
-	MaxUnadmitted  int           `env:"GUARD_MAX_UNADMITTED" envDefault:"1000"`
-	MaxLogins      int           `env:"GUARD_MAX_LOGINS" envDefault:"40"`
-	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s"`
-	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s"`
-	DrainDelay     time.Duration `env:"GUARD_DRAIN_DELAY" envDefault:"0s"`
-	IdleTimeout    time.Duration `env:"GUARD_IDLE_TIMEOUT" envDefault:"0s"`
-	StaleRecheck   time.Duration `env:"GUARD_STALE_RECHECK" envDefault:"1s"`
-	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s"`
-	TCPKeepalive   time.Duration `env:"GUARD_TCP_KEEPALIVE" envDefault:"1m"`
-	TCPUserTimeout time.Duration `env:"GUARD_TCP_USER_TIMEOUT" envDefault:"0s"`
-	Relay          string        `env:"GUARD_RELAY" envDefault:"loops"`
+	MaxConnections int           `env:"GUARD_MAX_CONNECTIONS" envDefault:"10000" use:"serving"`
+	MaxUnadmitted  int           `env:"GUARD_MAX_UNADMITTED" envDefault:"1000" use:"serving"`
+	MaxLogins      int           `env:"GUARD_MAX_LOGINS" envDefault:"40" use:"serving"`
+	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s" use:"serving"`
+	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s" use:"serving"`
+	DrainDelay     time.Duration `env:"GUARD_DRAIN_DELAY" envDefault:"0s" use:"serving"`
+	IdleTimeout    time.Duration `env:"GUARD_IDLE_TIMEOUT" envDefault:"0s" use:"serving"`
+	StaleRecheck   time.Duration `env:"GUARD_STALE_RECHECK" envDefault:"1s" use:"serving"`
+	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s" use:"serving"`
+	TCPKeepalive   time.Duration `env:"GUARD_TCP_KEEPALIVE" envDefault:"1m" use:"stores"`
+	TCPUserTimeout time.Duration `env:"GUARD_TCP_USER_TIMEOUT" envDefault:"0s" use:"stores"`
+	Relay          string        `env:"GUARD_RELAY" envDefault:"loops" use:"serving"`
 	Log            slog.Level    `env:"GUARD_LOG" envDefault:"info"`
 
 	SettingsFile string `env:"GUARD_SETTINGS_FILE"`
 }
 
-// load reads the settings. Its error lists every problem.
-func load(env []string) (*config, error) {
-	c := &config{}
+// load reads the settings that a command uses. Its error lists every problem with them.
+func load(env []string, uses ...string) (*config, error) {
+	c := &config{uses: uses}
 	if file := settings.Lookup(env, "GUARD_SETTINGS_FILE"); file != "" {
 		var err error
 		if env, err = settings.WithFile(env, file, "GUARD_"); err != nil {
 			return nil, err
 		}
 	}
-	if err := settings.Load(c, "GUARD_", env); err != nil {
+	if err := settings.Load(c, "GUARD_", env, uses...); err != nil {
 		return nil, err
 	}
 	c.given = env
@@ -94,7 +107,9 @@ func (c *config) Validate() error {
 		problems = append(problems, fmt.Errorf(format, args...))
 	}
 	c.checkNames(bad)
-	c.checkServers(bad)
+	if slices.Contains(c.uses, useStores) {
+		c.checkServers(bad)
+	}
 	c.checkAddresses(bad)
 	if err := c.Coordinator.CheckScheme("GUARD_COORDINATOR",
 		coordinators.All.Schemes()...); err != nil {

@@ -12,6 +12,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -36,11 +38,31 @@ type storeStatus struct {
 	Sessions int `json:"sessions"` // of all those marks
 }
 
+func (p *program) statusCommand() *cobra.Command {
+	o := &p.options
+	c := &cobra.Command{
+		Use: "status [flags] [RESOURCE…]", Args: patterns,
+		Short: "Print the marks in every store",
+		Long: `Print the marks in every store: of every resource, or of those that are named, also by patterns such
+as 'orders_*'. The holder is who raised the mark; it may have lost its term since. -o wide also
+prints issuers.
+`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.using(p.status, useStores, useCoordinator),
+	}
+	cli.Output(c, &o.output, "table", "wide", "json")
+	c.Flags().IntVar(&o.limit, "limit", -1,
+		"at most `N` marks of a store, 0 for all (default: 100 in a table, all in JSON)")
+	c.Flag("limit").DefValue = ""
+	o.several(c)
+	return c
+}
+
 // status prints the marks of the stores: all, or those whose resource fits one of the patterns. It
 // fails when a store cannot be read.
-func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error {
+func (p *program) status(ctx context.Context, c *config, args []string) error {
 	limit := p.options.limit
-	if limit < 0 && a.Output == "table" {
+	if limit < 0 && p.options.output == "table" {
 		limit = maxTableRows
 	}
 	var all []storeStatus
@@ -51,11 +73,11 @@ func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error 
 	}
 	for _, t := range stores {
 		s := c.queryStatus(ctx, t)
-		s.keep(a.Names, limit)
+		s.keep(args, limit)
 		failed = failed || !s.Ready
 		all = append(all, s)
 	}
-	if err := p.printStatus(all, a.Output); err != nil {
+	if err := p.printStatus(all, p.options.output); err != nil {
 		return err
 	}
 	if failed {
@@ -100,8 +122,8 @@ func (c *config) queryStatus(ctx context.Context, t server) storeStatus {
 }
 
 // patterns checks the arguments of status.
-func patterns(a cli.Arguments) error {
-	for _, pattern := range a.Names {
+func patterns(_ *cobra.Command, args []string) error {
+	for _, pattern := range args {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return fmt.Errorf("%q is not a resource or a pattern such as 'orders_*'", pattern)
 		}

@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
@@ -13,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
-const errBothFlags = cli.Mistake("--databases and --all: give one of them")
+const errNoTables = cli.Mistake("only Postgres has tables: set GUARD_POSTGRES_UPSTREAM")
 
 // selection selects the stores that a command is for.
 type selection struct {
@@ -23,20 +24,24 @@ type selection struct {
 	database  string // for commands that are for one database
 }
 
-func (o *selection) several(f *flag.FlagSet) {
-	o.one(f)
-	f.StringVar(&o.databases, "databases", "", "`D,…`: these databases")
+// several declares the flags of a command that is for several databases.
+func (o *selection) several(c *cobra.Command) {
+	o.one(c)
+	f := c.Flags()
+	f.StringVar(&o.databases, "databases", "", "these `DATABASES`, separated by commas")
 	f.BoolVar(&o.all, "all", false, "all databases of the server; where the schema has to be there, "+
 		"those that have it")
+	c.MarkFlagsMutuallyExclusive("databases", "all")
 }
 
-func (o *selection) single(f *flag.FlagSet) {
-	o.one(f)
-	f.StringVar(&o.database, "database", "", "`D`: this database")
+// single declares the flags of a command that is for one database.
+func (o *selection) single(c *cobra.Command) {
+	o.one(c)
+	c.Flags().StringVar(&o.database, "database", "", "this `DATABASE`")
 }
 
-func (o *selection) one(f *flag.FlagSet) {
-	f.StringVar(&o.server, "server", "", "`S`: this server alone, such as archive")
+func (o *selection) one(c *cobra.Command) {
+	c.Flags().StringVar(&o.server, "server", "", "this `SERVER` alone, such as archive")
 }
 
 // selected returns the servers that a command is for.
@@ -64,8 +69,6 @@ func (c *config) targets(
 	switch {
 	case err != nil:
 		return nil, err
-	case o.databases != "" && o.all:
-		return nil, errBothFlags
 	case o.databases != "":
 		names, err := list(o.databases)
 		if err != nil {
@@ -132,7 +135,7 @@ func (c *config) onePostgres(o selection) (*pgguard.Settings, error) {
 	}
 	switch {
 	case len(servers) == 0:
-		return nil, cli.Mistake("only Postgres has tables: set GUARD_POSTGRES_UPSTREAM")
+		return nil, errNoTables
 	case len(servers) > 1:
 		return nil, cli.Mistake("say of which server, with --server: " + namesOf(servers))
 	case o.database != "":

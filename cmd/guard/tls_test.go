@@ -18,7 +18,7 @@ func TestTheEndOfTheGuardsOwnCertificatesIsShown(t *testing.T) {
 		"GUARD_COORDINATOR=etcds://h1,h2/" + files,
 		"GUARD_POSTGRES_LISTEN=:6432", "GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db" + files,
 		"GUARD_REDIS_LISTEN=:7379", "GUARD_REDIS_UPSTREAM=rediss://h",
-	})
+	}, served...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/pgguard"
@@ -18,9 +19,30 @@ import (
 // uninstallTimeout bounds guard uninstall in one store.
 const uninstallTimeout = time.Minute
 
+func (p *program) uninstallCommand() *cobra.Command {
+	o := &p.options
+	c := &cobra.Command{
+		Use: "uninstall", Args: cobra.NoArgs,
+		Short: "List what install has made, or remove it with --yes",
+		Long: `List what guard install has made, or remove it with --yes.
+
+Removing the marks lets old leaders write again: stop all leaders and guards first, paused ones too.
+The command removes nothing while a session is open, a guard is connected, an election is running or
+a table is sealed, and says which. Without flags it is for all databases that have the schema, and
+for the elections in Postgres.
+`,
+		RunE: p.using(p.uninstall, useStores, useRoles, useCoordinator),
+	}
+	c.Flags().BoolVar(&o.yes, "yes", false, "remove it; without this flag nothing is changed")
+	c.Flags().BoolVar(&o.withData, "with-data", false,
+		"also remove checkpoints, jobs and other documents")
+	o.several(c)
+	return c
+}
+
 // uninstall says what an installation has made in every store, and removes it if --yes says so. It
 // looks at all stores before it changes the first.
-func (p *program) uninstall(ctx context.Context, c *config, _ cli.Arguments) error {
+func (p *program) uninstall(ctx context.Context, c *config, _ []string) error {
 	stores, err := c.removable(ctx, p.options.selection)
 	if err != nil {
 		return err

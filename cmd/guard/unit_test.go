@@ -229,7 +229,8 @@ func TestTheEnvironmentComesBeforeTheFile(t *testing.T) {
 	write(t, file, "GUARD_POSTGRES_UPSTREAM=postgres://h/db\nGUARD_MAX_LOGINS=7\nGUARD_LOG=warn\n; "+
 		"a comment\n\n"+
 		`GUARD_ISSUER="of the file"`)
-	c, err := load([]string{"GUARD_SETTINGS_FILE=" + file, "GUARD_MAX_LOGINS=8", "GUARD_LOG="})
+	c, err := load([]string{"GUARD_SETTINGS_FILE=" + file, "GUARD_MAX_LOGINS=8", "GUARD_LOG="},
+		served...)
 	if err != nil || c.MaxLogins != 8 || c.Log.String() != "WARN" || c.Issuer != "of the file" {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/internal/systemd"
@@ -19,7 +20,9 @@ import (
 
 const agentSocket = agent.UnixPrefix + "/run/ringfence/agent.sock"
 
-const agentHelp = `A program asks for a resource by POST /v1/terms, and reads the answer line by line: that it waits,
+const agentHelp = `Hold terms for programs of this machine, which ask by HTTP, until interrupted.
+
+A program asks for a resource by POST /v1/terms, and reads the answer line by line: that it waits,
 that it leads and how it presents the token, that its term is lost. The term ends with the answer:
 when the program closes it, or ends. Marks are raised on LEADER_STORES before it is told that it leads.
 With LEADER_CARRY the agent listens for each term, for programs that cannot present a token.
@@ -29,26 +32,34 @@ On a Unix socket only processes of its owner, and of root, are answered; on a lo
 sends LEADER_HTTP_TOKEN as Authorization: Bearer TOKEN.
 `
 
-func (r *request) agentFlags(f *flag.FlagSet) {
-	f.StringVar(&r.listen, "listen", agentSocket, "`ADDRESS` of the API: unix:PATH, or a loopback "+
-		"address with LEADER_HTTP_TOKEN (default "+
-		agentSocket+")")
+func (p *program) agentCommand() *cobra.Command {
+	inv := &invocation{}
+	c := &cobra.Command{
+		Use: "agent", Args: inv.ofAgent,
+		Short: "Hold terms for programs of this machine, which ask by HTTP, until interrupted",
+		Long:  agentHelp, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: p.doing(inv, action{
+			uses: []string{useStores, useCarrier, useToken}, run: runAgent, lasts: true,
+		}),
+	}
+	c.Flags().StringVar(&inv.listen, "listen", agentSocket, "`ADDRESS` of the API: unix:PATH, or a "+
+		"loopback address with LEADER_HTTP_TOKEN")
+	return c
 }
 
-// parseAgent reads the arguments of agent.
-func (c command) parseAgent(names []string, dashed bool, r *request) error {
+// ofAgent checks the arguments of agent.
+func (inv *invocation) ofAgent(_ *cobra.Command, args []string) error {
 	switch {
-	case dashed || len(names) > 0:
-		return fmt.Errorf(
-			"%s takes no argument: a program names its resource when it stands for election", c.name,
-		)
-	case strings.HasPrefix(r.listen, agent.UnixPrefix),
-		strings.HasPrefix(r.listen, agent.SystemdPrefix):
+	case len(args) > 0:
+		return errors.New("agent takes no argument: a program names its resource when it stands for " +
+			"election")
+	case strings.HasPrefix(inv.listen, agent.UnixPrefix),
+		strings.HasPrefix(inv.listen, agent.SystemdPrefix):
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(r.listen); err != nil {
+	if _, _, err := net.SplitHostPort(inv.listen); err != nil {
 		return fmt.Errorf("--listen: %q is neither unix:PATH, systemd:NAME nor an address such as "+
-			"127.0.0.1:8481: %w", r.listen, err)
+			"127.0.0.1:8481: %w", inv.listen, err)
 	}
 	return nil
 }

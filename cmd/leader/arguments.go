@@ -2,54 +2,38 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 
-	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/fence"
 )
 
-// request holds the parsed arguments.
-type request struct {
-	resource fence.Resource
-	task     taskRef
-	output   string   // table or json
-	command  []string // to run as the leader
-	again    bool     // stand for election again after a lost term
-	jobs     jobsRequest
-	listen   string // of serve and agent
+// apart splits arguments at "--": behind it is a command, with its own flags.
+func apart(c *cobra.Command, args []string) (names, command []string) {
+	if at := c.ArgsLenAtDash(); at >= 0 {
+		return args[:at], args[at:]
+	}
+	return args, nil
 }
 
-// againFlag declares --again.
-func (r *request) againFlag(f *flag.FlagSet) {
-	f.BoolVar(&r.again, "again", false, "stand for election again after a lost term")
-}
-
-// parse reads the arguments after the subcommand.
-func (c command) parse(a cli.Arguments, r *request) (err error) {
-	r.output, r.command = a.Output, a.Rest
-	names, dashed := a.Names, a.Dashed
+// forCommand checks the arguments of a command that takes NAME -- COMMAND, and keeps the command.
+func (inv *invocation) forCommand(c *cobra.Command, args []string) error {
+	names, command := apart(c, args)
 	switch {
-	case c.takes == takesGroup:
-		return c.parseGroup(names, dashed, r)
-	case c.takes == takesAddress:
-		return c.parseListen(names, dashed, r)
-	case c.takes == takesAgent:
-		return c.parseAgent(names, dashed, r)
-	case c.takes != takesResource:
-		r.task, err = c.parseTask(names, dashed)
-		return err
-	case len(names) == 0:
-		return errors.New("RESOURCE is missing")
-	case len(names) > 1 && c.name == "run" && !dashed:
-		return fmt.Errorf("put -- before the command: leader run %s -- %s", names[0], names[1])
+	case len(names) > 1 && c.ArgsLenAtDash() < 0:
+		return fmt.Errorf("put -- before the command: %s %s -- %s", c.CommandPath(), names[0], names[1])
 	case len(names) > 1:
 		return fmt.Errorf("%q is one argument too many", names[1])
-	case c.name == "run" && len(r.command) == 0:
-		return errors.New("the command is missing: leader run RESOURCE -- COMMAND")
-	case c.name != "run" && dashed:
-		return fmt.Errorf("%s takes no command", c.name)
+	case len(names) == 0:
+		return errors.New("an argument is missing before --")
 	}
-	r.resource, err = fence.ParseResource(names[0])
+	inv.command = command
+	return nil
+}
+
+// ofResource reads the argument that names a resource.
+func (inv *invocation) ofResource(_ *cobra.Command, args []string) (err error) {
+	inv.resource, err = fence.ParseResource(args[0])
 	return err
 }

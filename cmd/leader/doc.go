@@ -1,5 +1,5 @@
 // Command leader runs a command as the leader of a resource, one process at a time across machines,
-// and shows the state of elections. `leader -h` says how to use it; this says how `leader run`
+// and shows the state of elections. `leader --help` says how to use it; this says how `leader run`
 // works.
 //
 // # The life of a run

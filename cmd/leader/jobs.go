@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
 	"github.com/ringfence/ringfence/cmd/leader/internal/work"
@@ -34,67 +38,99 @@ type jobsRequest struct {
 	offered  []string       // groups, by the page of serve
 }
 
-func (r *request) workFlags(f *flag.FlagSet) {
-	r.jobs = jobsRequest{}
-	w := &r.jobs.work
-	f.IntVar(&w.Capacity, "capacity", 4, "run at most `N` jobs at once (default 4)")
-	f.StringVar(&w.Strategy, "strategy", "least-loaded",
-		"`S`: how it chooses among workers while it assigns: least-loaded (default), round-robin or "+
-			"random")
-	f.Func("label", "`L,…`: labels that this worker has; a job that names labels goes to workers "+
-		"that have them", labels(&w.Labels))
+func (p *program) workCommand() *cobra.Command {
+	inv := &invocation{}
+	w := &inv.jobs.work
+	c := &cobra.Command{
+		Use: "work [flags] GROUP", Args: cobra.MatchAll(cobra.ExactArgs(1), inv.ofGroup, inv.ofCapacity),
+		Short: "Run jobs of GROUP, until interrupted; one of its workers assigns them",
+		Long:  workHelp, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: p.doing(inv, action{
+			uses: []string{useStores, useCommands, useJournal, useWork, useMonitor, useToken},
+			run:  runWork, lasts: true, monitored: true,
+			ready: func(inv *invocation) string { return "Working for " + inv.jobs.group },
+		}),
+	}
+	c.Flags().IntVar(&w.Capacity, "capacity", 4, "run at most `N` jobs at once")
+	cli.Choice(c, &w.Strategy, "strategy", "", "how it chooses among workers while it assigns: ",
+		"least-loaded", "round-robin", "random")
+	c.Flags().Func("label", "`LABELS` that this worker has, separated by commas; a job "+
+		"that names labels goes to workers that have them", labels(&w.Labels))
+	return c
 }
 
-func (r *request) submitFlags(f *flag.FlagSet) {
-	r.jobs = jobsRequest{}
-	s := &r.jobs.spec
-	f.BoolVar(&r.jobs.wait, "wait", false,
-		"wait for the end; print the command's output, and exit with its code. The job goes on if this "+
-			"is interrupted")
-	f.StringVar((*string)(&s.Resource), "resource", "", "the job leads `R` while it runs (default: "+
-		"a resource of its own)")
-	f.StringVar(&s.Unique, "unique", "",
-		"if an unfinished job of the group has this `KEY`, print its ID and hand in nothing")
-	f.Func("at", "`TIME`: not before 2026-12-24T18:00:00Z, or a duration from now such as 10m",
+func (p *program) submitCommand() *cobra.Command {
+	inv := &invocation{}
+	c := &cobra.Command{
+		Use: "submit [flags] GROUP (-- COMMAND [ARGUMENT…] | --task FILE)", Annotations: cli.Passes,
+		Args:  cobra.MatchAll(inv.forCommand, inv.ofGroup, inv.ofJob),
+		Short: "Hand in a job that runs COMMAND, or the task in FILE; print its ID",
+		Long:  submitHelp,
+		RunE:  p.doing(inv, action{load: (*program).handIn, run: submit}),
+	}
+	cli.Output(c, &inv.output, "table", "json")
+	inv.jobs.flags(c.Flags())
+	return c
+}
+
+func (r *jobsRequest) flags(f *pflag.FlagSet) {
+	s := &r.spec
+	duration := func(into *jobs.Duration, name, usage string) {
+		f.Func(name, usage, func(text string) error { return into.UnmarshalText([]byte(text)) })
+	}
+	f.BoolVar(&r.wait, "wait", false, "wait for the end; print the command's output, and exit with "+
+		"its code. The job goes on if this is interrupted")
+	f.StringVar((*string)(&s.Resource), "resource", "", "the job leads `RESOURCE` while it runs "+
+		"(default: a resource of its own)")
+	f.StringVar(&s.Unique, "unique", "", "if an unfinished job of the group has this `KEY`, print "+
+		"its ID and hand in nothing")
+	f.Func("at", "not before `TIME`, such as 2026-12-24T18:00:00Z, or a duration from now such as 10m",
 		func(text string) (err error) {
 			s.NotBefore, err = parseTime(text)
 			return err
 		})
-	f.StringVar(&s.Every, "every", "", "`SPEC`: start again; 15m, or as crontab(5) has it: '0 3 * * "+
-		"*', in UTC, or 'CRON_TZ=Europe/Berlin 0 3 * * *'")
-	f.IntVar(&s.Priority, "priority", 0, "`N`: 0 to 9; a higher one is assigned first")
+	f.StringVar(&s.Every, "every", "", "start again as `SPEC` says: 15m, or as crontab(5) has it: "+
+		"'0 3 * * *', in UTC, or 'CRON_TZ=Europe/Berlin 0 3 * * *'")
+	f.IntVar(&s.Priority, "priority", 0, "a number `N` from 0 to 9; a higher one is assigned first")
 	f.IntVar(&s.Retries, "retries", 0, "try it again up to `N` times after a failure")
-	f.TextVar(&s.Backoff, "backoff", jobs.Duration(0),
-		"pause for `D` before the first retry, twice as long each time, up to 1h (default 1s)")
-	f.TextVar(&s.Timeout, "timeout", jobs.Duration(0), "end a try after `D`")
-	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "keep the status for `D` after the end (default "+
-		"24h if it is done, else 168h)")
-	f.StringVar(&s.Title, "title", "", "`TEXT` by which people know the job (default: its command, "+
-		"or the name of its task)")
-	f.Func("label", "`L,…`: labels that its worker must have", labels(&s.Labels))
-	f.StringVar(&r.jobs.task, "task", "",
-		"run the task in `FILE` (leader task -h) in place of a command")
-	f.StringVar(&r.jobs.stdin, "stdin", "", "`JSON`: what the command reads")
-	f.Func("env", "`NAME=value`: more environment; may be repeated", func(entry string) error {
+	duration(&s.Backoff, "backoff", "pause for `TIME` before the first retry, twice as long each "+
+		"time, up to 1h (default 1s)")
+	duration(&s.Timeout, "timeout", "end a try after `TIME`")
+	duration(&s.Keep, "keep", "keep the status for `TIME` after the end (default 24h if it is done, "+
+		"else 168h)")
+	f.StringVar(&s.Title, "title", "", "the `TEXT` by which people know the job (default: its "+
+		"command, or the name of its task)")
+	f.Func("label", "`LABELS` that its worker must have, separated by commas", labels(&s.Labels))
+	f.StringVar(&r.task, "task", "",
+		"run the task in `FILE` (leader task --help) in place of a command")
+	f.StringVar(&r.stdin, "stdin", "", "the `JSON` that the command reads")
+	f.Func("env", "more environment, `NAME=value`; may be repeated", func(entry string) error {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
 			return errors.New("it has the form NAME=value")
 		}
-		r.jobs.env = append(r.jobs.env, entry)
+		r.env = append(r.env, entry)
 		return nil
 	})
 }
 
-func (r *request) jobsFlags(f *flag.FlagSet) {
-	r.jobs = jobsRequest{}
-	s := &r.jobs.selected
-	f.Func("state", "`S`: only jobs in this state: waiting, assigned, running, done, failed or "+
-		"cancelled", func(text string) (err error) {
-		s.State, err = jobs.ParseState(text)
-		return err
-	})
-	f.StringVar(&s.Kind, "kind", "", "`K`: only jobs of this kind: command, task or one of your own")
+func (p *program) jobsCommand() *cobra.Command {
+	inv := &invocation{}
+	s := &inv.jobs.selected
+	c := &cobra.Command{
+		Use:   "jobs [flags] GROUP [workers | show|logs|cancel|retry|run|pause|resume ID]",
+		Args:  cobra.MatchAll(cobra.RangeArgs(1, 3), inv.ofGroup, inv.ofVerb),
+		Short: "Print the jobs of GROUP or its workers; cancel one, retry it, run it now, pause it",
+		Long:  jobsHelp, ValidArgsFunction: completeVerb,
+		RunE: p.doing(inv, action{run: showJobs}),
+	}
+	cli.Output(c, &inv.output, "table", "json")
+	cli.Choice(c, (*string)(&s.State), "state", "", "only jobs in this `STATE`: ", "", "waiting",
+		"assigned", "running", "done", "failed", "cancelled")
+	f := c.Flags()
+	f.StringVar(&s.Kind, "kind", "", "only jobs of this `KIND`: command, task or one of your own")
 	f.StringVar(&s.Text, "text", "", "only jobs with `TEXT` in the command, ID, resource, labels, "+
 		"unique key, worker or error")
+	return c
 }
 
 func labels(into *[]string) func(string) error {
@@ -121,94 +157,87 @@ func parseTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// verbs are what jobs does with one job.
+// verbs are what jobs does with one job. workers has none.
 var verbs = map[string]func(*work.Invocation, context.Context, jobs.ID) int{
 	"show": (*work.Invocation).Show, "logs": (*work.Invocation).Logs,
 	"cancel": (*work.Invocation).Cancel, "retry": (*work.Invocation).Retry,
 	"run":   (*work.Invocation).RunNow,
-	"pause": (*work.Invocation).Pause, "resume": (*work.Invocation).Resume,
+	"pause": (*work.Invocation).Pause, "resume": (*work.Invocation).Resume, "workers": nil,
 }
 
-// parseGroup reads the arguments of work, submit and jobs.
-func (c command) parseGroup(names []string, dashed bool, r *request) error {
-	most := 1
-	if c.name == "jobs" {
-		most = 3
+// completeVerb completes what follows the group.
+func completeVerb(
+	_ *cobra.Command, args []string, _ string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	switch {
-	case len(names) == 0:
-		return errors.New("GROUP is missing")
-	case len(names) > 1 && c.name == "submit" && !dashed:
-		return fmt.Errorf("put -- before the command: leader submit %s -- %s", names[0], names[1])
-	case len(names) > most:
-		return fmt.Errorf("%q is one argument too many", names[most])
-	case dashed && c.name != "submit":
-		return fmt.Errorf("%s takes no command", c.name)
-	}
-	r.jobs.group = names[0]
-	if _, err := group.New(nil, names[0]); err != nil {
-		return err
-	}
-	switch c.name {
-	case "submit":
-		return r.parseCommand()
-	case "work":
-		_, err := jobs.NewStrategy(r.jobs.work.Strategy)
-		if err == nil && r.jobs.work.Capacity < 1 {
-			err = fmt.Errorf("--capacity is %d: at least 1", r.jobs.work.Capacity)
-		}
-		return err
-	}
-	return r.parseVerb(names[1:])
+	return slices.Sorted(maps.Keys(verbs)), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (r *request) parseVerb(names []string) (err error) {
+// ofGroup reads the argument that names a group.
+func (inv *invocation) ofGroup(_ *cobra.Command, args []string) error {
+	inv.jobs.group = args[0]
+	_, err := group.New(nil, args[0])
+	return err
+}
+
+// ofCapacity checks --capacity.
+func (inv *invocation) ofCapacity(*cobra.Command, []string) error {
+	if n := inv.jobs.work.Capacity; n < 1 {
+		return fmt.Errorf("--capacity is %d: at least 1", n)
+	}
+	return nil
+}
+
+// ofVerb reads what jobs does with a job.
+func (inv *invocation) ofVerb(c *cobra.Command, args []string) (err error) {
+	if len(args) == 1 {
+		return nil
+	}
+	inv.jobs.verb = args[1]
+	verb, known := verbs[args[1]]
 	switch {
-	case len(names) == 0:
-		return nil
-	case names[0] == "workers" && len(names) == 1:
-		r.jobs.verb = names[0]
-		return nil
-	case names[0] == "workers":
-		return fmt.Errorf("%q is one argument too many", names[1])
-	case verbs[names[0]] == nil:
+	case !known:
 		return fmt.Errorf("%q is none of workers, show, logs, cancel, retry, run, pause and resume",
-			names[0])
-	case len(names) == 1:
-		return fmt.Errorf("the ID of the job is missing: leader jobs %s %s ID", r.jobs.group, names[0])
+			args[1])
+	case verb == nil:
+		return cobra.ExactArgs(2)(c, args)
+	case len(args) == 2:
+		return fmt.Errorf("the ID of the job is missing: leader jobs %s %s ID", args[0], args[1])
 	}
-	r.jobs.verb = names[0]
-	if r.jobs.id, err = jobs.ParseID(names[1]); err != nil {
-		err = fmt.Errorf("%w: leader submit prints it, and leader jobs %s lists all", err, r.jobs.group)
+	if inv.jobs.id, err = jobs.ParseID(args[2]); err != nil {
+		err = fmt.Errorf("%w: leader submit prints it, and leader jobs %s lists all", err, args[0])
 	}
 	return err
 }
 
-// parseCommand makes the job of submit.
-func (r *request) parseCommand() error {
+// ofJob makes the job of submit.
+func (inv *invocation) ofJob(*cobra.Command, []string) error {
+	r := &inv.jobs
 	switch {
-	case r.jobs.task != "" && (len(r.command) > 0 || r.jobs.stdin != "" || r.jobs.env != nil):
+	case r.task != "" && (len(inv.command) > 0 || r.stdin != "" || r.env != nil):
 		return errors.New("--task takes no command, --stdin or --env")
-	case r.jobs.task != "":
-		return nil // loadTask reads it
-	case len(r.command) == 0:
+	case r.task != "":
+		return nil // handIn reads it
+	case len(inv.command) == 0:
 		return errors.New("the command is missing: leader submit GROUP -- COMMAND, or --task FILE")
-	case r.command[0] == "":
+	case inv.command[0] == "":
 		return errors.New("the command is empty: the first word after -- names a program")
 	}
-	c := work.Command{Argv: slices.Clone(r.command), Env: r.jobs.env}
-	if r.jobs.stdin != "" {
-		if !json.Valid([]byte(r.jobs.stdin)) {
+	c := work.Command{Argv: slices.Clone(inv.command), Env: r.env}
+	if r.stdin != "" {
+		if !json.Valid([]byte(r.stdin)) {
 			return errors.New("--stdin is not JSON")
 		}
-		c.Stdin = json.RawMessage(r.jobs.stdin)
+		c.Stdin = json.RawMessage(r.stdin)
 	}
 	payload, err := json.Marshal(c)
-	r.jobs.spec.Kind, r.jobs.spec.Payload = work.CommandKind, payload
+	r.spec.Kind, r.spec.Payload = work.CommandKind, payload
 	if err != nil {
 		return err
 	}
-	return r.jobs.spec.Check()
+	return r.spec.Check()
 }
 
 // setup is what the subcommands about tasks and jobs have.
@@ -223,8 +252,11 @@ func (p *program) invoke(inv *invocation) *work.Invocation {
 	return &work.Invocation{Setup: p.setup(inv), Group: inv.jobs.group}
 }
 
-// handIn reads the task file of submit.
+// handIn reads the task file of submit, if one is named.
 func (p *program) handIn(inv *invocation) error {
+	if inv.jobs.task == "" {
+		return nil
+	}
 	b, f, err := taskfile.Collect(inv.jobs.task, func(name string) (string, bool) {
 		return settings.Lookup(p.Env, name), true
 	})
@@ -234,7 +266,7 @@ func (p *program) handIn(inv *invocation) error {
 	return err
 }
 
-// runWork implements the subcommand work.
+// runWork implements leader work.
 func runWork(p *program, ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
 	inv.jobs.work.Hurry = inv.signals.Again()

@@ -159,7 +159,7 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 	says(cli.Done, "the group nightly has no jobs", "jobs", "nightly")
 	says(cli.Done, "the group nightly has no workers", "jobs", "nightly", "workers")
 	says(cli.Done, "[]", "jobs", "nightly", "workers", "-o", "json")
-	says(cli.Usage, "too many", "jobs", "nightly", "workers", "x")
+	says(cli.Usage, "received 3", "jobs", "nightly", "workers", "x")
 	says(cli.Usage, "leader jobs nightly lists all", "jobs", "nightly", "show", "x")
 	const nobody = "00000000000000000000000000"
 	says(cli.Error, "or it was forgotten after its end", "jobs", "nightly", "cancel", nobody)
@@ -180,7 +180,7 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 
 	says(cli.Done, id, "jobs", "nightly", "--state", "waiting")
 	says(cli.Done, "no job of the group nightly is running", "jobs", "nightly", "--state", "running")
-	says(cli.Usage, "no state of a job", "jobs", "nightly", "--state", "gone")
+	says(cli.Usage, "it takes waiting, assigned", "jobs", "nightly", "--state", "gone")
 	begin(t, s, "work", "nightly", "--label", "eu")
 	leadertest.Eventually(t, "the job runs", func() bool {
 		return strings.Contains(says(cli.Done, "sh -c", "jobs", "nightly"), "running")
@@ -223,21 +223,21 @@ func TestAnEmptyValueIsRefused(t *testing.T) {
 		for _, empty := range []string{"", " "} {
 			l := begin(t, s, "submit", "nightly", "--"+flag+"="+empty, "--", "true")
 			l.exits(runUsage)
-			l.log.Await(t, "flag -"+flag+": it is empty")
+			l.log.Await(t, `"--`+flag+`" flag: it is empty`)
 		}
 	}
 	for says, args := range map[string][]string{
-		"-wait: it is empty":          {"submit", "nightly", "--wait=", "--", "true"},
-		"one of the labels is empty":  {"submit", "nightly", "--label", "a,,b", "--", "true"},
-		"the command is empty":        {"submit", "nightly", "--", ""},
-		"the time zone is empty":      {"submit", "nightly", "--every", "TZ= 0 3 * * *", "--", "true"},
-		`hour "24" (0 to 23)`:         {"submit", "nightly", "--every", "0 24 * * *", "--", "true"},
-		"flag -state: it is empty":    {"jobs", "nightly", "--state", ""},
-		"flag -text: it is empty":     {"jobs", "nightly", "--text", ""},
-		"flag -label: it is empty":    {"work", "nightly", "--label", ""},
-		"flag -strategy: it is empty": {"work", "nightly", "--strategy="},
-		`flag -o: it is empty`:        {"jobs", "nightly", "-o", ""},
-		`not a group's name: ""`:      {"submit", "", "--", "true"},
+		`"--wait" flag: it is empty`:       {"submit", "nightly", "--wait=", "--", "true"},
+		"one of the labels is empty":       {"submit", "nightly", "--label", "a,,b", "--", "true"},
+		"the command is empty":             {"submit", "nightly", "--", ""},
+		"the time zone is empty":           {"submit", "nightly", "--every", "TZ= 0 3 * * *", "--", "x"},
+		`hour "24" (0 to 23)`:              {"submit", "nightly", "--every", "0 24 * * *", "--", "true"},
+		`"--state" flag: it is empty`:      {"jobs", "nightly", "--state", ""},
+		`"--text" flag: it is empty`:       {"jobs", "nightly", "--text", ""},
+		`"--label" flag: it is empty`:      {"work", "nightly", "--label", ""},
+		`"--strategy" flag: it is empty`:   {"work", "nightly", "--strategy="},
+		`"-o, --output" flag: it is empty`: {"jobs", "nightly", "-o", ""},
+		`not a group's name: ""`:           {"submit", "", "--", "true"},
 	} {
 		l := begin(t, s, args...)
 		l.exits(own(args[0], cli.Usage))

@@ -92,8 +92,8 @@ func TestAPasswordWithAnUnescapedAtIsNotPrintedInPart(t *testing.T) {
 			electors: coordinators.All, stores: stores.All,
 			notify: func() (<-chan os.Signal, func()) { return signals, func() { close(signals) } },
 		}
-		code := p.run(t.Context(), []string{"status", "orders"})
-		if text := out.String(); code != cli.Usage || strings.Contains(text, "bravo") ||
+		code := p.run(t.Context(), []string{"run", "orders", "--", "true"})
+		if text := out.String(); code != cli.Apart+cli.Usage || strings.Contains(text, "bravo") ||
 			!strings.Contains(text, "%40") {
 			t.Errorf("%s: exit %d: %s", setting, code, text)
 		}

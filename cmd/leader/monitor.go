@@ -19,8 +19,8 @@ const maxAnswer = 30 * time.Second
 
 // monitor serves metrics and readiness at LEADER_HTTP_LISTEN until stop, for the commands that
 // lead. ctx ends when the process has been told to end.
-func (inv *invocation) monitor(ctx context.Context, c command) (stop func(), err error) {
-	if inv.config.HTTPListen == "" || c.name != "run" && c.name != "task" && c.name != "work" {
+func (inv *invocation) monitor(ctx context.Context) (stop func(), err error) {
+	if inv.config.HTTPListen == "" {
 		return func() {}, nil
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", webpage.Here(inv.config.HTTPListen))

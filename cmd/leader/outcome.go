@@ -77,7 +77,7 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 	log := r.log.With("token", t.Token().String())
 	log.Info("leader; the command was started", "pid", child.Pid())
 	r.unit.manager.Status(fmt.Sprintf("Leading %s under token %s", r.resource, t.Token()))
-	defer r.unit.manager.Status(standing(r.resource))
+	defer r.unit.manager.Status(standing(r.invocation))
 	s := &supervise.Supervisor{
 		Child: child, Term: t, Signals: incoming, Log: log,
 		Policy: r.config.OnDisconnect, Grace: r.config.Grace, Margin: r.config.margin(),

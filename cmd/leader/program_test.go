@@ -6,12 +6,15 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
+	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/coordinators"
@@ -31,19 +34,18 @@ func TestWrongUsageExits2AndShowsTheCorrectUsage(t *testing.T) {
 		args string
 		want string
 	}{
-		{"", "no subcommand"},
-		{"lead orders", `"lead" is not a subcommand`},
-		{"run", "RESOURCE is missing"},
+		{"", "a command is missing"},
+		{"lead orders", `unknown command "lead"`},
+		{"run", "leader run [flags] RESOURCE -- COMMAND"},
 		{"run orders", "the command is missing"},
 		{"run orders --", "the command is missing"},
 		{"run orders psql", "leader run orders -- psql"},
 		{"run orders more -- psql", `"more" is one argument too many`},
 		{"run -o json orders -- psql", "-o"},
 		{"run Orders -- psql", "not a resource name"},
-		{"status", "RESOURCE is missing"},
+		{"status", "leader status [flags] RESOURCE\n"},
 		{"status orders -o yaml", "table or json"},
-		{"status orders more", `"more" is one argument too many`},
-		{"status orders -- psql", "takes no command"},
+		{"status orders more", "received 2"},
 		{"watch orders -x", "-x"},
 		{"resign orders -o json", "-o"},
 	} {
@@ -61,8 +63,8 @@ func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 		"LEADER_SESSION_TIMEOUT=10", "LEADER_GRACE=5s", "LEADER_ON_DISCONNECT=shrug", "LEADER_HODLER=me",
 		"LEADER_LOG=loud", "LEADER_RAISE_TIMEOUT=-1s", "UNRELATED=1",
 	}
-	code, out, log := call(t, env, "status", "orders")
-	if code != cli.Usage || out != "" || strings.Contains(log, "s3cr3t") {
+	code, out, log := call(t, env, "run", "orders", "--", "true")
+	if code != cli.Apart+cli.Usage || out != "" || strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
 	}
 	for _, want := range []string{
@@ -74,6 +76,45 @@ func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in:\n%s", want, log)
+		}
+	}
+}
+
+// A file of settings is shared by all commands.
+func TestACommandChecksOnlyTheSettingsThatItUses(t *testing.T) {
+	const all = "run work agent status watch resign jobs submit serve"
+	for setting, users := range map[string]string{
+		"LEADER_DRAIN_TIMEOUT=soon":                 "work",
+		"LEADER_CARRY=postgres":                     "run agent",
+		"LEADER_REDIS=postgres://u:s3cr3t@h":        "work",
+		"LEADER_HTTP_LISTEN=9091":                   "run work",
+		"LEADER_STORES=nostore://u:s3cr3t@h":        "run work agent",
+		"LEADER_LOG=loud":                           all,
+		"LEADER_NOSUCH=1":                           all,
+		"LEADER_ON_DISCONNECT=shrug":                "run work",
+		"LEADER_HOLDER=" + strings.Repeat("h", 201): "run work agent",
+	} {
+		for _, args := range []string{
+			"run orders -- true", "work g", "agent --listen unix:/nowhere/at/all", "status orders",
+			"watch orders", "resign orders", "jobs g", "submit g -- true", "serve --listen 0.0.0.0:0",
+		} {
+			args := strings.Fields(args)
+			p := &program{
+				electors: coordinators.Table{"mem": func(
+					context.Context, string, coordinators.Options,
+				) (documents.Coordinator, error) {
+					return nil, errors.New("it was opened")
+				}}, stores: stores.All, journals: tasks.AllJournals, notify: supervise.Notify,
+			}
+			var log strings.Builder
+			p.Env, p.Stdout, p.Stderr = []string{"LEADER_COORDINATOR=mem://h", setting}, &log, &log
+			code := p.run(t.Context(), args)
+			name, _, _ := strings.Cut(setting, "=")
+			uses := slices.Contains(strings.Fields(users), args[0])
+			if refused := strings.Contains(log.String(), name); refused != uses ||
+				refused != (code == own(args[0], cli.Usage)) || strings.Contains(log.String(), "s3cr3t") {
+				t.Errorf("%s, leader %q: code %d: %s", setting, args, code, &log)
+			}
 		}
 	}
 }
@@ -145,9 +186,9 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 		}
 	}
 	_, out, _ := call(t, nil, "-h")
-	for _, c := range commands() {
-		if !strings.Contains(out, "leader "+c.name) {
-			t.Errorf("no %s in:\n%s", c.name, out)
+	for _, c := range (&program{}).rootCommand().Commands() {
+		if !strings.Contains(out, "\n  "+c.Name()+" ") {
+			t.Errorf("no %s in:\n%s", c.Name(), out)
 		}
 	}
 }
@@ -157,7 +198,7 @@ func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
 		Streams:  cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}},
 		electors: coordinators.Table{"mem": nil},
 	}
-	c, err := p.settings()
+	c, err := p.settings(useStores, useCommands)
 	if err != nil {
 		t.Fatal(err)
 	}

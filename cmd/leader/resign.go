@@ -4,11 +4,25 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-// resign implements the subcommand. It deposes exactly the term that it has read, and none that
+func (p *program) resignCommand() *cobra.Command {
+	inv := &invocation{}
+	return &cobra.Command{
+		Use: "resign [flags] RESOURCE", Args: cobra.MatchAll(cobra.ExactArgs(1), inv.ofResource),
+		Short: "Depose the leader of RESOURCE, from any machine",
+		Long: `Depose the leader of RESOURCE, from any machine. The exit code is 1 when there is none.
+`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.doing(inv, action{run: (*program).resign}),
+	}
+}
+
+// resign implements leader resign. It deposes exactly the term that it has read, and none that
 // began in the meantime.
 func (p *program) resign(ctx context.Context, inv *invocation) int {
 	ctx, cancel := coordinators.Patience(ctx, inv.config.SessionTimeout)

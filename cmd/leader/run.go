@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/carrier"
 	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
@@ -37,8 +39,49 @@ type commandRunner struct {
 	program *program
 }
 
-// runCommand implements the subcommand run.
-func (p *program) runCommand(ctx context.Context, inv *invocation) int {
+func (p *program) runCommand() *cobra.Command {
+	inv := &invocation{}
+	c := &cobra.Command{
+		Use: "run [flags] RESOURCE -- COMMAND [ARGUMENT…]", Annotations: cli.Passes,
+		Args:  cobra.MatchAll(inv.forCommand, inv.ofResource, inv.someCommand),
+		Short: "Stand for election; as the leader of RESOURCE, run COMMAND",
+		Long: `Stand for election; as the leader of RESOURCE, run COMMAND.
+
+The command gets RINGFENCE_RESOURCE, RINGFENCE_TOKEN and RINGFENCE_HOLDER, and
+PGOPTIONS with the token added, so that every libpq program in it is fenced without changes;
+LEADER_EXPORT changes that. With LEADER_CARRY it gets addresses in place of the token.
+
+It starts once the mark is raised on every store. It runs in its own process group; leader forwards
+TERM, INT, HUP, QUIT, USR1, USR2 and WINCH to the command itself, which ends its own processes. A
+second TERM or INT, after the command was told to stop, kills the group. On a terminal it is in the
+foreground; Ctrl-Z is off, since a stopped leader would hold the resource and do nothing. When the
+command ends, leader ends what is left of its group and resigns, and the next candidate leads. What
+is left after TERM gets TERM, too, and KILL after LEADER_GRACE.
+
+With --again a lost term does not end leader. Once the command is gone, leader pauses (0.25 s, and up
+to 10 s after terms that fail at once) and stands for election again. It still ends when the command
+ends by itself, with the command's code; after TERM, with 128 + n; and with 115 for what standing again
+cannot fix: a wrong setting, a refused login, a store that an operator has to prepare.
+`,
+		RunE: p.doing(inv, action{
+			uses: []string{useStores, useCommands, useCarrier, useMonitor, useToken},
+			run:  (*program).runElected, lasts: true, ready: standing, monitored: true,
+		}),
+	}
+	c.Flags().BoolVar(&inv.again, "again", false, "stand for election again after a lost term")
+	return c
+}
+
+// someCommand refuses a run without a command.
+func (inv *invocation) someCommand(*cobra.Command, []string) error {
+	if len(inv.command) == 0 {
+		return errors.New("the command is missing: leader run RESOURCE -- COMMAND")
+	}
+	return nil
+}
+
+// runElected implements leader run.
+func (p *program) runElected(ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
 	// Before the election: a leader that cannot start its command would only block the others.
 	if _, err := exec.LookPath(inv.command[0]); err != nil {
@@ -61,7 +104,8 @@ func (p *program) runCommand(ctx context.Context, inv *invocation) int {
 // logSettings logs the effective settings, and adds the holder to every later line.
 func (inv *invocation) logSettings(ctx context.Context) {
 	inv.log = inv.log.With("holder", inv.config.Holder)
-	inv.log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(inv.config)...)
+	inv.log.LogAttrs(ctx, slog.LevelDebug, "settings",
+		settings.Effective(inv.config, inv.config.uses...)...)
 }
 
 // campaign stands for election until the command has run, or an error rules that out. With --again

@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
@@ -14,25 +15,28 @@ import (
 	"github.com/ringfence/ringfence/fence/group"
 )
 
-func (r *request) serveFlags(f *flag.FlagSet) {
-	f.StringVar(&r.listen, "listen", "127.0.0.1:8480", "`ADDRESS` of the API and the page (default "+
-		"127.0.0.1:8480)")
+func (p *program) serveCommand() *cobra.Command {
+	inv := &invocation{}
+	c := &cobra.Command{
+		Use: "serve [flags] [GROUP…]", Args: inv.ofPage,
+		Short: "Serve the HTTP API of jobs, and a page that shows them, until interrupted",
+		Long:  serveHelp, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: p.doing(inv, action{uses: []string{useToken}, run: serve, lasts: true}),
+	}
+	c.Flags().StringVar(&inv.listen, "listen", "127.0.0.1:8480", "`ADDRESS` of the API and the page")
+	return c
 }
 
-// parseListen reads the arguments of serve.
-func (c command) parseListen(names []string, dashed bool, r *request) error {
-	switch {
-	case dashed:
-		return fmt.Errorf("%s takes no command", c.name)
-	}
-	r.jobs = jobsRequest{offered: names}
+// ofPage reads the arguments of serve.
+func (inv *invocation) ofPage(_ *cobra.Command, names []string) error {
+	inv.jobs.offered = names
 	for _, name := range names {
 		if _, err := group.New(nil, name); err != nil {
 			return err
 		}
 	}
-	if _, _, err := net.SplitHostPort(r.listen); err != nil {
-		return fmt.Errorf("--listen: %q is not an address such as 127.0.0.1:8480: %w", r.listen, err)
+	if _, _, err := net.SplitHostPort(inv.listen); err != nil {
+		return fmt.Errorf("--listen: %q is not an address such as 127.0.0.1:8480: %w", inv.listen, err)
 	}
 	return nil
 }

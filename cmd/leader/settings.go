@@ -19,34 +19,47 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
+// What a command may use of the settings, as their tags have it. Those without a tag are for every
+// command.
+const (
+	useStores   = "stores"
+	useCommands = "commands"
+	useCarrier  = "carrier"
+	useJournal  = "journal"
+	useWork     = "work"
+	useMonitor  = "monitor"
+	useToken    = "token"
+)
+
 // config is leader's settings; texts.go says what each means.
 type config struct {
 	Coordinator    settings.URL     `env:"LEADER_COORDINATOR,required"`
-	Stores         settings.URLs    `env:"LEADER_STORES"`
+	Stores         settings.URLs    `env:"LEADER_STORES" use:"stores"`
 	SessionTimeout time.Duration    `env:"LEADER_SESSION_TIMEOUT" envDefault:"10s"`
-	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause"`
-	Grace          time.Duration    `env:"LEADER_GRACE"`
-	RaiseTimeout   time.Duration    `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s"`
-	DrainTimeout   time.Duration    `env:"LEADER_DRAIN_TIMEOUT" envDefault:"20s"`
-	Journal        taskfile.Journal `env:"LEADER_JOURNAL"`
-	Redis          settings.URL     `env:"LEADER_REDIS"`
-	Holder         string           `env:"LEADER_HOLDER"`
-	Carry          carrier.Setting  `env:"LEADER_CARRY"`
-	Export         environ.Setting  `env:"LEADER_EXPORT"`
-	HTTPListen     string           `env:"LEADER_HTTP_LISTEN"`
-	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN"`
+	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause" use:"commands"`
+	Grace          time.Duration    `env:"LEADER_GRACE" use:"commands"`
+	RaiseTimeout   time.Duration    `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s" use:"stores"`
+	DrainTimeout   time.Duration    `env:"LEADER_DRAIN_TIMEOUT" envDefault:"20s" use:"work"`
+	Journal        taskfile.Journal `env:"LEADER_JOURNAL" use:"journal"`
+	Redis          settings.URL     `env:"LEADER_REDIS" use:"journal"`
+	Holder         string           `env:"LEADER_HOLDER" use:"stores"`
+	Carry          carrier.Setting  `env:"LEADER_CARRY" use:"carrier"`
+	Export         environ.Setting  `env:"LEADER_EXPORT" use:"commands"`
+	HTTPListen     string           `env:"LEADER_HTTP_LISTEN" use:"monitor"`
+	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN" use:"token"`
 	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
 
+	uses               []string // of the command
 	electors, journals []string // the known schemes
 	stores             stores.Table
 }
 
-// settings loads the config. Its error lists every problem.
-func (p *program) settings() (*config, error) {
+// settings loads what a command uses. Its error lists every problem with that.
+func (p *program) settings(uses ...string) (*config, error) {
 	c := &config{
-		electors: p.electors.Schemes(), stores: p.stores, journals: p.journals.Schemes(),
+		uses: uses, electors: p.electors.Schemes(), stores: p.stores, journals: p.journals.Schemes(),
 	}
-	if err := settings.Load(c, "LEADER_", p.Env); err != nil {
+	if err := settings.Load(c, "LEADER_", p.Env, uses...); err != nil {
 		return nil, err
 	}
 	if c.Grace == 0 {

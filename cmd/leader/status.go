@@ -7,6 +7,8 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
@@ -29,7 +31,21 @@ func newElectionStatus(r fence.Resource, queue []fence.Candidate) electionStatus
 	return s
 }
 
-// status implements the subcommand.
+func (p *program) statusCommand() *cobra.Command {
+	inv := &invocation{}
+	c := &cobra.Command{
+		Use: "status [flags] RESOURCE", Args: cobra.MatchAll(cobra.ExactArgs(1), inv.ofResource),
+		Short: "Print who leads RESOURCE",
+		Long: `Print who leads RESOURCE. The exit code is 1 when nobody does.
+`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.doing(inv, action{run: (*program).status}),
+	}
+	cli.Output(c, &inv.output, "table", "json")
+	return c
+}
+
+// status implements leader status.
 func (p *program) status(ctx context.Context, inv *invocation) int {
 	ctx, cancel := coordinators.Patience(ctx, inv.config.SessionTimeout)
 	defer cancel()

@@ -8,6 +8,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/fence"
@@ -20,7 +22,19 @@ type change struct {
 	Leader   *fence.Candidate `json:"leader"` // null when nobody leads
 }
 
-// watch implements the subcommand. A signal ends it with exit code 0.
+func (p *program) watchCommand() *cobra.Command {
+	inv := &invocation{}
+	c := &cobra.Command{
+		Use: "watch [flags] RESOURCE", Args: cobra.MatchAll(cobra.ExactArgs(1), inv.ofResource),
+		Short:             "Print a line at every change of leadership, until interrupted",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              p.doing(inv, action{run: (*program).watch}),
+	}
+	cli.Output(c, &inv.output, "table", "json")
+	return c
+}
+
+// watch implements leader watch. A signal ends it with exit code 0.
 func (p *program) watch(ctx context.Context, inv *invocation) int {
 	var last *fence.Candidate
 	first := true

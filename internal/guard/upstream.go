@@ -62,7 +62,7 @@ type Databases interface {
 
 // Endpoints are the settings that a server of every protocol has.
 type Endpoints struct {
-	Listen   string       `env:"LISTEN"`
+	Listen   string       `env:"LISTEN" use:"serving"`
 	Upstream settings.URL `env:"UPSTREAM"`
 }
 

@@ -22,5 +22,11 @@
 // can parse itself with encoding.TextUnmarshaler. Nested structs are read too, with their envPrefix
 // tag.
 //
+// A program with several commands says by a tag what a setting is for, also of a nested struct:
+//
+//	Listen string `env:"GUARD_LISTEN" use:"serving"`
+//
+// A command then loads what it uses. What is wrong with other settings does not stop it.
+//
 // A setting may name groups of further settings (Grouped): NAMES=a,b for A_URL and B_URL.
 package settings

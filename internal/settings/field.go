@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +28,7 @@ type field struct {
 	defaultText string // the default in words, if it is computed
 	help        string
 	required    bool
+	use         string // "": always
 	typ         reflect.Type
 	value       reflect.Value
 }
@@ -37,12 +40,24 @@ func fields(into any) []field {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		panic(fmt.Sprintf("settings: want a pointer to a struct, not %T", into))
 	}
-	return walk(v.Elem(), "")
+	return walk(v.Elem(), "", "")
 }
+
+// groupFields lists the settings of a group under their whole names.
+func groupFields(g Group) []field {
+	all := fields(g.Into)
+	for i := range all {
+		all[i].name, all[i].use = g.Prefix+all[i].name, cmp.Or(all[i].use, g.Use)
+	}
+	return all
+}
+
+// usedFor reports whether the field is read for these uses.
+func (f field) usedFor(uses []string) bool { return f.use == "" || slices.Contains(uses, f.use) }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func walk(v reflect.Value, prefix string) []field {
+func walk(v reflect.Value, prefix, use string) []field {
 	var found []field
 	for i := range v.NumField() {
 		sf := v.Type().Field(i)
@@ -53,8 +68,11 @@ func walk(v reflect.Value, prefix string) []field {
 		switch {
 		case isSetting:
 			found = append(found, newField(sf, v.Field(i), prefix, tag))
+			last := &found[len(found)-1]
+			last.use = cmp.Or(last.use, use)
 		case sf.Type.Kind() == reflect.Struct:
-			found = append(found, walk(v.Field(i), prefix+sf.Tag.Get("envPrefix"))...)
+			found = append(found, walk(v.Field(i), prefix+sf.Tag.Get("envPrefix"),
+				cmp.Or(sf.Tag.Get("use"), use))...)
 		}
 	}
 	if d, ok := v.Addr().Interface().(Described); ok {
@@ -74,6 +92,7 @@ func newField(sf reflect.StructField, v reflect.Value, prefix, tag string) field
 		name:     prefix + name,
 		fallback: sf.Tag.Get("envDefault"),
 		required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
+		use:      sf.Tag.Get("use"),
 		typ:      sf.Type,
 		value:    v,
 	}

@@ -20,7 +20,8 @@ type Validator interface{ Validate() error }
 // Group is a struct of settings whose names all begin with Prefix.
 type Group struct {
 	Prefix string
-	Into   any // a pointer to the struct
+	Into   any    // a pointer to the struct
+	Use    string // of those without a tag of their own
 }
 
 // Grouped is a settings struct one of whose settings names groups of further ones. Groups is called
@@ -52,22 +53,22 @@ func (p Problems) Error() string {
 func (p Problems) Unwrap() []error { return p }
 
 // Load reads environ (as os.Environ returns it) into a struct, to which into points. Every variable
-// that begins with prefix must be known. The error is Problems: missing, unreadable and unknown
-// variables, and those that Validate reports. It contains no secret and no URL.
-func Load(into any, prefix string, environ []string) error {
+// that begins with prefix must be known. Those whose tag "use" names none of uses are not read:
+// such a setting has its default, whatever environ says. The error is Problems: missing, unreadable
+// and unknown variables, and those that Validate reports. It contains no secret and no URL.
+func Load(into any, prefix string, environ []string, uses ...string) error {
 	given := environment(environ)
 	known := fields(into)
-	problems := read(Group{Into: into}, known, given)
+	problems := read(Group{Into: into}, known, given, uses)
 	for _, g := range groups(into) {
-		more := fields(g.Into)
-		for i := range more {
-			more[i].name = g.Prefix + more[i].name
-			if isKnown(more[i].name, known) {
+		more := groupFields(g)
+		for _, f := range more {
+			if isKnown(f.name, known) {
 				problems = append(problems, fmt.Errorf("%s would be two settings: choose another name for "+
-					"what has the settings %s…", more[i].name, g.Prefix))
+					"what has the settings %s…", f.name, g.Prefix))
 			}
 		}
-		problems = append(problems, read(g, more, given)...)
+		problems = append(problems, read(g, more, given, uses)...)
 		known = append(known, more...)
 	}
 	problems = append(problems, unknown(environ, prefix, known, removed(into))...)
@@ -81,8 +82,12 @@ func Load(into any, prefix string, environ []string) error {
 }
 
 // read reads settings that are known, and returns what is wrong with them.
-func read(g Group, known []field, given map[string]string) (problems Problems) {
+func read(g Group, known []field, given map[string]string, uses []string) (problems Problems) {
 	for _, f := range known {
+		if !f.usedFor(uses) {
+			delete(given, f.name)
+			continue
+		}
 		value, set := given[f.name]
 		if f.required && !set {
 			problems = append(problems, fmt.Errorf("%s is required: %s", f.name, f.help))
@@ -128,7 +133,7 @@ func removed(into any) map[string]string {
 
 // try reads one variable alone into a new struct, so that an error can name the variable.
 func try(g Group, f field, value string) error {
-	fresh := Group{g.Prefix, reflect.New(reflect.TypeOf(g.Into).Elem()).Interface()}
+	fresh := Group{Prefix: g.Prefix, Into: reflect.New(reflect.TypeOf(g.Into).Elem()).Interface()}
 	err := parse(fresh, map[string]string{f.name: value})
 	if err == nil {
 		return nil

@@ -67,26 +67,25 @@ func Changed(a, b any) (names []string) {
 }
 
 // Given returns the settings that an environment names, with their values, for the log at the
-// start. Secrets are masked.
-func Given(into any, environ []string) []slog.Attr {
+// start, if they are read for these uses. Secrets are masked.
+func Given(into any, environ []string, uses ...string) []slog.Attr {
 	given := environment(environ)
-	return slices.DeleteFunc(Effective(into), func(a slog.Attr) bool { return given[a.Key] == "" })
+	return slices.DeleteFunc(Effective(into, uses...), func(a slog.Attr) bool {
+		return given[a.Key] == ""
+	})
 }
 
-// Effective returns every setting with its value. Secrets are masked.
-func Effective(into any) []slog.Attr {
-	var attrs []slog.Attr
-	for _, f := range fields(into) {
-		attrs = append(attrs, f.attr(""))
-	}
+// Effective returns every setting that is read for these uses, with its value. Secrets are masked.
+func Effective(into any, uses ...string) []slog.Attr {
+	all := fields(into)
 	for _, g := range groups(into) {
-		for _, f := range fields(g.Into) {
-			attrs = append(attrs, f.attr(g.Prefix))
+		all = append(all, groupFields(g)...)
+	}
+	var attrs []slog.Attr
+	for _, f := range all {
+		if f.usedFor(uses) {
+			attrs = append(attrs, slog.String(f.name, fmt.Sprint(f.value.Interface())))
 		}
 	}
 	return attrs
-}
-
-func (f field) attr(prefix string) slog.Attr {
-	return slog.String(prefix+f.name, fmt.Sprint(f.value.Interface()))
 }

@@ -95,7 +95,7 @@ func TestEveryProblemIsListedAtOnce(t *testing.T) {
 		"8 problems", "T_LISTEN is required", `T_TIMEOUT="10": not a duration such as`,
 		"T_TIMEOT is not a setting; did you mean T_TIMEOUT?",
 		`T_QUIET="perhaps"`, `T_MOST_SESSIONS="many"`, "T_STORE: not a URL",
-		"T_COMPLETELY_DIFFERENT is not a setting; -h",
+		"T_COMPLETELY_DIFFERENT is not a setting; --help",
 		`T_LOG="loud"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -290,5 +290,50 @@ func TestAGroupCannotHaveTheNameOfAnotherSetting(t *testing.T) {
 	err := settings.Load(&s, "", []string{"T_SITES=a,a"})
 	if err == nil || !strings.Contains(err.Error(), "T_A_URL would be two settings") {
 		t.Errorf("%v", err)
+	}
+}
+
+// used are the settings of a program with several commands.
+type used struct {
+	Name  string `env:"T_NAME"`
+	Level int    `env:"T_LEVEL" envDefault:"3" use:"reading"`
+	Inner struct {
+		Size int    `env:"SIZE" envDefault:"4"`
+		Kind string `env:"KIND,required" use:"reading"`
+	} `envPrefix:"T_INNER_" use:"writing"`
+}
+
+func TestOnlySettingsThatAreUsedAreRead(t *testing.T) {
+	environ := []string{"T_NAME=n", "T_LEVEL=high", "T_INNER_SIZE=large"}
+	for _, c := range []struct {
+		uses []string
+		want []string // settings with a problem
+	}{
+		{nil, nil},
+		{[]string{"reading"}, []string{"T_LEVEL", "T_INNER_KIND"}},
+		{[]string{"writing"}, []string{"T_INNER_SIZE"}},
+		{[]string{"reading", "writing"}, []string{"T_LEVEL", "T_INNER_SIZE", "T_INNER_KIND"}},
+	} {
+		var u used
+		err := settings.Load(&u, "T_", environ, c.uses...)
+		problems, _ := err.(settings.Problems)
+		if len(problems) != len(c.want) {
+			t.Errorf("%q: %v", c.uses, err)
+		}
+		for _, name := range c.want {
+			if !strings.Contains(fmt.Sprint(err), name) {
+				t.Errorf("%q: no %s in %v", c.uses, name, err)
+			}
+		}
+		if u.Name != "n" || u.Level != 3 || u.Inner.Size != 4 {
+			t.Errorf("%q: %+v", c.uses, u)
+		}
+	}
+	err := settings.Load(&used{}, "T_", []string{"T_OTHER=1"})
+	if err == nil || !strings.Contains(err.Error(), "T_OTHER is not a setting") {
+		t.Errorf("an unknown name: %v", err)
+	}
+	if logged := settings.Effective(&used{}, "writing"); len(logged) != 2 {
+		t.Errorf("%v", logged)
 	}
 }

@@ -24,7 +24,7 @@ func unknown(environ []string, prefix string, known []field, removed map[string]
 			problems = append(problems, fmt.Errorf("%s is not a setting; did you mean %s?", name, near))
 			continue
 		}
-		problems = append(problems, fmt.Errorf("%s is not a setting; -h lists them all", name))
+		problems = append(problems, fmt.Errorf("%s is not a setting; --help lists them all", name))
 	}
 	return problems
 }

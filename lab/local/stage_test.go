@@ -169,7 +169,7 @@ func status(t *testing.T, ctx context.Context, s *System) {
 		t.Errorf("status: %v\n%s", err, out)
 	}
 	_, err = s.Operator(ctx, "forget")
-	if err == nil || !strings.Contains(err.Error(), "not a subcommand") {
+	if err == nil || !strings.Contains(err.Error(), `unknown command "forget"`) {
 		t.Errorf("an operator's mistake: %v", err)
 	}
 }

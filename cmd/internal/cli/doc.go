@@ -1,20 +1,12 @@
-// Package cli implements the command line of guard and leader: subcommands with arguments and
-// flags, help, usage errors, settings and exit codes.
+// Package cli runs the command lines of guard and leader. Cobra has the commands, their flags, the
+// help and the completion; this package adds exit codes, the settings in the help and the streams
+// that tests replace.
 //
-//	p := cli.Program[*config]{
-//		Streams: cli.Streams{Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr},
-//		Name:    "guard",
-//		Load:    load,
-//		Commands: []cli.Command[*config]{
-//			{
-//				Name: "status", Arguments: "[-o table|json]", Output: true, Run: status,
-//				Summary: "print every mark",
-//			},
-//		},
-//		Help: cli.Help{About: "guard refuses writes.", Settings: &config{}, ExitCodes: "0 done\n"},
-//	}
+//	root := &cobra.Command{Use: "guard", Short: "refuse writes of deposed leaders"}
+//	root.AddCommand(&cobra.Command{Use: "health", Args: cobra.NoArgs, RunE: health})
+//	p := cli.Program{Streams: streams, Root: root, Settings: &config{}, ExitCodes: "0 done\n"}
 //	os.Exit(p.Main(ctx, os.Args[1:]))
 //
-// Main checks the arguments, then the settings, and reports every problem with the settings at
-// once. Only then the subcommand runs.
+// Every error before RunE is one of usage, and so is a Mistake that RunE returns. A RunE loads the
+// settings that it uses before it does anything else.
 package cli

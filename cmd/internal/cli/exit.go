@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 )
 
@@ -15,11 +16,29 @@ const (
 
 	Uncovered = 4 // guard check has found what neither guard nor seals cover
 
-	// Apart is added to the first three by a subcommand that passes on the code of a command. So 115,
+	// Apart is added to the first three by a command that passes on the code of a command. So 115,
 	// 116 and 117 are its own: few commands use them, and neither shells, env(1), timeout(1), xargs(1)
 	// nor sysexits(3) give them a meaning.
 	Apart = 114
 )
+
+// Mistake is a usage error. A command that returns one has changed nothing.
+type Mistake string
+
+// Error implements error.
+func (m Mistake) Error() string { return string(m) }
+
+// Exit is the error of a command that has already reported the reason. It is the exit code.
+type Exit int
+
+// Error implements error.
+func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Passed is the error of a command that ends with the exit code of another one.
+type Passed int
+
+// Error implements error.
+func (e Passed) Error() string { return fmt.Sprintf("exit code %d of the command", int(e)) }
 
 // exiter is a context's cause that has an exit code, such as a signal.
 type exiter interface {

@@ -3,12 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/version"
 )
 
@@ -20,196 +21,135 @@ type Streams struct {
 	Stderr io.Writer
 }
 
-// Program is a program with subcommands. C is the type of its loaded settings.
-type Program[C any] struct {
+// Program is a program with commands.
+type Program struct {
 	Streams
-	Name     string
-	Commands []Command[C]
+	Root *cobra.Command
 
-	// Load reads the settings from the environment. Its error lists every problem.
-	Load func() (C, error)
+	// These are the end of the help on the program.
+	Settings  any // a pointer to a struct, as settings.Load takes it
+	ExitCodes string
 
-	// Help is printed by -h.
-	Help Help
-
-	// SetsApart puts the arguments after "--" into Arguments.Rest, such as a command to run.
-	// Otherwise "--" only means that no flag follows.
-	SetsApart bool
+	running bool // a RunE has been called, so its arguments are right
 }
 
-// Command is a subcommand.
-type Command[C any] struct {
-	Name      string // one or more words; if two names match, the longer one wins
-	Arguments string
-	Summary   string                // a few words, for the list of subcommands
-	More      string                // the page of -h has it after the summary
-	Output    bool                  // takes -o table|json
-	Wide      bool                  // takes -o wide as well
-	Passes    bool                  // passes on the exit code of a command, by Passed
-	Flags     func(*flag.FlagSet)   // declares further flags, each with its usage; nil for none
-	Check     func(Arguments) error // checks the arguments first; its error is a usage error
-	Run       func(ctx context.Context, c C, a Arguments) error
+// Passes are the annotations of a command that passes on the exit code of another one, by Passed.
+var Passes = map[string]string{"exit code": "passed on"}
+
+// Main runs the command that the arguments name, and returns the exit code.
+func (p *Program) Main(ctx context.Context, args []string) int {
+	p.prepare()
+	p.Root.SetArgs(append([]string{}, args...)) // nil would be those of the process
+	c, err := p.Root.ExecuteContextC(ctx)
+	return p.code(c, err)
 }
 
-// Arguments are the arguments after a subcommand, without the flags.
-type Arguments struct {
-	Names  []string
-	Dashed bool     // there was a "--", and SetsApart
-	Rest   []string // the arguments after it
-	Output string   // the value of -o: table (the default), json, or wide
+// prepare adds what every program has.
+func (p *Program) prepare() {
+	root := p.Root
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	root.Version = version.Of().String()
+	root.AddCommand(versionCommand())
+	root.AddCommand(p.manual()...)
+	root.InitDefaultCompletionCmd()
+	root.SetHelpFunc(p.help(root.HelpFunc()))
+	p.each(root)
 }
 
-// Mistake is a usage error. A subcommand that returns one has changed nothing.
-type Mistake string
-
-// Error implements error.
-func (m Mistake) Error() string { return string(m) }
-
-// Exit is the error of a subcommand that has already reported the reason. It is the exit code.
-type Exit int
-
-// Error implements error.
-func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-// Passed is the error of a subcommand that ends with the exit code of a command.
-type Passed int
-
-// Error implements error.
-func (e Passed) Error() string { return fmt.Sprintf("exit code %d of the command", int(e)) }
-
-// own returns the exit code for a failure of the subcommand itself.
-func (c Command[C]) own(code int) int {
-	if c.Passes && code >= Error && code <= Lost {
-		return Apart + code
+// each prepares a command, and those below it.
+func (p *Program) each(c *cobra.Command) {
+	refuseEmpty(c.Flags())
+	if !c.Runnable() {
+		c.RunE = func(*cobra.Command, []string) error { return Mistake("a command is missing") }
 	}
-	return code
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		p.running = true
+		return run(c, args)
+	}
+	for _, below := range c.Commands() {
+		p.each(below)
+	}
 }
 
-// Main runs the subcommand that the arguments name, and returns the exit code. It checks the
-// arguments, then the settings, so a typing error is reported before any connection is opened.
-func (p *Program[C]) Main(ctx context.Context, args []string) int {
-	if len(args) == 0 {
-		return p.mistake("", errors.New("no subcommand"))
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s version %s\n", c.Root().Name(), c.Root().Version)
+			return err
+		},
 	}
-	if isHelp(args[0]) {
-		return p.help()
-	}
-	switch args[0] {
-	case "version", "--version":
-		return p.print(p.Name + " " + version.Of().String() + "\n")
-	case "completion":
-		return p.complete(args[1:])
-	case "manual":
-		return p.print(p.manual())
-	}
-	c, rest, ok := p.find(args)
-	if !ok {
-		return p.mistake("", fmt.Errorf("%q is not a subcommand", args[0]))
-	}
-	a, err := p.parse(c, rest)
-	if err == nil && c.Check != nil {
-		err = c.Check(a)
-	}
-	if errors.Is(err, flag.ErrHelp) {
-		return p.helpOn(c)
-	}
-	if err != nil {
-		return c.own(p.mistake(c.Name, err))
-	}
-	settings, err := p.Load()
-	if err != nil {
-		fmt.Fprintf(p.Stderr, "%s: %v\n`%s -h` lists every setting with its default and meaning.\n",
-			p.Name, err, p.Name)
-		return c.own(Usage)
-	}
-	return p.code(c, c.Run(ctx, settings, a))
 }
 
-// code reports a subcommand's error and returns the exit code.
-func (p *Program[C]) code(c Command[C], err error) int {
-	if err == nil || err == error(Exit(Done)) || err == error(Passed(Done)) {
+// help adds the settings and the exit codes to the help on the program, and where they are to that
+// on a command.
+func (p *Program) help(usual func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(c *cobra.Command, args []string) {
+		usual(c, args)
+		if c.HasParent() {
+			fmt.Fprintf(p.Stdout, "\n`%s --help` lists every setting, and the exit codes.\n", p.Root.Name())
+			return
+		}
+		fmt.Fprintf(p.Stdout, "\nSettings, from the environment:\n%s\n%s", p.settings(), p.ExitCodes)
+	}
+}
+
+// settings describes every setting.
+func (p *Program) settings() string {
+	var b strings.Builder
+	_ = settings.Help(&b, p.Settings) // a Builder takes everything
+	return b.String()
+}
+
+// code reports the error of a command and returns the exit code.
+func (p *Program) code(c *cobra.Command, err error) int {
+	switch {
+	case err == nil, err == error(Exit(Done)), err == error(Passed(Done)):
 		err = p.unprinted()
+	case !p.running:
+		err = Mistake(err.Error())
+	}
+	if err == nil {
+		return Done
 	}
 	if passed, ok := errors.AsType[Passed](err); ok {
 		return int(passed)
 	}
 	if exit, ok := errors.AsType[Exit](err); ok {
-		return c.own(int(exit))
+		return own(c, int(exit))
 	}
+	name, more := p.Root.Name(), ""
+	code := Usage
 	if wrong, ok := errors.AsType[Mistake](err); ok {
-		return c.own(p.mistake(c.Name, wrong))
+		err = errors.New(strings.TrimSpace(wrong.Error()))
+		more = fmt.Sprintf("  %s\n`%s --help` says more.\n", c.UseLine(), c.CommandPath())
+	} else if _, ok := errors.AsType[settings.Problems](err); ok {
+		more = fmt.Sprintf("`%s --help` lists every setting with its default and meaning.\n", name)
+	} else {
+		code = Error
 	}
-	if err != nil {
-		fmt.Fprintf(p.Stderr, "%s: %v\n", p.Name, err)
-		return c.own(Error)
-	}
-	return Done
+	fmt.Fprintf(p.Stderr, "%s: %v\n%s", name, err, more)
+	return own(c, code)
 }
 
-// unprinted returns the error of a subcommand that has succeeded, but whose output went nowhere.
-func (p *Program[C]) unprinted() error {
+// own returns the exit code for a failure of the command itself.
+func own(c *cobra.Command, code int) int {
+	_, passes := c.Annotations["exit code"]
+	if passes && code >= Error && code <= Lost {
+		return Apart + code
+	}
+	return code
+}
+
+// unprinted returns the error of a command that has succeeded, but whose output went nowhere.
+func (p *Program) unprinted() error {
 	if out, ok := p.Stdout.(interface{ Err() error }); ok && out.Err() != nil {
 		return fmt.Errorf("the command was carried out, but its output could not be written: %w",
 			out.Err())
 	}
 	return nil
-}
-
-// find returns the subcommand whose name the arguments begin with. If two match, the longer name
-// wins.
-func (p *Program[C]) find(args []string) (found Command[C], rest []string, ok bool) {
-	for _, c := range p.Commands {
-		name := strings.Fields(c.Name)
-		longer := !ok || len(name) > len(strings.Fields(found.Name))
-		if longer && len(args) >= len(name) && slices.Equal(args[:len(name)], name) {
-			found, rest, ok = c, args[len(name):], true
-		}
-	}
-	return found, rest, ok
-}
-
-// parse reads flags at any position, and returns the other arguments. Its error is flag.ErrHelp for
-// -h.
-func (p *Program[C]) parse(c Command[C], args []string) (a Arguments, err error) {
-	if i := slices.Index(args, "--"); i >= 0 && p.SetsApart {
-		args, a.Rest, a.Dashed = args[:i], args[i+1:], true
-	}
-	set := c.flagSet(&a)
-	set.VisitAll(func(f *flag.Flag) { f.Value = given{f.Value} })
-	for len(args) > 0 {
-		if err := set.Parse(args); err != nil {
-			return a, err
-		}
-		if args = set.Args(); len(args) > 0 {
-			a.Names, args = append(a.Names, args[0]), args[1:]
-		}
-	}
-	if formats := c.formats(); c.Output && !slices.Contains(formats, a.Output) {
-		return a, fmt.Errorf("-o takes %s, not %q", strings.Join(formats, " or "), a.Output)
-	}
-	return a, nil
-}
-
-func (c Command[C]) formats() []string {
-	if c.Wide {
-		return []string{"table", "wide", "json"}
-	}
-	return []string{"table", "json"}
-}
-
-// flagSet declares the flags of a subcommand.
-func (c Command[C]) flagSet(a *Arguments) *flag.FlagSet {
-	set := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	if c.Output {
-		set.StringVar(&a.Output, "o", "table", "`FORMAT`: "+strings.Join(c.formats(), " or "))
-	}
-	if c.Flags != nil {
-		c.Flags(set)
-	}
-	return set
-}
-
-func isHelp(arg string) bool {
-	return slices.Contains([]string{"-h", "-help", "--help", "help"}, arg)
 }

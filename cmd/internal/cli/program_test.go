@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
+	"io"
 	"log/slog"
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/settings"
@@ -23,177 +24,132 @@ func (*config) Texts() settings.Texts {
 	return settings.Texts{"T_NAME": {Meaning: "who\n\tthis is"}}
 }
 
-// trial is a program whose subcommands record their arguments.
+// trial is a program with the commands "do THING", "do list" and "pass", which return an error.
 type trial struct {
-	cli.Program[*config]
 	out, log bytes.Buffer
+	stdout   io.Writer // nil for out
 	ran      string
-	given    cli.Arguments
-	loud     bool
-	bad      error // of the settings
-	ends     error // of every subcommand
+	format   string
+	name     string
+	ends     error // of every command
 }
 
-func newTrial(change func(*trial)) *trial {
-	t := &trial{}
-	t.Name, t.Stdout, t.Stderr = "tool", &t.out, &t.log
-	t.Load = func() (*config, error) { return &config{}, t.bad }
-	t.Help = cli.Help{
-		About: "tool does things.", Settings: &config{}, ExitCodes: "Exit codes: 0 done.\n",
-	}
-	t.Commands = []cli.Command[*config]{
-		{Name: "do", Arguments: "THING", Summary: "do a thing", Run: t.run("do"),
-			More:  "A thing is done once.\n",
-			Flags: func(f *flag.FlagSet) { f.BoolVar(&t.loud, "loud", false, "with a sound") },
-			Check: func(a cli.Arguments) error {
-				if len(a.Names) == 0 {
-					return errors.New("THING is missing")
-				}
-				return nil
-			}},
-		{Name: "do list", Arguments: "[-o table|json]", Summary: "list things", Output: true,
-			Run: t.run("do list")},
-		{Name: "undo", Summary: "undo the last thing", Run: t.run("undo")},
-	}
-	if change != nil {
-		change(t)
-	}
-	return t
-}
-
-func (t *trial) run(name string) func(context.Context, *config, cli.Arguments) error {
-	return func(_ context.Context, _ *config, a cli.Arguments) error {
-		t.ran, t.given = name, a
+func (t *trial) main(ctx context.Context, args ...string) int {
+	root := &cobra.Command{Use: "tool", Short: "Do things"}
+	run := func(c *cobra.Command, args []string) error {
+		t.ran = c.Name() + " " + strings.Join(args, " ")
 		return t.ends
 	}
-}
-
-func TestArgumentsReachTheSubcommandThatTheyName(t *testing.T) {
-	for _, c := range []struct {
-		args  string
-		apart bool
-		ran   string
-		loud  bool
-		want  cli.Arguments
-	}{
-		{"do it", false, "do", false, cli.Arguments{Names: []string{"it"}}},
-		{"do it -loud again", false, "do", true, cli.Arguments{Names: []string{"it", "again"}}},
-		{"do --loud it", false, "do", true, cli.Arguments{Names: []string{"it"}}},
-		{"do list", false, "do list", false, cli.Arguments{Output: "table"}},
-		{"do list -o json x", false, "do list", false, cli.Arguments{
-			Output: "json", Names: []string{"x"},
-		}},
-		{"do -- -loud", false, "do", false, cli.Arguments{Names: []string{"-loud"}}},
-		{"do it -- ls -loud", true, "do", false, cli.Arguments{
-			Names: []string{"it"}, Dashed: true, Rest: []string{"ls", "-loud"},
-		}},
-		{"do it --", true, "do", false, cli.Arguments{
-			Names: []string{"it"}, Dashed: true, Rest: []string{},
-		}},
-		{"undo", true, "undo", false, cli.Arguments{}},
-	} {
-		p := newTrial(func(p *trial) { p.SetsApart = c.apart })
-		code := p.Main(t.Context(), strings.Fields(c.args))
-		if code != cli.Done || p.ran != c.ran || p.loud != c.loud || !reflect.DeepEqual(p.given, c.want) {
-			t.Errorf("tool %s: code %d, %q was given %+v, %s", c.args, code, p.ran, p.given, &p.log)
-		}
+	do := &cobra.Command{Use: "do [flags] THING", Args: cobra.ExactArgs(1), Short: "Do it", RunE: run}
+	do.Flags().StringVar(&t.name, "name", "", "a `NAME`")
+	list := &cobra.Command{Use: "list", Args: cobra.NoArgs, RunE: run}
+	cli.Output(list, &t.format, "table", "json")
+	do.AddCommand(list)
+	pass := &cobra.Command{Use: "pass", Annotations: cli.Passes, Args: cobra.NoArgs, RunE: run}
+	root.AddCommand(do, pass)
+	p := cli.Program{Root: root, Settings: &config{}, ExitCodes: "Exit codes: 0 done.\n"}
+	p.Stdout, p.Stderr = &t.out, &t.log
+	if t.stdout != nil {
+		p.Stdout = t.stdout
 	}
+	return p.Main(ctx, args)
 }
 
-func TestAUsageErrorShowsTheCorrectUsageBeforeTheSettingsAreRead(t *testing.T) {
-	const do, doList = "  tool do THING\n", "  tool do list [-o table|json]\n"
+func TestWrongUsageExits2AndSaysHowToGetHelp(t *testing.T) {
 	for args, want := range map[string]string{
-		"":     "tool: no subcommand; `tool -h` lists them\n",
-		"redo": "tool: \"redo\" is not a subcommand; `tool -h` lists them\n",
-		"do":   "tool: THING is missing\n" + do + doList + "`tool do -h` says more.\n",
-		"do list -loud": "tool: flag provided but not defined: -loud\n" + doList + "`tool do list -h` " +
-			"says more.\n",
-		"do -o json it": "tool: flag provided but not defined: -o\n" + do + doList + "`tool do -h` " +
-			"says more.\n",
+		"":                 "tool: a command is missing\n  tool [flags]\n`tool --help` says more.\n",
+		"dp":               "Did you mean this?\n\tdo\n",
+		"do":               "  tool do [flags] THING\n`tool do --help` says more.\n",
+		"do it --loud":     "unknown flag: --loud\n  tool do [flags] THING\n`tool do --help` says",
+		"do it --name=":    `"--name" flag: it is empty: leave the flag out, or give it a value`,
+		"do list -o yaml":  `"-o, --output" flag: it takes table or json`,
+		"completion":       "a command is missing",
+		"completion tcsh":  `unknown command "tcsh"`,
+		"pass on":          "`tool pass --help` says more.\n",
+		"version 2":        "`tool version --help` says more.\n",
+		"do list --output": "--output",
 	} {
-		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
-		code := p.Main(t.Context(), strings.Fields(args))
-		if got := p.log.String(); code != cli.Usage || p.ran != "" || got != want {
-			t.Errorf("tool %s: code %d, %q ran, it says\n%s", args, code, p.ran, got)
+		var tool trial
+		code, usage := tool.main(t.Context(), strings.Fields(args)...), cli.Usage
+		if strings.HasPrefix(args, "pass") {
+			usage += cli.Apart
+		}
+		if code != usage || tool.ran != "" || tool.out.Len() > 0 ||
+			!strings.HasPrefix(tool.log.String(), "tool: ") || !strings.Contains(tool.log.String(), want) {
+			t.Errorf("tool %s: code %d, %q ran, it says\n%s%s", args, code, tool.ran, &tool.log, &tool.out)
 		}
 	}
 }
 
-const wholeHelp = `tool does things.
-
-  tool do          do a thing
-  tool do list     list things
-  tool undo        undo the last thing
-  tool version     print the version of this program
-  tool completion  print what completes commands and flags in a shell
-  tool manual      print the manual page, for man -l -
-
-` + "`tool COMMAND -h`" + ` has the arguments of a command.
-
-Settings, from the environment:
-  T_NAME (not set by default)
-      who this is
-
-Exit codes: 0 done.
-`
-
-const allSettings = "\n`tool -h` lists every setting, and the exit codes.\n"
-
-func TestHelpIsPrintedForEveryFormOfTheFlag(t *testing.T) {
+func TestHelpGoesToStdout(t *testing.T) {
+	const settings = "Settings, from the environment:\n  T_NAME (not set by default)\n" +
+		"      who this is\n"
 	for args, want := range map[string]string{
-		"-h":        wholeHelp,
-		"help":      wholeHelp,
-		"--help do": wholeHelp,
-		"do it -h": "tool do THING\n\nDo a thing.\n\nA thing is done once.\n\n" +
-			"  --loud            with a sound\n" + allSettings,
-		"do list --help": "tool do list [-o table|json]\n\nList things.\n\n" +
-			"  -o FORMAT         table or json\n" + allSettings,
-		"undo -h": "tool undo\n\nUndo the last thing.\n" + allSettings,
+		"--help":                settings + "\nExit codes: 0 done.\n",
+		"help":                  settings + "\nExit codes: 0 done.\n",
+		"do it -h":              "\n`tool --help` lists every setting, and the exit codes.\n",
+		"do list --help":        "-o, --output FORMAT   print it as FORMAT: table or json",
+		"version":               "tool version ",
+		"--version":             "tool version ",
+		"completion bash":       "__tool",
+		"completion zsh":        "#compdef tool",
+		"completion fish":       "complete -c tool",
+		"__complete do lis":     "list\n",
+		"completion powershell": "Register-ArgumentCompleter",
 	} {
-		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
-		if code := p.Main(t.Context(), strings.Fields(args)); code != cli.Done || p.ran != "" ||
-			p.out.String() != want || p.log.Len() > 0 {
-			t.Errorf("tool %s: code %d, stderr %q, it says\n%s", args, code, &p.log, &p.out)
+		tool := trial{ends: errors.New("never seen")}
+		code := tool.main(t.Context(), strings.Split(args, " ")...)
+		if strings.HasPrefix(args, "__complete") { // it says on stderr what it has done
+			tool.log.Reset()
+		}
+		if code != cli.Done || tool.ran != "" || tool.log.Len() > 0 ||
+			!strings.Contains(tool.out.String(), want) {
+			t.Errorf("tool %s: code %d, stderr %q, it says\n%s", args, code, &tool.log, &tool.out)
 		}
 	}
 }
 
-func TestTheVersionIsPrinted(t *testing.T) {
-	for _, arg := range []string{"version", "--version"} {
-		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
-		if code := p.Main(t.Context(), []string{arg}); code != cli.Done ||
-			!strings.HasPrefix(p.out.String(), "tool ") ||
-			!strings.Contains(p.out.String(), "go1.") {
-			t.Errorf("tool %s: code %d, it says %s", arg, code, &p.out)
-		}
-	}
-}
-
-func TestBadSettingsAreAUsageError(t *testing.T) {
-	p := newTrial(func(p *trial) { p.bad = errors.New("2 problems") })
-	code := p.Main(t.Context(), []string{"do", "list"})
-	want := "tool: 2 problems\n`tool -h` lists every setting with its default and meaning.\n"
-	if code != cli.Usage || p.ran != "" || p.log.String() != want {
-		t.Errorf("code %d, %q ran, it says %s", code, p.ran, &p.log)
-	}
-}
-
-func TestTheErrorOfASubcommandDeterminesTheExitCode(t *testing.T) {
+func TestTheErrorOfACommandDeterminesTheExitCode(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		code int
-		says string
+		err          error
+		code, passes int
+		says         string
 	}{
-		{nil, cli.Done, ""},
-		{errors.New("it broke"), cli.Error, "tool: it broke\n"},
-		{cli.Exit(cli.Lost), cli.Lost, ""},
-		{cli.Exit(cli.Done), cli.Done, ""},
-		{fmt.Errorf("late: %w", cli.Mistake("not so")), cli.Usage,
-			"tool: not so\n  tool undo\n`tool undo -h` says more.\n"},
+		{nil, cli.Done, cli.Done, ""},
+		{cli.Exit(cli.Done), cli.Done, cli.Done, ""},
+		{cli.Exit(cli.Lost), cli.Lost, cli.Apart + cli.Lost, ""},
+		{cli.Exit(cli.Uncovered), cli.Uncovered, cli.Uncovered, ""},
+		{cli.Passed(cli.Lost), cli.Lost, cli.Lost, ""},
+		{errors.New("it broke"), cli.Error, cli.Apart + cli.Error, "tool: it broke\n"},
+		{fmt.Errorf("late: %w", cli.Mistake("not so")), cli.Usage, cli.Apart + cli.Usage,
+			"tool: not so\n  tool do list [flags]\n`tool do list --help` says more.\n"},
+		{settings.Problems{errors.New("T_NAME is bad")}, cli.Usage, cli.Apart + cli.Usage,
+			"tool: 1 problem with the settings:\n  - T_NAME is bad\n`tool --help` lists every setting " +
+				"with its default and meaning.\n"},
 	} {
-		p := newTrial(func(p *trial) { p.ends = c.err })
-		if code := p.Main(t.Context(), []string{"undo"}); code != c.code || p.log.String() != c.says {
-			t.Errorf("%v: code %d, it says %s", c.err, code, &p.log)
+		tool := trial{ends: c.err}
+		code := tool.main(t.Context(), "do", "list")
+		if code != c.code || tool.log.String() != c.says {
+			t.Errorf("%v: code %d, it says %s", c.err, code, &tool.log)
+		}
+		if code := tool.main(t.Context(), "pass"); code != c.passes {
+			t.Errorf("%v: code %d of a command that passes codes on", c.err, code)
+		}
+	}
+}
+
+// broken is an output that cannot be written.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+func (broken) Err() error                { return errors.New("no space left") }
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, args := range []string{"do list", "--help", "version", "completion bash"} {
+		tool := trial{stdout: broken{}}
+		code := tool.main(t.Context(), strings.Fields(args)...)
+		if code != cli.Error || !strings.Contains(tool.log.String(), "no space left") {
+			t.Errorf("tool %s: code %d, it says %s", args, code, &tool.log)
 		}
 	}
 }

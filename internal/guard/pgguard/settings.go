@@ -22,8 +22,8 @@ type Settings struct {
 	guard.Endpoints
 	Admin         settings.URL   `env:"ADMIN"`
 	Databases     settings.Names `env:"DATABASES"`
-	MaxDatabases  int            `env:"MAX_DATABASES" envDefault:"20"`
-	Leaders       settings.Names `env:"LEADERS"`
+	MaxDatabases  int            `env:"MAX_DATABASES" envDefault:"20" use:"serving"`
+	Leaders       settings.Names `env:"LEADERS" use:"roles"`
 	AllowPrepared bool           `env:"ALLOW_PREPARED" envDefault:"false"`
 }
 

@@ -16,7 +16,7 @@ import (
 // GUARD_REDIS_ or, for the server cache, GUARD_REDIS_CACHE_.
 type Settings struct {
 	guard.Endpoints
-	IdleTimeout     time.Duration `env:"IDLE_TIMEOUT" envDefault:"5m"`
+	IdleTimeout     time.Duration `env:"IDLE_TIMEOUT" envDefault:"5m" use:"serving"`
 	TrustedCommands []string      `env:"TRUSTED_COMMANDS"`
 }
 
