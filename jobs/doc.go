@@ -3,7 +3,7 @@
 // fenced stores refuse its writes.
 //
 //	queue, err := jobs.New(coordinator, "settlement") // of any package fence/…
-//	id, err := queue.Submit(ctx, jobs.Spec{Kind: "settle", Payload: merchant, Retries: 3})
+//	id, err := jobs.Submit(ctx, queue, "settle", Merchant{17}, jobs.Spec{Retries: 3})
 //	status, err := queue.Wait(ctx, id)
 //
 //	worker := jobs.Worker{Queue: queue, Name: host, Stores: stores}

@@ -22,7 +22,7 @@ type (
 	}
 )
 
-// A program hands in a job and waits for its result. A worker, here in the same program, runs it.
+// A program submits a job and waits for its result. A worker, here in the same program, runs it.
 // The handler writes to databases under the job's term (run.Term), so that a worker which was
 // paused and replaced is refused there.
 func ExampleHandle() {
@@ -50,7 +50,7 @@ func ExampleHandle() {
 		}
 	})
 
-	id, err := queue.Submit(ctx, jobs.Spec{Kind: "settle", Payload: []byte(`{"id":17}`), Retries: 3})
+	id, err := jobs.Submit(ctx, queue, "settle", Merchant{ID: 17}, jobs.Spec{Retries: 3})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,13 +10,46 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 )
 
-// Submit hands a job in, and returns its ID once it is durable. If an unfinished job has the same
-// unique key, it returns that job's ID. It tries until ctx ends while the coordinator does not
-// answer, and hands the job in once.
+// Submit submits a job of a kind, and returns its ID once it is durable. in is written as JSON,
+// which Handle reads. A Spec may follow, which says the rest, such as Retries; its Kind and Payload
+// stay empty. If an unfinished job has the same unique key, Submit returns the ID of that job.
+// While the coordinator does not answer it tries until ctx ends, and submits the job once.
 //
 // Errors: ErrBadSpec, ErrFull, documents.ErrTooLarge, ctx's cause, or an error of the coordinator
-// that trying again cannot fix. After ctx's cause the job may have been handed in; submit it with a
+// that trying again cannot fix. After ctx's cause the job may have been submitted; submit it with a
 // unique key to find out.
+func Submit[In any](
+	ctx context.Context, q *Queue, kind string, in In, rest ...Spec,
+) (ID, error) {
+	spec, err := specOf(kind, in, rest)
+	if err != nil {
+		return "", err
+	}
+	return q.Submit(ctx, spec)
+}
+
+// specOf puts together what Submit is given.
+func specOf(kind string, in any, rest []Spec) (spec Spec, err error) {
+	switch len(rest) {
+	case 0:
+	case 1:
+		spec = rest[0]
+	default:
+		return spec, fmt.Errorf("%w: Submit takes one Spec, not %d", ErrBadSpec, len(rest))
+	}
+	if spec.Kind != "" || spec.Payload != nil {
+		return spec, fmt.Errorf("%w: the Spec given to Submit has a kind or a payload of its own",
+			ErrBadSpec)
+	}
+	spec.Kind = kind
+	if spec.Payload, err = json.Marshal(in); err != nil {
+		return spec, fmt.Errorf("%w: the payload cannot be written as JSON: %w", ErrBadSpec, err)
+	}
+	return spec, nil
+}
+
+// Submit submits a job whose payload is JSON already, such as one that another program has sent. It
+// returns what the function Submit does.
 func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
 	if err := q.check(spec); err != nil {
 		return "", err

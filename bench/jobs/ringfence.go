@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -62,7 +61,7 @@ func openCoordinator(
 func (r *ringfence) close() { _ = r.at.Close() }
 
 func (r *ringfence) submit(ctx context.Context, job int) error {
-	_, err := r.jobs.Submit(ctx, jobs.Spec{Kind: kind, Payload: []byte(strconv.Itoa(job))})
+	_, err := jobs.Submit(ctx, r.jobs, kind, job)
 	return err
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,7 +24,7 @@ type settlement struct {
 
 func (s settlement) String() string { return s.Day + "-" + s.Merchant }
 
-// submit hands in a job for each merchant with open orders, and waits until all have ended. It
+// submit submits a job for each merchant with open orders, and waits until all have ended. It
 // reads only, so it needs no fence. Run it again whenever you like: a settlement that has been made
 // is not made again.
 func submit(ctx context.Context, queue *jobs.Queue, database, day string) error {
@@ -38,7 +37,8 @@ func submit(ctx context.Context, queue *jobs.Queue, database, day string) error 
 	}
 	var ids []jobs.ID
 	for _, m := range merchants {
-		id, err := queue.Submit(ctx, job(settlement{Merchant: m, Day: day}))
+		s := settlement{Merchant: m, Day: day}
+		id, err := jobs.Submit(ctx, queue, kind, s, s.spec())
 		if err != nil {
 			return err
 		}
@@ -58,12 +58,11 @@ func submit(ctx context.Context, queue *jobs.Queue, database, day string) error 
 	return errors.Join(failed...)
 }
 
-// job returns the job of a settlement. Its resource is the merchant, so no two jobs ever book the
-// same merchant at once, whatever they are about.
-func job(s settlement) jobs.Spec {
-	payload, _ := json.Marshal(s) // two texts
+// spec says how a settlement is run. Its resource is the merchant, so no two jobs ever book one
+// merchant at once, whatever they are about.
+func (s settlement) spec() jobs.Spec {
 	return jobs.Spec{
-		Kind: kind, Payload: payload, Retries: 5, Timeout: jobs.Duration(10 * time.Minute),
+		Retries: 5, Timeout: jobs.Duration(10 * time.Minute),
 		Resource: fence.Resource("merchant_" + strings.ToLower(s.Merchant)),
 		Unique:   s.String(),
 	}
