@@ -3,7 +3,7 @@
 // fenced stores refuse its writes.
 //
 //	queue, err := jobs.New(coordinator, "settlement") // of any package fence/…
-//	id, err := jobs.Submit(ctx, queue, "settle", Merchant{17}, jobs.Spec{Retries: 3})
+//	id, err := jobs.Submit(ctx, queue, "settle", Merchant{17}, job.Spec{Retries: 3})
 //	status, err := queue.Wait(ctx, id)
 //
 //	worker := jobs.Worker{Queue: queue, Name: host, Stores: stores}
@@ -12,6 +12,8 @@
 //		…
 //	})
 //	err = worker.Run(ctx)
+//
+// Package job has the types Spec, Status and ID. Operators look at a group with package queueview.
 //
 // # What is promised
 //
@@ -92,7 +94,7 @@
 // is deleted by a job of the kind Spec.CleanUp, which is submitted in the same change and leads the
 // same resource:
 //
-//	jobs.Handle(&worker, "forget", func(ctx context.Context, r *jobs.Run, ended jobs.Status) (any, error) {
+//	jobs.Handle(&worker, "forget", func(ctx context.Context, r *jobs.Run, ended job.Status) (any, error) {
 //		return nil, journal.Forget(ctx, r.Term.Claim(), checkpoint.Name("settle-"+ended.ID))
 //	})
 //

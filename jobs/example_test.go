@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // Merchant is the input of the job, and Receipt its result.
@@ -50,7 +51,7 @@ func ExampleHandle() {
 		}
 	})
 
-	id, err := jobs.Submit(ctx, queue, "settle", Merchant{ID: 17}, jobs.Spec{Retries: 3})
+	id, err := jobs.Submit(ctx, queue, "settle", Merchant{ID: 17}, job.Spec{Retries: 3})
 	if err != nil {
 		log.Fatal(err)
 	}

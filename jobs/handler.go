@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/jobs/internal/records"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // Handle lets a worker run jobs of a kind. f gets the payload, decoded from JSON, and its result is
@@ -48,8 +50,8 @@ type Handler func(ctx context.Context, r *Run) (result any, err error)
 
 // Run is one try of a job.
 type Run struct {
-	ID      ID
-	Spec    Spec
+	ID      job.ID
+	Spec    job.Spec
 	Attempt int // see Status.Attempt
 	Failure int // how many tries of this round have failed before
 	Term    *fence.Term
@@ -92,32 +94,32 @@ func Permanent(err error) error {
 }
 
 // call calls a handler. A panic is a failure.
-func call(ctx context.Context, h Handler, r *Run) (o outcome) {
+func call(ctx context.Context, h Handler, r *Run) (o records.End) {
 	defer func() {
 		if p := recover(); p != nil {
-			o = outcome{err: fmt.Errorf("the handler has panicked: %v\n%s", p, debug.Stack())}
+			o = records.End{Err: fmt.Errorf("the handler has panicked: %v\n%s", p, debug.Stack())}
 		}
 	}()
 	result, err := h(ctx, r)
 	o = encodeResult(result)
 	if err != nil {
 		_, final := errors.AsType[permanent](err)
-		return outcome{result: o.result, note: o.note, err: err, final: final}
+		return records.End{Result: o.Result, Note: o.Note, Err: err, Final: final}
 	}
 	return o
 }
 
-func encodeResult(result any) outcome {
+func encodeResult(result any) records.End {
 	if result == nil {
-		return outcome{}
+		return records.End{}
 	}
 	b, err := json.Marshal(result)
 	if err != nil {
-		return outcome{err: fmt.Errorf("the result is not JSON: %w", err), final: true}
+		return records.End{Err: fmt.Errorf("the result is not JSON: %w", err), Final: true}
 	}
-	if len(b) > MaxResult {
-		return outcome{note: fmt.Sprintf("the result is not kept: it has %d bytes, at most %d are "+
-			"allowed; keep it elsewhere, and return where it is", len(b), MaxResult)}
+	if len(b) > job.MaxResult {
+		return records.End{Note: fmt.Sprintf("the result is not kept: it has %d bytes, at most %d are "+
+			"allowed; keep it elsewhere, and return where it is", len(b), job.MaxResult)}
 	}
-	return outcome{result: b}
+	return records.End{Result: b}
 }

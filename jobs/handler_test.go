@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 type merchant struct{ Name string }
@@ -33,13 +34,13 @@ func TestATypedHandlerGetsThePayloadAndReturnsTheResult(t *testing.T) {
 		`{"name":"poor"}`: {nil, bad},
 		`{"name":"half"}`: {receipt{Orders: 1}, bad},
 	} {
-		r := &jobs.Run{Spec: jobs.Spec{Payload: json.RawMessage(payload)}}
+		r := &jobs.Run{Spec: job.Spec{Payload: json.RawMessage(payload)}}
 		if got, err := w.Handlers["settle"](t.Context(), r); got != want.result || err != want.err {
 			t.Errorf("%s: got %v, %v", payload, got, err)
 		}
 	}
 	for _, payload := range []string{"", `{"name":17}`} {
-		r := &jobs.Run{Spec: jobs.Spec{Payload: json.RawMessage(payload)}}
+		r := &jobs.Run{Spec: job.Spec{Payload: json.RawMessage(payload)}}
 		got, err := w.Handlers["settle"](t.Context(), r)
 		if got != nil || err == nil || errors.Is(err, bad) {
 			t.Errorf("%q: got %v, %v", payload, got, err)

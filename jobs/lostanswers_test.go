@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // wrapped is a coordinator whose calls a test has in its hands.
@@ -80,9 +81,9 @@ func queues(t *testing.T, w *wrapped) (plain, q *jobs.Queue) {
 	return plain, q
 }
 
-func submitLater(t *testing.T, q *jobs.Queue) jobs.ID {
+func submitLater(t *testing.T, q *jobs.Queue) job.ID {
 	t.Helper()
-	id, err := q.Submit(t.Context(), jobs.Spec{Kind: "k", NotBefore: time.Now().Add(time.Hour)})
+	id, err := q.Submit(t.Context(), job.Spec{Kind: "k", NotBefore: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func submitLater(t *testing.T, q *jobs.Queue) jobs.ID {
 
 // Only a change whose answer was lost may have been made.
 func TestAChangeThatMeetsAnotherOneHasNotBeenMade(t *testing.T) {
-	for name, do := range map[string]func(*jobs.Queue, context.Context, jobs.ID) error{
+	for name, do := range map[string]func(*jobs.Queue, context.Context, job.ID) error{
 		"run": (*jobs.Queue).RunNow, "pause": (*jobs.Queue).Pause,
 	} {
 		for _, lost := range []bool{false, true} {
@@ -110,7 +111,7 @@ func TestAChangeThatMeetsAnotherOneHasNotBeenMade(t *testing.T) {
 					return do()
 				}
 			}
-			if err := do(q, t.Context(), id); errors.Is(err, jobs.ErrWrongState) == lost || lost &&
+			if err := do(q, t.Context(), id); errors.Is(err, job.ErrWrongState) == lost || lost &&
 				err != nil {
 				t.Errorf("%s, the answer is lost: %v: %v", name, lost, err)
 			}
@@ -165,11 +166,11 @@ func TestAResultWhoseAnswerIsLostIsNotDiscarded(t *testing.T) {
 					"k": func(context.Context, *jobs.Run) (any, error) { ran.Store(true); return nil, nil },
 				}}.Run(ctx)
 		})
-		id, err := q.Submit(t.Context(), jobs.Spec{Kind: "k"})
+		id, err := q.Submit(t.Context(), job.Spec{Kind: "k"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err := q.Wait(t.Context(), id); err != nil || s.State != jobs.Done || s.Attempt != 1 {
+		if s, err := q.Wait(t.Context(), id); err != nil || s.State != job.Done || s.Attempt != 1 {
 			t.Errorf("%v, %+v", err, s)
 		}
 		time.Sleep(time.Minute)
@@ -198,13 +199,13 @@ func TestWorkersOfAnyCapacityAreAssignedJobs(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Minute) // both are members
-		id, err := q.Submit(t.Context(), jobs.Spec{Kind: "k"})
+		id, err := q.Submit(t.Context(), job.Spec{Kind: "k"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		waiting, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if s, err := q.Wait(waiting, id); err != nil || s.State != jobs.Done {
+		if s, err := q.Wait(waiting, id); err != nil || s.State != job.Done {
 			t.Errorf("%v, %+v", err, s)
 		}
 		stop()

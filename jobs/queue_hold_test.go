@@ -10,10 +10,11 @@ import (
 
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // hours runs a worker in a bubble of time, and returns at which hour each run of a job has begun.
-func hours(t *testing.T, spec jobs.Spec, do func(q *jobs.Queue, id jobs.ID)) (ran []float64) {
+func hours(t *testing.T, spec job.Spec, do func(q *jobs.Queue, id job.ID)) (ran []float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := fencetest.NewMemory(10 * time.Second).Open()
@@ -58,14 +59,14 @@ func wantHours(t *testing.T, got []float64, want ...float64) {
 }
 
 func TestAPausedJobStartsAgainWhenItsScheduleSaysSo(t *testing.T) {
-	ran := hours(t, jobs.Spec{Every: "1h"}, func(q *jobs.Queue, id jobs.ID) {
+	ran := hours(t, job.Spec{Every: "1h"}, func(q *jobs.Queue, id job.ID) {
 		time.Sleep(90 * time.Minute)
 		for range 2 { // pausing it again changes nothing
 			if err := q.Pause(t.Context(), id); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := q.RunNow(t.Context(), id); !errors.Is(err, jobs.ErrWrongState) {
+		if err := q.RunNow(t.Context(), id); !errors.Is(err, job.ErrWrongState) {
 			t.Errorf("a paused job is to run now: %v", err)
 		}
 		time.Sleep(4 * time.Hour) // at 5.5
@@ -80,7 +81,7 @@ func TestAPausedJobStartsAgainWhenItsScheduleSaysSo(t *testing.T) {
 }
 
 func TestAJobThatRunsNowKeepsItsSchedule(t *testing.T) {
-	ran := hours(t, jobs.Spec{Every: "1h"}, func(q *jobs.Queue, id jobs.ID) {
+	ran := hours(t, job.Spec{Every: "1h"}, func(q *jobs.Queue, id job.ID) {
 		time.Sleep(90 * time.Minute)
 		if err := q.RunNow(t.Context(), id); err != nil {
 			t.Error(err)
@@ -88,17 +89,17 @@ func TestAJobThatRunsNowKeepsItsSchedule(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 	wantHours(t, ran, 0, 1, 1.5, 2)
-	ran = hours(t, jobs.Spec{NotBefore: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)},
-		func(q *jobs.Queue, id jobs.ID) {
+	ran = hours(t, job.Spec{NotBefore: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)},
+		func(q *jobs.Queue, id job.ID) {
 			time.Sleep(time.Hour)
 			if err := q.RunNow(t.Context(), id); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(time.Minute)
-			if err := q.RunNow(t.Context(), id); !errors.Is(err, jobs.ErrWrongState) {
+			if err := q.RunNow(t.Context(), id); !errors.Is(err, job.ErrWrongState) {
 				t.Errorf("a job that is done is to run now: %v", err)
 			}
-			if err := q.Pause(t.Context(), id); !errors.Is(err, jobs.ErrWrongState) {
+			if err := q.Pause(t.Context(), id); !errors.Is(err, job.ErrWrongState) {
 				t.Errorf("a job that is done is paused: %v", err)
 			}
 		})

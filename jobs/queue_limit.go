@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/jobs/internal/records"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // ErrFull: as many jobs of the group wait as may, or they have too many bytes. Nothing was
@@ -31,7 +34,7 @@ type backlog struct {
 const backlogSeen = time.Second
 
 // room returns ErrFull if the group has no room for more jobs.
-func (q *Queue) room(ctx context.Context, specs ...Spec) error {
+func (q *Queue) room(ctx context.Context, specs ...job.Spec) error {
 	if err := q.look(ctx); err != nil {
 		return err
 	}
@@ -47,15 +50,15 @@ func (q *Queue) room(ctx context.Context, specs ...Spec) error {
 }
 
 // add counts jobs that were submitted.
-func (b *backlog) add(specs ...Spec) {
+func (b *backlog) add(specs ...job.Spec) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.jobs, b.bytes = b.jobs+len(specs), b.bytes+encodedBytes(specs)
 }
 
-func encodedBytes(specs []Spec) (sum int) {
+func encodedBytes(specs []job.Spec) (sum int) {
 	for _, s := range specs {
-		sum += len(encode(s))
+		sum += len(records.Encode(s))
 	}
 	return sum
 }
@@ -69,7 +72,7 @@ func (q *Queue) look(ctx context.Context) error {
 	if fresh {
 		return nil
 	}
-	names, err := q.docs.Names(ctx, q.paths.waiting())
+	names, err := q.store.Docs.Names(ctx, q.store.Paths.Waiting())
 	if err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func (q *Queue) look(ctx context.Context) error {
 
 func waitingBytes(names []string) (sum int) {
 	for _, name := range names {
-		_, bytes, _, _ := parseEntry(name)
+		_, bytes, _, _ := records.ParseEntry(name)
 		sum += bytes
 	}
 	return sum

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/jobs/internal/records"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // Submit submits a job of a kind, and returns its ID once it is durable. in is written as JSON,
@@ -19,8 +21,8 @@ import (
 // that trying again cannot fix. After ctx's cause the job may have been submitted; submit it with a
 // unique key to find out.
 func Submit[In any](
-	ctx context.Context, q *Queue, kind string, in In, rest ...Spec,
-) (ID, error) {
+	ctx context.Context, q *Queue, kind string, in In, rest ...job.Spec,
+) (job.ID, error) {
 	spec, err := specOf(kind, in, rest)
 	if err != nil {
 		return "", err
@@ -29,39 +31,39 @@ func Submit[In any](
 }
 
 // specOf puts together what Submit is given.
-func specOf(kind string, in any, rest []Spec) (spec Spec, err error) {
+func specOf(kind string, in any, rest []job.Spec) (spec job.Spec, err error) {
 	switch len(rest) {
 	case 0:
 	case 1:
 		spec = rest[0]
 	default:
-		return spec, fmt.Errorf("%w: Submit takes one Spec, not %d", ErrBadSpec, len(rest))
+		return spec, fmt.Errorf("%w: Submit takes one Spec, not %d", job.ErrBadSpec, len(rest))
 	}
 	if spec.Kind != "" || spec.Payload != nil {
 		return spec, fmt.Errorf("%w: the Spec given to Submit has a kind or a payload of its own",
-			ErrBadSpec)
+			job.ErrBadSpec)
 	}
 	spec.Kind = kind
 	if spec.Payload, err = json.Marshal(in); err != nil {
-		return spec, fmt.Errorf("%w: the payload cannot be written as JSON: %w", ErrBadSpec, err)
+		return spec, fmt.Errorf("%w: the payload cannot be written as JSON: %w", job.ErrBadSpec, err)
 	}
 	return spec, nil
 }
 
 // Submit submits a job whose payload is JSON already, such as one that another program has sent. It
 // returns what the function Submit does.
-func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
+func (q *Queue) Submit(ctx context.Context, spec job.Spec) (job.ID, error) {
 	if err := q.check(spec); err != nil {
 		return "", err
 	}
-	return q.submitOne(ctx, newID(q.now()), spec)
+	return q.submitOne(ctx, records.NewID(q.store.Now()), spec)
 }
 
 // check says what is wrong with a Spec in this group.
-func (q *Queue) check(s Spec) error {
-	if s.Resource == q.Leader() || s.Resource == q.group.Election() {
+func (q *Queue) check(s job.Spec) error {
+	if s.Resource == q.Leader() || s.Resource == q.store.Group.Election() {
 		return fmt.Errorf("%w: %s is an election of the group's workers; name another resource",
-			ErrBadSpec, s.Resource)
+			job.ErrBadSpec, s.Resource)
 	}
 	return s.Check()
 }
@@ -73,15 +75,15 @@ const submitTogether = documents.MaxWrites / 4
 // SubmitAll hands several jobs in as Submit does, many in one change. It returns an ID for each, in
 // this order, in which they are also assigned. After an error it returns the IDs of those that were
 // handed in before it; of the others some may have been.
-func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
+func (q *Queue) SubmitAll(ctx context.Context, specs []job.Spec) ([]job.ID, error) {
 	for i, spec := range specs {
 		if err := q.check(spec); err != nil {
 			return nil, fmt.Errorf("job %d: %w", i+1, err)
 		}
 	}
-	ids := make([]ID, len(specs))
+	ids := make([]job.ID, len(specs))
 	for i := range ids {
-		ids[i] = newID(q.now())
+		ids[i] = records.NewID(q.store.Now())
 	}
 	slices.Sort(ids)
 	for from := 0; from < len(ids); from += submitTogether {
@@ -97,13 +99,13 @@ func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
 // submitSome hands jobs in under these IDs, which it replaces by those of jobs that have their
 // unique keys. It does so with one change, or one after the other if that does not work: one of
 // them has a unique key that is taken, an answer was lost, or together they are too large.
-func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, error) {
+func (q *Queue) submitSome(ctx context.Context, ids []job.ID, specs []job.Spec) ([]job.ID, error) {
 	var writes []documents.Write
 	for i, id := range ids {
-		writes = append(writes, q.changes.submit(id, specs[i], q.now())...)
+		writes = append(writes, q.store.Changes.Submit(id, specs[i], q.store.Now())...)
 	}
 	if q.room(ctx, specs...) == nil {
-		if _, err := q.docs.Change(ctx, documents.Change{Writes: writes}); err == nil {
+		if _, err := q.store.Docs.Change(ctx, documents.Change{Writes: writes}); err == nil {
 			q.backlog.add(specs...)
 			return ids, nil
 		}
@@ -119,21 +121,21 @@ func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, e
 }
 
 // submitOne hands a job in that is good, once under this ID.
-func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
+func (q *Queue) submitOne(ctx context.Context, id job.ID, spec job.Spec) (job.ID, error) {
 	err := q.persist(ctx, func() error { return q.room(ctx, spec) })
 	if errors.Is(err, ErrFull) {
-		if other, failed := q.holder(ctx, spec.Unique); failed == nil && other != "" {
+		if other, failed := q.store.Holder(ctx, spec.Unique); failed == nil && other != "" {
 			return other, nil // nothing is added
 		}
 	}
 	if err != nil {
 		return "", err
 	}
-	var there ID
-	change := documents.Change{Writes: q.changes.submit(id, spec, q.now())}
+	var there job.ID
+	change := documents.Change{Writes: q.store.Changes.Submit(id, spec, q.store.Now())}
 	err = q.persist(ctx, func() error {
 		there = id
-		_, err := q.docs.Change(ctx, change)
+		_, err := q.store.Docs.Change(ctx, change)
 		if errors.Is(err, documents.ErrConflict) {
 			there, err = q.taken(ctx, id, spec.Unique)
 		}
@@ -150,19 +152,19 @@ func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
 
 // persist tries a part of a submission until ctx ends or an error cannot be fixed by that.
 func (q *Queue) persist(ctx context.Context, try func() error) error {
-	if err := retry(ctx, try); err != nil {
-		return fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
+	if err := records.Retry(ctx, try); err != nil {
+		return fmt.Errorf("submit a job to %s: %w", q.store.Group.Name(), err)
 	}
 	return nil
 }
 
 // taken returns the job that is there already: this one, if an answer was lost, or the one with the
 // same unique key. It returns an error to try again if that one has just ended.
-func (q *Queue) taken(ctx context.Context, id ID, key string) (ID, error) {
-	if _, err := q.get(ctx, id); !errors.Is(err, errNoJob) {
+func (q *Queue) taken(ctx context.Context, id job.ID, key string) (job.ID, error) {
+	if _, err := q.store.Get(ctx, id); !errors.Is(err, job.ErrNotFound) {
 		return id, err
 	}
-	other, err := q.holder(ctx, key)
+	other, err := q.store.Holder(ctx, key)
 	if err == nil && other == "" {
 		err = documents.ErrConflict
 	}

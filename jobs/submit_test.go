@@ -7,11 +7,12 @@ import (
 
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 func TestSubmitWritesWhatAHandlerReads(t *testing.T) {
 	q := memoryQueue(t)
-	id, err := jobs.Submit(t.Context(), q, "settle", merchant{"m17"}, jobs.Spec{Retries: 3})
+	id, err := jobs.Submit(t.Context(), q, "settle", merchant{"m17"}, job.Spec{Retries: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,17 +28,17 @@ func TestSubmitWritesWhatAHandlerReads(t *testing.T) {
 
 func TestSubmitRefusesASecondPayload(t *testing.T) {
 	q := memoryQueue(t)
-	for what, rest := range map[string][]jobs.Spec{
+	for what, rest := range map[string][]job.Spec{
 		"a kind":    {{Kind: "other"}},
 		"a payload": {{Payload: []byte("{}")}},
 		"two specs": {{}, {}},
 	} {
 		if _, err := jobs.Submit(t.Context(), q, "settle", merchant{}, rest...); !errors.Is(err,
-			jobs.ErrBadSpec) {
+			job.ErrBadSpec) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := jobs.Submit(t.Context(), q, "settle", func() {}); !errors.Is(err, jobs.ErrBadSpec) {
+	if _, err := jobs.Submit(t.Context(), q, "settle", func() {}); !errors.Is(err, job.ErrBadSpec) {
 		t.Errorf("a function: %v", err)
 	}
 }

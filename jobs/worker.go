@@ -12,6 +12,10 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/jobs/assign"
+	"github.com/ringfence/ringfence/jobs/internal/assigner"
+	"github.com/ringfence/ringfence/jobs/internal/records"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // Worker runs jobs that are assigned to it, and assigns jobs while its group has elected it.
@@ -19,14 +23,14 @@ type Worker struct {
 	Queue    *Queue
 	Handlers map[string]Handler // by kind; it is assigned no other kind
 	Name     string             // for people, such as host name and process id
-	Capacity int                // how many jobs it runs at once, at most MaxCapacity. Default 4
+	Capacity int                // how many jobs it runs at once, at most 1,000,000. Default 4
 	Labels   []string           // jobs that name a label go to workers that have it
 
 	// Stores get the mark of a job's term raised before its handler is called.
 	Stores []fence.Raiser
 
 	// Strategy is used while this worker assigns. Default: least-loaded.
-	Strategy Strategy
+	Strategy assign.Strategy
 
 	// Grace is how long handlers may go on after Run's context has ended, before their contexts end.
 	Grace time.Duration
@@ -35,10 +39,6 @@ type Worker struct {
 
 	Log *slog.Logger // default: nothing is logged
 }
-
-// MaxCapacity is how many jobs a worker runs at once, at most. A higher capacity counts as this
-// one.
-const MaxCapacity = 1_000_000
 
 const defaultCapacity = 4
 
@@ -49,15 +49,17 @@ func (w Worker) Run(ctx context.Context) error {
 	if w.Capacity <= 0 {
 		w.Capacity = defaultCapacity
 	}
-	w.Capacity = min(w.Capacity, MaxCapacity)
+	w.Capacity = min(w.Capacity, records.MaxCapacity)
 	if w.Log == nil {
 		w.Log = slog.New(slog.DiscardHandler)
 	}
 	if w.Strategy == nil {
-		w.Strategy = leastLoaded{}
+		w.Strategy = assign.Default()
 	}
-	o := offer{Capacity: w.Capacity, Labels: w.Labels, Kinds: slices.Sorted(maps.Keys(w.Handlers))}
-	m, err := w.Queue.join(ctx, w.Name, o)
+	o := records.Offer{
+		Capacity: w.Capacity, Labels: w.Labels, Kinds: slices.Sorted(maps.Keys(w.Handlers)),
+	}
+	m, err := w.Queue.store.Join(ctx, w.Name, o)
 	switch {
 	case ctx.Err() != nil && m == nil:
 		return nil
@@ -81,11 +83,11 @@ func (w Worker) Run(ctx context.Context) error {
 
 // lead assigns jobs whenever this worker is elected, until ctx ends.
 func (w Worker) lead(ctx context.Context) {
-	lead := fence.Lead{Elector: w.Queue.at, Resource: w.Queue.Leader(), Holder: w.Name}
+	lead := fence.Lead{Elector: w.Queue.store.At, Resource: w.Queue.Leader(), Holder: w.Name}
 	for failures := 1; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		err := lead.Run(ctx, func(ctx context.Context, t *fence.Term) error {
-			return assign(ctx, w.Queue, t.Claim(), w.Strategy, w.Log)
+			return assigner.Run(ctx, w.Queue.store, t.Claim(), w.Strategy, w.Log)
 		})
 		if ctx.Err() != nil {
 			return
@@ -106,8 +108,8 @@ type runner struct {
 	mu sync.Mutex
 	// by name of the assignment; one that has ended stays while that is there
 	tries     map[string]*try
-	cancelled map[ID]bool // somebody has asked for it
-	over      bool        // no more jobs
+	cancelled map[job.ID]bool // somebody has asked for it
+	over      bool            // no more jobs
 	work      sync.WaitGroup
 }
 
@@ -121,7 +123,7 @@ func (r *runner) follow(ctx context.Context, m *group.Membership) error {
 	for {
 		id, changed, err := m.ID()
 		if err != nil {
-			return fmt.Errorf("work for %s: %w", r.Queue.group.Name(), err)
+			return fmt.Errorf("work for %s: %w", r.Queue.store.Group.Name(), err)
 		}
 		present, stop := context.WithCancel(ctx)
 		var watching sync.WaitGroup
@@ -145,30 +147,32 @@ func (r *runner) follow(ctx context.Context, m *group.Membership) error {
 // followAssignments runs what is assigned to one member.
 func (r *runner) followAssignments(ctx context.Context, id fence.Token) {
 	r.keepWatching(ctx, "assignments", func(ctx context.Context) error {
-		return r.Queue.docs.WatchNames(ctx, r.Queue.paths.assigned(id), func(names []string) error {
-			r.assigned(id, names)
-			return nil
-		})
+		return r.Queue.store.Docs.WatchNames(ctx, r.Queue.store.Paths.Assigned(id),
+			func(names []string) error {
+				r.assigned(id, names)
+				return nil
+			})
 	})
 }
 
 // followCancellations tells handlers that their jobs are cancelled.
 func (r *runner) followCancellations(ctx context.Context) {
 	r.keepWatching(ctx, "cancellations", func(ctx context.Context) error {
-		return r.Queue.docs.WatchNames(ctx, r.Queue.paths.cancellations(), func(names []string) error {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.cancelled = map[ID]bool{}
-			for _, name := range names {
-				r.cancelled[ID(name)] = true
-			}
-			for _, t := range r.tries {
-				if r.cancelled[t.id] {
-					t.cancel(ErrCancelled)
+		return r.Queue.store.Docs.WatchNames(ctx, r.Queue.store.Paths.Cancellations(),
+			func(names []string) error {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.cancelled = map[job.ID]bool{}
+				for _, name := range names {
+					r.cancelled[job.ID(name)] = true
 				}
-			}
-			return nil
-		})
+				for _, t := range r.tries {
+					if r.cancelled[t.id] {
+						t.cancel(ErrCancelled)
+					}
+				}
+				return nil
+			})
 	})
 }
 
@@ -178,7 +182,7 @@ func (r *runner) keepWatching(
 ) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		if err := watch(ctx); ctx.Err() == nil {
-			r.Log.Warn("cannot watch "+what, "group", r.Queue.group.Name(), "error", err)
+			r.Log.Warn("cannot watch "+what, "group", r.Queue.store.Group.Name(), "error", err)
 			backoff.Pause(ctx, backoff.After(failures, backoff.Min, backoff.Max))
 		}
 	}
@@ -188,7 +192,7 @@ func (r *runner) keepWatching(
 func (r *runner) assigned(member fence.Token, names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	there := asSet(names)
+	there := records.Set(names)
 	for name, t := range r.tries {
 		if t.worker != member || !there[name] {
 			t.cancel(ErrTakenBack)
@@ -196,7 +200,7 @@ func (r *runner) assigned(member fence.Token, names []string) {
 		}
 	}
 	for _, name := range names {
-		id, attempt, ok := parseAssignment(name)
+		id, attempt, ok := records.ParseAssignment(name)
 		if !ok || r.over || r.tries[name] != nil {
 			continue
 		}
@@ -269,30 +273,40 @@ func (r *runner) drain(worker fence.Token) {
 	}
 }
 
-// announceTimeout bounds how long a worker that stops tries to say so.
-const announceTimeout = 2 * time.Second
-
 // announce tells the assigner that this worker takes no more jobs.
 func (r *runner) announce(worker fence.Token) {
-	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), records.AnnounceTimeout)
 	defer cancel()
-	if err := r.Queue.create(ctx, r.Queue.paths.draining()+"/"+worker.String(), nil); err != nil {
+	s := r.Queue.store
+	if err := s.Create(ctx, s.Paths.Draining()+"/"+worker.String(), nil); err != nil {
 		r.Log.Warn("could not announce the shutdown", "error", err)
 	}
 }
 
 // returnRest gives back what was assigned to this worker and never begun.
 func (r *runner) returnRest(worker fence.Token) {
-	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), records.AnnounceTimeout)
 	defer cancel()
-	names, err := r.Queue.docs.Names(ctx, r.Queue.paths.assigned(worker))
+	names, err := r.Queue.store.Docs.Names(ctx, r.Queue.store.Paths.Assigned(worker))
 	if err != nil {
 		return // the assigner takes it back
 	}
 	for _, name := range names {
-		if id, attempt, ok := parseAssignment(name); ok {
+		if id, attempt, ok := records.ParseAssignment(name); ok {
 			t := &try{runner: r, id: id, attempt: attempt, worker: worker}
 			t.giveBack(nil)
 		}
 	}
+}
+
+// running returns the run of a job whose handler runs here, nil if there is none.
+func (r *runner) running(id job.ID) *Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tries {
+		if t.id == id && t.running != nil {
+			return t.running
+		}
+	}
+	return nil
 }

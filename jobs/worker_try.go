@@ -10,6 +10,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/internal/network/backoff"
+	"github.com/ringfence/ringfence/jobs/internal/records"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 const (
@@ -26,7 +28,7 @@ var errNotMine = errors.New("the job is not this worker's")
 // try is a job that is assigned to this worker.
 type try struct {
 	runner  *runner
-	id      ID
+	id      job.ID
 	attempt int
 	worker  fence.Token // the member to which it is assigned
 	ctx     context.Context
@@ -47,12 +49,12 @@ func (t *try) run() {
 		t.lead()
 	case <-t.ctx.Done():
 	}
-	q := t.runner.Queue
+	q := t.runner.Queue.store
 	switch why := context.Cause(t.ctx); {
 	case errors.Is(why, ErrStopping):
 		t.giveBack(nil)
 	case errors.Is(why, ErrCancelled):
-		for !t.settle("cancelled", q.cancelled) && !t.runner.stops() {
+		for !t.settle("cancelled", q.Cancelled) && !t.runner.stops() {
 		}
 	}
 }
@@ -65,13 +67,13 @@ func (t *try) lead() {
 	var failing time.Time // since then the job could not begin
 	for failures := 1; t.ctx.Err() == nil; failures++ {
 		began := false
-		first, spec, err := s.Queue.open(t.ctx, t.id)
-		if err == nil && !t.mine(first.Status) || errors.Is(err, errNoJob) {
+		first, spec, err := s.Queue.store.Open(t.ctx, t.id)
+		if err == nil && !t.mine(first.Status) || errors.Is(err, job.ErrNotFound) {
 			return
 		}
 		if err == nil {
 			lead := fence.Lead{
-				Elector: s.Queue.at, Resource: first.Resource, Stores: bounded(s.Stores),
+				Elector: s.Queue.store.At, Resource: first.Resource, Stores: bounded(s.Stores),
 				Holder: fmt.Sprintf("%s, job %s", s.Name, t.id), Unacknowledged: true,
 			}
 			err = lead.Run(t.ctx, func(ctx context.Context, term *fence.Term) error {
@@ -117,37 +119,40 @@ func (r boundedRaiser) Raise(ctx context.Context, c fence.Claim) error {
 }
 
 // mine reports whether the job is assigned to this member, and has not ended.
-func (t *try) mine(s Status) bool {
+func (t *try) mine(s job.Status) bool {
 	return s.Worker == t.worker && s.Attempt == t.attempt &&
-		(s.State == Assigned || s.State == Running)
+		(s.State == job.Assigned || s.State == job.Running)
 }
 
 // published reports whether the history of a job shows that this try, under its token, has
 // published its end.
-func (t *try) published(s Status, token fence.Token) bool {
-	return slices.ContainsFunc(s.History, func(a Attempt) bool {
-		return a.Attempt == t.attempt && a.Token == token && a.Outcome != OutcomeLost
+func (t *try) published(s job.Status, token fence.Token) bool {
+	return slices.ContainsFunc(s.History, func(a job.Attempt) bool {
+		return a.Attempt == t.attempt && a.Token == token && a.Outcome != job.OutcomeLost
 	})
 }
 
 // step makes a step of the job from a status that was read before, under the term, if the job is
 // still this try's. It returns the status that it has made.
 func (t *try) step(
-	ctx context.Context, term *fence.Term, from record,
-	next func(context.Context, record) ([]documents.Write, error),
-) (record, error) {
-	return t.runner.Queue.step(ctx, t.id, from, func(r record) ([]documents.Write, error) {
-		if !t.mine(r.Status) {
-			return nil, errNotMine
-		}
-		return next(ctx, r)
-	}, term.Claim())
+	ctx context.Context, term *fence.Term, from records.Record,
+	next func(context.Context, records.Record) ([]documents.Write, error),
+) (records.Record, error) {
+	return t.runner.Queue.store.Step(ctx, t.id, from,
+		func(r records.Record) ([]documents.Write, error) {
+			if !t.mine(r.Status) {
+				return nil, errNotMine
+			}
+			return next(ctx, r)
+		}, term.Claim())
 }
 
 // work runs the job in a term, and publishes what it has brought. first was read before the term
 // began, so a change of it since then is a conflict.
-func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spec) error {
-	q := t.runner.Queue
+func (t *try) work(
+	ctx context.Context, term *fence.Term, first records.Record, spec job.Spec,
+) error {
+	q := t.runner.Queue.store
 	if err := t.runner.begin(t); err != nil {
 		return err
 	}
@@ -156,9 +161,9 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	t.runs(run)                        // before anybody can see that it runs
 	defer t.runs(nil)
 	started, err := t.step(ctx, term, first,
-		func(_ context.Context, r record) ([]documents.Write, error) {
+		func(_ context.Context, r records.Record) ([]documents.Write, error) {
 			run.Failure = r.Failures
-			return q.changes.start(r, term.Token(), q.now()), nil
+			return q.Changes.Start(r, term.Token(), q.Now()), nil
 		})
 	if err != nil {
 		return err
@@ -171,16 +176,16 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	publishing, cancel := context.WithTimeout(term.Context(), publishTimeout)
 	defer cancel()
 	ended, err := t.step(publishing, term, started,
-		func(ctx context.Context, r record) ([]documents.Write, error) {
+		func(ctx context.Context, r records.Record) ([]documents.Write, error) {
 			switch {
-			case o.err != nil && errors.Is(why, ErrCancelled):
-				return q.cancelled(ctx, r)
-			case o.err != nil && errors.Is(why, ErrStopping):
-				return q.returned(r), nil
+			case o.Err != nil && errors.Is(why, ErrCancelled):
+				return q.Cancelled(ctx, r)
+			case o.Err != nil && errors.Is(why, ErrStopping):
+				return q.Returned(r), nil
 			}
-			return q.changes.finish(r, spec, o, q.now()), nil
+			return q.Changes.Finish(r, spec, o, q.Now()), nil
 		})
-	if errors.Is(err, errNotMine) && ended.lost && t.published(ended.Status, term.Token()) {
+	if errors.Is(err, errNotMine) && ended.AnswerLost && t.published(ended.Status, term.Token()) {
 		err = nil
 	}
 	t.ended = err == nil
@@ -188,10 +193,10 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 }
 
 // call calls the handler, and returns why its context has ended, nil if it has not.
-func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
+func (t *try) call(ctx context.Context, run *Run) (o records.End, why error) {
 	h := t.runner.Handlers[run.Spec.Kind]
 	if h == nil { // it was assigned before this worker had another program
-		return outcome{err: fmt.Errorf("this worker knows no job of kind %q", run.Spec.Kind)}, nil
+		return records.End{Err: fmt.Errorf("this worker knows no job of kind %q", run.Spec.Kind)}, nil
 	}
 	if limit := time.Duration(run.Spec.Timeout); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, ErrTimeout)
@@ -200,37 +205,39 @@ func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
 	}
 	began := time.Now()
 	o = call(ctx, h, run)
-	if why = context.Cause(ctx); o.err != nil && errors.Is(why, ErrTimeout) {
-		o.err = late(o.err, time.Since(began))
+	if why = context.Cause(ctx); o.Err != nil && errors.Is(why, ErrTimeout) {
+		o.Err = late(o.Err, time.Since(began))
 	}
 	return o, why
 }
 
 // giveBack gives the job back. why is nil if the worker stops.
 func (t *try) giveBack(why error) bool {
-	q := t.runner.Queue
-	return t.settle("given back", func(_ context.Context, r record) ([]documents.Write, error) {
-		return q.changes.giveBack(r, why, q.now()), nil
-	})
+	q := t.runner.Queue.store
+	return t.settle("given back",
+		func(_ context.Context, r records.Record) ([]documents.Write, error) {
+			return q.Changes.GiveBack(r, why, q.Now()), nil
+		})
 }
 
 // settle makes a step of the job without a term, if it is still this try's: no handler of this
 // worker runs it any more. It returns false if it may be tried again.
 func (t *try) settle(
-	what string, next func(context.Context, record) ([]documents.Write, error),
+	what string, next func(context.Context, records.Record) ([]documents.Write, error),
 ) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), announceTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), records.AnnounceTimeout)
 	defer cancel()
-	_, err := t.runner.Queue.step(ctx, t.id, record{}, func(r record) ([]documents.Write, error) {
-		if !t.mine(r.Status) {
-			return nil, nil
-		}
-		return next(ctx, r)
-	})
-	if err != nil && !errors.Is(err, errNoJob) {
+	_, err := t.runner.Queue.store.Step(ctx, t.id, records.Record{},
+		func(r records.Record) ([]documents.Write, error) {
+			if !t.mine(r.Status) {
+				return nil, nil
+			}
+			return next(ctx, r)
+		})
+	if err != nil && !errors.Is(err, job.ErrNotFound) {
 		t.runner.Log.Warn("a job could not be "+what+"; it is taken back when this worker has left",
 			"job", string(t.id), "error", err)
-		return !again(err) && !errors.Is(err, context.DeadlineExceeded)
+		return !records.Again(err) && !errors.Is(err, context.DeadlineExceeded)
 	}
 	return true
 }
@@ -251,4 +258,11 @@ func late(err error, after time.Duration) error {
 		return fmt.Errorf("%w: %s", ErrTimeout, after.Round(time.Millisecond))
 	}
 	return fmt.Errorf("%w (%s): %w", ErrTimeout, after.Round(time.Millisecond), err)
+}
+
+// runs says which run of the job's handler lasts; nil for none.
+func (t *try) runs(run *Run) {
+	t.runner.mu.Lock()
+	defer t.runner.mu.Unlock()
+	t.running = run
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/rounds"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // loaders is how many submit at a time what other rows need.
@@ -96,15 +96,15 @@ const atOnce = 200
 func (r *ringfence) leaves(
 	ctx context.Context, entry string, began time.Time,
 ) (took time.Duration, err error) {
-	var id jobs.ID // a part of the entry's name
+	var id job.ID // a part of the entry's name
 	for part := range strings.SplitSeq(entry, ".") {
-		if parsed, err := jobs.ParseID(part); err == nil {
+		if parsed, err := job.ParseID(part); err == nil {
 			id = parsed
 		}
 	}
 	assigned := errors.New("the job is assigned")
-	err = r.jobs.Watch(ctx, id, func(now jobs.Status) error {
-		if now.State == jobs.Waiting {
+	err = r.jobs.Watch(ctx, id, func(now job.Status) error {
+		if now.State == job.Waiting {
 			return nil
 		}
 		took = time.Since(began)

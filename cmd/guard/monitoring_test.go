@@ -22,6 +22,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 const monitoring = "../../docs/monitoring"
@@ -153,13 +154,13 @@ func leaders(t *testing.T) string {
 	t.Helper()
 	c := fencetest.NewMemory(time.Minute).Open()
 	defer c.Close()
-	q, err := jobs.New(c, "nightly")
+	q, err := queueview.New(c, "nightly")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := metrics.New(c, func(text string) string { return text })
 	m.Watch(c, "orders")
-	m.Worker(&jobs.Worker{Queue: q})
+	m.Worker(&jobs.Worker{Queue: q.Queue})
 	m.Group(q, "")
 	w := httptest.NewRecorder()
 	m.Handler(webpage.Access{}, t.Context()).ServeHTTP(w,

@@ -19,23 +19,24 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/work"
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // jobsRequest holds the arguments of work, submit and jobs.
 type jobsRequest struct {
 	group string
 	verb  string // of jobs; "" lists
-	id    jobs.ID
+	id    job.ID
 	work  work.Work
 	wait  bool
-	spec  jobs.Spec
+	spec  job.Spec
 	stdin string
 	env   []string
 	task  string // a task file, in place of a command
 
-	selected jobs.Selection // of those that are listed
-	offered  []string       // groups, by the page of serve
+	selected queueview.Selection // of those that are listed
+	offered  []string            // groups, by the page of serve
 }
 
 func (p *program) workCommand() *cobra.Command {
@@ -75,7 +76,7 @@ func (p *program) submitCommand() *cobra.Command {
 
 func (r *jobsRequest) flags(f *pflag.FlagSet) {
 	s := &r.spec
-	duration := func(into *jobs.Duration, name, usage string) {
+	duration := func(into *job.Duration, name, usage string) {
 		f.Func(name, usage, func(text string) error { return into.UnmarshalText([]byte(text)) })
 	}
 	f.BoolVar(&r.wait, "wait", false, "wait for the end; print the command's output, and exit with "+
@@ -158,7 +159,7 @@ func parseTime(text string) (time.Time, error) {
 }
 
 // verbs are what jobs does with one job. workers has none.
-var verbs = map[string]func(*work.Invocation, context.Context, jobs.ID) int{
+var verbs = map[string]func(*work.Invocation, context.Context, job.ID) int{
 	"show": (*work.Invocation).Show, "logs": (*work.Invocation).Logs,
 	"cancel": (*work.Invocation).Cancel, "retry": (*work.Invocation).Retry,
 	"run":   (*work.Invocation).RunNow,
@@ -206,7 +207,7 @@ func (inv *invocation) ofVerb(c *cobra.Command, args []string) (err error) {
 	case len(args) == 2:
 		return fmt.Errorf("the ID of the job is missing: leader jobs %s %s ID", args[0], args[1])
 	}
-	if inv.jobs.id, err = jobs.ParseID(args[2]); err != nil {
+	if inv.jobs.id, err = job.ParseID(args[2]); err != nil {
 		err = fmt.Errorf("%w: leader submit prints it, and leader jobs %s lists all", err, args[0])
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // worker starts leader work in the stage's directory.
@@ -40,7 +40,7 @@ func (s *taskStage) handIn(task string) *leader {
 }
 
 // job returns the status of a job whose ID was printed.
-func (s *taskStage) job(submitted *leader) (now jobs.Status) {
+func (s *taskStage) job(submitted *leader) (now job.Status) {
 	s.t.Helper()
 	id, _, _ := strings.Cut(submitted.out.String(), "\n")
 	out, _ := s.call(cli.Done, "jobs", "nightly", "show", id, "-o", "json")
@@ -84,7 +84,7 @@ steps:
 		s.t.Errorf("the steps were %q, want %q", got, want)
 	}
 	submitted.out.Await(s.t, "printed")
-	if now := s.job(submitted); now.State != jobs.Done || now.Lost != 1 || now.Attempt != 2 {
+	if now := s.job(submitted); now.State != job.Done || now.Lost != 1 || now.Attempt != 2 {
 		s.t.Errorf("the job is %+v", now)
 	}
 }

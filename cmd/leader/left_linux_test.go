@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/otheruser"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // operator is a user that leader runs as; the user of what it starts here is another one.
@@ -171,7 +171,7 @@ func testJobLeft(t *testing.T, program string) {
 			s.output("jobs", "group", "cancel", id)
 		}
 		worker.log.Await(t, fmt.Sprintf("%d (sleep, user %d)", pid, otheruser.Daemon))
-		if state := s.state(id); state != jobs.Running {
+		if state := s.state(id); state != job.Running {
 			t.Errorf("%s: while its process is there, it is %s", name, state)
 		}
 		if _, shown := s.outputs("jobs", "group", "logs", id); !strings.Contains(shown, fmt.Sprint(pid)) {
@@ -183,7 +183,7 @@ func testJobLeft(t *testing.T, program string) {
 			if name == "failed" {
 				return strings.Count(string(b), "\n") == 2
 			}
-			return s.state(id) == jobs.Cancelled
+			return s.state(id) == job.Cancelled
 		})
 		if name == "failed" {
 			s.output("jobs", "group", "cancel", id)
@@ -266,7 +266,7 @@ func testOrphans(t *testing.T, program string) {
 			t.Fatal(err)
 		}
 		leadertest.Eventually(t, c.name+" has ended", func() bool {
-			return s.state(c.id) == jobs.Done
+			return s.state(c.id) == job.Done
 		})
 		leadertest.MustBeGone(t, c.pid)
 		if c.others != 0 && !leadertest.Alive(c.others) {
@@ -276,9 +276,9 @@ func testOrphans(t *testing.T, program string) {
 }
 
 // state returns the state of a job of the group.
-func (s *site) state(id string) jobs.State {
+func (s *site) state(id string) job.State {
 	s.t.Helper()
-	var shown jobs.Status
+	var shown job.Status
 	if err := json.Unmarshal([]byte(s.output("jobs", "group", "show", id, "-o", "json")),
 		&shown); err != nil {
 		s.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/metrics"
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // maxAnswer bounds how long an answer at LEADER_HTTP_LISTEN takes, also to a client that does not
@@ -54,10 +55,10 @@ func (inv *invocation) access() webpage.Access {
 }
 
 // watchWorker counts what a worker does, and shows the queue of its group while it assigns jobs.
-func (inv *invocation) watchWorker(w *jobs.Worker) {
+func (inv *invocation) watchWorker(v *queueview.View, w *jobs.Worker) {
 	if inv.metrics != nil {
 		inv.metrics.Worker(w)
-		inv.metrics.Group(w.Queue, w.Name)
+		inv.metrics.Group(v, w.Name)
 	}
 }
 
@@ -67,7 +68,7 @@ func (inv *invocation) monitored(ctx context.Context, rest http.Handler) (http.H
 	m := metrics.New(inv.coordinator, inv.config.Coordinator.Scrub)
 	m.DroppedLines(inv.dropped)
 	for _, group := range inv.jobs.offered {
-		q, err := jobs.New(inv.coordinator, group)
+		q, err := queueview.New(inv.coordinator, group)
 		if err != nil {
 			return nil, err
 		}

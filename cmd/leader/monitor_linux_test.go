@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // pages are the metrics and the readiness of a leader.
@@ -157,7 +158,7 @@ func TestTheServerOfJobsShowsItsGroupsToWhoHasTheToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Submit(t.Context(), jobs.Spec{Kind: "a"}); err != nil {
+	if _, err := q.Submit(t.Context(), job.Spec{Kind: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	page := pages{t: t, at: serverstest.FreeAddresses(t, 1)[0]}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // kind is the kind of a job that settles one merchant.
@@ -35,7 +36,7 @@ func submit(ctx context.Context, queue *jobs.Queue, database, day string) error 
 	if err != nil {
 		return err
 	}
-	var ids []jobs.ID
+	var ids []job.ID
 	for _, m := range merchants {
 		s := settlement{Merchant: m, Day: day}
 		id, err := jobs.Submit(ctx, queue, kind, s, s.spec())
@@ -50,7 +51,7 @@ func submit(ctx context.Context, queue *jobs.Queue, database, day string) error 
 		switch {
 		case err != nil:
 			return err
-		case end.State != jobs.Done:
+		case end.State != job.Done:
 			failed = append(failed, fmt.Errorf("%s is %s: %s", id, end.State, end.Error))
 		}
 	}
@@ -60,9 +61,9 @@ func submit(ctx context.Context, queue *jobs.Queue, database, day string) error 
 
 // spec says how a settlement is run. Its resource is the merchant, so no two jobs ever book one
 // merchant at once, whatever they are about.
-func (s settlement) spec() jobs.Spec {
-	return jobs.Spec{
-		Retries: 5, Timeout: jobs.Duration(10 * time.Minute),
+func (s settlement) spec() job.Spec {
+	return job.Spec{
+		Retries: 5, Timeout: job.Duration(10 * time.Minute),
 		Resource: fence.Resource("merchant_" + strings.ToLower(s.Merchant)),
 		Unique:   s.String(),
 	}

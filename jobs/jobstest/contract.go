@@ -17,6 +17,8 @@ import (
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/internal/test/contract"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // Fixture connects the contract to a coordinator.
@@ -103,6 +105,15 @@ func (s *stage) open(c documents.Coordinator) *jobs.Queue {
 	return q
 }
 
+func (s *stage) view() *queueview.View {
+	s.Helper()
+	v, err := queueview.New(s.connect(), s.name)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return v
+}
+
 // worker is a process that works.
 type worker struct {
 	s      *stage
@@ -150,7 +161,7 @@ func (k *worker) kill() {
 }
 
 // submit hands a job in.
-func (s *stage) submit(spec jobs.Spec) jobs.ID {
+func (s *stage) submit(spec job.Spec) job.ID {
 	s.Helper()
 	if spec.Kind == "" {
 		spec.Kind = "job"
@@ -163,7 +174,7 @@ func (s *stage) submit(spec jobs.Spec) jobs.ID {
 }
 
 // ends waits until a job has ended in a state.
-func (s *stage) ends(id jobs.ID, want jobs.State) jobs.Status {
+func (s *stage) ends(id job.ID, want job.State) job.Status {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, s.f.patience)
 	defer cancel()
@@ -175,13 +186,13 @@ func (s *stage) ends(id jobs.ID, want jobs.State) jobs.Status {
 }
 
 // becomes waits until a job's status is as wanted.
-func (s *stage) becomes(id jobs.ID, what string, is func(jobs.Status) bool) jobs.Status {
+func (s *stage) becomes(id job.ID, what string, is func(job.Status) bool) job.Status {
 	s.Helper()
 	found := errors.New("found")
 	ctx, cancel := context.WithTimeout(s.ctx, s.f.patience)
 	defer cancel()
-	var last jobs.Status
-	err := s.queue.Watch(ctx, id, func(now jobs.Status) error {
+	var last job.Status
+	err := s.queue.Watch(ctx, id, func(now job.Status) error {
 		if last = now; is(now) {
 			return found
 		}
@@ -194,9 +205,9 @@ func (s *stage) becomes(id jobs.ID, what string, is func(jobs.Status) bool) jobs
 }
 
 // state waits until a job is in a state.
-func (s *stage) state(id jobs.ID, want jobs.State) jobs.Status {
+func (s *stage) state(id job.ID, want job.State) job.Status {
 	s.Helper()
-	return s.becomes(id, string(want), func(now jobs.Status) bool { return now.State == want })
+	return s.becomes(id, string(want), func(now job.Status) bool { return now.State == want })
 }
 
 // eventually waits until something holds.
@@ -311,14 +322,14 @@ func number(n int) json.RawMessage { return json.RawMessage(fmt.Sprint(n)) }
 // tally counts what happens to each job.
 type tally struct {
 	mu sync.Mutex
-	n  map[jobs.ID]int
+	n  map[job.ID]int
 }
 
-func (c *tally) add(id jobs.ID) int {
+func (c *tally) add(id job.ID) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n == nil {
-		c.n = map[jobs.ID]int{}
+		c.n = map[job.ID]int{}
 	}
 	c.n[id]++
 	return c.n[id]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 func failedIsTriedAgain(s *stage) {
@@ -21,8 +22,8 @@ func failedIsTriedAgain(s *stage) {
 		}
 		return "at last", nil
 	})})
-	id := s.submit(jobs.Spec{Retries: 2, Backoff: jobs.Duration(time.Millisecond)})
-	end := s.ends(id, jobs.Done)
+	id := s.submit(job.Spec{Retries: 2, Backoff: job.Duration(time.Millisecond)})
+	end := s.ends(id, job.Done)
 	if end.Attempt != 3 || end.Failures != 2 || end.Error != "" || string(end.Result) != `"at last"` {
 		s.Errorf("%+v", end)
 	}
@@ -37,17 +38,17 @@ func failedTooOften(s *stage) {
 		if n == 1 {
 			return nil, jobs.Permanent(errors.New("for good"))
 		}
-		return nil, errors.New(strings.Repeat("x", 2*jobs.MaxError))
+		return nil, errors.New(strings.Repeat("x", 2*job.MaxError))
 	})})
-	backoff := jobs.Duration(time.Millisecond)
-	often := s.submit(jobs.Spec{Retries: 1, Backoff: backoff, Payload: number(0)})
-	good := s.submit(jobs.Spec{Retries: 5, Backoff: backoff, Payload: number(1)})
-	bad := s.submit(jobs.Spec{Retries: 5, Backoff: backoff, Payload: []byte(`"no number"`)})
-	if end := s.ends(often, jobs.Failed); end.Failures != 2 || len(end.Error) != jobs.MaxError {
+	backoff := job.Duration(time.Millisecond)
+	often := s.submit(job.Spec{Retries: 1, Backoff: backoff, Payload: number(0)})
+	good := s.submit(job.Spec{Retries: 5, Backoff: backoff, Payload: number(1)})
+	bad := s.submit(job.Spec{Retries: 5, Backoff: backoff, Payload: []byte(`"no number"`)})
+	if end := s.ends(often, job.Failed); end.Failures != 2 || len(end.Error) != job.MaxError {
 		s.Errorf("%+v", end)
 	}
-	for _, id := range []jobs.ID{good, bad} {
-		if end := s.ends(id, jobs.Failed); end.Failures != 1 {
+	for _, id := range []job.ID{good, bad} {
+		if end := s.ends(id, job.Failed); end.Failures != 1 {
 			s.Errorf("%+v", end)
 		}
 	}
@@ -57,7 +58,7 @@ func panicIsAFailure(s *stage) {
 	s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
 		panic("a bug")
 	})})
-	if end := s.ends(s.submit(jobs.Spec{}), jobs.Failed); !strings.Contains(end.Error, "a bug") {
+	if end := s.ends(s.submit(job.Spec{}), job.Failed); !strings.Contains(end.Error, "a bug") {
 		s.Errorf("%+v", end)
 	}
 }
@@ -65,8 +66,8 @@ func panicIsAFailure(s *stage) {
 func timeoutStops(s *stage) {
 	g := s.gate()
 	s.works(jobs.Worker{Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{Timeout: jobs.Duration(50 * time.Millisecond)})
-	if end := s.ends(id, jobs.Failed); !strings.Contains(end.Error, jobs.ErrTimeout.Error()) {
+	id := s.submit(job.Spec{Timeout: job.Duration(50 * time.Millisecond)})
+	if end := s.ends(id, job.Failed); !strings.Contains(end.Error, jobs.ErrTimeout.Error()) {
 		s.Errorf("%+v", end)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/contract"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // In a bubble, what a clause waits for in vain takes no time.
@@ -58,9 +59,9 @@ func TestAJobStartsWhenItIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, new(flaw).on())
 		s.works(jobs.Worker{Handlers: kinds(echo)})
-		s.ends(s.submit(jobs.Spec{}), jobs.Done)
+		s.ends(s.submit(job.Spec{}), job.Done)
 		due := time.Now().Add(100*time.Millisecond + 300*time.Microsecond)
-		end := s.ends(s.submit(jobs.Spec{NotBefore: due}), jobs.Done)
+		end := s.ends(s.submit(job.Spec{NotBefore: due}), job.Done)
 		if late := end.Started.Sub(due); late > time.Millisecond || late < -time.Millisecond {
 			t.Errorf("it was due at %v and has started at %v", due, end.Started)
 		}
@@ -84,14 +85,14 @@ func TestAJobThatCannotBeginGoesToAnother(t *testing.T) {
 				f.patience = 3 * time.Minute
 				s := newStage(t, f)
 				s.works(jobs.Worker{Name: "first", Stores: []fence.Raiser{broken}, Handlers: kinds(echo)})
-				id := s.submit(jobs.Spec{Payload: number(1)})
-				back := s.becomes(id, "given back", func(now jobs.Status) bool { return now.ReturnedBy != 0 })
+				id := s.submit(job.Spec{Payload: number(1)})
+				back := s.becomes(id, "given back", func(now job.Status) bool { return now.ReturnedBy != 0 })
 				if !strings.Contains(back.Error, "(first) could not begin") || back.Failures != 0 ||
 					back.Lost != 0 {
 					t.Errorf("%+v", back)
 				}
 				s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
-				if end := s.ends(id, jobs.Done); end.WorkerName != "second" || end.Error != "" {
+				if end := s.ends(id, job.Done); end.WorkerName != "second" || end.Error != "" {
 					t.Errorf("%+v", end)
 				}
 			})

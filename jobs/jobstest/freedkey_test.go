@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/documents"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // The coordinator says that the key is taken, and the job that has it ends before the client asks
@@ -16,13 +16,13 @@ import (
 func TestASubmissionWhoseKeyBecomesFreeIsHandedIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, new(flaw).on())
-		first := s.submit(jobs.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
+		first := s.submit(job.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
 		q := s.open(hearsConflicts{s.connect(), func() {
 			if err := s.queue.Cancel(s.ctx, first); err != nil {
 				t.Error(err)
 			}
 		}})
-		id, err := q.Submit(s.ctx, jobs.Spec{Kind: "job", Unique: "key"})
+		id, err := q.Submit(s.ctx, job.Spec{Kind: "job", Unique: "key"})
 		if err != nil || id == first {
 			t.Fatalf("%q, %v", id, err)
 		}

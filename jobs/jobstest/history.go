@@ -14,7 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // history is all changes of the statuses of jobs, whoever made them. Each names the version before
@@ -22,18 +22,18 @@ import (
 // it is not checked.
 type history struct {
 	mu      sync.Mutex
-	changes map[jobs.ID]map[int64]step // by the version before
+	changes map[job.ID]map[int64]step // by the version before
 }
 
 // step is a change of a job's status.
 type step struct {
 	change documents.Change
-	status jobs.Status // after it; zero if the status was deleted
-	after  int64       // its version
+	status job.Status // after it; zero if the status was deleted
+	after  int64      // its version
 }
 
 func newHistory() *history {
-	return &history{changes: map[jobs.ID]map[int64]step{}}
+	return &history{changes: map[job.ID]map[int64]step{}}
 }
 
 // records returns a client whose changes are recorded.
@@ -73,7 +73,7 @@ func (h *history) note(c documents.Change, versions []int64) {
 		if !strings.HasSuffix(path.Dir(w.Path), "/statuses") || w.Kind == documents.KindCheck {
 			continue
 		}
-		id, s := jobs.ID(path.Base(w.Path)), step{change: c}
+		id, s := job.ID(path.Base(w.Path)), step{change: c}
 		if w.Kind == documents.KindPut && json.Unmarshal(w.Data, &s.status) != nil {
 			s.status.State = "not JSON"
 		}
@@ -91,7 +91,7 @@ func (h *history) check(t testing.TB) (checked int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, changes := range h.changes {
-		var last jobs.Status
+		var last job.Status
 		version := int64(0)
 		for {
 			next, made := changes[version]
@@ -113,39 +113,39 @@ func (h *history) check(t testing.TB) (checked int) {
 
 // held reports whether a step only pauses a job, resumes it, or has it run earlier. Anybody may
 // make it.
-func held(old, now jobs.Status) bool {
+func held(old, now job.Status) bool {
 	if old.State != now.State || now.State == "" || now.State.Finished() {
 		return false
 	}
 	now.Paused = old.Paused
-	if now.State == jobs.Waiting {
+	if now.State == job.Waiting {
 		now.Due = old.Due
 	}
 	return reflect.DeepEqual(old, now)
 }
 
-// arrows are the arrows between the states of a job (jobs.State). "" is no job.
-var arrows = map[jobs.State][]jobs.State{
-	"":             {jobs.Waiting},
-	jobs.Waiting:   {jobs.Assigned, jobs.Cancelled},
-	jobs.Assigned:  {jobs.Running, jobs.Waiting, jobs.Failed, jobs.Cancelled},
-	jobs.Running:   {jobs.Running, jobs.Waiting, jobs.Done, jobs.Failed, jobs.Cancelled},
-	jobs.Done:      {""},
-	jobs.Failed:    {jobs.Waiting, ""},
-	jobs.Cancelled: {jobs.Waiting, ""},
+// arrows are the arrows between the states of a job (job.State). "" is no job.
+var arrows = map[job.State][]job.State{
+	"":            {job.Waiting},
+	job.Waiting:   {job.Assigned, job.Cancelled},
+	job.Assigned:  {job.Running, job.Waiting, job.Failed, job.Cancelled},
+	job.Running:   {job.Running, job.Waiting, job.Done, job.Failed, job.Cancelled},
+	job.Done:      {""},
+	job.Failed:    {job.Waiting, ""},
+	job.Cancelled: {job.Waiting, ""},
 }
 
 // allowed says what is wrong with a step, or nil.
-func allowed(id jobs.ID, old jobs.Status, s step) error {
+func allowed(id job.ID, old job.Status, s step) error {
 	now := s.status
 	if held(old, now) {
 		return s.places(id, old)
 	}
 	attempt := old.Attempt
-	if now.State == jobs.Assigned {
+	if now.State == job.Assigned {
 		attempt++
 	}
-	worker := now.State == jobs.Running || now.State == jobs.Done || now.Failures > old.Failures
+	worker := now.State == job.Running || now.State == job.Done || now.Failures > old.Failures
 	switch {
 	case !slices.Contains(arrows[old.State], now.State):
 		return fmt.Errorf("there is no arrow from %q to %q", old.State, now.State)
@@ -158,9 +158,9 @@ func allowed(id jobs.ID, old jobs.Status, s step) error {
 	case now.Number != old.Number && !s.numbers(now.Number, documents.KindPut) &&
 		!s.numbers(old.Number, documents.KindDelete):
 		return fmt.Errorf("number %d follows %d, and no document says so", now.Number, old.Number)
-	case old.State == jobs.Assigned && now.State == jobs.Failed && now.Lost <= jobs.MaxLost:
+	case old.State == job.Assigned && now.State == job.Failed && now.Lost <= job.MaxLost:
 		return errors.New("it has failed without a run")
-	case now.State == jobs.Running && now.Token <= old.Token:
+	case now.State == job.Running && now.Token <= old.Token:
 		return fmt.Errorf("token %v follows %v", now.Token, old.Token)
 	}
 	return s.places(id, old)
@@ -182,7 +182,7 @@ func (s step) numbers(number int, kind documents.Kind) bool {
 
 // places checks that a job is at one place: a step out of a state takes it away from where it
 // stood, and one into a state puts it there.
-func (s step) places(id jobs.ID, old jobs.Status) error {
+func (s step) places(id job.ID, old job.Status) error {
 	placed := map[string]int{} // by folder: 1 if it was put there, -1 if taken away
 	for _, w := range s.change.Writes {
 		folder := place(id, w.Path)
@@ -202,7 +202,7 @@ func (s step) places(id jobs.ID, old jobs.Status) error {
 }
 
 // place returns in which of a group's folders a document puts a job, "" if it is another job's.
-func place(id jobs.ID, document string) string {
+func place(id job.ID, document string) string {
 	parts := strings.Split(document, "/") // jobs/GROUP/FOLDER/…
 	if len(parts) < 4 || !strings.Contains(path.Base(document), string(id)) {
 		return ""
@@ -211,10 +211,10 @@ func place(id jobs.ID, document string) string {
 }
 
 // stands returns 1 if a job of this status has a document in a folder.
-func stands(s jobs.Status, folder string) int {
+func stands(s job.Status, folder string) int {
 	in := map[string]bool{
-		"waiting": s.State == jobs.Waiting, "finished": s.State.Finished(),
-		"assigned": s.State == jobs.Assigned || s.State == jobs.Running,
+		"waiting": s.State == job.Waiting, "finished": s.State.Finished(),
+		"assigned": s.State == job.Assigned || s.State == job.Running,
 	}
 	if in[folder] {
 		return 1

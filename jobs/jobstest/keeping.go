@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // twoDays is how long some jobs want to be kept.
-const twoDays = jobs.Duration(48 * time.Hour)
+const twoDays = job.Duration(48 * time.Hour)
 
 // kept checks how long a job that has ended is kept.
-func (s *stage) kept(end jobs.Status) {
+func (s *stage) kept(end job.Status) {
 	s.Helper()
 	if got := end.Expires.Sub(end.Ended); got != time.Duration(twoDays) {
 		s.Errorf("a job that is %s is kept for %s, want %s", end.State, got, time.Duration(twoDays))
@@ -20,11 +21,11 @@ func (s *stage) kept(end jobs.Status) {
 }
 
 func keptAsItSays(s *stage) {
-	waits := s.submit(jobs.Spec{Keep: twoDays})
+	waits := s.submit(job.Spec{Keep: twoDays})
 	if err := s.queue.Cancel(s.ctx, waits); err != nil {
 		s.Fatal(err)
 	}
-	s.kept(s.ends(waits, jobs.Cancelled))
+	s.kept(s.ends(waits, job.Cancelled))
 	g := s.gate()
 	s.works(jobs.Worker{Handlers: kinds(func(ctx context.Context, r *jobs.Run) (any, error) {
 		if len(r.Spec.Payload) > 0 {
@@ -32,14 +33,14 @@ func keptAsItSays(s *stage) {
 		}
 		return g.handler(ctx, r)
 	})})
-	runs := s.submit(jobs.Spec{Keep: twoDays})
+	runs := s.submit(job.Spec{Keep: twoDays})
 	g.next()
 	if err := s.queue.Cancel(s.ctx, runs); err != nil {
 		s.Fatal(err)
 	}
-	s.kept(s.ends(runs, jobs.Cancelled))
-	s.kept(s.ends(s.submit(jobs.Spec{Keep: twoDays, Payload: number(1)}), jobs.Failed))
-	done := s.submit(jobs.Spec{Keep: twoDays})
+	s.kept(s.ends(runs, job.Cancelled))
+	s.kept(s.ends(s.submit(job.Spec{Keep: twoDays, Payload: number(1)}), job.Failed))
+	done := s.submit(job.Spec{Keep: twoDays})
 	close(g.leave)
-	s.kept(s.ends(done, jobs.Done))
+	s.kept(s.ends(done, job.Done))
 }

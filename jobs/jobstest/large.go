@@ -9,10 +9,11 @@ import (
 
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // large is a result that is as large as it may be.
-var large = strings.Repeat("x", jobs.MaxResult-2)
+var large = strings.Repeat("x", job.MaxResult-2)
 
 // failsFirst returns a handler that fails the first time, with a large result.
 func failsFirst() jobs.Handler {
@@ -30,12 +31,12 @@ func largeStatuses(s *stage) {
 	const many = 30
 	run := jobs.Worker{Capacity: many, Handlers: kinds(failsFirst())}
 	first := s.works(run)
-	var ids []jobs.ID
+	var ids []job.ID
 	for range many {
-		ids = append(ids, s.submit(jobs.Spec{}))
+		ids = append(ids, s.submit(job.Spec{}))
 	}
 	for _, id := range ids {
-		s.ends(id, jobs.Failed)
+		s.ends(id, job.Failed)
 	}
 	first.stop()
 	for _, id := range ids {
@@ -45,7 +46,7 @@ func largeStatuses(s *stage) {
 	}
 	s.works(run)
 	for _, id := range ids {
-		s.ends(id, jobs.Done)
+		s.ends(id, job.Done)
 	}
 }
 
@@ -55,10 +56,10 @@ func lowerLimit(s *stage) {
 	limit.Store(1 << 20)
 	run := jobs.Worker{Capacity: 1, Handlers: kinds(failsFirst())}
 	first := s.worksAt(limited{s.connect(), &limit}, run)
-	var ids []jobs.ID
+	var ids []job.ID
 	for range 3 {
-		ids = append(ids, s.submit(jobs.Spec{}))
-		s.ends(ids[len(ids)-1], jobs.Failed)
+		ids = append(ids, s.submit(job.Spec{}))
+		s.ends(ids[len(ids)-1], job.Failed)
 	}
 	first.stop()
 	for _, id := range ids[:2] {
@@ -66,14 +67,14 @@ func lowerLimit(s *stage) {
 			s.Fatal(err)
 		}
 	}
-	limit.Store(jobs.MaxResult)
+	limit.Store(job.MaxResult)
 	waiting := s.cancelLater(ids[0])
 	s.worksAt(limited{s.connect(), &limit}, run)
-	s.ends(waiting, jobs.Cancelled)
-	if end := s.ends(ids[1], jobs.Done); string(end.Result) != `"at last"` {
+	s.ends(waiting, job.Cancelled)
+	if end := s.ends(ids[1], job.Done); string(end.Result) != `"at last"` {
 		s.Errorf("%.200v", end)
 	}
-	end := s.ends(s.submit(jobs.Spec{}), jobs.Failed)
+	end := s.ends(s.submit(job.Spec{}), job.Failed)
 	if len(end.Result) != 0 || !strings.Contains(end.Error, "as told; ") {
 		s.Errorf("of a result that is too large: %.200v", end)
 	}
@@ -86,19 +87,19 @@ func resultTooLarge(s *stage) {
 		}
 		return large + "x", nil
 	})})
-	end := s.ends(s.submit(jobs.Spec{}), jobs.Done)
+	end := s.ends(s.submit(job.Spec{}), job.Done)
 	if len(end.Result) != 0 || !strings.HasPrefix(end.Error, "the result is not kept: it has 100001 "+
 		"bytes") {
 		s.Errorf("%.200v", end)
 	}
-	failed := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Failed)
+	failed := s.ends(s.submit(job.Spec{Payload: number(1)}), job.Failed)
 	if !strings.HasPrefix(failed.Error, "as told; the result is not kept") {
 		s.Errorf("%.200v", failed)
 	}
 }
 
 // cancelLater leaves a request to cancel a job that waits, as one that came while it ran.
-func (s *stage) cancelLater(id jobs.ID) jobs.ID {
+func (s *stage) cancelLater(id job.ID) job.ID {
 	s.Helper()
 	s.eventually("it is asked to end", func() bool {
 		_, err := s.docs.Change(s.ctx, documents.Change{

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // puts reports whether a change creates or replaces a document in one of the group's folders.
@@ -35,14 +36,14 @@ func lateAssignment(s *stage) {
 	second.hold(assigns)
 	s.assignerAt(first, "first")
 	s.worksAt(second, jobs.Worker{Name: "second", Handlers: kinds(echo)})
-	id := s.submit(jobs.Spec{Payload: number(1)})
+	id := s.submit(job.Spec{Payload: number(1)})
 	late := first.next()
 	s.depose(s.queue.Leader())
 	own := second.next() // it leads, and its first assignment is on its way
 	if err := late.arrives(); !errors.Is(err, fence.ErrStale) && !shaken(err) {
 		s.Errorf("the late assignment: %v", err)
 	}
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting {
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != job.Waiting {
 		s.Errorf("after the late assignment: %+v, %v", now, err)
 	}
 	first.hold(nil)
@@ -50,7 +51,7 @@ func lateAssignment(s *stage) {
 	if err := own.arrives(); err != nil && !shaken(err) {
 		s.Errorf("the assignment of the one who leads: %v", err)
 	}
-	if end := s.ends(id, jobs.Done); end.Attempt != 1 {
+	if end := s.ends(id, job.Done); end.Attempt != 1 {
 		s.Errorf("%+v", end)
 	}
 }
@@ -63,7 +64,7 @@ func unansweredAssignment(s *stage) {
 	second := s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
 	s.eventually("both are noted", func() bool { return s.documents("workers") == 2 })
 	d.hold(func(c documents.Change) bool { return puts(c, "assigned") })
-	id := s.submit(jobs.Spec{Payload: number(1)})
+	id := s.submit(job.Spec{Payload: number(1)})
 	late := d.next()
 	second.stop()
 	late.unanswered()
@@ -76,7 +77,7 @@ func unansweredAssignment(s *stage) {
 		s.Errorf("the late assignment: %v", err)
 	}
 	s.works(jobs.Worker{Name: "third", Handlers: kinds(echo)})
-	if end := s.ends(id, jobs.Done); end.Attempt != 1 || end.WorkerName != "third" {
+	if end := s.ends(id, job.Done); end.Attempt != 1 || end.WorkerName != "third" {
 		s.Errorf("%+v", end)
 	}
 }
@@ -91,7 +92,7 @@ func lateDrop(s *stage) {
 	second := s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
 		return nil, errors.New("as told")
 	})})
-	id := s.cancelLater(s.ends(s.submit(jobs.Spec{}), jobs.Failed).ID)
+	id := s.cancelLater(s.ends(s.submit(job.Spec{}), job.Failed).ID)
 	late := d.next()
 	second.stop()
 	d.hold(nil)
@@ -110,7 +111,7 @@ func lateDrop(s *stage) {
 		s.Errorf("the late drop: %v", err)
 	}
 	close(g.leave)
-	s.ends(id, jobs.Done) // it does not listen
+	s.ends(id, job.Done) // it does not listen
 }
 
 // lateResult is about a result that is sent in a term, and arrives after it. Nothing but the term
@@ -126,20 +127,20 @@ func lateResult(s *stage) {
 	s.worksAt(d, jobs.Worker{Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
 		return ran.add(r.ID), nil
 	})})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	for start := d.next().arrives(); start != nil; start = d.next().arrives() {
 		if !shaken(start) {
 			s.Fatal("the start: ", start)
 		}
 	}
 	late := d.next()
-	running := s.state(id, jobs.Running)
+	running := s.state(id, job.Running)
 	s.depose(running.Resource)
 	again := d.next() // the start in its next term
 	if err := late.arrives(); !errors.Is(err, fence.ErrStale) && !shaken(err) {
 		s.Errorf("the late result: %v", err)
 	}
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Running ||
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != job.Running ||
 		now.Result != nil {
 		s.Errorf("after the late result: %+v, %v", now, err)
 	}
@@ -147,7 +148,7 @@ func lateResult(s *stage) {
 	if err := again.arrives(); err != nil && !shaken(err) {
 		s.Errorf("the start in the next term: %v", err)
 	}
-	end := s.ends(id, jobs.Done)
+	end := s.ends(id, job.Done)
 	if string(end.Result) != "2" || end.Attempt != 1 || end.Token <= running.Token {
 		s.Errorf("%+v", end)
 	}

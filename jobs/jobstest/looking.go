@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // peeks looks at a job from a process that is neither its worker nor the one that has submitted it.
@@ -23,13 +25,13 @@ func peeks(s *stage) {
 		return g.handler(ctx, r)
 	})})
 	s.works(jobs.Worker{Handlers: map[string]jobs.Handler{"other": echo}}) // it has nothing to show
-	other := s.open(s.connect())
-	id := s.submit(jobs.Spec{})
+	other := s.view()
+	id := s.submit(job.Spec{})
 	g.next()
 	for _, want := range []string{"1", "2", ""} {
 		lines.Add(1)
 		p, err := other.Peek(s.ctx, id)
-		for errors.Is(err, jobs.ErrNoAnswer) && s.ctx.Err() == nil { // not within five seconds
+		for errors.Is(err, queueview.ErrNoAnswer) && s.ctx.Err() == nil { // not within five seconds
 			p, err = other.Peek(s.ctx, id)
 		}
 		if err != nil || string(p.Result) != want || p.Attempt != 1 {
@@ -38,8 +40,8 @@ func peeks(s *stage) {
 	}
 	s.eventually("nothing stays of a look", func() bool { return s.documents("peeks") == 0 })
 	close(g.leave)
-	s.ends(id, jobs.Done)
-	if _, err := other.Peek(s.ctx, id); !errors.Is(err, jobs.ErrWrongState) {
+	s.ends(id, job.Done)
+	if _, err := other.Peek(s.ctx, id); !errors.Is(err, job.ErrWrongState) {
 		s.Errorf("a job that is done: %v", err)
 	}
 }
@@ -52,19 +54,19 @@ func historyOfAttempts(s *stage) {
 		}
 		return nil, nil
 	})})
-	id := s.submit(jobs.Spec{Retries: 1, Backoff: jobs.Duration(time.Millisecond)})
-	s.ends(id, jobs.Failed)
+	id := s.submit(job.Spec{Retries: 1, Backoff: job.Duration(time.Millisecond)})
+	s.ends(id, job.Failed)
 	if err := s.queue.Retry(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
-	end := s.ends(id, jobs.Done)
+	end := s.ends(id, job.Done)
 	if len(end.History) != 3 {
 		s.Fatalf("the history is %+v", end.History)
 	}
 	for i, a := range end.History {
-		want := jobs.OutcomeFailed
+		want := job.OutcomeFailed
 		if i == 2 {
-			want = jobs.OutcomeDone
+			want = job.OutcomeDone
 		}
 		if a.Attempt != i+1 || a.Outcome != want || a.Worker != "w" || a.Started.IsZero() ||
 			a.Ended.Before(a.Started) ||
@@ -75,51 +77,51 @@ func historyOfAttempts(s *stage) {
 }
 
 func pausedIsNotAssigned(s *stage) {
-	paused := s.submit(jobs.Spec{Priority: 9})
+	paused := s.submit(job.Spec{Priority: 9})
 	if err := s.queue.Pause(s.ctx, paused); err != nil {
 		s.Fatal(err)
 	}
 	s.works(jobs.Worker{Handlers: kinds(echo)})
-	s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
-	if now, err := s.queue.Get(s.ctx, paused); err != nil || now.State != jobs.Waiting ||
+	s.ends(s.submit(job.Spec{Payload: number(1)}), job.Done)
+	if now, err := s.queue.Get(s.ctx, paused); err != nil || now.State != job.Waiting ||
 		now.Attempt != 0 {
 		s.Errorf("%+v, %v", now, err)
 	}
 	if err := s.queue.Resume(s.ctx, paused); err != nil {
 		s.Fatal(err)
 	}
-	s.ends(paused, jobs.Done)
-	cancelled := s.submit(jobs.Spec{NotBefore: time.Now().Add(time.Hour)})
-	for _, step := range []func(context.Context, jobs.ID) error{s.queue.Pause, s.queue.Cancel,
+	s.ends(paused, job.Done)
+	cancelled := s.submit(job.Spec{NotBefore: time.Now().Add(time.Hour)})
+	for _, step := range []func(context.Context, job.ID) error{s.queue.Pause, s.queue.Cancel,
 		s.queue.Retry} {
 		if err := step(s.ctx, cancelled); err != nil {
 			s.Fatal(err)
 		}
 	}
-	s.ends(cancelled, jobs.Done) // it is not paused any more, nor kept from its time
+	s.ends(cancelled, job.Done) // it is not paused any more, nor kept from its time
 }
 
 // pausedWhileItRuns pauses a job that repeats in its first round.
 func pausedWhileItRuns(s *stage) {
 	g := s.gate()
 	s.works(jobs.Worker{Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{Every: "1s"})
+	id := s.submit(job.Spec{Every: "1s"})
 	g.next()
 	if err := s.queue.Pause(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
 	g.leave <- struct{}{}
-	round := s.becomes(id, "waiting for its second round", func(now jobs.Status) bool {
+	round := s.becomes(id, "waiting for its second round", func(now job.Status) bool {
 		return now.Rounds == 1
 	})
-	if !round.Paused || round.State != jobs.Waiting {
+	if !round.Paused || round.State != job.Waiting {
 		s.Errorf("%+v", round)
 	}
-	s.ends(s.submit(jobs.Spec{
-		Kind: "job", NotBefore: round.Due, Timeout: jobs.Duration(time.Millisecond),
-	}), jobs.Failed)
+	s.ends(s.submit(job.Spec{
+		Kind: "job", NotBefore: round.Due, Timeout: job.Duration(time.Millisecond),
+	}), job.Failed)
 	<-g.entered // of the other one
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting ||
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != job.Waiting ||
 		now.Attempt != 1 {
 		s.Errorf("after its time: %+v, %v", now, err)
 	}
@@ -128,7 +130,7 @@ func pausedWhileItRuns(s *stage) {
 	}
 	g.next()
 	close(g.leave)
-	if err := s.queue.Cancel(s.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) {
+	if err := s.queue.Cancel(s.ctx, id); err != nil && !errors.Is(err, job.ErrWrongState) {
 		s.Fatal(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/documents"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // The coordinator says that the key is taken, and cannot be reached when the client asks by whom.
@@ -18,9 +18,9 @@ func TestASubmissionFindsOutWhoHasItsKey(t *testing.T) {
 		t.Run(fmt.Sprint("reading ", lost+1, " is lost"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t, new(flaw).on())
-				first := s.submit(jobs.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
+				first := s.submit(job.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
 				q := s.open(losesReading{s.connect(), int64(lost + 1), new(atomic.Int64)})
-				if id, err := q.Submit(s.ctx, jobs.Spec{Kind: "job", Unique: "key"}); id != first ||
+				if id, err := q.Submit(s.ctx, job.Spec{Kind: "job", Unique: "key"}); id != first ||
 					err != nil {
 					t.Errorf("%s has the key; another submission with it returns %q, %v", first, id, err)
 				}

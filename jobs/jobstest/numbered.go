@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // keepsItsResource has a job fail until it is tried again by hand, while others come and go.
@@ -23,17 +24,17 @@ func keepsItsResource(s *stage) {
 			return nil, nil
 		},
 	}})
-	id := s.submit(jobs.Spec{Kind: "late", Retries: 1, Backoff: jobs.Duration(time.Millisecond)})
-	failed := s.ends(id, jobs.Failed)
+	id := s.submit(job.Spec{Kind: "late", Retries: 1, Backoff: job.Duration(time.Millisecond)})
+	failed := s.ends(id, job.Failed)
 	for range 20 {
-		if other := s.ends(s.submit(jobs.Spec{}), jobs.Done); other.Resource == failed.Resource {
+		if other := s.ends(s.submit(job.Spec{}), job.Done); other.Resource == failed.Resource {
 			s.Errorf("another job has the resource of one that can be tried again: %+v", other)
 		}
 	}
 	if err := s.queue.Retry(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
-	s.ends(id, jobs.Done)
+	s.ends(id, job.Done)
 	for range 3 {
 		if got := <-leads; got != failed.Resource {
 			s.Errorf("a try leads %s, another one %s", got, failed.Resource)
@@ -46,7 +47,7 @@ func resourcesAreUsedAgain(s *stage) {
 	s.works(jobs.Worker{Handlers: kinds(echo)})
 	used, many := map[fence.Resource]int{}, 60
 	for range many {
-		used[s.ends(s.submit(jobs.Spec{}), jobs.Done).Resource]++
+		used[s.ends(s.submit(job.Spec{}), job.Done).Resource]++
 	}
 	if len(used) > many/2 {
 		s.Errorf("%d jobs, one after the other, have led %d resources: %v", many, len(used), used)
@@ -56,8 +57,8 @@ func resourcesAreUsedAgain(s *stage) {
 
 // cleansUp has jobs be forgotten that have ended well and badly.
 func cleansUp(s *stage) {
-	ended, cleaned := map[jobs.ID]jobs.Status{}, make(chan *jobs.Run, 10)
-	keep := jobs.Duration(time.Millisecond)
+	ended, cleaned := map[job.ID]job.Status{}, make(chan *jobs.Run, 10)
+	keep := job.Duration(time.Millisecond)
 	s.works(jobs.Worker{Handlers: map[string]jobs.Handler{
 		"good": echo,
 		"bad":  func(context.Context, *jobs.Run) (any, error) { return nil, errors.New("as told") },
@@ -66,8 +67,8 @@ func cleansUp(s *stage) {
 			return nil, nil
 		},
 	}})
-	for kind, state := range map[string]jobs.State{"good": jobs.Done, "bad": jobs.Failed} {
-		id := s.submit(jobs.Spec{Kind: kind, Payload: number(1), Keep: keep, CleanUp: "sweep"})
+	for kind, state := range map[string]job.State{"good": job.Done, "bad": job.Failed} {
+		id := s.submit(job.Spec{Kind: kind, Payload: number(1), Keep: keep, CleanUp: "sweep"})
 		ended[id] = s.ends(id, state)
 	}
 	for range ended {
@@ -84,7 +85,7 @@ func cleansUp(s *stage) {
 }
 
 // cleanedAfter checks the next clean-up, of one of these jobs.
-func (s *stage) cleanedAfter(ended map[jobs.ID]jobs.Status, cleaned <-chan *jobs.Run) {
+func (s *stage) cleanedAfter(ended map[job.ID]job.Status, cleaned <-chan *jobs.Run) {
 	s.Helper()
 	var r *jobs.Run
 	select {
@@ -92,7 +93,7 @@ func (s *stage) cleanedAfter(ended map[jobs.ID]jobs.Status, cleaned <-chan *jobs
 	case <-s.ctx.Done():
 		s.Fatal("no clean-up")
 	}
-	var of jobs.Status
+	var of job.Status
 	if err := r.Decode(&of); err != nil {
 		s.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func (s *stage) cleanedAfter(ended map[jobs.ID]jobs.Status, cleaned <-chan *jobs
 	if !known || of.State != was.State || claim.Resource != was.Resource || claim.Token <= was.Token {
 		s.Errorf("a clean-up of %+v leads %s; the job was %+v", of, claim, was)
 	}
-	if err := s.queue.Retry(s.ctx, of.ID); !errors.Is(err, jobs.ErrUnknownJob) {
+	if err := s.queue.Retry(s.ctx, of.ID); !errors.Is(err, job.ErrNotFound) {
 		s.Errorf("a job after its clean-up has begun: %v", err)
 	}
 }

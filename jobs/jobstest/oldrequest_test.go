@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 func TestAnOldRequestDoesNotCancelARetriedJob(t *testing.T) {
@@ -31,20 +32,20 @@ func retryAfterACancellation(s *stage) {
 			return nil, nil
 		},
 	)})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	g.next()
 	if err := s.queue.Cancel(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
 	close(g.leave)
-	s.ends(id, jobs.Failed)
+	s.ends(id, job.Failed)
 	first.next() // never arrives
 	if err := s.queue.Retry(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
 	close(word)
 	s.depose(s.queue.Leader())
-	s.ends(id, jobs.Done) // nobody has cancelled it since
+	s.ends(id, job.Done) // nobody has cancelled it since
 }
 
 func TestAWorkerThatHearsOfAnOldRequestCancelsNothing(t *testing.T) {
@@ -57,12 +58,12 @@ func lateWord(s *stage) {
 	s.assigner("first")
 	g, word := s.gate(), make(chan struct{})
 	s.worksAt(lateWatch{s.connect(), 1, word}, jobs.Worker{Name: "second", Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	g.next()
 	if err := s.queue.Cancel(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
-	s.ends(id, jobs.Cancelled)
+	s.ends(id, job.Cancelled)
 	if err := s.queue.Retry(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func lateWord(s *stage) {
 	})
 	close(word)
 	close(g.leave)
-	s.ends(id, jobs.Done)
+	s.ends(id, job.Done)
 }
 
 // lateWatch is a coordinator whose watches of requests to cancel show some of the lists that have

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // randomSteps is how many steps a random history has.
@@ -19,7 +20,7 @@ const randomSteps = 150
 // meanwhile. Then one worker stays, every job must end as the model says, and every step of every
 // job must have been along the arrows.
 func randomHistory(s *stage) {
-	m := &model{stage: s, history: newHistory(), wants: map[jobs.ID]*want{}}
+	m := &model{stage: s, history: newHistory(), wants: map[job.ID]*want{}}
 	m.queue = s.open(m.history.records(s.connect()))
 	for range randomSteps {
 		m.step()
@@ -48,8 +49,8 @@ type model struct {
 	history *history
 	queue   *jobs.Queue
 	workers []*worker // that were not killed
-	ids     []jobs.ID
-	wants   map[jobs.ID]*want
+	ids     []job.ID
+	wants   map[job.ID]*want
 }
 
 // want is what a job may do.
@@ -74,7 +75,7 @@ func (m *model) step() {
 	case n < 13 && len(m.ids) > 0:
 		m.retryOne(m.ids[rand.IntN(len(m.ids))])
 	case n >= 20 && len(m.ids) > 0:
-		do := []func(*jobs.Queue, context.Context, jobs.ID) error{
+		do := []func(*jobs.Queue, context.Context, job.ID) error{
 			(*jobs.Queue).Pause, (*jobs.Queue).Resume, (*jobs.Queue).RunNow,
 		}
 		m.hold(m.ids[rand.IntN(len(m.ids))], do[rand.IntN(len(do))])
@@ -94,8 +95,8 @@ func (m *model) submitOne() {
 	if err != nil {
 		m.Fatal(err)
 	}
-	spec := jobs.Spec{
-		Kind: "job", Payload: payload, Retries: w.retries, Backoff: jobs.Duration(time.Millisecond),
+	spec := job.Spec{
+		Kind: "job", Payload: payload, Retries: w.retries, Backoff: job.Duration(time.Millisecond),
 		Priority: rand.IntN(3),
 	}
 	if rand.IntN(4) == 0 {
@@ -109,23 +110,23 @@ func (m *model) submitOne() {
 	m.wants[id] = w
 }
 
-func (m *model) cancelOne(id jobs.ID) {
+func (m *model) cancelOne(id job.ID) {
 	m.wants[id].cancelled = true
-	if err := m.queue.Cancel(m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) {
+	if err := m.queue.Cancel(m.ctx, id); err != nil && !errors.Is(err, job.ErrWrongState) {
 		m.Fatal(err)
 	}
 }
 
-func (m *model) retryOne(id jobs.ID) {
-	if err := m.queue.Retry(m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) {
+func (m *model) retryOne(id job.ID) {
+	if err := m.queue.Retry(m.ctx, id); err != nil && !errors.Is(err, job.ErrWrongState) {
 		m.Fatal(err)
 	}
 }
 
 // hold pauses a job, resumes it, or has it run now. Whether it is there at all, its end shows.
-func (m *model) hold(id jobs.ID, do func(*jobs.Queue, context.Context, jobs.ID) error) {
-	if err := do(m.queue, m.ctx, id); err != nil && !errors.Is(err, jobs.ErrWrongState) &&
-		!errors.Is(err, jobs.ErrUnknownJob) {
+func (m *model) hold(id job.ID, do func(*jobs.Queue, context.Context, job.ID) error) {
+	if err := do(m.queue, m.ctx, id); err != nil && !errors.Is(err, job.ErrWrongState) &&
+		!errors.Is(err, job.ErrNotFound) {
 		m.Fatal(err)
 	}
 }
@@ -166,22 +167,22 @@ func (m *model) handle(ctx context.Context, r *jobs.Run) (any, error) {
 }
 
 // ended waits for the end of a job, and compares it with the model.
-func (m *model) ended(id jobs.ID) {
+func (m *model) ended(id job.ID) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.f.patience)
 	defer cancel()
 	end, err := m.queue.Wait(ctx, id)
 	w := m.wants[id]
-	state, failures := jobs.Done, w.plan.Fails
+	state, failures := job.Done, w.plan.Fails
 	if w.plan.Fails > w.retries {
-		state, failures = jobs.Failed, w.retries+1
+		state, failures = job.Failed, w.retries+1
 	}
 	switch {
 	case err != nil:
 		m.Fatalf("job %s has not ended: %+v, %v", id, end, err)
-	case w.cancelled && end.State == jobs.Cancelled:
+	case w.cancelled && end.State == job.Cancelled:
 	case end.State != state || end.Failures != failures:
 		m.Errorf("job %s: want %s after %d failures, got %+v", id, state, failures, end)
-	case state == jobs.Done && string(end.Result) != fmt.Sprint(end.Attempt):
+	case state == job.Done && string(end.Result) != fmt.Sprint(end.Attempt):
 		m.Errorf("job %s: attempt %d has the result %s", id, end.Attempt, end.Result)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 func repeats(s *stage) {
@@ -19,8 +20,8 @@ func repeats(s *stage) {
 		}
 		return r.Attempt, nil
 	})})
-	id := s.submit(jobs.Spec{Every: "1s", Retries: 1, Backoff: jobs.Duration(time.Millisecond)})
-	twice := s.becomes(id, "at its third round", func(now jobs.Status) bool { return now.Rounds >= 2 })
+	id := s.submit(job.Spec{Every: "1s", Retries: 1, Backoff: job.Duration(time.Millisecond)})
+	twice := s.becomes(id, "at its third round", func(now job.Status) bool { return now.Rounds >= 2 })
 	if twice.Attempt < 4 || twice.Failures > 1 || twice.State.Finished() {
 		s.Errorf("%+v", twice)
 	}
@@ -32,6 +33,6 @@ func repeats(s *stage) {
 		if err == nil && !now.State.Finished() {
 			err = s.queue.Cancel(s.ctx, id)
 		}
-		return err == nil && now.State == jobs.Cancelled
+		return err == nil && now.State == job.Cancelled
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // oneResourceAtATime has jobs of two groups share a resource. Within a group, the assigner hands
@@ -32,15 +33,15 @@ func oneResourceAtATime(s *stage) {
 			return nil, nil
 		})})
 	}
-	ids := map[*stage][]jobs.ID{}
+	ids := map[*stage][]job.ID{}
 	for range 5 {
 		for _, g := range groups {
-			ids[g] = append(ids[g], g.submit(jobs.Spec{Resource: fence.Resource(s.name + "_r")}))
+			ids[g] = append(ids[g], g.submit(job.Spec{Resource: fence.Resource(s.name + "_r")}))
 		}
 	}
 	for _, g := range groups {
 		for _, id := range ids[g] {
-			g.ends(id, jobs.Done)
+			g.ends(id, job.Done)
 		}
 	}
 	if runs.Load() != 10 {
@@ -55,31 +56,31 @@ func takenResource(s *stage) {
 		Capacity: 2, Handlers: map[string]jobs.Handler{"job": echo, "long": g.handler},
 	})
 	r := fence.Resource(s.name + "_r")
-	long := s.submit(jobs.Spec{Kind: "long", Resource: r})
+	long := s.submit(job.Spec{Kind: "long", Resource: r})
 	g.next()
 	s.othersPass(g, r, long)
 }
 
 // othersPass submits jobs with a taken resource and others, of which only the others must be done
 // until the one that has it ends.
-func (s *stage) othersPass(g *gate, r fence.Resource, long jobs.ID) {
+func (s *stage) othersPass(g *gate, r fence.Resource, long job.ID) {
 	s.Helper()
-	var behind []jobs.ID
+	var behind []job.ID
 	for range 5 {
-		behind = append(behind, s.submit(jobs.Spec{Resource: r, Priority: 9}))
+		behind = append(behind, s.submit(job.Spec{Resource: r, Priority: 9}))
 	}
 	for range 3 {
-		s.ends(s.submit(jobs.Spec{}), jobs.Done)
+		s.ends(s.submit(job.Spec{}), job.Done)
 	}
 	for _, id := range behind {
-		if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting ||
+		if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != job.Waiting ||
 			now.Attempt != 0 {
 			s.Errorf("its resource is taken: %+v, %v", now, err)
 		}
 	}
 	close(g.leave)
 	for _, id := range append(behind, long) {
-		s.ends(id, jobs.Done)
+		s.ends(id, job.Done)
 	}
 }
 
@@ -90,7 +91,7 @@ func takenResourceOfAPredecessor(s *stage) {
 		"job": echo, "long": g.handler,
 	}})
 	r := fence.Resource(s.name + "_r")
-	long := s.submit(jobs.Spec{Kind: "long", Resource: r})
+	long := s.submit(job.Spec{Kind: "long", Resource: r})
 	g.next()
 	first.stop()
 	s.othersPass(g, r, long)
@@ -99,16 +100,16 @@ func takenResourceOfAPredecessor(s *stage) {
 // sharedOneByOne has several jobs with one resource wait when a worker comes.
 func sharedOneByOne(s *stage) {
 	r := fence.Resource(s.name + "_r")
-	var ids []jobs.ID
+	var ids []job.ID
 	for range 3 {
-		ids = append(ids, s.submit(jobs.Spec{Kind: "long", Resource: r}))
+		ids = append(ids, s.submit(job.Spec{Kind: "long", Resource: r}))
 	}
 	g := s.gate()
 	s.works(jobs.Worker{
 		Capacity: 8, Handlers: map[string]jobs.Handler{"job": echo, "long": g.handler},
 	})
 	first := g.next().ID
-	s.ends(s.submit(jobs.Spec{}), jobs.Done)
+	s.ends(s.submit(job.Spec{}), job.Done)
 	for _, id := range ids {
 		if now, err := s.queue.Get(s.ctx, id); err != nil || id != first && now.Attempt != 0 {
 			s.Errorf("its resource is taken: %+v, %v", now, err)
@@ -116,6 +117,6 @@ func sharedOneByOne(s *stage) {
 	}
 	close(g.leave)
 	for _, id := range ids {
-		s.ends(id, jobs.Done)
+		s.ends(id, job.Done)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 func retryByHand(s *stage) {
@@ -16,13 +17,13 @@ func retryByHand(s *stage) {
 		}
 		return nil, nil
 	})})
-	id := s.submit(jobs.Spec{Unique: "key"})
-	s.ends(id, jobs.Failed)
+	id := s.submit(job.Spec{Unique: "key"})
+	s.ends(id, job.Failed)
 	if err := s.queue.Retry(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
-	s.ends(id, jobs.Done)
-	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, jobs.ErrWrongState) {
+	s.ends(id, job.Done)
+	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, job.ErrWrongState) {
 		s.Errorf("a job that is done: %v", err)
 	}
 }
@@ -31,10 +32,10 @@ func retryOfATakenKey(s *stage) {
 	s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
 		return nil, errors.New("as told")
 	})})
-	id := s.submit(jobs.Spec{Unique: "key"})
-	s.ends(id, jobs.Failed)
-	other := s.submit(jobs.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
-	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, jobs.ErrTaken) {
+	id := s.submit(job.Spec{Unique: "key"})
+	s.ends(id, job.Failed)
+	other := s.submit(job.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
+	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, job.ErrTaken) {
 		s.Errorf("its key is that of %s: %v", other, err)
 	}
 	if err := s.queue.Cancel(s.ctx, other); err != nil {

@@ -9,18 +9,19 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 func stoppingGivesBack(s *stage) {
 	g := s.gate()
 	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	g.next()
 	second := s.gate()
 	close(second.leave)
 	s.works(jobs.Worker{Name: "second", Handlers: kinds(second.handler)})
 	first.stop()
-	end := s.ends(id, jobs.Done)
+	end := s.ends(id, job.Done)
 	if end.WorkerName != "second" || end.Attempt != 2 || end.Failures != 0 || end.Lost != 0 {
 		s.Errorf("%+v", end)
 	}
@@ -54,19 +55,19 @@ func stoppingHasGrace(s *stage) {
 	s.assigner("first")
 	g := s.gate()
 	second := s.works(jobs.Worker{Name: "second", Grace: s.f.patience, Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	g.next()
 	second.cancel()
 	s.eventually("it has said that it stops", func() bool { return s.documents("draining") > 0 })
-	late := s.submit(jobs.Spec{Priority: 9})
-	s.ends(s.submit(jobs.Spec{Kind: "none"}), jobs.Done) // both could have been assigned
+	late := s.submit(job.Spec{Priority: 9})
+	s.ends(s.submit(job.Spec{Kind: "none"}), job.Done) // both could have been assigned
 	close(g.leave)
 	<-second.ended
-	if end := s.ends(id, jobs.Done); end.Attempt != 1 {
+	if end := s.ends(id, job.Done); end.Attempt != 1 {
 		s.Errorf("%+v", end)
 	}
 	s.works(jobs.Worker{Name: "third", Handlers: kinds(echo)})
-	if end := s.ends(late, jobs.Done); end.WorkerName != "third" {
+	if end := s.ends(late, job.Done); end.WorkerName != "third" {
 		s.Errorf("the worker that stopped took a job: %+v", end)
 	}
 }
@@ -76,7 +77,7 @@ func stoppingHasGrace(s *stage) {
 func stoppingHurries(s *stage) {
 	g, hurry := s.gate(), make(chan struct{})
 	first := s.works(jobs.Worker{Grace: 24 * time.Hour, Hurry: hurry, Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	g.next()
 	first.cancel()
 	s.eventually("it has said that it stops", func() bool { return s.documents("draining") > 0 })
@@ -89,7 +90,7 @@ func stoppingHurries(s *stage) {
 		close(g.leave)
 		s.Fatal("the grace goes on")
 	}
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting ||
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != job.Waiting ||
 		now.Failures > 0 {
 		s.Errorf("%+v, %v", now, err)
 	}
@@ -99,14 +100,14 @@ func goneWorkersJobs(s *stage) {
 	g := s.gate()
 	defer close(g.leave)
 	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.stubborn)})
-	ids := []jobs.ID{s.submit(jobs.Spec{}), s.submit(jobs.Spec{})}
+	ids := []job.ID{s.submit(job.Spec{}), s.submit(job.Spec{})}
 	for range ids {
 		g.next()
 	}
 	s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
 	first.kill()
 	for _, id := range ids {
-		if end := s.ends(id, jobs.Done); end.WorkerName != "second" || end.Attempt != 2 || end.Lost != 1 {
+		if end := s.ends(id, job.Done); end.WorkerName != "second" || end.Attempt != 2 || end.Lost != 1 {
 			s.Errorf("%+v", end)
 		}
 	}
@@ -118,21 +119,21 @@ func keepsItsPlace(s *stage) {
 	g := s.gate()
 	works := func() *worker { return s.works(jobs.Worker{Capacity: 1, Handlers: kinds(g.handler)}) }
 	k := works()
-	older := s.submit(jobs.Spec{})
+	older := s.submit(job.Spec{})
 	g.next()
 	time.Sleep(2 * time.Millisecond) // within a millisecond the order is any
-	s.submit(jobs.Spec{})
+	s.submit(job.Spec{})
 	for i, leave := range []func(*worker){(*worker).stop, (*worker).kill} {
 		leave(k)
-		s.becomes(older, "waiting", func(now jobs.Status) bool { return now.State == jobs.Waiting })
-		s.ends(s.submit(jobs.Spec{Kind: "none"}), jobs.Done) // the assigner has seen it wait
+		s.becomes(older, "waiting", func(now job.Status) bool { return now.State == job.Waiting })
+		s.ends(s.submit(job.Spec{Kind: "none"}), job.Done) // the assigner has seen it wait
 		k = works()
 		if r := g.next(); r.ID != older {
 			s.Errorf("after worker %d of the older job has left, the younger one goes first", i+1)
 		}
 	}
 	close(g.leave)
-	s.ends(older, jobs.Done)
+	s.ends(older, job.Done)
 }
 
 // bothAreGone is about a worker that the assigner next has never assigned anything to.
@@ -140,12 +141,12 @@ func bothAreGone(s *stage) {
 	first := s.assigner("first")
 	g := s.gate()
 	second := s.works(jobs.Worker{Name: "second", Handlers: kinds(g.stubborn)})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	g.next()
 	s.works(jobs.Worker{Name: "third", Handlers: kinds(echo)})
 	first.kill()
 	second.kill()
-	if end := s.ends(id, jobs.Done); end.WorkerName != "third" || end.Lost != 1 {
+	if end := s.ends(id, job.Done); end.WorkerName != "third" || end.Lost != 1 {
 		s.Errorf("%+v", end)
 	}
 	close(g.leave)
@@ -158,15 +159,15 @@ func lostTooOften(s *stage) {
 	s.assigner("first")
 	g := s.gate()
 	fragile := s.works(jobs.Worker{Name: "fragile", Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{Keep: twoDays})
-	for lost := 0; lost <= jobs.MaxLost; {
+	id := s.submit(job.Spec{Keep: twoDays})
+	for lost := 0; lost <= job.MaxLost; {
 		if r := g.next(); r.Attempt > lost { // otherwise it leads again before the job is taken back
 			lost = r.Attempt
 			s.f.Expire(s, fragile.at)
 		}
 	}
-	end := s.ends(id, jobs.Failed)
-	if end.Lost != jobs.MaxLost+1 || !strings.Contains(end.Error, "gone") {
+	end := s.ends(id, job.Failed)
+	if end.Lost != job.MaxLost+1 || !strings.Contains(end.Error, "gone") {
 		s.Errorf("%+v", end)
 	}
 	s.kept(end)
@@ -178,7 +179,7 @@ func zombiePublishesNothing(s *stage) {
 	}
 	g := s.gate()
 	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.stubborn)})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	g.next()
 	h := s.gate()
 	s.works(jobs.Worker{Name: "second", Handlers: kinds(h.handler)})
@@ -190,7 +191,7 @@ func zombiePublishesNothing(s *stage) {
 		s.Logf("attempt %d is the first worker's again", again.Attempt)
 		close(g.leave)
 		close(h.leave)
-		s.ends(id, jobs.Done)
+		s.ends(id, job.Done)
 		return
 	case <-s.ctx.Done():
 		s.Fatal("nobody took the job")
@@ -202,7 +203,7 @@ func zombiePublishesNothing(s *stage) {
 		s.Errorf("after the zombie's result: %+v, %v", now, err)
 	}
 	close(h.leave)
-	if end := s.ends(id, jobs.Done); string(end.Result) != `"passed"` ||
+	if end := s.ends(id, job.Done); string(end.Result) != `"passed"` ||
 		end.Token != run.Term.Token() {
 		s.Errorf("%+v", end)
 	}
@@ -213,14 +214,14 @@ func comesBack(s *stage) {
 		s.Skip("the fixture has no Expire")
 	}
 	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(echo)})
-	before := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
+	before := s.ends(s.submit(job.Spec{Payload: number(1)}), job.Done)
 	s.f.Expire(s, first.at)
 	s.eventually("another ID", func() bool {
 		all := s.members()
 		return len(all) > 0 && all[len(all)-1].ID > before.Worker
 	})
-	if after := s.ends(s.submit(jobs.Spec{Payload: number(1)}),
-		jobs.Done); after.Worker <= before.Worker {
+	if after := s.ends(s.submit(job.Spec{Payload: number(1)}),
+		job.Done); after.Worker <= before.Worker {
 		s.Errorf("the job went to worker %s, which is gone", after.Worker)
 	}
 }
@@ -228,9 +229,9 @@ func comesBack(s *stage) {
 func assignerIsGone(s *stage) {
 	first := s.assigner("first")
 	s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
-	s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
+	s.ends(s.submit(job.Spec{Payload: number(1)}), job.Done)
 	first.kill()
-	s.ends(s.submit(jobs.Spec{Payload: number(2)}), jobs.Done)
+	s.ends(s.submit(job.Spec{Payload: number(2)}), job.Done)
 	if got := s.leader(); got != "second" {
 		s.Errorf("%q assigns", got)
 	}
@@ -264,14 +265,14 @@ func stoppingBeginsNothing(s *stage) {
 			return nil, nil
 		}),
 	})
-	id := s.submit(jobs.Spec{})
+	id := s.submit(job.Spec{})
 	<-store.asked
 	second.cancel()
 	s.eventually("it has said that it stops", func() bool { return s.documents("draining") > 0 })
 	close(store.leave)
 	<-second.ended
 	s.works(jobs.Worker{Name: "third", Handlers: kinds(echo)})
-	if end := s.ends(id, jobs.Done); end.WorkerName != "third" {
+	if end := s.ends(id, job.Done); end.WorkerName != "third" {
 		s.Errorf("%+v", end)
 	}
 }
@@ -291,16 +292,16 @@ func manyKinds(s *stage) {
 	const many = 60
 	handlers, kind := map[string]jobs.Handler{}, ""
 	for i := range many {
-		kind = fmt.Sprintf("%0*d", jobs.MaxKind, i)
+		kind = fmt.Sprintf("%0*d", job.MaxKind, i)
 		handlers[kind] = echo
 	}
 	first := s.works(jobs.Worker{Name: "first", Handlers: handlers})
 	second := s.works(jobs.Worker{Name: "second", Handlers: handlers}) // it says the same
 	for range 2 {
-		s.ends(s.submit(jobs.Spec{Kind: kind}), jobs.Done)
+		s.ends(s.submit(job.Spec{Kind: kind}), job.Done)
 		first.stop() // the other one assigns now
 	}
-	o, err := s.queue.Overview(s.ctx, 1)
+	o, err := s.view().Overview(s.ctx, 1)
 	if err != nil || len(o.Workers) != 1 || len(o.Workers[0].Kinds) != many ||
 		!o.Workers[0].Accepts(kind, nil) {
 		s.Errorf("%+v, %v", o.Workers, err)

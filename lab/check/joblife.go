@@ -36,7 +36,7 @@ func (l *life) retried() bool {
 	return slices.ContainsFunc(l.steps, func(o *jobOp) bool { return o.mayBeMade() && l.retries(o) })
 }
 
-// arrows are the arrows between the states of a job (jobs.State).
+// arrows are the arrows between the states of a job (job.State).
 var arrows = map[history.State][]history.State{
 	history.JobWaiting: {history.JobAssigned, history.JobCancelled},
 	history.JobAssigned: {history.JobRunning, history.JobWaiting, history.JobFailed,

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/lab/system"
 )
 
@@ -80,7 +80,7 @@ func (s *submitter) drawPlan() plan {
 }
 
 // carryOut waits for a job's end, and cancels and retries it as its plan says.
-func (s *submitter) carryOut(ctx context.Context, id jobs.ID, p plan) {
+func (s *submitter) carryOut(ctx context.Context, id job.ID, p plan) {
 	for {
 		var now life
 		if len(p) > 0 {
@@ -91,7 +91,7 @@ func (s *submitter) carryOut(ctx context.Context, id jobs.ID, p plan) {
 		}
 		state := s.await(ctx, id)
 		again := make(chan bool, 1)
-		if !now.retries || state == jobs.Done || !s.later(ctx, now.again, func() {
+		if !now.retries || state == job.Done || !s.later(ctx, now.again, func() {
 			s.rec.JobWaits(string(id))
 			again <- now.by.retry(ctx, id)
 		}) {

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/system"
@@ -72,7 +73,7 @@ func (c *client) op(kind string) string {
 }
 
 // submit submits a job; false if it is not known whether it was handed in.
-func (c *client) submit(ctx context.Context, j submission) (id jobs.ID, ok bool) {
+func (c *client) submit(ctx context.Context, j submission) (id job.ID, ok bool) {
 	j.Payload, _ = json.Marshal(j.payload)
 	e := history.Event{Do: history.Submit, Op: c.op("s"), Step: j.payload.Steps, Unique: j.Unique}
 	if j.fails() {
@@ -89,7 +90,7 @@ func (c *client) submit(ctx context.Context, j submission) (id jobs.ID, ok bool)
 }
 
 // cancel asks for the end of a job.
-func (c *client) cancel(ctx context.Context, id jobs.ID) bool {
+func (c *client) cancel(ctx context.Context, id job.ID) bool {
 	e := history.Event{Do: history.Cancel, Op: c.op("c"), Key: string(id)}
 	return c.call(ctx, e, func(ctx context.Context, _ *history.Event) error {
 		if c.Workload.ClientFlaw == flaw.CancelAnyway {
@@ -100,7 +101,7 @@ func (c *client) cancel(ctx context.Context, id jobs.ID) bool {
 }
 
 // retry makes a job wait again.
-func (c *client) retry(ctx context.Context, id jobs.ID) bool {
+func (c *client) retry(ctx context.Context, id job.ID) bool {
 	e := history.Event{Do: history.Retry, Op: c.op("r"), Key: string(id)}
 	return c.call(ctx, e, func(ctx context.Context, _ *history.Event) error {
 		err := c.queue.Retry(ctx, id)
@@ -125,7 +126,7 @@ func (c *client) call(
 	if err != nil {
 		e.Outcome, e.Text = history.Unknown, err.Error()
 	}
-	if errors.Is(err, jobs.ErrWrongState) || errors.Is(err, jobs.ErrTaken) {
+	if errors.Is(err, job.ErrWrongState) || errors.Is(err, job.ErrTaken) {
 		e.Outcome = history.Failed
 	}
 	c.rec.Add(e)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/documents"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/lab/system"
 )
 
@@ -16,13 +16,13 @@ const blind = 300 * time.Millisecond
 
 // cancelAnyway is the flaw of a cancellation that looks at a job only before it writes: it makes
 // the job cancelled, whatever it has become meanwhile.
-func (c *client) cancelAnyway(ctx context.Context, id jobs.ID) error {
+func (c *client) cancelAnyway(ctx context.Context, id job.ID) error {
 	was, err := c.queue.Get(ctx, id)
 	switch {
 	case err != nil:
 		return err
 	case was.State.Finished():
-		return fmt.Errorf("%w: %s is %s", jobs.ErrWrongState, id, was.State)
+		return fmt.Errorf("%w: %s is %s", job.ErrWrongState, id, was.State)
 	case was.Unique != "":
 		return c.queue.Cancel(ctx, id)
 	}
@@ -42,21 +42,21 @@ func (c *client) cancelAnyway(ctx context.Context, id jobs.ID) error {
 
 // overwritten returns the writes that make a job cancelled in whatever state it is.
 func overwritten(d documents.Document) []documents.Write {
-	var s jobs.Status
+	var s job.Status
 	if json.Unmarshal(d.Data, &s) != nil {
 		return nil
 	}
 	var where documents.Write
 	switch {
-	case s.State == jobs.Waiting:
+	case s.State == job.Waiting:
 		where = documents.DeleteAny(fmt.Sprintf("%s%d.%014d.%d.%s.%d", JobFolder("waiting"),
-			jobs.MaxPriority-s.Priority, s.Due.UnixMilli(), s.Attempt, s.ID, s.Bytes))
+			job.MaxPriority-s.Priority, s.Due.UnixMilli(), s.Attempt, s.ID, s.Bytes))
 	case !s.State.Finished():
 		where = documents.DeleteAny(fmt.Sprintf("%s%s/%s.%d", JobFolder("assigned"), s.Worker, s.ID,
 			s.Attempt))
 	}
 	finished := s.State.Finished()
-	s.State, s.Ended = jobs.Cancelled, time.Now()
+	s.State, s.Ended = job.Cancelled, time.Now()
 	if finished {
 		data, _ := json.Marshal(s)
 		return []documents.Write{documents.Replace(d, data)}
@@ -71,7 +71,7 @@ func overwritten(d documents.Document) []documents.Write {
 }
 
 // repeatRequest is the flaw of a request to cancel a job that outlives the job's end.
-func (c *client) repeatRequest(ctx context.Context, id jobs.ID) {
+func (c *client) repeatRequest(ctx context.Context, id job.ID) {
 	_, err := c.at.Documents().Change(ctx, documents.Change{
 		Writes: []documents.Write{documents.Create(JobFolder("cancel")+string(id), nil)},
 	})

@@ -7,14 +7,14 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
 // JobStep is one job's part in a change of documents.
 type JobStep struct {
-	Status jobs.Status // after it
-	Write  int         // of its status in the change
+	Status job.Status // after it
+	Write  int        // of its status in the change
 	// Event is the Invoke, without Process and Op.
 	Event history.Event
 }
@@ -28,7 +28,7 @@ func JobSteps(c documents.Change) (all []JobStep) {
 		if w.Kind != documents.KindPut || !strings.HasPrefix(w.Path, JobFolder("statuses")) {
 			continue
 		}
-		var s jobs.Status
+		var s job.Status
 		if json.Unmarshal(w.Data, &s) != nil {
 			continue
 		}

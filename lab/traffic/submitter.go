@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/record"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -65,14 +65,14 @@ type submitter struct {
 	calls sync.WaitGroup // that cancel or retry jobs
 
 	mu     sync.Mutex
-	acked  map[jobs.ID]bool
+	acked  map[job.ID]bool
 	closed bool // no more calls
 	repeat int  // how many jobs repeat
 }
 
 // While submits jobs while do runs, and waits for their ends.
 func (l *Load) While(ctx context.Context, do func(context.Context) error) error {
-	s := &submitter{Load: l, rnd: rand.New(rand.NewPCG(l.seed, 2)), acked: map[jobs.ID]bool{}}
+	s := &submitter{Load: l, rnd: rand.New(rand.NewPCG(l.seed, 2)), acked: map[job.ID]bool{}}
 	defer s.close()
 	names := []string{"submitter"}
 	for n := range l.Workload.Clients {
@@ -155,7 +155,7 @@ func (s *submitter) submit(ctx context.Context) {
 // submission is a job as it is submitted.
 type submission struct {
 	payload JobPayload
-	jobs.Spec
+	job.Spec
 }
 
 // fails reports whether no round of it succeeds.
@@ -167,9 +167,9 @@ func (s *submitter) draw() submission {
 	if s.Random && s.rnd.IntN(10) == 0 {
 		j.payload.Fails = 1 + s.rnd.IntN(2)
 	}
-	j.Spec = jobs.Spec{
-		Kind: JobKind, Priority: s.rnd.IntN(3), Timeout: jobs.Duration(20 * time.Second),
-		Retries: 100, Backoff: jobs.Duration(200 * time.Millisecond),
+	j.Spec = job.Spec{
+		Kind: JobKind, Priority: s.rnd.IntN(3), Timeout: job.Duration(20 * time.Second),
+		Retries: 100, Backoff: job.Duration(200 * time.Millisecond),
 	}
 	if s.rnd.IntN(4) == 0 {
 		j.Resource = fence.Resource(fmt.Sprintf("merchant_%d", 1+s.rnd.IntN(sharedResources)))
@@ -178,7 +178,7 @@ func (s *submitter) draw() submission {
 }
 
 // follow waits for the end of a job that was acknowledged, and does what its plan says.
-func (s *submitter) follow(ctx context.Context, id jobs.ID, p plan) {
+func (s *submitter) follow(ctx context.Context, id job.ID, p plan) {
 	s.mu.Lock()
 	known := s.acked[id]
 	s.acked[id] = true
@@ -190,7 +190,7 @@ func (s *submitter) follow(ctx context.Context, id jobs.ID, p plan) {
 
 // await waits for a job's end, as its submitter would. A worker's word for it is not enough: one
 // that is cut off may have published the end and never learn that.
-func (s *submitter) await(ctx context.Context, id jobs.ID) (state jobs.State) {
+func (s *submitter) await(ctx context.Context, id job.ID) (state job.State) {
 	for ctx.Err() == nil {
 		if end, err := s.clients[0].queue.Wait(ctx, id); err == nil {
 			s.rec.JobEnded(string(id))
@@ -206,10 +206,10 @@ func (s *submitter) finish(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
 	s.rec.Progress("%d jobs were submitted; waiting for their ends", s.count())
-	cancelled := map[jobs.ID]bool{}
+	cancelled := map[job.ID]bool{}
 	for {
 		open := 0
-		err := s.clients[0].queue.List(bounded, func(now jobs.Status) error {
+		err := s.clients[0].queue.List(bounded, func(now job.Status) error {
 			if !now.State.Finished() {
 				open++
 			}
@@ -235,7 +235,7 @@ func (l *Load) Collect(ctx context.Context) error {
 		return err
 	}
 	defer c.at.Close()
-	err = c.queue.List(ctx, func(s jobs.Status) error {
+	err = c.queue.List(ctx, func(s job.Status) error {
 		l.rec.Add(history.Event{
 			Kind: history.Job, Key: string(s.ID), State: history.State(s.State), Attempt: s.Attempt,
 			Round: int64(s.Rounds), Token: s.Token, Text: firstLine(s.Error),

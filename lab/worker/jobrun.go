@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -76,7 +77,7 @@ func (b *jobWorker) handle(ctx context.Context, r *jobs.Run) (any, error) {
 }
 
 // round returns the round of a job that this process has started.
-func (b *jobWorker) round(id jobs.ID) int {
+func (b *jobWorker) round(id job.ID) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.running[id].Rounds + 1
@@ -210,7 +211,7 @@ func (j *jobRun) publishLate() {
 		return
 	}
 	s := was.Status
-	s.State, s.Ended, s.Expires = jobs.Done, time.Now(), time.Now().Add(time.Hour)
+	s.State, s.Ended, s.Expires = job.Done, time.Now(), time.Now().Add(time.Hour)
 	j.b.publish(ctx, documents.Change{
 		While: []fence.Claim{j.Term.Claim()},
 		Writes: []documents.Write{
@@ -228,12 +229,12 @@ func (j *jobRun) publishAnyway(ctx context.Context, path string) {
 		if err != nil {
 			return
 		}
-		var s jobs.Status
+		var s job.Status
 		if json.Unmarshal(docs[0].Data, &s) != nil || s.State.Finished() {
 			return
 		}
-		if s.Attempt > j.Attempt && s.State == jobs.Running {
-			s.State, s.Attempt = jobs.Done, j.Attempt
+		if s.Attempt > j.Attempt && s.State == job.Running {
+			s.State, s.Attempt = job.Done, j.Attempt
 			j.b.publish(ctx, documents.Change{
 				Writes: []documents.Write{documents.Replace(docs[0], encode(s))},
 			})
@@ -249,7 +250,7 @@ func (b *jobWorker) publish(ctx context.Context, c documents.Change) {
 	b.w.note("a late result was published with: %v", err)
 }
 
-func encode(s jobs.Status) []byte {
+func encode(s job.Status) []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err) // its parts came from JSON

@@ -11,6 +11,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/assign"
+	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/traffic"
@@ -28,20 +30,20 @@ type jobWorker struct {
 	mu      sync.Mutex
 	changes map[string]int // that assign jobs or take jobs back, so far
 	// what this process has published last about a job that it runs
-	running map[jobs.ID]publishedStatus
+	running map[job.ID]publishedStatus
 	lanes   []bool // in use
 }
 
 // publishedStatus is a job's status with the version of its document.
 type publishedStatus struct {
-	jobs.Status
+	job.Status
 	version int64
 }
 
 // jobs runs jobs until ctx ends.
 func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
 	b := &jobWorker{
-		w: w, docs: at.Documents(), changes: map[string]int{}, running: map[jobs.ID]publishedStatus{},
+		w: w, docs: at.Documents(), changes: map[string]int{}, running: map[job.ID]publishedStatus{},
 	}
 	b.place, b.nth, _ = w.c.failpoint()
 	if b.place == late {
@@ -51,7 +53,7 @@ func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
 	if err != nil {
 		return err
 	}
-	strategy, err := jobs.NewStrategy(cmp.Or(w.c.Strategy, "least-loaded"))
+	strategy, err := assign.Named(cmp.Or(w.c.Strategy, "least-loaded"))
 	if err != nil {
 		return err
 	}
@@ -95,10 +97,10 @@ func (c jobCoordinator) Campaign(
 }
 
 // term records a state of a term: of a job, or of the assigner.
-func (b *jobWorker) term(s history.State, c fence.Claim, job jobs.ID, text string) {
+func (b *jobWorker) term(s history.State, c fence.Claim, of job.ID, text string) {
 	b.w.emit(history.Event{
 		Kind: history.Term, Process: b.w.c.Name, State: s, Token: c.Token, Issuer: c.Issuer,
-		Resource: c.Resource, Key: string(job), Text: text,
+		Resource: c.Resource, Key: string(of), Text: text,
 	})
 }
 

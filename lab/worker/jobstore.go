@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence/documents"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/traffic"
@@ -56,7 +56,7 @@ func (b *jobWorker) change(c documents.Change, do func() ([]int64, error)) ([]in
 	}
 	for _, s := range steps {
 		b.w.emit(s.Returned(versions, err))
-		if err == nil && s.Status.State == jobs.Running {
+		if err == nil && s.Status.State == job.Running {
 			b.mu.Lock()
 			b.running[s.Status.ID] = publishedStatus{s.Status, versions[s.Write]}
 			b.mu.Unlock()
@@ -72,7 +72,7 @@ func kindOf(c documents.Change, steps []traffic.JobStep) string {
 	case assigns(c):
 		return assigning
 	case len(c.While) > 0 && c.While[0].Resource == traffic.Assigner &&
-		steps[0].Status.State == jobs.Waiting:
+		steps[0].Status.State == job.Waiting:
 		return takingBack
 	}
 	return ""

@@ -17,7 +17,7 @@ import (
 // failpointJournal is a journal with failpoints before and after it publishes, and with the flaw.
 type failpointJournal struct {
 	*pgjournal.Journal
-	b *job
+	b *taskWorker
 }
 
 // Publish implements checkpoint.Journal.
@@ -57,7 +57,9 @@ func (w failpointJournal) Transact(
 }
 
 // unconditional is the flaw: it writes a checkpoint whatever the mark is and whatever is stored.
-func (b *job) unconditional(ctx context.Context, _ fence.Claim, cp checkpoint.Checkpoint) error {
+func (b *taskWorker) unconditional(
+	ctx context.Context, _ fence.Claim, cp checkpoint.Checkpoint,
+) error {
 	document, err := json.Marshal(cp)
 	if err != nil {
 		return err
@@ -76,7 +78,7 @@ func (b *job) unconditional(ctx context.Context, _ fence.Claim, cp checkpoint.Ch
 
 // publishLate does what the flaw allows: a deposed leader publishes its old checkpoint late, after
 // others have published newer ones.
-func (b *job) publishLate(ctx context.Context) {
+func (b *taskWorker) publishLate(ctx context.Context) {
 	for {
 		saved, err := b.journal.Load(ctx, TaskName)
 		if err == nil && len(saved) == 1 && saved[0].Version > b.last.Version {

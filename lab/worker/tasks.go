@@ -25,8 +25,8 @@ type state struct {
 	Steps int `json:"steps"`
 }
 
-// job is one worker's part in the task. One goroutine runs its steps and its notifications.
-type job struct {
+// taskWorker is one worker's part in the task. One goroutine runs its steps and its notifications.
+type taskWorker struct {
 	w           *worker
 	elector     *elector
 	coordinator fence.Coordinator
@@ -65,7 +65,7 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *el
 	j := pgjournal.New(pool, pgjournal.Options{Raiser: raiser})
 	defer j.Close()
 
-	b := &job{w: w, elector: e, coordinator: coordinator, journal: j, world: world}
+	b := &taskWorker{w: w, elector: e, coordinator: coordinator, journal: j, world: world}
 	b.place, b.nth, _ = w.c.failpoint()
 	e.leaving, e.between = b.abandon, b.lateAttempts
 	runner := checkpoint.Runner[state]{
@@ -80,7 +80,7 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *el
 	return err
 }
 
-func (b *job) task() checkpoint.Task[state] {
+func (b *taskWorker) task() checkpoint.Task[state] {
 	return checkpoint.Task[state]{
 		Name: TaskName, Rounds: b.w.c.Rounds, Notify: b.notified,
 		Steps: []checkpoint.Step[state]{pgjournal.Step("book", b.book), {Name: "mail", Run: b.mail}},
@@ -91,7 +91,7 @@ func (b *job) task() checkpoint.Task[state] {
 }
 
 // book is a synchronous step.
-func (b *job) book(ctx context.Context, tx pgx.Tx, t state) (state, error) {
+func (b *taskWorker) book(ctx context.Context, tx pgx.Tx, t state) (state, error) {
 	if b.ran++; b.ran > 1 { // the journal repeats it: the outcome of the first run is not known yet
 		again := *b.attempt
 		b.ended(history.Unknown, "it is run once more")
@@ -117,7 +117,7 @@ func (b *job) book(ctx context.Context, tx pgx.Tx, t state) (state, error) {
 }
 
 // mail is an asynchronous step.
-func (b *job) mail(ctx context.Context, t state, key checkpoint.Key) (state, error) {
+func (b *taskWorker) mail(ctx context.Context, t state, key checkpoint.Key) (state, error) {
 	b.reach("before effect")
 	pause(ctx, b.w.c.Pause)
 	_, err := b.world.Exec(ctx, "insert into world (key, token) values ($1, $2)",
@@ -130,7 +130,7 @@ func (b *job) mail(ctx context.Context, t state, key checkpoint.Key) (state, err
 }
 
 // reach ends the process if the failpoint is here.
-func (b *job) reach(place string) {
+func (b *taskWorker) reach(place string) {
 	if place == b.place && b.begun == b.nth {
 		b.w.note("%s%s", history.Failpoint, place)
 		b.w.exit(ExitKilled)
@@ -138,7 +138,7 @@ func (b *job) reach(place string) {
 }
 
 // notified records what happens to the task.
-func (b *job) notified(e checkpoint.Event) {
+func (b *taskWorker) notified(e checkpoint.Event) {
 	cp := e.Checkpoint
 	switch e.Kind {
 	case checkpoint.TookOver:
@@ -168,7 +168,7 @@ func (b *job) notified(e checkpoint.Event) {
 
 // failed records an attempt that ended with an error of the step. A synchronous step then has had
 // no effect.
-func (b *job) failed(err error) {
+func (b *taskWorker) failed(err error) {
 	outcome := history.Unknown
 	if b.attempt != nil && b.attempt.Sync {
 		outcome = history.Failed
@@ -176,7 +176,7 @@ func (b *job) failed(err error) {
 	b.ended(outcome, err.Error())
 }
 
-func (b *job) begin(e history.Event) {
+func (b *taskWorker) begin(e history.Event) {
 	e.Kind, e.Do, e.Op = history.Invoke, history.Step, b.w.op("s")
 	e.Process, e.Store, e.Task = b.w.c.Name, "postgres", string(TaskName)
 	e.At = 0
@@ -184,7 +184,7 @@ func (b *job) begin(e history.Event) {
 	b.w.emit(e)
 }
 
-func (b *job) ended(o history.Outcome, text string) {
+func (b *taskWorker) ended(o history.Outcome, text string) {
 	if b.attempt == nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (b *job) ended(o history.Outcome, text string) {
 }
 
 // abandon records that the term has ended before the attempt.
-func (b *job) abandon(last *fence.Term) {
+func (b *taskWorker) abandon(last *fence.Term) {
 	text := "the term is over"
 	if last.State() == fence.Lost {
 		text = lost(last)
@@ -205,7 +205,7 @@ func (b *job) abandon(last *fence.Term) {
 
 // lateAttempts are the writes of a reckless deposed leader, before it stands again and once its
 // successor works. Nothing of them may be committed.
-func (b *job) lateAttempts(ctx context.Context, last *fence.Term) {
+func (b *taskWorker) lateAttempts(ctx context.Context, last *fence.Term) {
 	resigned := errors.Is(context.Cause(last.Context()), fence.ErrResigned)
 	if b.w.isGood(last) && b.w.c.Flaw == "" || b.last.Version == 0 || resigned {
 		return
@@ -234,7 +234,7 @@ func (b *job) lateAttempts(ctx context.Context, last *fence.Term) {
 
 // write does and records one write outside the task's steps. It retries if the connection was ended
 // by a successor, because that is not an answer.
-func (b *job) write(ctx context.Context, claim fence.Claim, write func(op string) error) {
+func (b *taskWorker) write(ctx context.Context, claim fence.Claim, write func(op string) error) {
 	for ended := true; ended && ctx.Err() == nil; {
 		r := b.w.record(history.Event{
 			Process: b.w.c.Name, Op: b.w.op("l"), Do: history.Write, Store: "postgres",
@@ -249,7 +249,7 @@ func (b *job) write(ctx context.Context, claim fence.Claim, write func(op string
 
 // next returns what a leader would publish next if it had not noticed the end of its term. The step
 // stays the same, so that the checkpoint itself would do no harm.
-func (b *job) next(claim fence.Claim) checkpoint.Checkpoint {
+func (b *taskWorker) next(claim fence.Claim) checkpoint.Checkpoint {
 	cp := b.last
 	cp.Version++
 	cp.Nonce, cp.Token, cp.Holder = b.w.op("n"), claim.Token, claim.Holder
@@ -257,7 +257,7 @@ func (b *job) next(claim fence.Claim) checkpoint.Checkpoint {
 }
 
 // successor waits until another term than this one leads and has raised the mark.
-func (b *job) successor(ctx context.Context, t fence.Token) error {
+func (b *taskWorker) successor(ctx context.Context, t fence.Token) error {
 	for {
 		queue, err := b.coordinator.Candidates(ctx, scenario.Resource)
 		if err == nil && len(queue) > 0 && queue[0].Token != t && queue[0].Ready {

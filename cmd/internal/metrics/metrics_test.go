@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 func TestTheOutcomeOfAnAttemptIsThatOfItsJob(t *testing.T) {
@@ -44,11 +45,11 @@ func TestMetricsHaveTheFormThatPrometheusExpects(t *testing.T) {
 	defer c.Close()
 	m := New(c, func(text string) string { return text })
 	m.Watch(c, "orders")
-	q, err := jobs.New(c, "nightly")
+	q, err := queueview.New(c, "nightly")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := jobs.Worker{Queue: q, Capacity: 4}
+	w := jobs.Worker{Queue: q.Queue, Capacity: 4}
 	m.Worker(&w)
 	m.Group(q, "")
 	families, err := m.registry.Gather()

@@ -8,7 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // A queue is read at most so often, and rests twenty times as long as a reading took.
@@ -20,7 +21,7 @@ const (
 
 // queue shows the jobs of a group. It is a prometheus.Collector.
 type queue struct {
-	*jobs.Queue
+	*queueview.View
 	worker string // read only while this worker assigns; "" for always
 
 	jobs, due, oldest, workers, capacity *prometheus.Desc
@@ -32,13 +33,13 @@ type queue struct {
 
 // Group has the metrics show the queue of a group. If worker is not empty, they show it only while
 // the worker of that name assigns the jobs: one of the workers then reads the queue, and not all.
-func (m *Metrics) Group(q *jobs.Queue, worker string) {
+func (m *Metrics) Group(q *queueview.View, worker string) {
 	labels := prometheus.Labels{"group": q.Group().Name()}
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "jobs", name), help, variable, labels)
 	}
 	m.registry.MustRegister(&queue{
-		Queue: q, worker: worker,
+		View: q, worker: worker,
 		jobs: prometheus.NewDesc(namespace+"_jobs",
 			"Jobs whose status is kept, by state.", []string{"state"}, labels),
 		due: desc("due", "Waiting jobs whose time has come: what the workers have no room for, or no "+
@@ -85,7 +86,7 @@ func (q *queue) metrics() []prometheus.Metric {
 func (q *queue) read(ctx context.Context) (all []prometheus.Metric, err error) {
 	if q.worker != "" {
 		workers, err := q.Workers(ctx)
-		if err != nil || !slices.ContainsFunc(workers, func(w jobs.WorkerStatus) bool {
+		if err != nil || !slices.ContainsFunc(workers, func(w queueview.Worker) bool {
 			return w.Assigns && w.Name == q.worker
 		}) {
 			return nil, err
@@ -102,8 +103,8 @@ func (q *queue) read(ctx context.Context) (all []prometheus.Metric, err error) {
 	show := func(d *prometheus.Desc, value float64, labels ...string) {
 		all = append(all, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...))
 	}
-	for _, s := range []jobs.State{
-		jobs.Waiting, jobs.Assigned, jobs.Running, jobs.Done, jobs.Failed, jobs.Cancelled,
+	for _, s := range []job.State{
+		job.Waiting, job.Assigned, job.Running, job.Done, job.Failed, job.Cancelled,
 	} {
 		show(q.jobs, float64(o.Counts[s]), string(s))
 	}

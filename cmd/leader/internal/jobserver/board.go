@@ -7,31 +7,33 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/documents"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
+	"github.com/ringfence/ringfence/jobs/schedule"
 )
 
 // State is what one message about a group holds.
 type State struct {
 	Group string `json:"group"`
 	// ages are relative to it, not to the clock of the browser
-	Now     time.Time           `json:"now"`
-	Read    time.Time           `json:"read_at,omitzero"` // when the rest was read; zero if never
-	Error   string              `json:"error,omitempty"`  // why it could not be read since
-	Workers []jobs.WorkerStatus `json:"workers"`
-	Counts  map[jobs.State]int  `json:"counts"`
-	Active  []Job               `json:"active"`  // assigned and running, the oldest first
-	Waiting []Job               `json:"waiting"` // the next ones
-	Failed  []Job               `json:"failed"`  // the last ones, the latest first
-	Ended   []Job               `json:"ended"`   // the last ones that are done or were cancelled
+	Now     time.Time          `json:"now"`
+	Read    time.Time          `json:"read_at,omitzero"` // when the rest was read; zero if never
+	Error   string             `json:"error,omitempty"`  // why it could not be read since
+	Workers []queueview.Worker `json:"workers"`
+	Counts  map[job.State]int  `json:"counts"`
+	Active  []Job              `json:"active"`  // assigned and running, the oldest first
+	Waiting []Job              `json:"waiting"` // the next ones
+	Failed  []Job              `json:"failed"`  // the last ones, the latest first
+	Ended   []Job              `json:"ended"`   // the last ones that are done or were cancelled
 }
 
 // Job is a job with what only the group knows of it.
 type Job struct {
-	jobs.Status
-	WhyWaiting string `json:"why_waiting,omitempty"` // jobs.WhyWaiting
+	job.Status
+	WhyWaiting string `json:"why_waiting,omitempty"` // queueview.WhyWaiting
 
 	// Calendar is shown with one job, not in lists.
-	Calendar *jobs.Calendar `json:"calendar,omitempty"`
+	Calendar *schedule.Calendar `json:"calendar,omitempty"`
 }
 
 const (
@@ -67,13 +69,13 @@ func (b *boards) open(group string) (shown *board, release func(), err error) {
 	defer b.mu.Unlock()
 	shown = b.all[group]
 	if shown == nil {
-		q, err := jobs.New(b.coordinator, group)
+		q, err := queueview.New(b.coordinator, group)
 		if err != nil {
 			return nil, nil, err
 		}
 		ctx, stop := context.WithCancel(context.Background())
 		shown = &board{stop: stop, changed: make(chan struct{}), now: State{Group: group}}
-		shown.now.fill(jobs.Overview{})
+		shown.now.fill(queueview.Overview{})
 		shown.reading.Go(func() { shown.read(ctx, q) })
 		b.all[group] = shown
 	}
@@ -96,7 +98,7 @@ func (b *boards) release(group string, shown *board) {
 }
 
 // read reads the group until ctx ends.
-func (b *board) read(ctx context.Context, q *jobs.Queue) {
+func (b *board) read(ctx context.Context, q *queueview.View) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, readTimeout)
@@ -114,7 +116,7 @@ func (b *board) read(ctx context.Context, q *jobs.Queue) {
 }
 
 // take takes a reading over.
-func (b *board) take(o jobs.Overview, err error) {
+func (b *board) take(o queueview.Overview, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
@@ -137,21 +139,21 @@ func (b *board) state() (any, <-chan struct{}) {
 }
 
 // fill makes new lists. Messages that are being sent keep the old ones.
-func (s *State) fill(o jobs.Overview) {
-	s.Workers = append([]jobs.WorkerStatus{}, o.Workers[:min(len(o.Workers), maxShown)]...)
-	s.Counts = map[jobs.State]int{}
+func (s *State) fill(o queueview.Overview) {
+	s.Workers = append([]queueview.Worker{}, o.Workers[:min(len(o.Workers), maxShown)]...)
+	s.Counts = map[job.State]int{}
 	maps.Copy(s.Counts, o.Counts)
-	brief := func(all []jobs.Status) []Job { return brief(all, o) }
+	brief := func(all []job.Status) []Job { return brief(all, o) }
 	s.Active, s.Waiting, s.Failed, s.Ended = brief(o.Active), brief(o.Waiting), brief(o.Failed),
 		brief(o.Ended)
 }
 
 // brief leaves out what may be long. Of a history it keeps the last attempt.
-func brief(all []jobs.Status, o jobs.Overview) []Job {
+func brief(all []job.Status, o queueview.Overview) []Job {
 	shown := make([]Job, 0, min(len(all), maxShown))
 	for _, s := range all[:min(len(all), maxShown)] {
 		s.Result, s.Error, s.History = nil, short(s.Error), s.History[max(0, len(s.History)-1):]
-		shown = append(shown, Job{Status: s, WhyWaiting: jobs.WhyWaiting(s, o.Workers, o.Active)})
+		shown = append(shown, Job{Status: s, WhyWaiting: queueview.WhyWaiting(s, o.Workers, o.Active)})
 	}
 	return shown
 }

@@ -32,5 +32,5 @@
 //
 // A group is read while somebody looks, once for all streams, and a reading is followed by a pause
 // of twenty times its length. It lists names, and reads only the statuses that are shown
-// (jobs.Queue.Overview).
+// (queueview.View.Overview).
 package jobserver

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // groupEvents streams the state of a group.
@@ -35,9 +36,9 @@ func (s *Server) jobEvents(serving context.Context) http.HandlerFunc {
 			s.failed(w, r, err)
 			return
 		}
-		statuses, ended := make(chan jobs.Status), make(chan error, 1)
+		statuses, ended := make(chan job.Status), make(chan error, 1)
 		go func() {
-			ended <- q.Watch(ctx, jobs.ID(r.PathValue("id")), func(status jobs.Status) error {
+			ended <- q.Watch(ctx, job.ID(r.PathValue("id")), func(status job.Status) error {
 				select {
 				case statuses <- status:
 					return nil
@@ -60,7 +61,7 @@ func (s *Server) jobEvents(serving context.Context) http.HandlerFunc {
 // sendStatuses sends each status, until one is the last, or until the watch or the client has
 // ended.
 func sendStatuses(
-	w http.ResponseWriter, statuses <-chan jobs.Status, ended <-chan error,
+	w http.ResponseWriter, statuses <-chan job.Status, ended <-chan error,
 ) (begun bool, err error) {
 	for {
 		select {

@@ -17,6 +17,8 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 //go:embed openapi.yaml
@@ -32,11 +34,11 @@ type Server struct {
 	Token       string        // a client has to send it: Authorization: Bearer …; "" asks for none
 	Patience    time.Duration // how long a call waits for the coordinator
 	// Titled gives a job that is handed in without a title one. May be nil.
-	Titled func(jobs.Spec) jobs.Spec
+	Titled func(job.Spec) job.Spec
 	Log    *slog.Logger
 }
 
-const maxBody = 2 * jobs.MaxPayload // bytes of a request
+const maxBody = 2 * job.MaxPayload // bytes of a request
 
 // Handler returns the API and the page. Their event streams end with ctx.
 func (s *Server) Handler(ctx context.Context) http.Handler {
@@ -77,7 +79,7 @@ func (s *Server) Handler(ctx context.Context) http.Handler {
 }
 
 // call is one endpoint. It returns the answer, with the code for a good one.
-type call func(ctx context.Context, q *jobs.Queue, r *http.Request) (code int, answer any,
+type call func(ctx context.Context, q *queueview.View, r *http.Request) (code int, answer any,
 	err error)
 
 // with gives a call the group's jobs, a limited time, and its answer a form.
@@ -85,7 +87,7 @@ func (s *Server) with(do call) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), s.Patience)
 		defer cancel()
-		q, err := jobs.New(s.Coordinator, r.PathValue("group"))
+		q, err := queueview.New(s.Coordinator, r.PathValue("group"))
 		var code int
 		var answer any
 		if err == nil {
@@ -100,7 +102,7 @@ func (s *Server) with(do call) http.HandlerFunc {
 }
 
 func (s *Server) submit(
-	ctx context.Context, q *jobs.Queue, r *http.Request,
+	ctx context.Context, q *queueview.View, r *http.Request,
 ) (int, any, error) {
 	spec, err := readSpec(r)
 	if err != nil {
@@ -114,19 +116,19 @@ func (s *Server) submit(
 		err = fmt.Errorf("%w; the job may have been handed in: GET %s lists it, and a unique key makes "+
 			"it safe to submit it again", err, r.URL.Path)
 	}
-	return http.StatusCreated, map[string]jobs.ID{"id": id}, err
+	return http.StatusCreated, map[string]job.ID{"id": id}, err
 }
 
 // pageDefault is how many jobs a list has if the request does not say.
 const pageDefault = 100
 
-func (s *Server) list(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+func (s *Server) list(ctx context.Context, q *queueview.View, r *http.Request) (int, any, error) {
 	selected, err := selection(r.URL.Query())
 	if err != nil {
 		return 0, nil, badRequest{err}
 	}
 	page, more, err := q.Page(ctx, selected)
-	answer := map[string]any{"jobs": append([]jobs.Status{}, page...)}
+	answer := map[string]any{"jobs": append([]job.Status{}, page...)}
 	if more {
 		answer["next"] = page[len(page)-1].ID
 	}
@@ -134,7 +136,7 @@ func (s *Server) list(ctx context.Context, q *jobs.Queue, r *http.Request) (int,
 }
 
 // selection reads the parameters of a list.
-func selection(v url.Values) (s jobs.Selection, err error) {
+func selection(v url.Values) (s queueview.Selection, err error) {
 	for _, name := range []string{"kind", "text", "state", "after", "limit"} {
 		if v.Has(name) && strings.TrimSpace(v.Get(name)) == "" {
 			return s, fmt.Errorf("%s is empty: leave it out, or give it a value", name)
@@ -142,59 +144,59 @@ func selection(v url.Values) (s jobs.Selection, err error) {
 	}
 	s.Kind, s.Text, s.Limit = v.Get("kind"), v.Get("text"), pageDefault
 	if text := v.Get("state"); text != "" {
-		if s.State, err = jobs.ParseState(text); err != nil {
+		if s.State, err = job.ParseState(text); err != nil {
 			return s, err
 		}
 	}
 	if text := v.Get("after"); text != "" {
-		if s.After, err = jobs.ParseID(text); err != nil {
+		if s.After, err = job.ParseID(text); err != nil {
 			return s, err
 		}
 	}
 	if text := v.Get("limit"); text != "" {
-		if s.Limit, err = strconv.Atoi(text); err != nil || s.Limit < 1 || s.Limit > jobs.MaxPage {
-			return s, fmt.Errorf("the limit is %.40q, not 1 to %d", text, jobs.MaxPage)
+		if s.Limit, err = strconv.Atoi(text); err != nil || s.Limit < 1 || s.Limit > queueview.MaxPage {
+			return s, fmt.Errorf("the limit is %.40q, not 1 to %d", text, queueview.MaxPage)
 		}
 	}
 	return s, nil
 }
 
-func (s *Server) show(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
-	status, err := q.Get(ctx, jobs.ID(r.PathValue("id")))
-	job := Job{Status: status}
+func (s *Server) show(ctx context.Context, q *queueview.View, r *http.Request) (int, any, error) {
+	status, err := q.Get(ctx, job.ID(r.PathValue("id")))
+	shown := Job{Status: status}
 	if err == nil {
-		job.Calendar, err = q.Calendar(ctx, status)
+		shown.Calendar, err = q.Calendar(ctx, status)
 	}
-	if err != nil || status.State != jobs.Waiting {
-		return http.StatusOK, job, err
+	if err != nil || status.State != job.Waiting {
+		return http.StatusOK, shown, err
 	}
 	workers, err := q.Workers(ctx)
-	job.WhyWaiting = jobs.WhyWaiting(status, workers, nil)
-	return http.StatusOK, job, err
+	shown.WhyWaiting = queueview.WhyWaiting(status, workers, nil)
+	return http.StatusOK, shown, err
 }
 
 // Output is what a job has brought.
 type Output struct {
-	jobs.Peeked
+	job.Peeked
 	Running bool `json:"running"` // so far; else it is the result of the last attempt that has ended
 }
 
-func (s *Server) output(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
-	id := jobs.ID(r.PathValue("id"))
+func (s *Server) output(ctx context.Context, q *queueview.View, r *http.Request) (int, any, error) {
+	id := job.ID(r.PathValue("id"))
 	p, err := q.Peek(ctx, id)
-	if !errors.Is(err, jobs.ErrWrongState) {
+	if !errors.Is(err, job.ErrWrongState) {
 		return http.StatusOK, Output{p, true}, err
 	}
 	status, err := q.Get(ctx, id)
-	p = jobs.Peeked{Result: status.Result}
+	p = job.Peeked{Result: status.Result}
 	if n := len(status.History); n > 0 {
 		p.Attempt = status.History[n-1].Attempt
 	}
 	return http.StatusOK, Output{p, false}, err
 }
 
-func (s *Server) spec(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
-	spec, err := q.Spec(ctx, jobs.ID(r.PathValue("id")))
+func (s *Server) spec(ctx context.Context, q *queueview.View, r *http.Request) (int, any, error) {
+	spec, err := q.Spec(ctx, job.ID(r.PathValue("id")))
 	return http.StatusOK, spec, err
 }
 
@@ -202,10 +204,10 @@ func (s *Server) groups(w http.ResponseWriter, _ *http.Request) {
 	webpage.Answer(w, http.StatusOK, map[string]any{"groups": append([]string{}, s.Groups...)})
 }
 
-func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
-	return func(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
-		id := jobs.ID(r.PathValue("id"))
-		if err := do(q, ctx, id); err != nil {
+func step(do func(*jobs.Queue, context.Context, job.ID) error) call {
+	return func(ctx context.Context, q *queueview.View, r *http.Request) (int, any, error) {
+		id := job.ID(r.PathValue("id"))
+		if err := do(q.Queue, ctx, id); err != nil {
 			return 0, nil, err
 		}
 		status, err := q.Get(ctx, id)
@@ -216,9 +218,11 @@ func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
 	}
 }
 
-func (s *Server) workers(ctx context.Context, q *jobs.Queue, _ *http.Request) (int, any, error) {
+func (s *Server) workers(
+	ctx context.Context, q *queueview.View, _ *http.Request,
+) (int, any, error) {
 	o, err := q.Overview(ctx, 0)
-	return http.StatusOK, map[string]any{"workers": append([]jobs.WorkerStatus{}, o.Workers...)}, err
+	return http.StatusOK, map[string]any{"workers": append([]queueview.Worker{}, o.Workers...)}, err
 }
 
 // badRequest is an error of the client's JSON.
@@ -234,16 +238,16 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case large || errors.Is(err, documents.ErrTooLarge):
 		code = http.StatusRequestEntityTooLarge
-	case bad || errors.Is(err, jobs.ErrBadSpec) || errors.Is(err, jobs.ErrBadID) ||
+	case bad || errors.Is(err, job.ErrBadSpec) || errors.Is(err, job.ErrBadID) ||
 		errors.Is(err, group.ErrBadName):
 		code = http.StatusBadRequest
-	case errors.Is(err, jobs.ErrUnknownJob):
+	case errors.Is(err, job.ErrNotFound):
 		code = http.StatusNotFound
-	case errors.Is(err, jobs.ErrWrongState), errors.Is(err, jobs.ErrTaken):
+	case errors.Is(err, job.ErrWrongState), errors.Is(err, job.ErrTaken):
 		code = http.StatusConflict
 	case errors.Is(err, jobs.ErrFull):
 		code = http.StatusTooManyRequests
-	case errors.Is(err, jobs.ErrNoAnswer):
+	case errors.Is(err, queueview.ErrNoAnswer):
 		code = http.StatusGatewayTimeout
 	case errors.Is(err, documents.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded):
 		code = http.StatusServiceUnavailable

@@ -22,6 +22,9 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
+	"github.com/ringfence/ringfence/jobs/schedule"
 )
 
 // serve starts the API on a coordinator in memory, with a worker that echoes.
@@ -161,7 +164,7 @@ func TestAGroupIsFollowed(t *testing.T) {
 	_, got := ask(t, "POST", url+"/v1/groups/nightly/jobs", `{"kind":"echo","payload":"`+
 		strings.Repeat("x", 1000)+`"}`)
 	overviews(t, url, func(s State) bool {
-		return s.Counts[jobs.Waiting] == 1 && len(s.Workers) == 0 && len(s.Waiting) == 1
+		return s.Counts[job.Waiting] == 1 && len(s.Workers) == 0 && len(s.Waiting) == 1
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
@@ -169,7 +172,7 @@ func TestAGroupIsFollowed(t *testing.T) {
 	defer working.Wait()
 	defer cancel()
 	overviews(t, url, func(s State) bool {
-		return s.Counts[jobs.Done] == 1 && len(s.Workers) == 1 && len(s.Ended) == 1 &&
+		return s.Counts[job.Done] == 1 && len(s.Workers) == 1 && len(s.Ended) == 1 &&
 			string(s.Ended[0].ID) == got["id"] && s.Ended[0].Result == nil // it may be long
 	})
 }
@@ -188,7 +191,7 @@ func TestJobsAreListedInPages(t *testing.T) {
 	working.Go(func() { _ = work(ctx) })
 	defer working.Wait()
 	defer cancel()
-	overviews(t, url, func(s State) bool { return s.Counts[jobs.Done] == 5 })
+	overviews(t, url, func(s State) bool { return s.Counts[job.Done] == 5 })
 	slices.Sort(want)
 	var ids []string
 	for query := "?state=done&kind=echo&limit=2"; query != ""; {
@@ -243,7 +246,7 @@ func TestAJobIsPausedAndRunNowAndItsOutputShown(t *testing.T) {
 	working.Go(func() { _ = work(ctx) })
 	defer working.Wait()
 	defer cancel()
-	overviews(t, url, func(s State) bool { return s.Counts[jobs.Running] == 1 })
+	overviews(t, url, func(s State) bool { return s.Counts[job.Running] == 1 })
 	for { // until the handler has begun
 		code, got := ask(t, "GET", all+"/"+id+"/output", "")
 		if code != http.StatusOK || got["running"] != true || got["attempt"] != 1.0 {
@@ -256,7 +259,7 @@ func TestAJobIsPausedAndRunNowAndItsOutputShown(t *testing.T) {
 	do("cancel", http.StatusOK)
 	overviews(t, url, func(s State) bool {
 		return len(s.Ended) == 1 && len(s.Ended[0].History) == 1 &&
-			s.Ended[0].History[0].Outcome == jobs.OutcomeCancelled
+			s.Ended[0].History[0].Outcome == job.OutcomeCancelled
 	})
 	if code, got := ask(t, "GET", all+"/"+id+"/output", ""); code != http.StatusOK ||
 		got["running"] != false {
@@ -394,7 +397,7 @@ func TestAChangeWhoseStatusCannotBeReadWasMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := q.Submit(t.Context(), jobs.Spec{Kind: "echo"})
+	id, err := q.Submit(t.Context(), job.Spec{Kind: "echo"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -457,7 +460,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		`{"kind":"a","keep":""}`:       http.StatusBadRequest,
 		`{"kind":"a","not_before":""}`: http.StatusBadRequest,
 		`{"kind":"a","labels":[""]}`:   http.StatusBadRequest,
-		`{"kind":"a","payload":"` + strings.Repeat("x", jobs.MaxPayload) + `"}`: http.StatusBadRequest,
+		`{"kind":"a","payload":"` + strings.Repeat("x", job.MaxPayload) + `"}`: http.StatusBadRequest,
 		`{"kind":"a","payload":"` + strings.Repeat("x", maxBody) +
 			`"}`: http.StatusRequestEntityTooLarge,
 	} {
@@ -560,8 +563,8 @@ func TestOpenAPIDescribesTheTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, of := range map[string]any{
-		"Spec": jobs.Spec{}, "Status": jobs.Status{}, "Worker": jobs.WorkerStatus{}, "Overview": State{},
-		"Attempt": jobs.Attempt{}, "Calendar": jobs.Calendar{}, "ClockChange": jobs.ClockChange{},
+		"Spec": job.Spec{}, "Status": job.Status{}, "Worker": queueview.Worker{}, "Overview": State{},
+		"Attempt": job.Attempt{}, "Calendar": schedule.Calendar{}, "ClockChange": schedule.ClockChange{},
 	} {
 		described := doc.Components.Schemas[name].Properties
 		for f := range reflect.TypeOf(of).Fields() {

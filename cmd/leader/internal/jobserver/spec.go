@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // readSpec reads a job that is handed in. A field that is there and empty is refused, since it
 // would mean the default.
-func readSpec(r *http.Request) (spec jobs.Spec, err error) {
+func readSpec(r *http.Request) (spec job.Spec, err error) {
 	var body json.RawMessage
 	if err := webpage.ReadJSON(r, &body); err != nil {
 		return spec, err

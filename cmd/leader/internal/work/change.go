@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // Cancel cancels a job, and prints what it is then.
-func (v *Invocation) Cancel(ctx context.Context, id jobs.ID) int {
-	return v.with(ctx, "cancel job "+string(id), func(ctx context.Context, q *jobs.Queue) error {
+func (v *Invocation) Cancel(ctx context.Context, id job.ID) int {
+	return v.with(ctx, "cancel job "+string(id), func(ctx context.Context, q *queueview.View) error {
 		if err := q.Cancel(ctx, id); err != nil {
 			return err
 		}
-		return v.printNow(ctx, q, id, func(s jobs.Status) string {
+		return v.printNow(ctx, q, id, func(s job.Status) string {
 			if s.State.Finished() {
 				return string(s.State)
 			}
@@ -24,35 +25,35 @@ func (v *Invocation) Cancel(ctx context.Context, id jobs.ID) int {
 }
 
 // Retry makes a job that has failed or was cancelled wait again, and prints what it is then.
-func (v *Invocation) Retry(ctx context.Context, id jobs.ID) int {
-	return v.change(ctx, "retry job "+string(id), id, (*jobs.Queue).Retry)
+func (v *Invocation) Retry(ctx context.Context, id job.ID) int {
+	return v.change(ctx, "retry job "+string(id), id, (*queueview.View).Retry)
 }
 
 // RunNow has a job run that waits for its time.
-func (v *Invocation) RunNow(ctx context.Context, id jobs.ID) int {
-	return v.change(ctx, "run job "+string(id)+" now", id, (*jobs.Queue).RunNow)
+func (v *Invocation) RunNow(ctx context.Context, id job.ID) int {
+	return v.change(ctx, "run job "+string(id)+" now", id, (*queueview.View).RunNow)
 }
 
 // Pause keeps a job from being assigned.
-func (v *Invocation) Pause(ctx context.Context, id jobs.ID) int {
-	return v.change(ctx, "pause job "+string(id), id, (*jobs.Queue).Pause)
+func (v *Invocation) Pause(ctx context.Context, id job.ID) int {
+	return v.change(ctx, "pause job "+string(id), id, (*queueview.View).Pause)
 }
 
 // Resume ends a pause.
-func (v *Invocation) Resume(ctx context.Context, id jobs.ID) int {
-	return v.change(ctx, "resume job "+string(id), id, (*jobs.Queue).Resume)
+func (v *Invocation) Resume(ctx context.Context, id job.ID) int {
+	return v.change(ctx, "resume job "+string(id), id, (*queueview.View).Resume)
 }
 
 // change changes a job, and prints what it is then.
 func (v *Invocation) change(
-	ctx context.Context, doing string, id jobs.ID,
-	step func(*jobs.Queue, context.Context, jobs.ID) error,
+	ctx context.Context, doing string, id job.ID,
+	step func(*queueview.View, context.Context, job.ID) error,
 ) int {
-	return v.with(ctx, doing, func(ctx context.Context, q *jobs.Queue) error {
+	return v.with(ctx, doing, func(ctx context.Context, q *queueview.View) error {
 		if err := step(q, ctx, id); err != nil {
 			return err
 		}
-		return v.printNow(ctx, q, id, func(s jobs.Status) string {
+		return v.printNow(ctx, q, id, func(s job.Status) string {
 			if s.Paused {
 				return progress(s) + "; it is paused"
 			}
@@ -63,7 +64,7 @@ func (v *Invocation) change(
 
 // printNow prints the status of a job that was just changed.
 func (v *Invocation) printNow(
-	ctx context.Context, q *jobs.Queue, id jobs.ID, text func(jobs.Status) string,
+	ctx context.Context, q *queueview.View, id job.ID, text func(job.Status) string,
 ) error {
 	s, err := q.Get(ctx, id)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // A character may need six bytes as JSON.
@@ -28,7 +28,7 @@ func TestWhatACommandHasWrittenFitsInAResult(t *testing.T) {
 		}
 		kept := kept(out)
 		encoded, err := json.Marshal(Result{Code: 255, Stdout: kept, Stderr: kept})
-		if err != nil || len(encoded) > jobs.MaxResult {
+		if err != nil || len(encoded) > job.MaxResult {
 			t.Errorf("%s: %d bytes of JSON, %v", what, len(encoded), err)
 		}
 		valid := strings.ToValidUTF8(text+"e", "?")

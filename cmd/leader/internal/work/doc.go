@@ -16,7 +16,7 @@
 //     nothing. The page shows exactly the fields of Result. Code is the exit code of submit --wait
 //     if the job has failed.
 //   - jobs.Permanent is a failure that no retry mends; any other error is tried again.
-//   - A title has at most jobs.MaxTitle bytes, and no secrets.
+//   - A title has at most job.MaxTitle bytes, and no secrets.
 //   - A child of supervise is paused and ended as LEADER_ON_DISCONNECT says. What runs in this
 //     process looks at ctx and at Term.Wait itself.
 //

@@ -3,6 +3,7 @@ package work
 import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // Invocation is one call of a subcommand.
@@ -10,10 +11,12 @@ type Invocation struct {
 	tasks.Setup
 	Group string
 	// called with the worker before it runs, to count what it does; may be nil
-	Watch func(*jobs.Worker)
+	Watch func(*queueview.View, *jobs.Worker)
 
 	Passed bool // set by Submit: what it returns is the exit code of the job's command
 }
 
 // queue returns the group's jobs.
-func (v *Invocation) queue() (*jobs.Queue, error) { return jobs.New(v.Coordinator, v.Group) }
+func (v *Invocation) queue() (*queueview.View, error) {
+	return queueview.New(v.Coordinator, v.Group)
+}

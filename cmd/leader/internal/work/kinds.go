@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // kind is what is known of a kind of job.
@@ -39,7 +40,7 @@ type Result struct {
 }
 
 // resultOf returns the result of a job's last try that has ended, if its kind is one of these.
-func resultOf(s jobs.Status) (r Result, ok bool) {
+func resultOf(s job.Status) (r Result, ok bool) {
 	if _, ours := kinds[s.Kind]; !ours || len(s.Result) == 0 || json.Unmarshal(s.Result, &r) != nil {
 		return Result{}, false
 	}

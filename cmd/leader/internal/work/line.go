@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // line shows how far a job is. On a terminal it is one line that moves on each second; elsewhere, a
@@ -20,7 +20,7 @@ type line struct {
 	limit    time.Duration // of one try; 0 if there is none
 
 	mu    sync.Mutex
-	now   jobs.Status
+	now   job.Status
 	note  string // why it waits
 	steps checkpoint.Checkpoint
 	last  string    // what was written
@@ -46,7 +46,7 @@ func (l *line) tick(stop <-chan struct{}) {
 }
 
 // show takes a status over, with the reason why nobody runs it, if there is one.
-func (l *line) show(s jobs.Status, note string) {
+func (l *line) show(s job.Status, note string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.State != l.now.State || s.Attempt != l.now.Attempt {
@@ -104,10 +104,10 @@ func (l *line) text(width int, elapsed time.Duration) string {
 		doing += ": " + l.note
 	}
 	done, all, counted := 0, 0, ""
-	switch running := l.now.State == jobs.Running; {
+	switch running := l.now.State == job.Running; {
 	case len(l.steps.Steps) > 0:
 		done, all = l.steps.Step, len(l.steps.Steps)
-		if l.now.State == jobs.Done { // the last reading of the journal was before
+		if l.now.State == job.Done { // the last reading of the journal was before
 			done = all
 		}
 		counted = fmt.Sprintf(" %d/%d", done, all)

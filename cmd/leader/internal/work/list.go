@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // List prints the selected jobs of a group, without results. A table begins with those that have
 // failed.
-func (v *Invocation) List(ctx context.Context, selected jobs.Selection) int {
+func (v *Invocation) List(ctx context.Context, selected queueview.Selection) int {
 	ctx, cancel := v.patience(ctx)
 	defer cancel()
 	q, err := v.queue()
@@ -36,7 +37,7 @@ func (v *Invocation) List(ctx context.Context, selected jobs.Selection) int {
 		err = json.NewEncoder(v.Stdout).Encode(all)
 	case len(all) == 0 && selected.Kind == "" && selected.Text == "" && selected.State != "":
 		fmt.Fprintf(v.Stderr, "leader: no job of the group %s is %s\n", v.Group, selected.State)
-	case len(all) == 0 && selected != (jobs.Selection{}):
+	case len(all) == 0 && selected != (queueview.Selection{}):
 		fmt.Fprintf(v.Stderr, "leader: the group %s has no such job\n", v.Group)
 	case len(all) == 0: // the group may be a typing error
 		fmt.Fprintf(v.Stderr, "leader: the group %s has no jobs\n", v.Group)
@@ -50,10 +51,12 @@ func (v *Invocation) List(ctx context.Context, selected jobs.Selection) int {
 }
 
 // pages reads one page after the other.
-func pages(ctx context.Context, q *jobs.Queue, s jobs.Selection) (all []jobs.Status, err error) {
-	all = []jobs.Status{}
+func pages(
+	ctx context.Context, q *queueview.View, s queueview.Selection,
+) (all []job.Status, err error) {
+	all = []job.Status{}
 	for more := true; more; {
-		var page []jobs.Status
+		var page []job.Status
 		page, more, err = q.Page(ctx, s)
 		if all = append(all, page...); more {
 			s.After = page[len(page)-1].ID
@@ -63,11 +66,11 @@ func pages(ctx context.Context, q *jobs.Queue, s jobs.Selection) (all []jobs.Sta
 }
 
 // order is that of the states in a table.
-var order = []jobs.State{jobs.Failed, jobs.Running, jobs.Assigned, jobs.Waiting, jobs.Cancelled,
-	jobs.Done}
+var order = []job.State{job.Failed, job.Running, job.Assigned, job.Waiting, job.Cancelled,
+	job.Done}
 
-func (v *Invocation) table(ctx context.Context, q *jobs.Queue, all []jobs.Status) error {
-	slices.SortStableFunc(all, func(a, b jobs.Status) int {
+func (v *Invocation) table(ctx context.Context, q *queueview.View, all []job.Status) error {
+	slices.SortStableFunc(all, func(a, b job.Status) int {
 		return cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State))
 	})
 	workers, err := q.Workers(ctx)
@@ -79,7 +82,7 @@ func (v *Invocation) table(ctx context.Context, q *jobs.Queue, all []jobs.Status
 		if s.WorkerName != "" {
 			worker = cli.Printable(s.WorkerName)
 		}
-		if why := jobs.WhyWaiting(s, workers, nil); known && why != "" {
+		if why := queueview.WhyWaiting(s, workers, nil); known && why != "" {
 			notes = append([]string{why}, notes...)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.ID, firstLine(Name(s), 48), s.State, worker,
@@ -89,14 +92,14 @@ func (v *Invocation) table(ctx context.Context, q *jobs.Queue, all []jobs.Status
 }
 
 // note is what matters about a job beside its state.
-func note(s jobs.Status) (notes []string) {
-	if left := time.Until(s.Due).Round(time.Second); s.State == jobs.Waiting && left > 0 && !s.Paused {
+func note(s job.Status) (notes []string) {
+	if left := time.Until(s.Due).Round(time.Second); s.State == job.Waiting && left > 0 && !s.Paused {
 		notes = append(notes, "in "+left.String())
 	}
 	if s.Every != "" {
 		notes = append(notes, fmt.Sprintf("every %s, round %d", s.Every, s.Rounds+1))
 	}
-	if s.Paused && s.State != jobs.Waiting {
+	if s.Paused && s.State != job.Waiting {
 		notes = append(notes, "it is paused after this attempt")
 	}
 	if s.Error != "" {

@@ -8,14 +8,15 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/internal/logging"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // Logs prints what a command, or those of a task, have written: in the attempt that runs, so far,
 // or else in the last one that has ended.
-func (v *Invocation) Logs(ctx context.Context, id jobs.ID) int {
+func (v *Invocation) Logs(ctx context.Context, id job.ID) int {
 	return v.with(ctx, "show what job "+string(id)+" has written",
-		func(ctx context.Context, q *jobs.Queue) error {
+		func(ctx context.Context, q *queueview.View) error {
 			s, err := q.Get(ctx, id)
 			if err != nil {
 				return err
@@ -25,11 +26,11 @@ func (v *Invocation) Logs(ctx context.Context, id jobs.ID) int {
 					"its result",
 					cli.Printable(s.Kind), v.Group, id)
 			}
-			if s.State == jobs.Running {
+			if s.State == job.Running {
 				switch err := v.soFar(ctx, q, id); {
 				case err == nil:
 					return nil
-				case errors.Is(err, jobs.ErrWrongState): // it has ended meanwhile
+				case errors.Is(err, job.ErrWrongState): // it has ended meanwhile
 					if s, err = q.Get(ctx, id); err != nil {
 						return err
 					}
@@ -47,7 +48,7 @@ func (v *Invocation) Logs(ctx context.Context, id jobs.ID) int {
 }
 
 // soFar prints what a running job has written so far.
-func (v *Invocation) soFar(ctx context.Context, q *jobs.Queue, id jobs.ID) error {
+func (v *Invocation) soFar(ctx context.Context, q *queueview.View, id job.ID) error {
 	p, err := q.Peek(ctx, id)
 	if err != nil {
 		return err

@@ -6,15 +6,16 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 const (
 	// MaxOutput is how many bytes of a stream are kept.
 	MaxOutput = 16 << 10
 	// maxEncoded is how many bytes they have at most as JSON, so that both streams fit in a result.
-	maxEncoded = jobs.MaxResult/2 - 100
+	maxEncoded = job.MaxResult/2 - 100
 	// maxPeek is the same for what a running command shows.
-	maxPeek = jobs.MaxPeek/2 - 100
+	maxPeek = job.MaxPeek/2 - 100
 )
 
 // showing has who looks at a job see the end of each stream so far.

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
+	"github.com/ringfence/ringfence/jobs/schedule"
 )
 
 // Show prints one job: as JSON with its payload and result, else what is known of it and a line for
 // each attempt.
-func (v *Invocation) Show(ctx context.Context, id jobs.ID) int {
-	return v.with(ctx, "show job "+string(id), func(ctx context.Context, q *jobs.Queue) error {
+func (v *Invocation) Show(ctx context.Context, id job.ID) int {
+	return v.with(ctx, "show job "+string(id), func(ctx context.Context, q *queueview.View) error {
 		s, err := q.Get(ctx, id)
 		if err != nil {
 			return err
@@ -32,22 +34,22 @@ func (v *Invocation) Show(ctx context.Context, id jobs.ID) int {
 		}
 		if v.Output == "json" {
 			return json.NewEncoder(v.Stdout).Encode(struct {
-				jobs.Status
-				Spec     jobs.Spec      `json:"spec"`
-				Calendar *jobs.Calendar `json:"calendar,omitempty"`
+				job.Status
+				Spec     job.Spec           `json:"spec"`
+				Calendar *schedule.Calendar `json:"calendar,omitempty"`
 			}{s, spec, ahead})
 		}
 		workers, err := q.Workers(ctx)
 		if err != nil {
 			return err
 		}
-		facts(v.Stdout, s, spec, ahead, jobs.WhyWaiting(s, workers, nil))
+		facts(v.Stdout, s, spec, ahead, queueview.WhyWaiting(s, workers, nil))
 		return attempts(v.Stdout, s)
 	})
 }
 
 // facts prints what is known of a job, one fact in a line.
-func facts(w io.Writer, s jobs.Status, spec jobs.Spec, ahead *jobs.Calendar, why string) {
+func facts(w io.Writer, s job.Status, spec job.Spec, ahead *schedule.Calendar, why string) {
 	fact := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-10s %s\n", name, harmless(text))
@@ -84,7 +86,7 @@ func facts(w io.Writer, s jobs.Status, spec jobs.Spec, ahead *jobs.Calendar, why
 }
 
 // attempts prints the history of a job.
-func attempts(w io.Writer, s jobs.Status) error {
+func attempts(w io.Writer, s job.Status) error {
 	if len(s.History) == 0 {
 		return nil
 	}

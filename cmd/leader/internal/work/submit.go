@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
+	"github.com/ringfence/ringfence/jobs/schedule"
 )
 
 // Submit hands a job in and prints its ID. With wait it waits for the job's end, and returns the
 // command's exit code.
-func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int {
+func (v *Invocation) Submit(ctx context.Context, spec job.Spec, wait bool) int {
 	q, err := v.queue()
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "submit", err)
@@ -56,8 +58,8 @@ func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int 
 }
 
 // announce says when a job that was handed in is due, and what changes of the clocks do to it.
-func (v *Invocation) announce(ctx context.Context, q *jobs.Queue, id jobs.ID) {
-	var ahead *jobs.Calendar
+func (v *Invocation) announce(ctx context.Context, q *queueview.View, id job.ID) {
+	var ahead *schedule.Calendar
 	s, err := q.Get(ctx, id)
 	if err == nil {
 		ahead, err = q.Calendar(ctx, s)
@@ -74,7 +76,7 @@ func (v *Invocation) announce(ctx context.Context, q *jobs.Queue, id jobs.ID) {
 }
 
 // nextRounds are those ahead, by the clocks of the schedule's zone.
-func nextRounds(ahead *jobs.Calendar) string {
+func nextRounds(ahead *schedule.Calendar) string {
 	var all []string
 	for _, at := range ahead.Rounds {
 		all = append(all, at.Format("2006-01-02 15:04:05 MST"))
@@ -82,9 +84,9 @@ func nextRounds(ahead *jobs.Calendar) string {
 	return strings.Join(all, ", ")
 }
 
-func (v *Invocation) printID(id jobs.ID) {
+func (v *Invocation) printID(id job.ID) {
 	if v.Output == "json" {
-		_ = json.NewEncoder(v.Stdout).Encode(map[string]jobs.ID{"id": id})
+		_ = json.NewEncoder(v.Stdout).Encode(map[string]job.ID{"id": id})
 		return
 	}
 	fmt.Fprintln(v.Stdout, id)
@@ -92,8 +94,8 @@ func (v *Invocation) printID(id jobs.ID) {
 
 // follow reports a job's progress until its end.
 func (v *Invocation) follow(
-	ctx context.Context, q *jobs.Queue, id jobs.ID, spec jobs.Spec,
-) (end jobs.Status, err error) {
+	ctx context.Context, q *queueview.View, id job.ID, spec job.Spec,
+) (end job.Status, err error) {
 	if v.Output == "json" {
 		return q.Wait(ctx, id)
 	}
@@ -106,7 +108,7 @@ func (v *Invocation) follow(
 		// without it the bar shows no steps
 		background.Go(func() { _ = v.followTask(ticking, spec, l.step) })
 	}
-	err = q.Watch(ctx, id, func(s jobs.Status) error {
+	err = q.Watch(ctx, id, func(s job.Status) error {
 		l.show(s, v.whyWaiting(ctx, q, s))
 		if end = s; s.State.Finished() {
 			return done
@@ -123,8 +125,8 @@ func (v *Invocation) follow(
 }
 
 // whyWaiting says why a job waits, such as that no worker runs it. It asks once for each status.
-func (v *Invocation) whyWaiting(ctx context.Context, q *jobs.Queue, s jobs.Status) string {
-	if s.State != jobs.Waiting || time.Until(s.Due) > 0 {
+func (v *Invocation) whyWaiting(ctx context.Context, q *queueview.View, s job.Status) string {
+	if s.State != job.Waiting || time.Until(s.Due) > 0 {
 		return ""
 	}
 	ctx, cancel := v.patience(ctx)
@@ -133,13 +135,13 @@ func (v *Invocation) whyWaiting(ctx context.Context, q *jobs.Queue, s jobs.Statu
 	if err != nil {
 		return ""
 	}
-	return jobs.WhyWaiting(s, workers, nil)
+	return queueview.WhyWaiting(s, workers, nil)
 }
 
 // progress says where a job is, in one line.
-func progress(s jobs.Status) string {
+func progress(s job.Status) string {
 	switch s.State {
-	case jobs.Waiting:
+	case job.Waiting:
 		text := "waiting"
 		if left := time.Until(s.Due).Round(time.Second); left > 0 && !s.Paused {
 			text += fmt.Sprintf(" until %s", s.Due.Local().Format(time.DateTime))
@@ -148,19 +150,19 @@ func progress(s jobs.Status) string {
 			text += ": " + firstLine(s.Error, 100)
 		}
 		return text
-	case jobs.Assigned:
+	case job.Assigned:
 		return "assigned to " + cli.Printable(s.WorkerName)
-	case jobs.Running:
+	case job.Running:
 		return fmt.Sprintf("running at %s, attempt %d, token %s", cli.Printable(s.WorkerName), s.Attempt,
 			s.Token)
-	case jobs.Failed:
+	case job.Failed:
 		return "failed: " + firstLine(s.Error, 100)
 	}
 	return string(s.State)
 }
 
 // ended prints the output of a command that has ended, and returns its exit code.
-func (v *Invocation) ended(ctx context.Context, s jobs.Status) int {
+func (v *Invocation) ended(ctx context.Context, s job.Status) int {
 	r, _ := resultOf(s)
 	if v.Output != "json" {
 		if err := v.write(ctx, r); err != nil {
@@ -169,9 +171,9 @@ func (v *Invocation) ended(ctx context.Context, s jobs.Status) int {
 		}
 	}
 	switch {
-	case s.State == jobs.Done:
+	case s.State == job.Done:
 		return cli.Done
-	case s.State == jobs.Failed && r.Code != 0:
+	case s.State == job.Failed && r.Code != 0:
 		v.Passed = true
 		return r.Code
 	}

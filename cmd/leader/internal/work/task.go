@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // TaskKind is the kind of job that runs a task from its checkpoint. The payload is a
@@ -19,7 +20,7 @@ import (
 const TaskKind = "task"
 
 // TaskSpec makes a task the job of a spec. The job's resource is the task's.
-func TaskSpec(spec jobs.Spec, b taskfile.Bundle, f *taskfile.File) (jobs.Spec, error) {
+func TaskSpec(spec job.Spec, b taskfile.Bundle, f *taskfile.File) (job.Spec, error) {
 	switch {
 	case spec.Resource != "" && spec.Resource != f.Resource:
 		return spec, fmt.Errorf("--resource is %s, and the resource of the task is %s: leave "+
@@ -71,7 +72,7 @@ func ofJob(r *jobs.Run) [][2]string {
 // followTask calls each with the checkpoint of a job's task after every change, until ctx ends, or
 // until it cannot.
 func (v *Invocation) followTask(
-	ctx context.Context, spec jobs.Spec, each func(checkpoint.Checkpoint),
+	ctx context.Context, spec job.Spec, each func(checkpoint.Checkpoint),
 ) error {
 	var b taskfile.Bundle
 	if err := json.Unmarshal(spec.Payload, &b); err != nil {

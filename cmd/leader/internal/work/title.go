@@ -5,11 +5,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // Titled returns a job of a kind of these with a title, if it has none.
-func Titled(spec jobs.Spec) jobs.Spec {
+func Titled(spec job.Spec) job.Spec {
 	if k, ours := kinds[spec.Kind]; ours && spec.Title == "" {
 		spec.Title = k.title(spec.Payload)
 	}
@@ -26,10 +26,10 @@ func title(argv []string) string {
 		words = append(words, word)
 	}
 	text := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
-	if len(text) <= jobs.MaxTitle {
+	if len(text) <= job.MaxTitle {
 		return text
 	}
-	cut := jobs.MaxTitle - len("…")
+	cut := job.MaxTitle - len("…")
 	for cut > 0 && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
@@ -39,7 +39,7 @@ func title(argv []string) string {
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 // Name is what people call a job: its command, its task, or its kind with its title.
-func Name(s jobs.Status) string {
+func Name(s job.Status) string {
 	switch {
 	case s.Title == "":
 		return s.Kind

@@ -7,7 +7,8 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 func (v *Invocation) patience(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -16,7 +17,7 @@ func (v *Invocation) patience(ctx context.Context) (context.Context, context.Can
 
 // with calls a function with the group's jobs, and returns the exit code.
 func (v *Invocation) with(
-	ctx context.Context, doing string, call func(context.Context, *jobs.Queue) error,
+	ctx context.Context, doing string, call func(context.Context, *queueview.View) error,
 ) int {
 	ctx, cancel := v.patience(ctx)
 	defer cancel()
@@ -32,7 +33,7 @@ func (v *Invocation) with(
 
 // explained says what to do about an error.
 func (v *Invocation) explained(err error) error {
-	if errors.Is(err, jobs.ErrUnknownJob) {
+	if errors.Is(err, job.ErrNotFound) {
 		return fmt.Errorf("%w, or it was forgotten after its end (--keep): leader jobs %s lists those "+
 			"that are there",
 			err, v.Group)

@@ -6,6 +6,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/assign"
 )
 
 // Work are the flags of leader work.
@@ -23,21 +24,21 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "work", err)
 	}
-	strategy, err := jobs.NewStrategy(w.Strategy)
+	strategy, err := assign.Named(w.Strategy)
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "work", err)
 	}
 	raisers := v.Raisers()
 	defer stores.Close(raisers)
 	worker := jobs.Worker{
-		Queue: q, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: raisers,
+		Queue: q.Queue, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: raisers,
 		Strategy: strategy, Grace: v.Settings.DrainTimeout, Hurry: w.Hurry, Log: v.Log,
 	}
 	for _, k := range kinds {
 		k.handle(&worker, &machine{v.Setup})
 	}
 	if v.Watch != nil {
-		v.Watch(&worker)
+		v.Watch(q, &worker)
 	}
 	v.Log.Info("working", "group", v.Group, "capacity", w.Capacity)
 	if err := worker.Run(ctx); err != nil {

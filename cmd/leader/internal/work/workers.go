@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
-	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/queueview"
 )
 
 // Workers prints the workers of a group.
 func (v *Invocation) Workers(ctx context.Context) int {
-	return v.with(ctx, "list the workers", func(ctx context.Context, q *jobs.Queue) error {
+	return v.with(ctx, "list the workers", func(ctx context.Context, q *queueview.View) error {
 		o, err := q.Overview(ctx, 0)
 		switch {
 		case err != nil:
 			return err
 		case v.Output == "json":
-			return json.NewEncoder(v.Stdout).Encode(append([]jobs.WorkerStatus{}, o.Workers...))
+			return json.NewEncoder(v.Stdout).Encode(append([]queueview.Worker{}, o.Workers...))
 		case len(o.Workers) == 0:
 			fmt.Fprintf(v.Stderr, "leader: the group %s has no workers\n", v.Group)
 			return nil
