@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"time"
+
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 )
 
 // stepError is an error that the step returned or caused; the step's Retry applies to it.
@@ -21,13 +23,13 @@ func (r *termRunner[S]) step(ctx context.Context) error {
 		err = r.wait(ctx) // the term may have been suspended meanwhile
 	}
 	for attempt := 1; err == nil && !ran; attempt++ {
-		r.notify(Event{Kind: Began, Checkpoint: r.cp, Step: step.Name, Attempt: attempt})
+		r.notify(Event{Kind: taskevent.Began, Checkpoint: r.cp, Step: step.Name, Attempt: attempt})
 		began, before := time.Now(), r.cp.Version
 		if err = r.attempt(ctx, step); err != nil {
 			err = r.again(ctx, step, attempt, err)
 		}
 		if err == nil && r.cp.Version > before { // by this attempt, or by an earlier one that landed late
-			r.notify(Event{Kind: Ended, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
+			r.notify(Event{Kind: taskevent.Ended, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
 				Took: time.Since(began)})
 			return nil
 		}
@@ -53,7 +55,7 @@ func (r *termRunner[S]) again(ctx context.Context, step Step[S], attempt int, er
 	if !again {
 		return r.halt(ctx, step, attempt, own.error)
 	}
-	r.notify(Event{Kind: Retrying, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
+	r.notify(Event{Kind: taskevent.Retrying, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
 		Err: own.error, Wait: wait})
 	if err := pause(ctx, wait); err != nil {
 		return err
@@ -162,7 +164,8 @@ func (r *termRunner[S]) halt(ctx context.Context, step Step[S], attempts int, ca
 	if r.cp.Status != Stopped {
 		return nil
 	}
-	r.notify(Event{Kind: Halted, Checkpoint: r.cp, Step: step.Name, Attempt: attempts, Err: cause})
+	r.notify(Event{Kind: taskevent.Halted, Checkpoint: r.cp, Step: step.Name, Attempt: attempts,
+		Err: cause})
 	return &StoppedError{Checkpoint: r.cp, Cause: cause}
 }
 

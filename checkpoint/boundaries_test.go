@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 )
 
 // step makes a step whose effect is its position in the run. It passes two boundaries.
@@ -36,8 +37,8 @@ func (s *succession) step(name string, sync, asks bool) checkpoint.Step[done] {
 			return done{append(slices.Clone(d.Keys), place)}, l.mishap()
 		}}
 	if asks {
-		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) {
-			return checkpoint.RunAgain, done{}, nil
+		step.Ask = func(context.Context, done, checkpoint.Key) (unfinished.Decision, done, error) {
+			return unfinished.RunAgain, done{}, nil
 		}
 	}
 	return step

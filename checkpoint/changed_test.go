@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/stepchange"
 )
+
+// stepsChanged is what Task.OnStepsChanged is.
+type stepsChanged = func(checkpoint.Checkpoint, []string) (checkpoint.Checkpoint, error)
 
 // begun returns a stage with a saved task of the steps a, b and c; a is done and b is next.
 func begun(t *testing.T) *stage {
@@ -21,7 +25,7 @@ func begun(t *testing.T) *stage {
 }
 
 // now returns the task with these steps and this OnStepsChanged.
-func (s *stage) now(way checkpoint.OnStepsChanged, names ...string) checkpoint.Task[done] {
+func (s *stage) now(way stepsChanged, names ...string) checkpoint.Task[done] {
 	t := tasked()
 	t.OnStepsChanged = way
 	t.Start = done{[]string{"start"}}
@@ -55,21 +59,21 @@ func TestOnStepsChangedSaysWhereATaskWithOtherStepsContinues(t *testing.T) {
 		return saved, nil
 	}
 	for name, c := range map[string]struct {
-		way   checkpoint.OnStepsChanged
+		way   stepsChanged
 		steps string
 		run   string
 	}{
-		"accept: one more":        {checkpoint.AcceptSteps, "a b c d", "1/1/b 1/1/c 1/1/d"},
-		"accept: one less behind": {checkpoint.AcceptSteps, "b c", "1/1/b 1/1/c"},
-		"accept: moved":           {checkpoint.AcceptSteps, "b c a", "1/1/b 1/1/c 1/1/a"},
-		"restart":                 {checkpoint.RestartSteps, "a x c", "2/1/a 2/1/x 2/1/c"},
-		"map": {checkpoint.MapSteps(map[string]string{"b": "x"}), "a x c",
+		"accept: one more":        {stepchange.Accept, "a b c d", "1/1/b 1/1/c 1/1/d"},
+		"accept: one less behind": {stepchange.Accept, "b c", "1/1/b 1/1/c"},
+		"accept: moved":           {stepchange.Accept, "b c a", "1/1/b 1/1/c 1/1/a"},
+		"restart":                 {stepchange.Restart, "a x c", "2/1/a 2/1/x 2/1/c"},
+		"map": {stepchange.Map(map[string]string{"b": "x"}), "a x c",
 			"1/1/x 1/1/c"},
-		"map another": {checkpoint.MapSteps(map[string]string{"a": "x"}), "x b c",
+		"map another": {stepchange.Map(map[string]string{"a": "x"}), "x b c",
 			"1/1/b 1/1/c"},
 		"a function: step only":  {custom, "a x y", "1/1/y"},
-		"same steps: not called": {checkpoint.RestartSteps, "a b c", "1/1/b 1/1/c"},
-		"map to a step that was there": {checkpoint.MapSteps(map[string]string{"b": "c"}),
+		"same steps: not called": {stepchange.Restart, "a b c", "1/1/b 1/1/c"},
+		"map to a step that was there": {stepchange.Map(map[string]string{"b": "c"}),
 			"a c", "1/1/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,11 +96,11 @@ func TestOnStepsChangedSaysWhereATaskWithOtherStepsContinues(t *testing.T) {
 
 func TestIfOnStepsChangedFailsNothingRuns(t *testing.T) {
 	for name, c := range map[string]struct {
-		way  checkpoint.OnStepsChanged
+		way  stepsChanged
 		says string
 	}{
-		"accept": {checkpoint.AcceptSteps, `no step is called "b"`},
-		"map":    {checkpoint.MapSteps(map[string]string{"b": "d"}), `no step is called "d"`},
+		"accept": {stepchange.Accept, `no step is called "b"`},
+		"map":    {stepchange.Map(map[string]string{"b": "d"}), `no step is called "d"`},
 		"a function": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
 			return cp, errBoom
 		}, "boom"},

@@ -1,18 +1,14 @@
 // Package checkpoint runs a task, a list of named steps, in whichever process leads. The next
 // leader continues where the last one stopped, and no deposed leader can move the task back.
 //
-//	task := checkpoint.Task[Totals]{
-//		Name: "settlement-2026-11-21",
-//		Steps: []checkpoint.Step[Totals]{
-//			pgjournal.Step("book", book),   // func(ctx, pgx.Tx, Totals) (Totals, error)
-//			{Name: "report", Run: report}, // func(ctx, Totals, Key) (Totals, error)
-//		},
-//	}
-//	runner := checkpoint.Runner[Totals]{Lead: lead, Journal: journal, Task: task}
-//	_, err := runner.Run(ctx)
+//	totals, err := checkpoint.RunTask(ctx, lead, journal, "settlement-2026-11-21",
+//		pgjournal.Step("book", book),    // func(ctx, pgx.Tx, Totals) (Totals, error)
+//		checkpoint.Do("report", report)) // func(ctx, Totals, Key) (Totals, error)
 //
 // The first step is synchronous: its effects in the journal's database happen exactly once. The
-// second one is asynchronous: it runs at least once, each time with the same key.
+// second one is asynchronous: it runs at least once, each time with the same key. A Runner with a
+// Task does the same with rounds, retries and events; the Run of a Task runs it in a term that the
+// caller holds.
 //
 // # The life of a step
 //

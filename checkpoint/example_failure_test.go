@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/stepchange"
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 )
 
 // Nothing is a state for tasks that need none.
@@ -43,7 +45,7 @@ func ExampleRetry() {
 
 // The steps of a saved task are compared by name. Here the program has renamed a step since the
 // task was saved.
-func ExampleMapSteps() {
+func Example_stepsChanged() {
 	ctx := context.Background()
 	d, err := deploy(ctx, "")
 	if err != nil {
@@ -61,7 +63,7 @@ func ExampleMapSteps() {
 	task := checkpoint.Task[Nothing]{Name: "report", Steps: []checkpoint.Step[Nothing]{
 		{Name: "collect", Run: say("collected", nil)},
 		{Name: "print", Run: say("the printer is gone", context.DeadlineExceeded),
-			Unfinished: checkpoint.Stop},
+			Unfinished: unfinished.Stop},
 	}}
 	_, err = run(ctx, d, "report", task)
 	fmt.Println(errors.Is(err, checkpoint.ErrStopped))
@@ -75,7 +77,7 @@ func ExampleMapSteps() {
 		fmt.Println("saved with", changed.Saved, "and now", changed.Given)
 	}
 
-	task.OnStepsChanged = checkpoint.MapSteps(map[string]string{"print": "mail"})
+	task.OnStepsChanged = stepchange.Map(map[string]string{"print": "mail"})
 	done, err := run(ctx, d, "report", task)
 	printError(err)
 	fmt.Println(done.Status)

@@ -21,7 +21,7 @@ type Settlement struct {
 // committed in one transaction, so each row is booked once, whichever leader dies at whatever
 // point. Mail cannot be rolled back. So the first step only writes it to an outbox table, and an
 // asynchronous step sends it, with a key by which the mail service recognizes a repetition.
-func Example() {
+func Example_settlement() {
 	ctx := context.Background()
 	d, err := deploy(ctx, `create table booking (customer text, amount int);
 		create table outbox (customer text, sent bool default false)`)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 )
@@ -44,7 +45,7 @@ func TestErrorsOfTheJournalUseUpNoAttempts(t *testing.T) {
 					task := tasked(s.noting("load"), appending("book"))
 					interrupted := 0
 					task.Notify = func(e checkpoint.Event) {
-						if e.Kind == checkpoint.Interrupted {
+						if e.Kind == taskevent.Interrupted {
 							interrupted++
 						}
 					}
@@ -124,7 +125,7 @@ func TestAStaleTokenIsNeverRetried(t *testing.T) {
 				return checkpointtest.None
 			}
 			task.Notify = func(e checkpoint.Event) {
-				if e.Kind == checkpoint.Began && e.Step == "fails" {
+				if e.Kind == taskevent.Began && e.Step == "fails" {
 					s.term() // a newer leader
 					asked = 0
 				}
@@ -228,12 +229,12 @@ func TestASecondProcessInOneTermIsDetected(t *testing.T) {
 				second := task
 				ctx, cancel := context.WithCancelCause(t.Context())
 				second.Notify = func(e checkpoint.Event) {
-					if e.Kind == checkpoint.Ended && e.Step == until {
+					if e.Kind == taskevent.Ended && e.Step == until {
 						cancel(errBoom)
 					}
 				}
 				task.Notify = func(e checkpoint.Event) {
-					if e.Kind == checkpoint.Began && e.Step == "contested" {
+					if e.Kind == taskevent.Began && e.Step == "contested" {
 						_, _ = second.Run(ctx, term, s.journal, checkpoint.Checkpoint{})
 					}
 				}

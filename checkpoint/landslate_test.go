@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -206,7 +207,7 @@ func TestAnAttemptThatLandsAfterAFailureCounts(t *testing.T) {
 				task.Retry = every(c.attempts)
 				ended := 0
 				task.Notify = func(e checkpoint.Event) {
-					if e.Kind == checkpoint.Ended && e.Step == "once" {
+					if e.Kind == taskevent.Ended && e.Step == "once" {
 						ended++
 					}
 				}

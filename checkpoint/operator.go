@@ -23,7 +23,7 @@ func Resume(ctx context.Context, term *fence.Term, j Journal, task Name) (Checkp
 // Restart begins a new run of a task, whatever its status, at the first step and with the starting
 // state. It does not undo the old run. The new run has other idempotency keys.
 func Restart(ctx context.Context, term *fence.Term, j Journal, task Name) (Checkpoint, error) {
-	return edit(ctx, term, j, task, func(c Checkpoint) (Checkpoint, bool) { return c.restart(), true })
+	return edit(ctx, term, j, task, func(c Checkpoint) (Checkpoint, bool) { return c.NextRun(), true })
 }
 
 // edit changes a saved checkpoint under the term's claim.
@@ -48,8 +48,8 @@ func edit(
 	return w.cp, err
 }
 
-// restart returns the checkpoint that begins the next run.
-func (c Checkpoint) restart() Checkpoint {
+// NextRun returns the checkpoint that begins the next run.
+func (c Checkpoint) NextRun() Checkpoint {
 	c.Run++
 	c.Round, c.Step, c.Status, c.Failure, c.State = 1, 0, Running, nil, nil
 	return c

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 )
 
 // every makes a policy that waits one minute for each failure so far.
@@ -102,7 +103,7 @@ func (s *stage) stoppedBy(
 	if s.stored().Next() != "fails" || len(s.diary.read()) != 1 {
 		s.Errorf("stopped at %q, having run %v", s.stored().Next(), s.diary.read())
 	}
-	if last := events[len(events)-1]; last.Kind != checkpoint.Halted || last.Attempt != attempts ||
+	if last := events[len(events)-1]; last.Kind != taskevent.Halted || last.Attempt != attempts ||
 		last.Err != stopped.Cause {
 		s.Errorf("the last event is %+v", last)
 	}

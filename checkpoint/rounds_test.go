@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -137,10 +138,10 @@ func TestACurrentCopyIsNotReadAgain(t *testing.T) {
 		have     checkpoint.Checkpoint
 		reloaded bool
 	}{{s.stored(), false}, {stopped, true}} {
-		var took *checkpoint.TakeOver
+		var took *taskevent.TakeOver
 		term, keeper := s.lead()
 		task.Notify = func(e checkpoint.Event) {
-			if e.Kind == checkpoint.TookOver {
+			if e.Kind == taskevent.TookOver {
 				took = &e.TakeOver
 				keeper.Lose(fence.ErrDeposed)
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -24,11 +25,11 @@ import (
 func (t Task[S]) Run(
 	ctx context.Context, term *fence.Term, j Journal, have Checkpoint,
 ) (Checkpoint, error) {
-	return t.run(ctx, term, j, have, TakeOver{}, time.Now())
+	return t.run(ctx, term, j, have, taskevent.TakeOver{}, time.Now())
 }
 
 func (t Task[S]) run(
-	ctx context.Context, term *fence.Term, j Journal, have Checkpoint, took TakeOver,
+	ctx context.Context, term *fence.Term, j Journal, have Checkpoint, took taskevent.TakeOver,
 	raised time.Time,
 ) (Checkpoint, error) {
 	if err := t.Validate(j); err != nil {
@@ -79,11 +80,11 @@ type termRunner[S any] struct {
 }
 
 // steps runs the task from the checkpoint to its end.
-func (r *termRunner[S]) steps(ctx context.Context, took TakeOver) error {
+func (r *termRunner[S]) steps(ctx context.Context, took taskevent.TakeOver) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	r.notify(Event{Kind: TookOver, Checkpoint: r.cp, Step: r.cp.Next(), TakeOver: took})
+	r.notify(Event{Kind: taskevent.TookOver, Checkpoint: r.cp, Step: r.cp.Next(), TakeOver: took})
 	for r.cp.Status != Done {
 		if err := r.wait(ctx); err != nil {
 			return err
@@ -92,7 +93,7 @@ func (r *termRunner[S]) steps(ctx context.Context, took TakeOver) error {
 			return err
 		}
 	}
-	r.notify(Event{Kind: Completed, Checkpoint: r.cp})
+	r.notify(Event{Kind: taskevent.Completed, Checkpoint: r.cp})
 	return nil
 }
 
@@ -167,7 +168,7 @@ func (r *termRunner[S]) wait(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if r.term.State() == fence.Suspended {
-		r.notify(Event{Kind: Paused, Checkpoint: r.cp, Step: r.cp.Next()})
+		r.notify(Event{Kind: taskevent.Paused, Checkpoint: r.cp, Step: r.cp.Next()})
 	}
 	return r.term.Wait(ctx)
 }

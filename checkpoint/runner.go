@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -95,7 +96,7 @@ func (r Runner[S]) repeat(
 			return last, err
 		}
 		wait := termBackoff(failed)
-		r.Task.notify(Event{Kind: Interrupted, Checkpoint: last, Err: err, Wait: wait})
+		r.Task.notify(Event{Kind: taskevent.Interrupted, Checkpoint: last, Err: err, Wait: wait})
 		_ = pause(ctx, wait)
 	}
 }

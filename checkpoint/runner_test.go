@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
@@ -154,9 +155,9 @@ func TestATakeOverIsReportedInItsParts(t *testing.T) {
 		task.Rounds = 100
 		first := e.start(task)
 		synctest.Wait()
-		var took []checkpoint.TakeOver
+		var took []taskevent.TakeOver
 		task.Notify = func(e checkpoint.Event) {
-			if e.Kind == checkpoint.TookOver {
+			if e.Kind == taskevent.TookOver {
 				took = append(took, e.TakeOver)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -98,7 +99,7 @@ func (s *standby) copy() Checkpoint {
 }
 
 // took returns the parts of the take-over up to the raise, which has just ended.
-func (s *standby) took() (t TakeOver, raised time.Time) {
+func (s *standby) took() (t taskevent.TakeOver, raised time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	raised = time.Now()

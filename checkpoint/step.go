@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -27,24 +28,15 @@ type Step[S any] struct {
 	// Unfinished says what to do with an asynchronous step that an earlier leader, or a run before
 	// a Resume, has started and not ended: it may have run completely, in part, or not at all.
 	// RunAgain, the zero value, records no start, which saves one publish per step.
-	Unfinished Decision
+	Unfinished unfinished.Decision
 	// Ask decides instead of Unfinished, for example by looking the key up in the outside world. If
 	// it returns Finished, its state is the step's result.
-	Ask func(ctx context.Context, s S, key Key) (Decision, S, error)
+	Ask func(ctx context.Context, s S, key Key) (unfinished.Decision, S, error)
 
 	transact func(ctx context.Context, j Journal, c fence.Claim, s S,
 		publish func(S) (Checkpoint, error)) error
 	fits func(j Journal) bool
 }
-
-// Decision says what to do with a step that was started and not seen to end.
-type Decision int
-
-const (
-	RunAgain Decision = iota // run it again, with the same key
-	Stop                     // stop the task; an operator decides
-	Finished                 // it has ended: continue with the next step
-)
 
 // Synchronous makes a step that commits its effects in tx, the new state and the next step in one
 // transaction, under the fence. So its effects in the database happen exactly once, in order. Tx is
@@ -73,7 +65,7 @@ func Synchronous[S, Tx any](
 
 // recordsStart reports whether the step's start is published before it runs.
 func (s Step[S]) recordsStart() bool {
-	return s.transact == nil && (s.Ask != nil || s.Unfinished != RunAgain)
+	return s.transact == nil && (s.Ask != nil || s.Unfinished != unfinished.RunAgain)
 }
 
 // protect turns a panic into a *PanicError.

@@ -21,45 +21,14 @@ type Task[S any] struct {
 	// allow less.
 	StateLimit int
 
-	// OnStepsChanged says how to continue a saved task that has other steps: AcceptSteps,
-	// RestartSteps, MapSteps, or a function of yours. When nil, such a task does not run
+	// OnStepsChanged says how to continue a saved task that has other steps: a function of package
+	// stepchange, or one of yours. It returns saved with Step, and whatever else has to change, set
+	// for the new list. After an error nothing runs. When nil, such a task does not run
 	// (ErrStepsChanged).
-	OnStepsChanged OnStepsChanged
+	OnStepsChanged func(saved Checkpoint, steps []string) (Checkpoint, error)
 
 	// Notify is called for each event, in the goroutine that runs the task; may be nil.
 	Notify func(Event)
-}
-
-// OnStepsChanged adapts a saved checkpoint to another list of steps. It returns saved with Step,
-// and whatever else has to change, set for the new list. After an error nothing runs.
-type OnStepsChanged func(saved Checkpoint, steps []string) (Checkpoint, error)
-
-// AcceptSteps continues with the step that has the name of the saved next step, at any position.
-func AcceptSteps(saved Checkpoint, steps []string) (Checkpoint, error) {
-	return MapSteps(nil)(saved, steps)
-}
-
-// RestartSteps begins a new run, at the first step and with the task's starting state.
-func RestartSteps(saved Checkpoint, steps []string) (Checkpoint, error) {
-	saved.Steps = steps
-	return saved.restart(), nil
-}
-
-// MapSteps continues with the saved next step under its new name. renamed maps old names to new
-// ones; a step that is not in it has kept its name.
-func MapSteps(renamed map[string]string) OnStepsChanged {
-	return func(saved Checkpoint, steps []string) (Checkpoint, error) {
-		next := saved.Next()
-		if now, ok := renamed[next]; ok {
-			next = now
-		}
-		place := slices.Index(steps, next)
-		if place < 0 {
-			return saved, fmt.Errorf("no step is called %q now", next)
-		}
-		saved.Steps, saved.Step = steps, place
-		return saved, nil
-	}
 }
 
 const defaultStateLimit = 1 << 20

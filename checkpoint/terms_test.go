@@ -9,6 +9,8 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 )
@@ -21,9 +23,9 @@ func TestASuspendedTermPausesBetweenSteps(t *testing.T) {
 		var paused []string
 		task.Notify = func(e checkpoint.Event) {
 			switch e.Kind {
-			case checkpoint.Began:
+			case taskevent.Began:
 				keeper.Suspend() // does not disturb a running step
-			case checkpoint.Paused:
+			case taskevent.Paused:
 				paused = append(paused, e.Step)
 				if len(s.effects())+len(s.diary.read()) != int(s.stored().Version) {
 					t.Errorf("paused with %v and %v at version %d", s.effects(), s.diary.read(),
@@ -59,7 +61,7 @@ func TestASuspendedTermPausesBetweenAttempts(t *testing.T) {
 		task := tasked(s.noting("fails", errBoom))
 		task.Retry = every(2)
 		task.Notify = func(e checkpoint.Event) {
-			if e.Kind == checkpoint.Retrying {
+			if e.Kind == taskevent.Retrying {
 				keeper.Suspend()
 				time.AfterFunc(time.Hour, func() { keeper.Confirm(time.Now()) })
 			}
@@ -88,7 +90,7 @@ func TestAStepThatTheJournalHasDelayedWaitsForTheTerm(t *testing.T) {
 				}
 				return d, nil
 			}
-			step := checkpoint.Step[done]{Name: "pay", Unfinished: checkpoint.Stop,
+			step := checkpoint.Step[done]{Name: "pay", Unfinished: unfinished.Stop,
 				Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) { return run(d) }}
 			if op == checkpointtest.Transact {
 				step = checkpoint.Synchronous("book",
@@ -220,7 +222,7 @@ func TestAStepThatFailsAtTheEndIsNotStopped(t *testing.T) {
 		term, keeper := s.lead()
 		task := tasked(until(false, make(chan error, 1), func(error) error { return errBoom }))
 		task.Notify = func(e checkpoint.Event) {
-			if e.Kind == checkpoint.Began {
+			if e.Kind == taskevent.Began {
 				time.AfterFunc(time.Second, func() { keeper.Lose(fence.ErrDeposed) })
 			}
 		}
@@ -250,9 +252,9 @@ func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
 				Name: "b", Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) {
 					return d, nil
 				},
-				Ask: func(_ context.Context, d done, _ checkpoint.Key) (checkpoint.Decision, done, error) {
+				Ask: func(_ context.Context, d done, _ checkpoint.Key) (unfinished.Decision, done, error) {
 					d, err := fail(d)
-					return checkpoint.RunAgain, d, err
+					return unfinished.RunAgain, d, err
 				},
 			}
 		},

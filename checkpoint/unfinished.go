@@ -3,6 +3,8 @@ package checkpoint
 import (
 	"context"
 	"errors"
+
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 )
 
 // errUnfinished stops a task if nobody knows whether a step has ended.
@@ -38,13 +40,13 @@ func (r *termRunner[S]) start(ctx context.Context, step Step[S]) (ran bool, err 
 		}
 	}
 	switch decision {
-	case Finished:
+	case unfinished.Finished:
 		err := r.finish(ctx, s)
 		if own, ok := errors.AsType[*stepError](err); ok && !r.over(ctx) {
 			err = r.halt(ctx, step, 0, own.error)
 		}
 		return true, err
-	case Stop:
+	case unfinished.Stop:
 		return false, r.halt(ctx, step, 0, errUnfinished)
 	}
 	return false, nil

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/stepchange"
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 )
@@ -49,7 +51,7 @@ func TestAStepThatMayBeRunAgainRecordsNoStart(t *testing.T) {
 
 func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
 	s := newStage(t)
-	task := s.sending(func(step *checkpoint.Step[done]) { step.Unfinished = checkpoint.Stop })
+	task := s.sending(func(step *checkpoint.Step[done]) { step.Unfinished = unfinished.Stop })
 	s.cutOff(task)
 	if cp := s.stored(); cp.Version != 2 || cp.Status != checkpoint.Started || cp.Next() != "send" {
 		t.Errorf("stored %+v", cp)
@@ -79,10 +81,10 @@ func TestAskIsNotCalledForAStepThatHasEnded(t *testing.T) {
 		s := newStage(t)
 		task := s.sending(func(step *checkpoint.Step[done]) {
 			*step = s.noting("send", errBoom, errBoom, nil) // attempts in one term need no asking either
-			step.Unfinished = checkpoint.Stop
-			step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) {
+			step.Unfinished = unfinished.Stop
+			step.Ask = func(context.Context, done, checkpoint.Key) (unfinished.Decision, done, error) {
 				t.Error("asked")
-				return checkpoint.Stop, done{}, nil
+				return unfinished.Stop, done{}, nil
 			}
 		})
 		task.Retry = every(3)
@@ -95,23 +97,23 @@ func TestAskIsNotCalledForAStepThatHasEnded(t *testing.T) {
 func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 	const load, send, report = "nightly/1/1/load", "nightly/1/1/send", "nightly/1/1/report"
 	for name, c := range map[string]struct {
-		answer checkpoint.Decision
+		answer unfinished.Decision
 		err    error
 		run    []string // after the leader that was cut off
 		state  []string // nil: the task stops
 		says   string
 	}{
-		"finished":  {checkpoint.Finished, nil, []string{report}, []string{load, "asked", report}, ""},
-		"run again": {checkpoint.RunAgain, nil, []string{send, report}, []string{load, send, report}, ""},
-		"stop":      {checkpoint.Stop, nil, nil, nil, "may have run"},
-		"an error":  {checkpoint.Finished, errBoom, nil, nil, "boom"},
+		"finished":  {unfinished.Finished, nil, []string{report}, []string{load, "asked", report}, ""},
+		"run again": {unfinished.RunAgain, nil, []string{send, report}, []string{load, send, report}, ""},
+		"stop":      {unfinished.Stop, nil, nil, nil, "may have run"},
+		"an error":  {unfinished.Finished, errBoom, nil, nil, "boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			task := s.sending(func(step *checkpoint.Step[done]) {
 				step.Ask = func(
 					_ context.Context, d done, key checkpoint.Key,
-				) (checkpoint.Decision, done, error) {
+				) (unfinished.Decision, done, error) {
 					if key.String() != send || len(d.Keys) != 1 {
 						t.Errorf("asked about %s with %v", key, d)
 					}
@@ -134,7 +136,7 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 func TestAskThatPanicsStopsTheTask(t *testing.T) {
 	s := newStage(t)
 	task := s.sending(func(step *checkpoint.Step[done]) {
-		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) {
+		step.Ask = func(context.Context, done, checkpoint.Key) (unfinished.Decision, done, error) {
 			panic("whom?")
 		}
 	})
@@ -148,8 +150,8 @@ func TestAskThatPanicsStopsTheTask(t *testing.T) {
 func TestAskWhoseResultIsTooLargeStopsTheTask(t *testing.T) {
 	s := newStage(t)
 	task := s.sending(func(step *checkpoint.Step[done]) {
-		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) {
-			return checkpoint.Finished, done{[]string{strings.Repeat("x", 1000)}}, nil
+		step.Ask = func(context.Context, done, checkpoint.Key) (unfinished.Decision, done, error) {
+			return unfinished.Finished, done{[]string{strings.Repeat("x", 1000)}}, nil
 		}
 	})
 	task.StateLimit = 1000
@@ -164,10 +166,10 @@ func TestAskEndsWithTheTerm(t *testing.T) {
 		task := s.sending(func(step *checkpoint.Step[done]) {
 			step.Ask = func(
 				ctx context.Context, d done, _ checkpoint.Key,
-			) (checkpoint.Decision, done, error) {
+			) (unfinished.Decision, done, error) {
 				keeper.Lose(fence.ErrDeposed)
 				<-ctx.Done()
-				return checkpoint.Finished, d, context.Cause(ctx)
+				return unfinished.Finished, d, context.Cause(ctx)
 			}
 		})
 		s.cutOff(task)
@@ -183,15 +185,15 @@ func TestAskEndsWithTheTerm(t *testing.T) {
 
 // If the next step changes, a recorded start does not count for the new one.
 func TestARecordedStartIsForgottenWhenTheStepChanges(t *testing.T) {
-	for name, way := range map[string]checkpoint.OnStepsChanged{
-		"restart": checkpoint.RestartSteps,
-		"map":     checkpoint.MapSteps(map[string]string{"send": "post"}),
+	for name, way := range map[string]stepsChanged{
+		"restart": stepchange.Restart,
+		"map":     stepchange.Map(map[string]string{"send": "post"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			s.cutOff(s.sending(func(step *checkpoint.Step[done]) { step.Unfinished = checkpoint.Stop }))
+			s.cutOff(s.sending(func(step *checkpoint.Step[done]) { step.Unfinished = unfinished.Stop }))
 			task := tasked(s.noting("load"), s.noting("post"), s.noting("report"))
-			task.Steps[1].Unfinished = checkpoint.Stop
+			task.Steps[1].Unfinished = unfinished.Stop
 			task.OnStepsChanged = way
 			if name == "restart" {
 				s.finishes(task)

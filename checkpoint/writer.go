@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -132,7 +133,7 @@ func (w *writer) retry(ctx context.Context, call func() error) error {
 			}
 		}
 		wait := journalBackoff(failed)
-		w.notify(Event{Kind: Interrupted, Checkpoint: w.cp, Err: err, Wait: wait})
+		w.notify(Event{Kind: taskevent.Interrupted, Checkpoint: w.cp, Err: err, Wait: wait})
 		if pause(ctx, wait) != nil {
 			return ended(ctx, err)
 		}

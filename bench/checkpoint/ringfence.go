@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/store/pgstore"
 )
@@ -70,9 +71,9 @@ func (r *ringfence) run(ctx context.Context, tasks []string, steps int64) (timed
 			Steps: []checkpoint.Step[state]{pgjournal.Step("step", step)},
 			Notify: func(e checkpoint.Event) {
 				switch e.Kind {
-				case checkpoint.TookOver:
+				case taskevent.TookOver:
 					w.start()
-				case checkpoint.Ended:
+				case taskevent.Ended:
 					w.lap()
 				}
 			},

@@ -20,29 +20,19 @@ func Example() {
 	c := fencetest.NewMemory(10 * time.Second).Open() // zookeeper.Open, etcd.Open or postgres.Open
 	defer c.Close()
 
-	step := func(name string) checkpoint.Step[int] {
-		return checkpoint.Step[int]{
-			Name: name,
-			Run: func(_ context.Context, done int, key checkpoint.Key) (int, error) {
-				fmt.Println(key) // the receiver of the effect drops a key that it has seen
-				return done + 1, nil
-			},
-		}
+	step := func(_ context.Context, done int, key checkpoint.Key) (int, error) {
+		fmt.Println(key) // the receiver of the effect drops a key that it has seen
+		return done + 1, nil
 	}
-	runner := checkpoint.Runner[int]{
-		Lead:    fence.Lead{Elector: c, Resource: "ledger", Holder: "host-1"},
-		Journal: coordinator.New(c.Documents()),
-		Task: checkpoint.Task[int]{
-			Name: "report-2026-11-21", Steps: []checkpoint.Step[int]{step("export"), step("send")},
-		},
-	}
-	end, err := runner.Run(ctx)
+	lead := fence.Lead{Elector: c, Resource: "ledger", Holder: "host-1"}
+	done, err := checkpoint.RunTask(ctx, lead, coordinator.New(c.Documents()), "report-2026-11-21",
+		checkpoint.Do("export", step), checkpoint.Do("send", step))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(end.Status, string(end.State))
+	fmt.Println(done, "steps are done")
 	// Output:
 	// report-2026-11-21/1/1/export
 	// report-2026-11-21/1/1/send
-	// done 2
+	// 2 steps are done
 }

@@ -34,16 +34,13 @@ func Example() {
 	journal := pgjournal.New(pool, pgjournal.Options{Raiser: raiser})
 	defer journal.Close()
 
-	runner := checkpoint.Runner[int]{
-		Lead:    fence.Lead{Elector: coordinator, Resource: "ledger", Holder: "host-1"},
-		Journal: journal,
-		Task: checkpoint.Task[int]{
-			Name: "settlement-2026-11-21", Steps: []checkpoint.Step[int]{pgjournal.Step("book", book)},
-		},
-	}
-	if _, err := runner.Run(ctx); err != nil {
+	lead := fence.Lead{Elector: coordinator, Resource: "ledger", Holder: "host-1"}
+	booked, err := checkpoint.RunTask(ctx, lead, journal, "settlement-2026-11-21",
+		pgjournal.Step("book", book))
+	if err != nil {
 		log.Fatal(err)
 	}
+	log.Print(booked, " rows are booked")
 }
 
 func book(ctx context.Context, tx pgx.Tx, booked int) (int, error) {

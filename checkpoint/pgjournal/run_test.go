@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
@@ -247,7 +248,7 @@ func TestATaskSurvivesAServerThatIsKilledAndRestarted(t *testing.T) {
 	}}
 	ended := make(chan int64, 200)
 	task.Notify = func(e checkpoint.Event) {
-		if e.Kind == checkpoint.Ended {
+		if e.Kind == taskevent.Ended {
 			ended <- e.Checkpoint.Version
 		}
 	}

@@ -29,14 +29,10 @@ func Example() {
 	}
 	defer journal.Close()
 
-	runner := checkpoint.Runner[int]{
-		Lead:    fence.Lead{Elector: coordinator, Resource: "cache", Holder: "host-1"},
-		Journal: journal,
-		Task: checkpoint.Task[int]{
-			Name: "rebuild-2026-11-21", Steps: []checkpoint.Step[int]{{Name: "rebuild", Run: rebuild}},
-		},
-	}
-	if _, err := runner.Run(ctx); err != nil {
+	lead := fence.Lead{Elector: coordinator, Resource: "cache", Holder: "host-1"}
+	_, err = checkpoint.RunTask(ctx, lead, journal, "rebuild-2026-11-21",
+		checkpoint.Do("rebuild", rebuild))
+	if err != nil {
 		log.Fatal(err)
 	}
 }

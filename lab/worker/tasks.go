@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
@@ -141,26 +142,26 @@ func (b *taskWorker) reach(place string) {
 func (b *taskWorker) notified(e checkpoint.Event) {
 	cp := e.Checkpoint
 	switch e.Kind {
-	case checkpoint.TookOver:
+	case taskevent.TookOver:
 		b.w.term(history.Ready, b.elector.term.Claim(), "")
 		t := e.TakeOver
 		b.w.note("took over at version %d: detection %s, election %s, raise %s, first step %s, "+
 			"reloaded %t", cp.Version, t.Detection, t.Election, t.Raise, t.FirstStep, t.Reloaded)
 		b.last = cp
-	case checkpoint.Began:
+	case taskevent.Began:
 		b.begun++
 		b.begin(history.Event{
 			Key: cp.Key().String(), Sync: e.Step == "book", Token: b.elector.term.Token(),
 			Run: cp.Run, Round: cp.Round, Step: cp.Step,
 		})
-	case checkpoint.Ended:
+	case taskevent.Ended:
 		b.ended(history.OK, "")
 		b.last = cp
-	case checkpoint.Retrying:
+	case taskevent.Retrying:
 		b.failed(e.Err)
-	case checkpoint.Interrupted:
+	case taskevent.Interrupted:
 		b.w.note("interrupted: %v", e.Err)
-	case checkpoint.Halted:
+	case taskevent.Halted:
 		b.failed(e.Err)
 		b.w.note("the task is stopped: %v", e.Err)
 	}

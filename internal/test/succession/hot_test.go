@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -47,9 +48,9 @@ func (e job) stand(ctx context.Context) error {
 		},
 			Notify: func(n checkpoint.Event) {
 				switch n.Kind {
-				case checkpoint.TookOver:
+				case taskevent.TookOver:
 					fmt.Printf("took version %d: %+v\n", n.Checkpoint.Version, n.TakeOver)
-				case checkpoint.Began:
+				case taskevent.Began:
 					e.Ending.begun++
 				}
 			}},

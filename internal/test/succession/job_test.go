@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 )
@@ -76,12 +77,12 @@ func (e job) lead(ctx context.Context) error {
 	task := checkpoint.Task[tally]{Name: taskName, Rounds: rounds, Steps: o.steps,
 		Notify: func(n checkpoint.Event) {
 			switch n.Kind {
-			case checkpoint.TookOver:
+			case taskevent.TookOver:
 				fmt.Println("took", n.Checkpoint.Version)
 				if e.Wait {
 					_, _ = in.ReadString('\n')
 				}
-			case checkpoint.Began:
+			case taskevent.Began:
 				e.Ending.begun++
 			}
 		}}

@@ -6,10 +6,14 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/stepchange"
 )
 
+// stepsChanged adapts a checkpoint to other steps: see checkpoint.Task.
+type stepsChanged = func(checkpoint.Checkpoint, []string) (checkpoint.Checkpoint, error)
+
 // changed reads what to do with a saved task that has other steps.
-func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.OnStepsChanged {
+func (r *reader) changed(n *yaml.Node, steps []Step) stepsChanged {
 	if n == nil {
 		return nil
 	}
@@ -21,9 +25,9 @@ func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.OnStepsChanged {
 	switch word := r.text(n, "changed"); word {
 	case "refuse", "":
 	case "accept":
-		return checkpoint.AcceptSteps
+		return stepchange.Accept
 	case "restart":
-		return checkpoint.RestartSteps
+		return stepchange.Restart
 	default:
 		r.at(n, "changed is %q, not refuse, accept, restart or map: {old: new}", excerpt(word))
 	}
@@ -31,7 +35,7 @@ func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.OnStepsChanged {
 }
 
 // renamed reads a map from old step names to new ones.
-func (r *reader) renamed(n *yaml.Node, steps []Step) checkpoint.OnStepsChanged {
+func (r *reader) renamed(n *yaml.Node, steps []Step) stepsChanged {
 	if n == nil {
 		return nil
 	}
@@ -48,7 +52,7 @@ func (r *reader) renamed(n *yaml.Node, steps []Step) checkpoint.OnStepsChanged {
 		names[old] = name
 	})
 	r.acyclic(n, names)
-	return checkpoint.MapSteps(names)
+	return stepchange.Map(names)
 }
 
 // acyclic rejects renames that lead back to the old name, since a saved step's new name would be

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -21,8 +22,8 @@ type File struct {
 	Every    time.Duration
 	State    json.RawMessage // an object
 	Retry    checkpoint.Retry
-	Changed  checkpoint.OnStepsChanged // nil: refuse
-	Steps    []Step                    // at least one
+	Changed  stepsChanged // nil: refuse
+	Steps    []Step       // at least one
 }
 
 // Step is one step. Exactly one of SQL, Run and Redis is set.
@@ -32,7 +33,7 @@ type Step struct {
 	SQL        *SQL
 	Run        string  // a shell command
 	Redis      [][]any // commands, each at least one word; every word is a string
-	Unfinished checkpoint.Decision
+	Unfinished unfinished.Decision
 	Ask        string // a shell command that decides instead of Unfinished; "" for none
 	Timeout    time.Duration
 	Retry      *checkpoint.Retry // nil: the task's

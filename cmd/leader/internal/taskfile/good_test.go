@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 )
 
 func loaded(t *testing.T, name string) *File {
@@ -46,10 +47,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Errorf("got %+v", totals.SQL)
 	}
 	if send.Run != "./send.sh" || send.Ask != "./was-it-sent.sh" ||
-		send.Unfinished != checkpoint.RunAgain || send.Retry == nil || send.Retry.Attempts != 3 {
+		send.Unfinished != unfinished.RunAgain || send.Retry == nil || send.Retry.Attempts != 3 {
 		t.Errorf("got %+v", send)
 	}
-	if call.Unfinished != checkpoint.Stop || call.Retry != nil || call.At.Line != 32 {
+	if call.Unfinished != unfinished.Stop || call.Retry != nil || call.At.Line != 32 {
 		t.Errorf("got %+v", call)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 )
 
 const one = "a step"
@@ -86,7 +86,7 @@ func (r *reader) unfinished(m *mapping, s *Step, synchronous bool) {
 	switch decision {
 	case "again", "ask", "":
 	case "stop":
-		s.Unfinished = checkpoint.Stop
+		s.Unfinished = unfinished.Stop
 	default:
 		r.at(n, "unfinished is %q, not again, stop or ask", excerpt(decision))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 )
 
 // Bar is the progress bar of a task on a terminal. It stays below the lines that are written
@@ -69,7 +70,7 @@ func (b *Bar) show(e checkpoint.Event) {
 	if e.Checkpoint.Version > 0 || len(e.Checkpoint.Steps) > 0 {
 		b.cp = e.Checkpoint
 	}
-	if e.Kind == checkpoint.TookOver {
+	if e.Kind == taskevent.TookOver {
 		b.since = time.Now()
 	}
 	b.doing = doing(e)
@@ -90,20 +91,20 @@ func (b *Bar) say(what string) {
 // doing describes the event in a few words.
 func doing(e checkpoint.Event) string {
 	switch e.Kind {
-	case checkpoint.Began:
+	case taskevent.Began:
 		if e.Attempt > 1 {
 			return fmt.Sprintf("%s (attempt %d)", e.Step, e.Attempt)
 		}
 		return e.Step
-	case checkpoint.Retrying:
+	case taskevent.Retrying:
 		return e.Step + " is retried in " + short(e.Wait)
-	case checkpoint.Paused:
+	case taskevent.Paused:
 		return "paused: the coordinator is out of reach"
-	case checkpoint.Interrupted:
+	case taskevent.Interrupted:
 		return "interrupted"
-	case checkpoint.Halted:
+	case taskevent.Halted:
 		return "stopped at " + e.Step
-	case checkpoint.Completed:
+	case taskevent.Completed:
 		return "done"
 	}
 	return e.Checkpoint.Next()

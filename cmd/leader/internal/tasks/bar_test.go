@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 )
 
 func TestBarFitsTheLine(t *testing.T) {
@@ -44,7 +45,7 @@ func barStaysBelow(t *testing.T) {
 	fmt.Fprint(b, "a line\n")
 	fmt.Fprint(b, "half ")
 	b.show(checkpoint.Event{
-		Kind: checkpoint.Began, Step: "s", Checkpoint: checkpoint.Checkpoint{
+		Kind: taskevent.Began, Step: "s", Checkpoint: checkpoint.Checkpoint{
 			Steps: []string{"s"}, Round: 1, Rounds: 1, Run: 1,
 		},
 	})

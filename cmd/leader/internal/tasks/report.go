@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/taskevent"
 )
 
 // notify gets the events of the task, from the goroutine that runs it. It waits between rounds,
@@ -12,10 +13,10 @@ import (
 func (r *taskRun) notify(e checkpoint.Event) {
 	r.Bar.show(e)
 	r.report(e)
-	if e.Kind == checkpoint.Began {
+	if e.Kind == taskevent.Began {
 		r.key = e.Checkpoint.Key()
 	}
-	if e.Kind != checkpoint.Ended && e.Kind != checkpoint.TookOver || r.File.Every == 0 {
+	if e.Kind != taskevent.Ended && e.Kind != taskevent.TookOver || r.File.Every == 0 {
 		return
 	}
 	if cp := e.Checkpoint; cp.Status == checkpoint.Running && cp.Step == 0 && cp.Round > 1 {
@@ -51,28 +52,28 @@ func (r *taskRun) report(e checkpoint.Event) {
 		cause = r.Settings.scrub(e.Err.Error())
 	}
 	switch e.Kind {
-	case checkpoint.TookOver:
+	case taskevent.TookOver:
 		t := e.TakeOver
 		log.Info("leader; took over the task", append(at,
 			"token", r.elector.term().Token().String(), "version", cp.Version,
 			"detection", known(t.Detection), "election", known(t.Election),
 			"raise", short(t.Raise), "first_step", short(t.FirstStep), "reloaded", t.Reloaded)...)
-	case checkpoint.Began:
+	case taskevent.Began:
 		log.Log(r.ctx, fine, "step begins", append(at,
 			"number", cp.Step+1, "of", len(cp.Steps), "attempt", e.Attempt)...)
-	case checkpoint.Ended:
+	case taskevent.Ended:
 		log.Log(r.ctx, fine, "step has ended", append(at, "took", short(e.Took))...)
-	case checkpoint.Retrying:
+	case taskevent.Retrying:
 		log.Warn("step has failed; retrying", append(at,
 			"attempt", e.Attempt, "cause", cause, "wait", short(e.Wait))...)
-	case checkpoint.Paused:
+	case taskevent.Paused:
 		log.Warn("the coordinator is out of reach; the next step waits", at...)
-	case checkpoint.Halted:
+	case taskevent.Halted:
 		log.Error("step has failed; no attempts are left",
 			append(at, "attempt", e.Attempt, "cause", cause)...)
-	case checkpoint.Interrupted:
+	case taskevent.Interrupted:
 		r.interrupted(cause, e)
-	case checkpoint.Completed:
+	case taskevent.Completed:
 		log.Debug("every step has ended", "version", cp.Version)
 	}
 }
@@ -101,7 +102,7 @@ func known(d time.Duration) string {
 // roundOf returns the round of an event. At the end of the last step, the checkpoint already has
 // the next round.
 func roundOf(e checkpoint.Event) int64 {
-	if cp := e.Checkpoint; e.Kind == checkpoint.Ended && cp.Step == 0 &&
+	if cp := e.Checkpoint; e.Kind == taskevent.Ended && cp.Step == 0 &&
 		cp.Status == checkpoint.Running {
 		return cp.Round - 1
 	}

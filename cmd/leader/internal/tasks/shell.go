@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/unfinished"
 	"github.com/ringfence/ringfence/cmd/leader/internal/environ"
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/fence"
@@ -42,19 +43,19 @@ func (s shellStep) run(
 // ask is the step's Ask: exit code 0 means that the step has ended, 1 that it has to run again.
 func (s shellStep) ask(
 	ctx context.Context, state json.RawMessage, key checkpoint.Key,
-) (checkpoint.Decision, json.RawMessage, error) {
+) (unfinished.Decision, json.RawMessage, error) {
 	e, err := s.execute(ctx, state, key)
 	if err != nil {
-		return checkpoint.Stop, nil, err
+		return unfinished.Stop, nil, err
 	}
 	switch e.code {
 	case 0:
 		after, err := e.state()
-		return checkpoint.Finished, after, err
+		return unfinished.Finished, after, err
 	case 1:
-		return checkpoint.RunAgain, state, nil
+		return unfinished.RunAgain, state, nil
 	}
-	return checkpoint.Stop, state, fmt.Errorf("ask does not know: %w", e.failure)
+	return unfinished.Stop, state, fmt.Errorf("ask does not know: %w", e.failure)
 }
 
 // execution is how one run of the command ended.
