@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // Runner runs a task on one of several processes. It campaigns, follows the checkpoint while it
@@ -20,7 +21,7 @@ type Runner[S any] struct {
 	Journal Journal
 	Task    Task[S]
 	// Observer is the coordinator. It reports how long detection and election took; may be nil.
-	Observer fence.Observer
+	Observer elector.Observer
 }
 
 // Run campaigns, runs the task while it leads, and campaigns again after a lost term. It returns

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // standby is an elector that follows the checkpoint while it campaigns, so that the new leader
@@ -14,7 +15,7 @@ import (
 type standby struct {
 	fence.Elector
 	journal  Journal
-	observer fence.Observer // may be nil
+	observer elector.Observer // may be nil
 	task     Name
 
 	// following counts the goroutines that Campaign has started; they end after it has returned.
@@ -73,7 +74,7 @@ func (s *standby) follow(ctx context.Context) {
 // watch records when the leader is gone.
 func (s *standby) watch(ctx context.Context, r fence.Resource) {
 	for failed := 1; ctx.Err() == nil; failed++ {
-		_ = s.observer.Watch(ctx, r, func(queue []fence.Candidate) error {
+		_ = s.observer.Watch(ctx, r, func(queue []elector.Candidate) error {
 			failed = 0
 			var leader fence.Token
 			if len(queue) > 0 {

@@ -10,19 +10,16 @@ import (
 // issuers cannot be compared: a rebuilt coordinator counts from the start again.
 type Issuer string
 
-// Unverified is the issuer of all tokens at a guard without a coordinator.
-const Unverified Issuer = "unverified"
-
 // Claim is what a session presents to a store: the term of a resource that this process holds.
 type Claim struct {
 	Resource Resource
 	Token    Token
 	Issuer   Issuer
-	Holder   string // for people and logs; nothing depends on it; see CheckHolder
+	Holder   string // for people and logs; nothing depends on it; see elector.CheckHolder
 
-	// Candidate is the identity of the candidate whose term it is (Candidate.ID). A coordinator that
-	// was restored gives the same token to another candidate sooner or later. It is empty where nobody
-	// knows it: a database session presents only a number.
+	// Candidate is the identity of the candidate whose term it is (elector.Candidate.ID). A
+	// coordinator that was restored gives the same token to another candidate sooner or later. It is
+	// empty where nobody knows it: a database session presents only a number.
 	Candidate string
 }
 

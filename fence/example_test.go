@@ -49,23 +49,6 @@ func ExampleLead() {
 	// the balance is 60
 }
 
-// After a restart of the database the mark has to be raised again. Raising does that and repeats
-// the call.
-func ExampleRetryRaised() {
-	ctx := context.Background()
-	claim := fence.Claim{Resource: "orders", Token: 7, Issuer: "zk:1", Holder: "billing-1"}
-	account := new(account) // as after a restart: no mark
-
-	fmt.Println(account.add(claim, 10))
-	err := fence.RetryRaised(ctx, account, claim, func(context.Context) error {
-		return account.add(claim, 10)
-	})
-	fmt.Println(err, account.balance)
-	// Output:
-	// not raised
-	// <nil> 10
-}
-
 // account is a store: it keeps a mark, and checks each write against it in one atomic step.
 type account struct {
 	mark    fence.Token

@@ -13,7 +13,9 @@ import (
 //
 // RetryRaised returns the error of the last call, or of the raise. Nothing of call has landed then,
 // unless the error of call says otherwise.
-func RetryRaised(ctx context.Context, r Raiser, c Claim, call func(context.Context) error) error {
+func (c Claim) RetryRaised(
+	ctx context.Context, r Raiser, call func(context.Context) error,
+) error {
 	err := call(ctx)
 	if !errors.Is(err, ErrNotRaised) {
 		return err

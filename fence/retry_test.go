@@ -31,7 +31,7 @@ func TestWhatRunsUnderAClaimIsCalledAgainOnceTheMarkIsRaised(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, calls := &raiser{err: test.raise}, 0
-			err := RetryRaised(t.Context(), r, Claim{}, func(context.Context) error {
+			err := (Claim{}).RetryRaised(t.Context(), r, func(context.Context) error {
 				calls++
 				return test.answers[calls-1]
 			})

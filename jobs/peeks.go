@@ -19,9 +19,9 @@ const (
 	peeksAtOnce = 20                     // that a worker answers then
 )
 
-// Show has Queue.Peek answer with what f returns, as JSON, while the handler runs. f is called from
-// another goroutine, never twice at a time, perhaps once after the handler has returned, and must
-// not wait for anything. An answer of more than MaxPeek bytes is not sent.
+// Show has queueview.View.Peek answer with what f returns, as JSON, while the handler runs. f is
+// called from another goroutine, never twice at a time, perhaps once after the handler has
+// returned, and must not wait for anything. An answer of more than MaxPeek bytes is not sent.
 func (r *Run) Show(f func() any) { r.shows.Store(&f) }
 
 // followPeeks answers those who look at jobs that run here.

@@ -62,7 +62,7 @@ func newStage(ctx context.Context, program string) (s *stage, err error) {
 		return s, err
 	}
 	claim := fence.Claim{
-		Resource: "bench", Token: 1<<33 + 5, Issuer: fence.Unverified, Holder: "bench",
+		Resource: "bench", Token: 1<<33 + 5, Issuer: elector.Unverified, Holder: "bench",
 	}
 	s.term, _ = elector.NewTerm(claim, time.Now(), time.Hour, noCoordinator{})
 	return s, pgmarks.NewRaiser(s.guardURL()).Raise(ctx, claim)

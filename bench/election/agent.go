@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/rounds"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // deposed is how many terms are deposed, to see when their holders are told.
@@ -161,7 +162,7 @@ func (h *holders) read(body io.Reader, first chan event) {
 // told deposes some terms, one after the other, and returns how long it takes until a holder has
 // read that.
 func (h *holders) told(
-	ctx context.Context, c fence.Coordinator, all []event,
+	ctx context.Context, c elector.Coordinator, all []event,
 ) (took []time.Duration, err error) {
 	for _, e := range all[:min(deposed, len(all))] {
 		token, err := fence.ParseToken(e.Token)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // Child is a process that stands for election, once for each number of terms that it reads from
@@ -60,7 +61,7 @@ func Child(ctx context.Context, args []string, out io.Writer) error {
 // severalResources makes a child lead several resources.
 const severalResources = "several"
 
-func campaignFor(ctx context.Context, c fence.Coordinator, resource string, terms int) error {
+func campaignFor(ctx context.Context, c elector.Coordinator, resource string, terms int) error {
 	var g errgroup.Group
 	for i := range terms {
 		r := fence.Resource(resource)

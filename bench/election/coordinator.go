@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 )
@@ -57,6 +57,6 @@ type state struct {
 }
 
 // open opens a coordinator for elections.
-func open(ctx context.Context, url string, timeout time.Duration) (fence.Coordinator, error) {
+func open(ctx context.Context, url string, timeout time.Duration) (elector.Coordinator, error) {
 	return coordinators.All.Open(ctx, settings.URL(url), coordinators.Options{SessionTimeout: timeout})
 }

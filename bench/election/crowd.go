@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // election is one with many candidates: first those in processes of their own, which will be
@@ -21,7 +22,7 @@ type election struct {
 	stop     context.CancelFunc
 
 	victims []*child
-	crowd   []fence.Coordinator
+	crowd   []elector.Coordinator
 }
 
 // win is the beginning of a term.
@@ -65,7 +66,7 @@ const openAtOnce = 64
 
 // addCrowd opens the coordinators, and lets the candidates stand for election.
 func (e *election) addCrowd(url string, candidates, coordinators int, timeout time.Duration) error {
-	e.crowd = make([]fence.Coordinator, coordinators)
+	e.crowd = make([]elector.Coordinator, coordinators)
 	var opening errgroup.Group
 	opening.SetLimit(openAtOnce)
 	for i := range coordinators {
@@ -87,7 +88,7 @@ func (e *election) addCrowd(url string, candidates, coordinators int, timeout ti
 
 // stand is the life of one of the crowd. It leads until it is told to resign, and then waits until
 // it is told to stand again.
-func (e *election) stand(one *candidate, c fence.Coordinator) error {
+func (e *election) stand(one *candidate, c elector.Coordinator) error {
 	for {
 		term, err := c.Campaign(e.ctx, e.resource, "bench:1")
 		if e.ctx.Err() != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -117,7 +118,7 @@ func (d database) fixture(t *testing.T, o pgjournal.Options) checkpointtest.Fixt
 		Lead: func(t testing.TB, r fence.Resource) fence.Claim {
 			t.Helper()
 			c := fence.Claim{Resource: r, Token: fence.Token(token.Add(1)),
-				Issuer: fence.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
+				Issuer: elector.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := j.Raise(ctx, c); err != nil {

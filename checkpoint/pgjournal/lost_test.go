@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
@@ -83,7 +84,7 @@ func loseAnswers(t *testing.T, mode pgx.QueryExecMode) {
 	d := installed(t)
 	var word atomic.Pointer[string]
 	j := d.deafJournal(t, mode, &word)
-	c := fence.Claim{Resource: "nightly", Token: 7, Issuer: fence.Unverified, Holder: "leader"}
+	c := fence.Claim{Resource: "nightly", Token: 7, Issuer: elector.Unverified, Holder: "leader"}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := j.Raise(ctx, c); err != nil {

@@ -31,7 +31,7 @@ func (backing) Release(context.Context) error     { return nil }
 
 // term makes a term of one hour.
 func term(token fence.Token) *fence.Term {
-	t, _ := elector.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified,
+	t, _ := elector.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified,
 		Holder: "test"}, time.Now(), time.Hour, backing{})
 	return t
 }

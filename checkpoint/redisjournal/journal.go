@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/store/redisstore"
 )
@@ -20,7 +21,7 @@ import (
 type Options struct {
 	// Coordinator confirms a claim before the journal raises the mark at its own URL. It must be
 	// the coordinator of the election. See store/redisstore.Raiser.
-	Coordinator fence.Observer
+	Coordinator elector.Observer
 	// Raiser raises the mark instead: store/redisstore.Raiser with the URL of the guard, or of a user
 	// with the guard's rights.
 	Raiser fence.Raiser

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/checkpoint/redisjournal"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -82,7 +83,7 @@ func (b *bench) journal(t *testing.T, o redisjournal.Options) *redisjournal.Jour
 func (b *bench) lead(t testing.TB, j checkpoint.Journal, r fence.Resource) fence.Claim {
 	t.Helper()
 	b.next++
-	c := fence.Claim{Resource: r, Token: b.next, Issuer: fence.Unverified, Holder: "host"}
+	c := fence.Claim{Resource: r, Token: b.next, Issuer: elector.Unverified, Holder: "host"}
 	if err := j.Raise(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,9 @@ func Restart(saved checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint
 
 // Map continues with the saved next step under its new name. renamed maps old names to new
 // ones; a step that is not in it has kept its name.
-func Map(renamed map[string]string) func(saved checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint, error) {
+func Map(
+	renamed map[string]string,
+) func(saved checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint, error) {
 	return func(saved checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint, error) {
 		next := saved.Next()
 		if now, ok := renamed[next]; ok {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -18,7 +19,7 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	if c.Coordinator == "" {
 		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, newObserver(nil)
 	}
-	o := newObserver(func(ctx context.Context) (fence.Coordinator, error) {
+	o := newObserver(func(ctx context.Context) (elector.Coordinator, error) {
 		return coordinators.All.Open(ctx, c.Coordinator, coordinators.Options{Logger: log})
 	})
 	elected := marks.Elected{Observer: o}
@@ -52,21 +53,21 @@ func (c *config) readiness(o *observer) guard.Readiness {
 // observer opens the coordinator at the first request, and again until that succeeds: a guard has
 // to start, and to report that it is not ready, while the coordinator is down.
 type observer struct {
-	open func(context.Context) (fence.Coordinator, error)
+	open func(context.Context) (elector.Coordinator, error)
 
 	turn   chan struct{} // has room for the one who may use the rest
-	opened fence.Coordinator
+	opened elector.Coordinator
 	closed bool
 }
 
-func newObserver(open func(context.Context) (fence.Coordinator, error)) *observer {
+func newObserver(open func(context.Context) (elector.Coordinator, error)) *observer {
 	return &observer{open: open, turn: make(chan struct{}, 1)}
 }
 
 var errClosed = errors.New("the guard is shutting down")
 
 // get returns the coordinator. While another request opens it, this one waits as long as it may.
-func (o *observer) get(ctx context.Context) (fence.Coordinator, error) {
+func (o *observer) get(ctx context.Context) (elector.Coordinator, error) {
 	select {
 	case o.turn <- struct{}{}:
 		defer func() { <-o.turn }()
@@ -88,7 +89,7 @@ func (o *observer) get(ctx context.Context) (fence.Coordinator, error) {
 
 // ask calls f with the coordinator.
 func ask[T any](
-	ctx context.Context, o *observer, f func(fence.Coordinator) (T, error),
+	ctx context.Context, o *observer, f func(elector.Coordinator) (T, error),
 ) (answer T, err error) {
 	co, err := o.get(ctx)
 	if err != nil {
@@ -97,22 +98,22 @@ func ask[T any](
 	return f(co)
 }
 
-// These implement fence.Observer and fence.IssuerRenewer.
+// These implement elector.Observer and elector.IssuerRenewer.
 
 func (o *observer) Issuer(ctx context.Context) (fence.Issuer, error) {
-	return ask(ctx, o, func(co fence.Coordinator) (fence.Issuer, error) { return co.Issuer(ctx) })
+	return ask(ctx, o, func(co elector.Coordinator) (fence.Issuer, error) { return co.Issuer(ctx) })
 }
 
-func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
-	return ask(ctx, o, func(co fence.Coordinator) ([]fence.Candidate, error) {
+func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]elector.Candidate, error) {
+	return ask(ctx, o, func(co elector.Coordinator) ([]elector.Candidate, error) {
 		return co.Candidates(ctx, r)
 	})
 }
 
 func (o *observer) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (issuer fence.Issuer, all []fence.Candidate, err error) {
-	all, err = ask(ctx, o, func(co fence.Coordinator) (all []fence.Candidate, err error) {
+) (issuer fence.Issuer, all []elector.Candidate, err error) {
+	all, err = ask(ctx, o, func(co elector.Coordinator) (all []elector.Candidate, err error) {
 		issuer, all, err = co.Leaders(ctx, rs...)
 		return all, err
 	})
@@ -120,16 +121,18 @@ func (o *observer) Leaders(
 }
 
 func (o *observer) Watch(
-	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+	ctx context.Context, r fence.Resource, each func([]elector.Candidate) error,
 ) error {
-	_, err := ask(ctx, o, func(co fence.Coordinator) (struct{}, error) {
+	_, err := ask(ctx, o, func(co elector.Coordinator) (struct{}, error) {
 		return struct{}{}, co.Watch(ctx, r, each)
 	})
 	return err
 }
 
 func (o *observer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
-	return ask(ctx, o, func(co fence.Coordinator) (fence.Issuer, error) { return co.RenewIssuer(ctx) })
+	return ask(ctx, o, func(co elector.Coordinator) (fence.Issuer, error) {
+		return co.RenewIssuer(ctx)
+	})
 }
 
 // Close closes the coordinator if it was opened.

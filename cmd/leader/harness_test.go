@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
@@ -130,7 +130,7 @@ func (l *leaderRun) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code
 func (l *leaderRun) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
 
 // queue returns the candidates for orders.
-func (l *leaderRun) queue() []fence.Candidate {
+func (l *leaderRun) queue() []elector.Candidate {
 	l.t.Helper()
 	return leadertest.Queue(l.t, l.memory)
 }

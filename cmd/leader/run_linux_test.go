@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 )
@@ -292,7 +293,7 @@ func (f *fakeStore) Raise(_ context.Context, c fence.Claim) error {
 func (f *fakeStore) with() setup {
 	return setup{
 		env:    []string{"LEADER_STORES=fake://u:s3cr3t@h/"},
-		stores: stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return f }},
+		stores: stores.Table{"fake": func(string, elector.Observer) fence.Raiser { return f }},
 	}
 }
 
@@ -303,7 +304,7 @@ func TestCommandStartsAfterEveryMarkIsRaisedAndTheTermAcknowledged(t *testing.T)
 	m := fencetest.NewMemory(longSession)
 	observer := m.Open()
 	defer observer.Close()
-	var atRaise []fence.Candidate
+	var atRaise []elector.Candidate
 	f := &fakeStore{answer: func(int) (err error) {
 		atRaise, err = observer.Candidates(t.Context(), "orders")
 		return err
@@ -380,8 +381,10 @@ func TestSignalDuringABackoffEndsTheRun(t *testing.T) {
 func TestRaiseAtASilentStoreTimesOut(t *testing.T) {
 	t.Parallel()
 	s := setup{
-		env:    []string{"LEADER_STORES=fake://h/", "LEADER_RAISE_TIMEOUT=50ms"},
-		stores: stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return silentStore{} }},
+		env: []string{"LEADER_STORES=fake://h/", "LEADER_RAISE_TIMEOUT=50ms"},
+		stores: stores.Table{"fake": func(string, elector.Observer) fence.Raiser {
+			return silentStore{}
+		}},
 	}
 	l := shell(t, s, "echo never")
 	l.log.Await(t, "LEADER_RAISE_TIMEOUT=50ms")

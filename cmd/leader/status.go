@@ -11,20 +11,21 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 // electionStatus is the state of an election, as -o json prints it: tokens are strings.
 type electionStatus struct {
-	Resource   fence.Resource    `json:"resource"`
-	Leader     *fence.Candidate  `json:"leader"` // null when nobody leads
-	Candidates []fence.Candidate `json:"candidates"`
+	Resource   fence.Resource      `json:"resource"`
+	Leader     *elector.Candidate  `json:"leader"` // null when nobody leads
+	Candidates []elector.Candidate `json:"candidates"`
 }
 
-func newElectionStatus(r fence.Resource, queue []fence.Candidate) electionStatus {
+func newElectionStatus(r fence.Resource, queue []elector.Candidate) electionStatus {
 	s := electionStatus{Resource: r, Candidates: queue}
 	if len(queue) == 0 {
-		s.Candidates = []fence.Candidate{}
+		s.Candidates = []elector.Candidate{}
 		return s
 	}
 	s.Leader = &queue[0]

@@ -13,13 +13,14 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // change is a line of watch, as -o json prints it.
 type change struct {
-	Time     time.Time        `json:"time"`
-	Resource fence.Resource   `json:"resource"`
-	Leader   *fence.Candidate `json:"leader"` // null when nobody leads
+	Time     time.Time          `json:"time"`
+	Resource fence.Resource     `json:"resource"`
+	Leader   *elector.Candidate `json:"leader"` // null when nobody leads
 }
 
 func (p *program) watchCommand() *cobra.Command {
@@ -36,9 +37,9 @@ func (p *program) watchCommand() *cobra.Command {
 
 // watch implements leader watch. A signal ends it with exit code 0.
 func (p *program) watch(ctx context.Context, inv *invocation) int {
-	var last *fence.Candidate
+	var last *elector.Candidate
 	first := true
-	err := inv.coordinator.Watch(ctx, inv.resource, func(queue []fence.Candidate) error {
+	err := inv.coordinator.Watch(ctx, inv.resource, func(queue []elector.Candidate) error {
 		leader := newElectionStatus(inv.resource, queue).Leader
 		if !first && same(last, leader) {
 			return nil // a change further down the queue
@@ -52,7 +53,7 @@ func (p *program) watch(ctx context.Context, inv *invocation) int {
 	return cli.Failed(ctx, inv.log, "watch the election", err)
 }
 
-func same(a, b *fence.Candidate) bool {
+func same(a, b *elector.Candidate) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // Store keeps documents. Its methods may be called from any goroutine. Calls on a store whose
@@ -114,7 +115,7 @@ func Check(d Document) Write { return Write{Path: d.Path, Version: d.Version, Ki
 
 // Coordinator is a coordinator that also keeps documents, as all of Ringfence's do.
 type Coordinator interface {
-	fence.Coordinator
+	elector.Coordinator
 	// Documents returns the documents next to the coordinator's elections. They end with the
 	// coordinator.
 	Documents() Store

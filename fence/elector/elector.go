@@ -1,4 +1,5 @@
-// Package elector is for those who write an elector, or a test that needs a term: it makes terms
+// Package elector is for those who write an elector or a coordinator, or a test that needs a term.
+// It has what operators see of elections (Coordinator, Observer, Candidate), and it makes terms
 // and keeps them. Leader programs do not need it.
 //
 //	term, keeper := elector.NewTerm(claim, start, timeout, backing)

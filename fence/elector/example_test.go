@@ -17,7 +17,7 @@ func (lone) Release(context.Context) error     { return nil }
 
 // A program without a coordinator makes a term for a test of its leader code.
 func ExampleNewTerm() {
-	claim := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "test"}
+	claim := fence.Claim{Resource: "orders", Token: 7, Issuer: elector.Unverified, Holder: "test"}
 	term, keeper := elector.NewTerm(claim, time.Now(), time.Minute, lone{})
 	fmt.Println(term.State(), term.Token())
 	keeper.Suspend()

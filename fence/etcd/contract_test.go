@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -38,16 +39,16 @@ func TestTheContractFindsFlawsOnEtcd(t *testing.T) { fencetest.RunFlaws(t, harne
 func harness(t *testing.T) fencetest.Fixture { t.Helper(); h, _ := faultyHarness(t); return h }
 
 // faultyHarness also returns the faults of each client.
-func faultyHarness(t *testing.T) (fencetest.Fixture, func(fence.Coordinator) *faulty) {
+func faultyHarness(t *testing.T) (fencetest.Fixture, func(elector.Coordinator) *faulty) {
 	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	server := serverstest.SharedEtcd(t).Addr()
 	admin := etcdtest.Connect(t, server)
 	var mu sync.Mutex
-	clients := map[fence.Coordinator]*faulty{}
-	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
+	clients := map[elector.Coordinator]*faulty{}
+	of := func(c elector.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
 	return fencetest.Fixture{
-		Open: func(t testing.TB) fence.Coordinator {
+		Open: func(t testing.TB) elector.Coordinator {
 			f := &faulty{relay: serverstest.NewRelay(t, server)}
 			c := openWith(t, "etcd://"+f.relay.Addr()+"/contract", timeout, f.config)
 			mu.Lock()
@@ -56,10 +57,10 @@ func faultyHarness(t *testing.T) (fencetest.Fixture, func(fence.Coordinator) *fa
 			return c
 		},
 		SessionTimeout: timeout,
-		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.Hold() },
-		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Pass() },
-		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Drop() },
-		Expire: func(t testing.TB, c fence.Coordinator) {
+		Cut:            func(_ testing.TB, c elector.Coordinator) { of(c).relay.Hold() },
+		Heal:           func(_ testing.TB, c elector.Coordinator) { of(c).relay.Pass() },
+		Drop:           func(_ testing.TB, c elector.Coordinator) { of(c).relay.Drop() },
+		Expire: func(t testing.TB, c elector.Coordinator) {
 			s := c.(*Coordinator).campaigns.Current()
 			if s == nil {
 				return // it has never campaigned
@@ -69,13 +70,13 @@ func faultyHarness(t *testing.T) (fencetest.Fixture, func(fence.Coordinator) *fa
 				t.Error(err)
 			}
 		},
-		LoseReply: func(_ testing.TB, c fence.Coordinator) { of(c).loseReply.Store(true) },
+		LoseReply: func(_ testing.TB, c elector.Coordinator) { of(c).loseReply.Store(true) },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			deleteCandidate(t, admin, layout{"/contract"}.election(r), token)
 		},
 		Forget:   func(t testing.TB) { compact(t, admin) },
 		Sessions: func(t testing.TB, rs ...fence.Resource) int { return leases(t, admin, rs) },
-		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
+		Alone: func(t testing.TB) (c, operator elector.Coordinator) {
 			url := "etcd://" + server + freshPrefix()
 			return openWith(t, url, timeout, nil), openWith(t, url, timeout, nil)
 		},

@@ -1,4 +1,4 @@
-// Package etcd holds elections in an etcd cluster (3.4 or later). It is a fence.Coordinator.
+// Package etcd holds elections in an etcd cluster (3.4 or later). It is a elector.Coordinator.
 //
 //	coordinator, err := etcd.Open(ctx, "etcd://e1:2379,e2:2379,e3:2379/ringfence", etcd.Options{})
 //	if err != nil {

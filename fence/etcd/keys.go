@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // layout is where the keys are. The package documentation lists them.
@@ -60,13 +61,13 @@ func (l layout) oldest(r fence.Resource, more ...clientv3.OpOption) clientv3.Op 
 }
 
 // first returns the leader from the answer to oldest, and its key; or no candidate.
-func first(resp *clientv3.TxnResponse, i int) (leader fence.Candidate, key string, err error) {
+func first(resp *clientv3.TxnResponse, i int) (leader elector.Candidate, key string, err error) {
 	kvs := resp.Responses[i].GetResponseRange().Kvs
 	switch {
 	case len(kvs) == 0:
-		return fence.Candidate{}, "", nil
+		return elector.Candidate{}, "", nil
 	case len(kvs) > 1 && kvs[0].CreateRevision == kvs[1].CreateRevision:
-		return fence.Candidate{}, "", fmt.Errorf("%w: %s and %s; delete one of them",
+		return elector.Candidate{}, "", fmt.Errorf("%w: %s and %s; delete one of them",
 			errShared, kvs[0].Key, kvs[1].Key)
 	}
 	return parse(kvs[0]), string(kvs[0].Key), nil
@@ -84,12 +85,12 @@ func (v value) String() string {
 }
 
 // parse reads a key of an election. A value that we did not write still holds its place.
-func parse(kv *mvccpb.KeyValue) fence.Candidate {
+func parse(kv *mvccpb.KeyValue) elector.Candidate {
 	var v value
 	if err := json.Unmarshal(kv.Value, &v); err != nil {
 		v = value{Holder: "(unreadable)"}
 	}
-	return fence.Candidate{
+	return elector.Candidate{
 		Token: fence.Token(kv.CreateRevision), ID: path.Base(string(kv.Key)), Holder: v.Holder,
 		Ready: v.Ready,
 	}

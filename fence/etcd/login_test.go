@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -21,7 +22,7 @@ func watcher(t *testing.T, server *servers.Etcd) (term *fence.Term) {
 	c := openWith(t, url, 4*time.Second, nil)
 	term = electiontest.Win(t, c, "orders", "a")
 	go func() { _, _ = c.Campaign(t.Context(), "elsewhere", "a") }()
-	go func() { _ = c.Watch(t.Context(), "orders", func([]fence.Candidate) error { return nil }) }()
+	go func() { _ = c.Watch(t.Context(), "orders", func([]elector.Candidate) error { return nil }) }()
 	go func() {
 		_ = c.Documents().Watch(t.Context(), "folder/one", func(documents.Document) error { return nil })
 	}()

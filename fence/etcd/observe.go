@@ -7,16 +7,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
-// Issuer implements fence.Observer.
+// Issuer implements elector.Observer.
 func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
 	issuer, _, err := c.Leaders(ctx)
 	return issuer, err
 }
 
-// RenewIssuer implements fence.IssuerRenewer.
+// RenewIssuer implements elector.IssuerRenewer.
 func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	if _, err := c.Issuer(ctx); err != nil { // do not overwrite a key of another program
 		return "", err
@@ -31,8 +32,10 @@ func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	})
 }
 
-// Candidates implements fence.Observer.
-func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
+// Candidates implements elector.Observer.
+func (c *Coordinator) Candidates(
+	ctx context.Context, r fence.Resource,
+) ([]elector.Candidate, error) {
 	queue, _, err := c.queue(ctx, r)
 	return queue, err
 }
@@ -40,7 +43,7 @@ func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence
 // queue reads an election, and the revision at which it was read.
 func (c *Coordinator) queue(
 	ctx context.Context, r fence.Resource,
-) ([]fence.Candidate, int64, error) {
+) ([]elector.Candidate, int64, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, 0, err
 	}
@@ -51,7 +54,7 @@ func (c *Coordinator) queue(
 	if err != nil {
 		return nil, 0, err
 	}
-	queue := make([]fence.Candidate, len(resp.Kvs))
+	queue := make([]elector.Candidate, len(resp.Kvs))
 	for i, kv := range resp.Kvs {
 		queue[i] = parse(kv)
 		queue[i].Ready = queue[i].Ready && i == 0
@@ -59,11 +62,11 @@ func (c *Coordinator) queue(
 	return queue, resp.Header.Revision, nil
 }
 
-// Leaders implements fence.Observer: one transaction of linearizable reads. More resources than fit
-// into a transaction are read as they were at the first one's revision.
+// Leaders implements elector.Observer: one transaction of linearizable reads. More resources than
+// fit into a transaction are read as they were at the first one's revision.
 func (c *Coordinator) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+) (fence.Issuer, []elector.Candidate, error) {
 	for _, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
 			return "", nil, err
@@ -78,7 +81,7 @@ func (c *Coordinator) Leaders(
 // leadership is the issuer and the leaders at one revision.
 type leadership struct {
 	issuer  fence.Issuer
-	leaders []fence.Candidate
+	leaders []elector.Candidate
 }
 
 func (c *Coordinator) leaders(
@@ -140,9 +143,9 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 	})
 }
 
-// Watch implements fence.Observer.
+// Watch implements elector.Observer.
 func (c *Coordinator) Watch(
-	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+	ctx context.Context, r fence.Resource, each func([]elector.Candidate) error,
 ) error {
 	tell := campaign.OnOther(each)
 	return c.frame.Repeat(ctx, "the election of "+string(r), func(ctx context.Context) error {

@@ -14,14 +14,14 @@ import (
 // errAgain: the candidacy is gone; the campaign enrols again.
 var errAgain = errors.New("the candidacy is gone")
 
-// Campaign implements fence.Coordinator.
+// Campaign implements elector.Coordinator.
 func (c *Client) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
-	if err := fence.CheckHolder(holder); err != nil {
+	if err := elector.CheckHolder(holder); err != nil {
 		return nil, err
 	}
 	if err := c.join(); err != nil {

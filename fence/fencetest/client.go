@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/documents/documentstest"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // ErrClosed is returned by calls on a closed Client.
@@ -110,7 +111,7 @@ func (c *Client) set(fault func()) {
 	c.m.tell()
 }
 
-// Close implements fence.Coordinator. The sessions end with it; if the client is cut off, they
+// Close implements elector.Coordinator. The sessions end with it; if the client is cut off, they
 // expire later.
 func (c *Client) Close() error {
 	c.set(func() { c.closed = true })
@@ -127,13 +128,13 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Issuer implements fence.Coordinator.
+// Issuer implements elector.Coordinator.
 func (c *Client) Issuer(ctx context.Context) (issuer fence.Issuer, err error) {
 	err = c.patiently(ctx, func() { issuer = c.m.issuer })
 	return issuer, err
 }
 
-// RenewIssuer implements fence.Coordinator. Elections and their terms stay.
+// RenewIssuer implements elector.Coordinator. Elections and their terms stay.
 func (c *Client) RenewIssuer(ctx context.Context) (issuer fence.Issuer, err error) {
 	err = c.patiently(ctx, func() {
 		c.m.issuer = newIssuer()
@@ -142,10 +143,10 @@ func (c *Client) RenewIssuer(ctx context.Context) (issuer fence.Issuer, err erro
 	return issuer, err
 }
 
-// Candidates implements fence.Coordinator.
+// Candidates implements elector.Coordinator.
 func (c *Client) Candidates(
 	ctx context.Context, r fence.Resource,
-) (queue []fence.Candidate, err error) {
+) (queue []elector.Candidate, err error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
@@ -153,17 +154,17 @@ func (c *Client) Candidates(
 	return queue, err
 }
 
-// Leaders implements fence.Coordinator.
+// Leaders implements elector.Coordinator.
 func (c *Client) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (issuer fence.Issuer, leaders []fence.Candidate, err error) {
+) (issuer fence.Issuer, leaders []elector.Candidate, err error) {
 	for _, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
 			return "", nil, err
 		}
 	}
 	err = c.patiently(ctx, func() {
-		issuer, leaders = c.m.issuer, make([]fence.Candidate, len(rs))
+		issuer, leaders = c.m.issuer, make([]elector.Candidate, len(rs))
 		for i, r := range rs {
 			if queue := c.m.queue(r); len(queue) > 0 {
 				leaders[i] = queue[0]
@@ -173,16 +174,16 @@ func (c *Client) Leaders(
 	return issuer, leaders, err
 }
 
-// Watch implements fence.Coordinator.
+// Watch implements elector.Coordinator.
 func (c *Client) Watch(
-	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+	ctx context.Context, r fence.Resource, each func([]elector.Candidate) error,
 ) error {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err
 	}
-	var told []fence.Candidate
+	var told []elector.Candidate
 	for first := true; ; first = false {
-		var queue []fence.Candidate
+		var queue []elector.Candidate
 		var changed chan struct{}
 		err := c.patiently(ctx, func() { queue, changed = c.m.queue(r), c.m.changed })
 		if err != nil {
@@ -200,7 +201,7 @@ func (c *Client) Watch(
 	}
 }
 
-// Depose implements fence.Coordinator.
+// Depose implements elector.Coordinator.
 func (c *Client) Depose(
 	ctx context.Context, r fence.Resource, token fence.Token,
 ) (found bool, err error) {
@@ -217,8 +218,8 @@ func (c *Client) Depose(
 }
 
 // queue copies an election. The caller holds mu.
-func (m *Memory) queue(r fence.Resource) []fence.Candidate {
-	queue := make([]fence.Candidate, 0, len(m.elections[r]))
+func (m *Memory) queue(r fence.Resource) []elector.Candidate {
+	queue := make([]elector.Candidate, 0, len(m.elections[r]))
 	for i, e := range m.elections[r] {
 		candidate := e.Candidate
 		candidate.Ready = candidate.Ready && i == 0

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/test/contract"
 )
 
@@ -14,11 +15,11 @@ import (
 type Fixture struct {
 	// Open makes a client that shares no connection and no session with another, like a separate
 	// process. The contract closes the client; Open releases everything else in t.Cleanup.
-	Open func(t testing.TB) fence.Coordinator
+	Open func(t testing.TB) elector.Coordinator
 
 	// Alone makes two clients, like Open, of a coordinator that no other test uses, because the
 	// test renews its issuer and terms may be lost. The contract closes both.
-	Alone func(t testing.TB) (c, operator fence.Coordinator)
+	Alone func(t testing.TB) (c, operator elector.Coordinator)
 
 	// SessionTimeout is the timeout that the coordinator grants. Sessions must last on a busy
 	// machine, and some tests wait until one expires; ten seconds suit both.
@@ -26,20 +27,20 @@ type Fixture struct {
 
 	// Cut silently drops everything between this client and the coordinator, in both directions.
 	// New connections fail or stay silent. Heal ends the cut.
-	Cut, Heal func(t testing.TB, c fence.Coordinator)
+	Cut, Heal func(t testing.TB, c elector.Coordinator)
 
 	// Drop breaks every connection between this client and the coordinator. Unless the client is
 	// cut off, it may connect again at once.
-	Drop func(t testing.TB, c fence.Coordinator)
+	Drop func(t testing.TB, c elector.Coordinator)
 
 	// Expire ends all sessions of this client at the coordinator, which can tell the client so.
-	Expire func(t testing.TB, c fence.Coordinator)
+	Expire func(t testing.TB, c elector.Coordinator)
 
 	// Delete removes a candidate's entry at the coordinator, without using the client.
 	Delete func(t testing.TB, r fence.Resource, token fence.Token)
 
 	// LoseReply loses the reply to the client's next enrolment, which reaches the coordinator.
-	LoseReply func(t testing.TB, c fence.Coordinator)
+	LoseReply func(t testing.TB, c elector.Coordinator)
 
 	// Forget makes the coordinator drop all history that it does not need, such as the revisions
 	// before the present one. A client that was cut off cannot learn later what it has missed. May

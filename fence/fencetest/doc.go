@@ -9,7 +9,7 @@
 //
 //	func fixture(t *testing.T) fencetest.Fixture {
 //		return fencetest.Fixture{
-//			Open: func(t testing.TB) fence.Coordinator { … }, // a client like a separate process
+//			Open: func(t testing.TB) elector.Coordinator { … }, // a client like a separate process
 //			Alone: …, // two clients of a coordinator that no other test uses
 //			SessionTimeout: 10 * time.Second,
 //			Cut: …, Heal: …, // as many faults as the test can make

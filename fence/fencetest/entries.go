@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/test/leak"
 )
 
@@ -120,7 +121,7 @@ func closeLeavesNoGoroutine(t *testing.T, f Fixture) {
 		seen := make(chan struct{})
 		go func() {
 			first := true
-			watching <- c.Watch(ctx, s.resource, func([]fence.Candidate) error {
+			watching <- c.Watch(ctx, s.resource, func([]elector.Candidate) error {
 				if first {
 					first = false
 					close(seen)
@@ -158,7 +159,7 @@ func candidatesInOrder(s *stage) {
 	if queue[0].Token != term.Token() {
 		s.Errorf("the first of the queue has token %v, the leader %v", queue[0].Token, term.Token())
 	}
-	if !slices.IsSortedFunc(queue, func(x, y fence.Candidate) int {
+	if !slices.IsSortedFunc(queue, func(x, y elector.Candidate) int {
 		return x.Token.Compare(y.Token)
 	}) {
 		s.Errorf("the queue is not in order of token: %+v", queue)
@@ -196,9 +197,9 @@ func onlyAcknowledgedIsReady(s *stage) {
 func issuerIsOne(s *stage) {
 	var issuers []fence.Issuer
 	for range 2 {
-		for _, c := range []fence.Coordinator{s.observer, s.open()} {
+		for _, c := range []elector.Coordinator{s.observer, s.open()} {
 			issuer, err := c.Issuer(s.ctx)
-			if err != nil || issuer == "" || issuer == fence.Unverified {
+			if err != nil || issuer == "" || issuer == elector.Unverified {
 				s.Fatalf("the issuer is %q, %v", issuer, err)
 			}
 			issuers = append(issuers, issuer)
@@ -218,7 +219,7 @@ func badResourceIsRefused(s *stage) {
 		_, candidates := s.observer.Candidates(ctx, r)
 		_, _, leaders := s.observer.Leaders(ctx, s.resource, r)
 		_, depose := s.observer.Depose(ctx, r, 1)
-		watch := s.observer.Watch(ctx, r, func([]fence.Candidate) error { return errors.New("called") })
+		watch := s.observer.Watch(ctx, r, func([]elector.Candidate) error { return errors.New("called") })
 		for call, err := range map[string]error{
 			"Campaign": campaign, "Candidates": candidates, "Leaders": leaders, "Depose": depose,
 			"Watch": watch,

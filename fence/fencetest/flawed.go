@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // flawed is a coordinator that is wrong on purpose. It stands in front of a right one and changes
 // what the contract sees of it.
 type flawed struct {
-	fence.Coordinator
+	elector.Coordinator
 	flaw  *flaw
 	world *world
 
@@ -29,18 +30,18 @@ type flawed struct {
 	loseReply bool // of the next campaign
 	terms     []*shadow
 	standing  []*standing
-	others    []fence.Coordinator // more clients, for the flaw's own use
-	first     answer              // the first issuer, and who led each resource first
-	last      answer              // what was right the last time
+	others    []elector.Coordinator // more clients, for the flaw's own use
+	first     answer                // the first issuer, and who led each resource first
+	last      answer                // what was right the last time
 	empty     []fence.Resource
-	listed    []fence.Candidate
+	listed    []elector.Candidate
 	own       fence.Issuer // replaces the coordinator's issuer, unless ""
 }
 
 // world is what the clients of one coordinator share.
 type world struct {
 	timeout time.Duration
-	open    func() fence.Coordinator // another right client
+	open    func() elector.Coordinator // another right client
 
 	mu      sync.Mutex
 	clients []*flawed
@@ -52,24 +53,24 @@ type world struct {
 func (fl *flaw) on(right Fixture) Fixture {
 	wrong := right
 	one := &world{timeout: right.SessionTimeout}
-	wrong.Open = func(t testing.TB) fence.Coordinator {
+	wrong.Open = func(t testing.TB) elector.Coordinator {
 		one.mu.Lock()
-		one.open = func() fence.Coordinator { return right.Open(t) }
+		one.open = func() elector.Coordinator { return right.Open(t) }
 		one.mu.Unlock()
 		return fl.wrap(one, right.Open(t))
 	}
-	wrong.Alone = func(t testing.TB) (c, operator fence.Coordinator) {
+	wrong.Alone = func(t testing.TB) (c, operator elector.Coordinator) {
 		other := &world{timeout: right.SessionTimeout}
 		c, operator = right.Alone(t)
 		return fl.wrap(other, c), fl.wrap(other, operator)
 	}
 	fault := func(
-		does func(testing.TB, fence.Coordinator), before, after func(*flawed),
-	) func(testing.TB, fence.Coordinator) {
+		does func(testing.TB, elector.Coordinator), before, after func(*flawed),
+	) func(testing.TB, elector.Coordinator) {
 		if does == nil {
 			return nil
 		}
-		return func(t testing.TB, c fence.Coordinator) {
+		return func(t testing.TB, c elector.Coordinator) {
 			f := c.(*flawed)
 			before(f)
 			does(t, f.Coordinator)
@@ -103,7 +104,7 @@ func (fl *flaw) on(right Fixture) Fixture {
 	return wrong
 }
 
-func (fl *flaw) wrap(w *world, c fence.Coordinator) *flawed {
+func (fl *flaw) wrap(w *world, c elector.Coordinator) *flawed {
 	f := &flawed{Coordinator: c, flaw: fl, world: w}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	if fl.opened != nil {
@@ -142,7 +143,7 @@ func (f *flawed) isCut() bool {
 	return f.cut
 }
 
-// Campaign implements fence.Coordinator.
+// Campaign implements elector.Coordinator.
 func (f *flawed) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {
@@ -178,7 +179,7 @@ func (f *flawed) inBackground(r fence.Resource, holder string) <-chan *fence.Ter
 }
 
 // queueOf lists an election, or nothing if that fails.
-func (f *flawed) queueOf(ctx context.Context, r fence.Resource) []fence.Candidate {
+func (f *flawed) queueOf(ctx context.Context, r fence.Resource) []elector.Candidate {
 	queue, _ := f.Coordinator.Candidates(ctx, r)
 	return queue
 }
@@ -208,7 +209,7 @@ func (f *flawed) candidatesGone(r fence.Resource, holder string) {
 			<-s.over
 			f.poll(f.ctx, func() bool {
 				queue, err := f.Coordinator.Candidates(f.ctx, s.resource)
-				return err == nil && !slices.ContainsFunc(queue, func(c fence.Candidate) bool {
+				return err == nil && !slices.ContainsFunc(queue, func(c elector.Candidate) bool {
 					return c.Holder == s.holder
 				})
 			})
@@ -223,7 +224,7 @@ func (w *world) gone(r fence.Resource, token fence.Token, remove func()) {
 	w.mu.Unlock()
 	queue := clients[0].queueOf(clients[0].ctx, r)
 	remove()
-	i := slices.IndexFunc(queue, func(c fence.Candidate) bool { return c.Token == token })
+	i := slices.IndexFunc(queue, func(c elector.Candidate) bool { return c.Token == token })
 	if i < 0 {
 		return
 	}
@@ -232,7 +233,7 @@ func (w *world) gone(r fence.Resource, token fence.Token, remove func()) {
 	}
 }
 
-// Depose implements fence.Coordinator.
+// Depose implements elector.Coordinator.
 func (f *flawed) Depose(
 	ctx context.Context, r fence.Resource, t fence.Token,
 ) (found bool, err error) {
@@ -243,8 +244,8 @@ func (f *flawed) Depose(
 	return found, err
 }
 
-// Candidates implements fence.Coordinator.
-func (f *flawed) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
+// Candidates implements elector.Coordinator.
+func (f *flawed) Candidates(ctx context.Context, r fence.Resource) ([]elector.Candidate, error) {
 	queue, err := f.Coordinator.Candidates(ctx, r)
 	right := slices.Clone(queue)
 	if f.flaw.candidates != nil {
@@ -258,9 +259,9 @@ func (f *flawed) Candidates(ctx context.Context, r fence.Resource) ([]fence.Cand
 	return queue, err
 }
 
-// Watch implements fence.Coordinator.
+// Watch implements elector.Coordinator.
 func (f *flawed) Watch(
-	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+	ctx context.Context, r fence.Resource, each func([]elector.Candidate) error,
 ) error {
 	if f.flaw.watch != nil {
 		each = f.flaw.watch(f, each)
@@ -272,13 +273,13 @@ func (f *flawed) Watch(
 	return err
 }
 
-// Issuer implements fence.Coordinator.
+// Issuer implements elector.Coordinator.
 func (f *flawed) Issuer(ctx context.Context) (fence.Issuer, error) {
 	issuer, err := f.Coordinator.Issuer(ctx)
 	return f.issuerOr(issuer), err
 }
 
-// RenewIssuer implements fence.Coordinator.
+// RenewIssuer implements elector.Coordinator.
 func (f *flawed) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	if f.flaw.renew != nil {
 		return f.flaw.renew(f, ctx)
@@ -306,22 +307,22 @@ func (f *flawed) issuerOr(right fence.Issuer) fence.Issuer {
 type answer struct {
 	asked   []fence.Resource
 	issuer  fence.Issuer
-	leaders []fence.Candidate
+	leaders []elector.Candidate
 	err     error
 }
 
 // of returns the leader of a resource in the answer.
-func (a answer) of(r fence.Resource) (fence.Candidate, bool) {
+func (a answer) of(r fence.Resource) (elector.Candidate, bool) {
 	if i := slices.Index(a.asked, r); i >= 0 {
 		return a.leaders[i], true
 	}
-	return fence.Candidate{}, false
+	return elector.Candidate{}, false
 }
 
-// Leaders implements fence.Coordinator.
+// Leaders implements elector.Coordinator.
 func (f *flawed) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+) (fence.Issuer, []elector.Candidate, error) {
 	now := answer{asked: slices.Clone(rs)}
 	now.issuer, now.leaders, now.err = f.Coordinator.Leaders(ctx, rs...)
 	now.issuer = f.issuerOr(now.issuer)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // flaw is one way to be wrong. Where a function is nil, the coordinator is right.
@@ -21,9 +22,9 @@ type flaw struct {
 
 	campaign   func(*flawed, context.Context, fence.Resource, string) (*fence.Term, error)
 	depose     func(*flawed, context.Context, fence.Resource, fence.Token) (bool, error)
-	candidates func(*flawed, []fence.Candidate, error) ([]fence.Candidate, error)
+	candidates func(*flawed, []elector.Candidate, error) ([]elector.Candidate, error)
 	leaders    func(*flawed, *answer)
-	watch      func(*flawed, func([]fence.Candidate) error) func([]fence.Candidate) error
+	watch      func(*flawed, func([]elector.Candidate) error) func([]elector.Candidate) error
 	watched    func(error) error // what Watch returns
 	renew      func(*flawed, context.Context) (fence.Issuer, error)
 
@@ -44,7 +45,7 @@ var flaws = slices.Concat(
 )
 
 // alive returns a right client that is not closed.
-func (f *flawed) alive() fence.Coordinator {
+func (f *flawed) alive() elector.Coordinator {
 	f.world.mu.Lock()
 	defer f.world.mu.Unlock()
 	for _, c := range f.world.clients {
@@ -58,14 +59,14 @@ func (f *flawed) alive() fence.Coordinator {
 // tooEarly makes a campaign that returns a term when it may, although nobody has won it. ahead is
 // what may has noted.
 func tooEarly(
-	may func(queue []fence.Candidate, own int, ahead *fence.Token) bool,
+	may func(queue []elector.Candidate, own int, ahead *fence.Token) bool,
 ) func(*flawed, context.Context, fence.Resource, string) (*fence.Term, error) {
 	return func(
 		f *flawed, ctx context.Context, r fence.Resource, holder string,
 	) (*fence.Term, error) {
 		won := f.inBackground(r, holder)
 		var right *fence.Term
-		var own fence.Candidate
+		var own elector.Candidate
 		var ahead fence.Token
 		f.poll(ctx, func() bool {
 			select {
@@ -74,7 +75,7 @@ func tooEarly(
 			default:
 			}
 			queue := f.queueOf(ctx, r)
-			i := slices.IndexFunc(queue, func(c fence.Candidate) bool { return c.Holder == holder })
+			i := slices.IndexFunc(queue, func(c elector.Candidate) bool { return c.Holder == holder })
 			if i < 0 {
 				return false
 			}
@@ -132,7 +133,7 @@ func deafTo(why error) func(*shadow, fence.State) {
 
 // eachLeader makes a flaw that changes the leader of each resource.
 func eachLeader(
-	change func(f *flawed, r fence.Resource, leader *fence.Candidate),
+	change func(f *flawed, r fence.Resource, leader *elector.Candidate),
 ) func(*flawed, *answer) {
 	return func(f *flawed, now *answer) {
 		for i := range now.leaders {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 var flawsOfCampaigns = []flaw{
@@ -14,18 +15,18 @@ var flawsOfCampaigns = []flaw{
 		name:   "gives a term to a waiting candidate",
 		clause: "a waiting candidate has no term", says: "was given a term",
 		also: []string{"there is at most one active term"},
-		campaign: tooEarly(func(queue []fence.Candidate, own int, _ *fence.Token) bool {
+		campaign: tooEarly(func(queue []elector.Candidate, own int, _ *fence.Token) bool {
 			return own > 0
 		}),
 	},
 	{
 		name: "leads when the one ahead has gone", says: "was given a term",
 		clause: "a death in the middle of the queue lets nobody lead",
-		campaign: tooEarly(func(queue []fence.Candidate, own int, ahead *fence.Token) bool {
+		campaign: tooEarly(func(queue []elector.Candidate, own int, ahead *fence.Token) bool {
 			if *ahead == 0 && own > 0 {
 				*ahead = queue[own-1].Token
 			}
-			return *ahead != 0 && !slices.ContainsFunc(queue, func(c fence.Candidate) bool {
+			return *ahead != 0 && !slices.ContainsFunc(queue, func(c elector.Candidate) bool {
 				return c.Token == *ahead
 			})
 		}),
@@ -147,7 +148,7 @@ var flawsOfCampaigns = []flaw{
 		name: "shortens a holder over the limit", says: "want ErrBadHolder",
 		clause: "a holder over the limit is refused, and nothing is lost",
 		campaign: renamed(func(holder string) string {
-			return holder[:min(len(holder), fence.MaxHolder)]
+			return holder[:min(len(holder), elector.MaxHolder)]
 		}),
 	},
 	{
@@ -157,7 +158,7 @@ var flawsOfCampaigns = []flaw{
 			f *flawed, ctx context.Context, r fence.Resource, holder string,
 		) (*fence.Term, error) {
 			term, err := f.rightCampaign(ctx, r, holder)
-			if errors.Is(err, fence.ErrBadHolder) {
+			if errors.Is(err, elector.ErrBadHolder) {
 				f.resignAll(ctx)
 			}
 			return term, err

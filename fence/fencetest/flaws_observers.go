@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 var flawsOfObservers = []flaw{
 	{
 		name: "lists the youngest first", clause: "candidates are listed in order", says: "the queue is",
 		candidates: func(
-			_ *flawed, queue []fence.Candidate, err error,
-		) ([]fence.Candidate, error) {
+			_ *flawed, queue []elector.Candidate, err error,
+		) ([]elector.Candidate, error) {
 			slices.Reverse(queue)
 			return queue, err
 		},
@@ -22,8 +23,8 @@ var flawsOfObservers = []flaw{
 		name:   "says that every leader is ready",
 		clause: "only an acknowledged leader is ready", says: "is ready: true",
 		candidates: func(
-			_ *flawed, queue []fence.Candidate, err error,
-		) ([]fence.Candidate, error) {
+			_ *flawed, queue []elector.Candidate, err error,
+		) ([]elector.Candidate, error) {
 			if len(queue) > 0 {
 				queue[0].Ready = true
 			}
@@ -34,8 +35,8 @@ var flawsOfObservers = []flaw{
 		name:   "lists from memory while it is cut off",
 		clause: "observing survives a cut", says: "that is cut off lists",
 		candidates: func(
-			f *flawed, queue []fence.Candidate, err error,
-		) ([]fence.Candidate, error) {
+			f *flawed, queue []elector.Candidate, err error,
+		) ([]elector.Candidate, error) {
 			if err != nil {
 				return f.listed, nil
 			}
@@ -68,10 +69,10 @@ var flawsOfObservers = []flaw{
 		name: "shows a watcher only the first queue", says: "has not seen",
 		clause: "watching sees every standing change",
 		watch: func(
-			_ *flawed, each func([]fence.Candidate) error,
-		) func([]fence.Candidate) error {
+			_ *flawed, each func([]elector.Candidate) error,
+		) func([]elector.Candidate) error {
 			shown := false
-			return func(queue []fence.Candidate) error {
+			return func(queue []elector.Candidate) error {
 				if shown {
 					return nil
 				}
@@ -85,9 +86,9 @@ var flawsOfObservers = []flaw{
 		clause: "watching and waiting survive lost connections and lost history",
 		says:   "has not seen",
 		watch: func(
-			f *flawed, each func([]fence.Candidate) error,
-		) func([]fence.Candidate) error {
-			return func(queue []fence.Candidate) error {
+			f *flawed, each func([]elector.Candidate) error,
+		) func([]elector.Candidate) error {
+			return func(queue []elector.Candidate) error {
 				f.mu.Lock()
 				deaf := f.dropped
 				f.mu.Unlock()
@@ -103,10 +104,10 @@ var flawsOfObservers = []flaw{
 		clause: "watching and waiting survive lost connections and lost history", says: "is back",
 		also: []string{"watching sees every standing change"},
 		watch: func(
-			_ *flawed, each func([]fence.Candidate) error,
-		) func([]fence.Candidate) error {
-			var last []fence.Candidate
-			return func(queue []fence.Candidate) error {
+			_ *flawed, each func([]elector.Candidate) error,
+		) func([]elector.Candidate) error {
+			var last []elector.Candidate
+			return func(queue []elector.Candidate) error {
 				older := last
 				last = queue
 				return errors.Join(each(queue), each(older), each(queue))
@@ -125,7 +126,7 @@ var flawsOfLeaders = []flaw{
 		name: "names the last of the queue", says: "named is",
 		clause: "the first candidate leads, whoever waits",
 		also:   []string{"leaders agree with the candidates"},
-		leaders: eachLeader(func(f *flawed, r fence.Resource, l *fence.Candidate) {
+		leaders: eachLeader(func(f *flawed, r fence.Resource, l *elector.Candidate) {
 			if queue := f.queueOf(f.ctx, r); len(queue) > 0 {
 				*l = queue[len(queue)-1]
 			}
@@ -135,23 +136,23 @@ var flawsOfLeaders = []flaw{
 		name: "names nobody who is not ready", says: "named is",
 		clause: "the first candidate leads, whoever waits",
 		also:   []string{"the next one leads at once"},
-		leaders: eachLeader(func(_ *flawed, _ fence.Resource, l *fence.Candidate) {
+		leaders: eachLeader(func(_ *flawed, _ fence.Resource, l *elector.Candidate) {
 			if !l.Ready {
-				*l = fence.Candidate{}
+				*l = elector.Candidate{}
 			}
 		}),
 	},
 	{
 		name:   "leaves the holder out",
 		clause: "leaders agree with the candidates", says: "the queue begins with",
-		leaders: eachLeader(func(_ *flawed, _ fence.Resource, l *fence.Candidate) { l.Holder = "" }),
+		leaders: eachLeader(func(_ *flawed, _ fence.Resource, l *elector.Candidate) { l.Holder = "" }),
 	},
 	{
 		name: "names nobody whose holder is empty", says: "named is",
 		clause: "a holder may be empty, or as long as the limit",
-		leaders: eachLeader(func(_ *flawed, _ fence.Resource, l *fence.Candidate) {
+		leaders: eachLeader(func(_ *flawed, _ fence.Resource, l *elector.Candidate) {
 			if l.Holder == "" {
-				*l = fence.Candidate{}
+				*l = elector.Candidate{}
 			}
 		}),
 	},
@@ -164,14 +165,14 @@ var flawsOfLeaders = []flaw{
 		name:   "leaves out resources that nobody leads",
 		clause: "leaders come in the order of the resources", says: "leaders were named",
 		leaders: func(_ *flawed, now *answer) {
-			now.leaders = slices.DeleteFunc(now.leaders, func(l fence.Candidate) bool {
+			now.leaders = slices.DeleteFunc(now.leaders, func(l elector.Candidate) bool {
 				return l.Token == 0
 			})
 		},
 	},
 	{
 		name: "names who led first", clause: endings[0], says: "are said to be", also: endings[1:],
-		leaders: eachLeader(func(f *flawed, r fence.Resource, l *fence.Candidate) {
+		leaders: eachLeader(func(f *flawed, r fence.Resource, l *elector.Candidate) {
 			if first, ok := f.first.of(r); ok {
 				*l = first
 			}
@@ -180,7 +181,7 @@ var flawsOfLeaders = []flaw{
 	{
 		name: "names who led at the last call", clause: endings[0], says: "are said to be",
 		also: endings[1:],
-		leaders: eachLeader(func(f *flawed, r fence.Resource, l *fence.Candidate) {
+		leaders: eachLeader(func(f *flawed, r fence.Resource, l *elector.Candidate) {
 			if last, ok := f.last.of(r); ok {
 				*l = last
 			}
@@ -190,9 +191,9 @@ var flawsOfLeaders = []flaw{
 		name:   "remembers that nobody leads",
 		clause: "the first candidate leads, whoever waits", says: "named is",
 		also: []string{"leaders come in the order of the resources"},
-		leaders: eachLeader(func(f *flawed, r fence.Resource, l *fence.Candidate) {
+		leaders: eachLeader(func(f *flawed, r fence.Resource, l *elector.Candidate) {
 			if slices.Contains(f.empty, r) {
-				*l = fence.Candidate{}
+				*l = elector.Candidate{}
 			}
 		}),
 	},

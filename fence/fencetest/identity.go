@@ -2,6 +2,7 @@ package fencetest
 
 import (
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // candidatesHaveIdentities: whoever reads an election finds the identity that the winner's claim
@@ -30,12 +31,12 @@ var flawsOfIdentities = []flaw{
 	{
 		name: "names leaders without their identity", says: "want candidate",
 		clause:  "a candidate has an identity of its own",
-		leaders: eachLeader(func(_ *flawed, _ fence.Resource, l *fence.Candidate) { l.ID = "" }),
+		leaders: eachLeader(func(_ *flawed, _ fence.Resource, l *elector.Candidate) { l.ID = "" }),
 	},
 	{
 		name: "lists candidates without their identity", says: "want candidate",
 		clause: "a candidate has an identity of its own",
-		candidates: func(_ *flawed, queue []fence.Candidate, err error) ([]fence.Candidate, error) {
+		candidates: func(_ *flawed, queue []elector.Candidate, err error) ([]elector.Candidate, error) {
 			for i := range queue {
 				queue[i].ID = ""
 			}

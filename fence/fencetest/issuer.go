@@ -4,14 +4,15 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // alone makes two clients of a coordinator that no other test uses, and closes them at the end of
 // the test.
-func (s *stage) alone() (c, operator fence.Coordinator) {
+func (s *stage) alone() (c, operator elector.Coordinator) {
 	s.Helper()
 	c, operator = s.Alone(s)
-	for _, one := range []fence.Coordinator{c, operator} {
+	for _, one := range []elector.Coordinator{c, operator} {
 		s.Cleanup(func() {
 			if err := one.Close(); err != nil {
 				s.Errorf("close the coordinator client: %v", err)
@@ -22,7 +23,7 @@ func (s *stage) alone() (c, operator fence.Coordinator) {
 }
 
 // renew gives the coordinator another issuer.
-func (s *stage) renew(operator fence.Coordinator) fence.Issuer {
+func (s *stage) renew(operator elector.Coordinator) fence.Issuer {
 	s.Helper()
 	issuer, err := operator.RenewIssuer(s.ctx)
 	if err != nil {
@@ -46,12 +47,12 @@ func renewedIssuerIsAnother(s *stage) {
 		if got := old.Claim().Issuer; got != last {
 			s.Errorf("a term is issuer %q's; the issuer is %q", got, last)
 		}
-		now := s.renew([]fence.Coordinator{operator, c}[i%2])
+		now := s.renew([]elector.Coordinator{operator, c}[i%2])
 		if now == "" || slices.Contains(all, now) {
 			s.Errorf("issuer %q is no new one; before there were %q", now, all)
 		}
 		all = append(all, now)
-		for _, client := range []fence.Coordinator{c, operator} {
+		for _, client := range []elector.Coordinator{c, operator} {
 			if got, err := client.Issuer(s.ctx); got != now || err != nil {
 				s.Errorf("the issuer was renewed to %q; a client says %q, %v", now, got, err)
 			}

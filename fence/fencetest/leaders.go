@@ -6,15 +6,16 @@ import (
 	"sync/atomic"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // leaders calls Leaders.
 func (s *stage) leaders(
-	c fence.Coordinator, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate) {
+	c elector.Coordinator, rs ...fence.Resource,
+) (fence.Issuer, []elector.Candidate) {
 	s.Helper()
 	var issuer fence.Issuer
-	var leaders []fence.Candidate
+	var leaders []elector.Candidate
 	s.ask("who leads", func() (err error) {
 		issuer, leaders, err = c.Leaders(s.ctx, rs...)
 		return err
@@ -26,7 +27,7 @@ func (s *stage) leaders(
 }
 
 // wantLeaders calls Leaders once. It must name the leaders at once, and nobody else; "" is nobody.
-func (s *stage) wantLeaders(c fence.Coordinator, rs []fence.Resource, want ...string) {
+func (s *stage) wantLeaders(c elector.Coordinator, rs []fence.Resource, want ...string) {
 	s.Helper()
 	_, leaders := s.leaders(c, rs...)
 	names := []string{}
@@ -42,7 +43,7 @@ func (s *stage) wantLeaders(c fence.Coordinator, rs []fence.Resource, want ...st
 }
 
 // wantLeader is wantLeaders for the stage's own resource.
-func (s *stage) wantLeader(c fence.Coordinator, holder string) {
+func (s *stage) wantLeader(c elector.Coordinator, holder string) {
 	s.Helper()
 	s.wantLeaders(c, []fence.Resource{s.resource}, holder)
 }
@@ -54,7 +55,7 @@ func firstOfSeveralLeads(s *stage) {
 	s.enrol(s.open(), "b")
 	s.enrol(client, "c")
 	for range 2 { // the second answer may come from a cache
-		for _, c := range []fence.Coordinator{s.observer, client, s.open()} {
+		for _, c := range []elector.Coordinator{s.observer, client, s.open()} {
 			if _, leaders := s.leaders(c, s.resource); leaders[0].Token != term.Token() ||
 				leaders[0].Holder != "a" {
 				s.Errorf("named is %+v; %v leads", leaders[0], term.Claim())
@@ -121,7 +122,7 @@ func leadersAgreeWithCandidates(s *stage) {
 		if one, err := s.observer.Issuer(s.ctx); one != issuer || err != nil {
 			s.Errorf("the issuer is %q, with the leaders it is %q; %v", one, issuer, err)
 		}
-		var first fence.Candidate
+		var first elector.Candidate
 		if queue := s.queue(); len(queue) > 0 {
 			first = queue[0]
 		}
@@ -148,7 +149,7 @@ func leadersAgreeWithCandidates(s *stage) {
 // lostTermIsNotNamed lets several clients call Leaders while terms come and go.
 func lostTermIsNotNamed(s *stage) {
 	const terms = 12
-	clients := []fence.Coordinator{s.open(), s.open()}
+	clients := []elector.Coordinator{s.open(), s.open()}
 	var lost atomic.Int64 // the highest token that is lost
 	var asking sync.WaitGroup
 	over := make(chan struct{})

@@ -3,7 +3,7 @@ package fencetest
 import (
 	"context"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 func cutClientNamesNobody(s *stage) {
@@ -19,7 +19,7 @@ func cutClientNamesNobody(s *stage) {
 	}
 	s.resign(a)
 	s.heal(c)
-	var leaders []fence.Candidate
+	var leaders []elector.Candidate
 	s.eventually("the healed client answers", func() bool {
 		var err error
 		_, leaders, err = c.Leaders(s.ctx, s.resource)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 const (
@@ -62,7 +63,7 @@ func oneSessionManyElections(s *stage) {
 		s.ends(term, 0, fence.ErrLost)
 	}
 	s.within(s.SessionTimeout/2, "the closed client leads nothing", func() bool {
-		return !slices.ContainsFunc(s.leadersOf(resources), func(l fence.Candidate) bool {
+		return !slices.ContainsFunc(s.leadersOf(resources), func(l elector.Candidate) bool {
 			return l.Token != 0
 		})
 	})
@@ -83,7 +84,7 @@ func (s *stage) wantTerms(resources []fence.Resource, terms []*fence.Term) {
 }
 
 // leadersOf names the leaders of many resources.
-func (s *stage) leadersOf(resources []fence.Resource) (all []fence.Candidate) {
+func (s *stage) leadersOf(resources []fence.Resource) (all []elector.Candidate) {
 	s.Helper()
 	for some := range slices.Chunk(resources, leadersAtOnce) {
 		_, leaders := s.leaders(s.observer, some...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents/documentstest"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // Memory is a coordinator in memory. Open makes its clients. It works inside a testing/synctest
@@ -27,7 +28,7 @@ type Memory struct {
 
 // entry is one candidate and its session, which end together.
 type entry struct {
-	fence.Candidate
+	elector.Candidate
 	resource fence.Resource
 	until    time.Time // its session lasts until then
 	expiry   *time.Timer
@@ -80,7 +81,7 @@ func (m *Memory) Wipe() {
 // enrol adds a candidate at the tail. The caller holds mu.
 func (m *Memory) enrol(r fence.Resource, holder, id string) *entry {
 	m.counter++
-	e := &entry{Candidate: fence.Candidate{Token: m.counter, ID: id, Holder: holder}, resource: r}
+	e := &entry{Candidate: elector.Candidate{Token: m.counter, ID: id, Holder: holder}, resource: r}
 	e.until = time.Now().Add(m.timeout)
 	e.expiry = time.AfterFunc(m.timeout, func() { m.expire(e) })
 	m.elections[r] = append(m.elections[r], e)

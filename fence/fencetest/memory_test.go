@@ -6,23 +6,24 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 const memoryTimeout = 6 * time.Second // long enough for a busy machine
 
 func memoryFixture(m *Memory) Fixture {
-	client := func(c fence.Coordinator) *Client { return c.(*Client) }
+	client := func(c elector.Coordinator) *Client { return c.(*Client) }
 	return Fixture{
-		Open:           func(testing.TB) fence.Coordinator { return m.Open() },
+		Open:           func(testing.TB) elector.Coordinator { return m.Open() },
 		SessionTimeout: memoryTimeout,
-		Cut:            func(_ testing.TB, c fence.Coordinator) { client(c).Cut() },
-		Heal:           func(_ testing.TB, c fence.Coordinator) { client(c).Heal() },
-		Drop: func(_ testing.TB, c fence.Coordinator) { // it has no connections, so it asks again
+		Cut:            func(_ testing.TB, c elector.Coordinator) { client(c).Cut() },
+		Heal:           func(_ testing.TB, c elector.Coordinator) { client(c).Heal() },
+		Drop: func(_ testing.TB, c elector.Coordinator) { // it has no connections, so it asks again
 			client(c).set(func() {})
 		},
-		Expire:    func(_ testing.TB, c fence.Coordinator) { client(c).Expire() },
-		LoseReply: func(_ testing.TB, c fence.Coordinator) { client(c).LoseReply() },
-		Alone: func(testing.TB) (c, operator fence.Coordinator) {
+		Expire:    func(_ testing.TB, c elector.Coordinator) { client(c).Expire() },
+		LoseReply: func(_ testing.TB, c elector.Coordinator) { client(c).LoseReply() },
+		Alone: func(testing.TB) (c, operator elector.Coordinator) {
 			m := NewMemory(memoryTimeout)
 			return m.Open(), m.Open()
 		},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // watchingSurvivesReconnects changes an election while a client that watches it, and stands in it,
@@ -62,10 +62,10 @@ func watchingSurvivesReconnects(s *stage) {
 // inOrder fails the test if a watch shows a queue that is older than one that it has shown. A
 // candidate that has gone never comes back, because its token is its own; so every candidate that
 // was not in the last queue is younger than all that were ever shown.
-func (w *watcher) inOrder(queue []fence.Candidate) {
+func (w *watcher) inOrder(queue []elector.Candidate) {
 	w.s.Helper()
 	for _, c := range queue {
-		if c.Token <= w.youngest && !slices.ContainsFunc(w.last, func(l fence.Candidate) bool {
+		if c.Token <= w.youngest && !slices.ContainsFunc(w.last, func(l elector.Candidate) bool {
 			return l.Token == c.Token
 		}) {
 			w.s.Errorf("the watch shows %+v after %+v: %v is back", queue, w.last, c.Token)

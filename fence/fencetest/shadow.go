@@ -95,7 +95,7 @@ func (s *shadow) Release(ctx context.Context) error {
 }
 
 // madeUp makes a term that nobody has won.
-func (f *flawed) madeUp(ctx context.Context, r fence.Resource, c fence.Candidate) *fence.Term {
+func (f *flawed) madeUp(ctx context.Context, r fence.Resource, c elector.Candidate) *fence.Term {
 	issuer, _ := f.Coordinator.Issuer(ctx)
 	claim := fence.Claim{
 		Resource: r, Token: c.Token, Issuer: issuer, Holder: c.Holder, Candidate: c.ID,

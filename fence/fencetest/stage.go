@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // busy is how long anything may take on a busy machine, except a session timeout.
@@ -23,7 +24,7 @@ type stage struct {
 	Fixture
 	ctx      context.Context
 	resource fence.Resource
-	observer fence.Coordinator
+	observer elector.Coordinator
 	patience time.Duration // how long the test waits for anything but a session timeout
 }
 
@@ -48,7 +49,7 @@ func (s *stage) anotherResource() fence.Resource {
 }
 
 // open makes a client and closes it at the end of the test.
-func (s *stage) open() fence.Coordinator {
+func (s *stage) open() elector.Coordinator {
 	s.Helper()
 	c := s.Open(s)
 	s.Cleanup(func() {
@@ -62,7 +63,7 @@ func (s *stage) open() fence.Coordinator {
 // run is a campaign in progress.
 type run struct {
 	s      *stage
-	client fence.Coordinator
+	client elector.Coordinator
 	holder string
 	cancel context.CancelCauseFunc
 	won    chan *fence.Term // closed when Campaign has returned
@@ -70,7 +71,7 @@ type run struct {
 }
 
 // enrol starts a campaign and returns once its candidate is listed.
-func (s *stage) enrol(c fence.Coordinator, holder string) *run {
+func (s *stage) enrol(c elector.Coordinator, holder string) *run {
 	s.Helper()
 	r := s.campaign(c, s.resource, holder)
 	s.eventually(holder+" is enrolled", func() bool { return s.position(holder) >= 0 })
@@ -78,7 +79,7 @@ func (s *stage) enrol(c fence.Coordinator, holder string) *run {
 }
 
 // campaign starts a campaign and returns at once.
-func (s *stage) campaign(c fence.Coordinator, resource fence.Resource, holder string) *run {
+func (s *stage) campaign(c elector.Coordinator, resource fence.Resource, holder string) *run {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	r := &run{s: s, client: c, holder: holder, cancel: cancel, won: make(chan *fence.Term, 1)}
 	go func() {
@@ -97,7 +98,7 @@ func (s *stage) campaign(c fence.Coordinator, resource fence.Resource, holder st
 }
 
 // lead campaigns until the term is won.
-func (s *stage) lead(c fence.Coordinator, holder string) *fence.Term {
+func (s *stage) lead(c elector.Coordinator, holder string) *fence.Term {
 	s.Helper()
 	return s.campaign(c, s.resource, holder).term()
 }
@@ -130,7 +131,7 @@ func (r *run) waits(why string) {
 	}
 }
 
-func (s *stage) queue() (queue []fence.Candidate) {
+func (s *stage) queue() (queue []elector.Candidate) {
 	s.Helper()
 	s.ask("who is enrolled", func() (err error) {
 		queue, err = s.observer.Candidates(s.ctx, s.resource)
@@ -154,7 +155,7 @@ func (s *stage) ask(what string, question func() error) {
 // position returns the holder's position in the queue, or -1.
 func (s *stage) position(holder string) int {
 	s.Helper()
-	return slices.IndexFunc(s.queue(), func(c fence.Candidate) bool { return c.Holder == holder })
+	return slices.IndexFunc(s.queue(), func(c elector.Candidate) bool { return c.Holder == holder })
 }
 
 // token returns the token under which the holder is enrolled, or 0.
@@ -270,13 +271,15 @@ func (s *stage) wantState(term *fence.Term, want fence.State) {
 }
 
 // A clause that needs a fault is skipped where the fixture cannot make it.
-func (s *stage) cut(c fence.Coordinator)       { s.fault("Cut", s.Cut, c) }
-func (s *stage) heal(c fence.Coordinator)      { s.fault("Heal", s.Heal, c) }
-func (s *stage) drop(c fence.Coordinator)      { s.fault("Drop", s.Drop, c) }
-func (s *stage) expire(c fence.Coordinator)    { s.fault("Expire", s.Expire, c) }
-func (s *stage) loseReply(c fence.Coordinator) { s.fault("LoseReply", s.LoseReply, c) }
+func (s *stage) cut(c elector.Coordinator)       { s.fault("Cut", s.Cut, c) }
+func (s *stage) heal(c elector.Coordinator)      { s.fault("Heal", s.Heal, c) }
+func (s *stage) drop(c elector.Coordinator)      { s.fault("Drop", s.Drop, c) }
+func (s *stage) expire(c elector.Coordinator)    { s.fault("Expire", s.Expire, c) }
+func (s *stage) loseReply(c elector.Coordinator) { s.fault("LoseReply", s.LoseReply, c) }
 
-func (s *stage) fault(name string, make func(testing.TB, fence.Coordinator), c fence.Coordinator) {
+func (s *stage) fault(
+	name string, make func(testing.TB, elector.Coordinator), c elector.Coordinator,
+) {
 	s.Helper()
 	if make == nil {
 		s.Skipf("the fixture has no %s", name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // starvedProcess lets a term live for longer than a session timeout while every CPU is busy, and
@@ -53,7 +54,7 @@ type timed struct {
 }
 
 // enrolTimed is enrol.
-func (s *stage) enrolTimed(c fence.Coordinator, holder string) timed {
+func (s *stage) enrolTimed(c elector.Coordinator, holder string) timed {
 	s.Helper()
 	n := &noting{Coordinator: c, returned: make(chan time.Time, 1)}
 	return timed{s.enrol(n, holder), n.returned}
@@ -73,7 +74,7 @@ func (t timed) at() time.Time {
 
 // noting notes when Campaign has returned.
 type noting struct {
-	fence.Coordinator
+	elector.Coordinator
 	returned chan time.Time
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 func termSaysWhoWonWhat(s *stage) {
@@ -40,7 +41,7 @@ func termSaysWhoWonWhat(s *stage) {
 }
 
 func tokensRise(s *stage) {
-	clients := []fence.Coordinator{s.open(), s.open()}
+	clients := []elector.Coordinator{s.open(), s.open()}
 	var last fence.Token
 	for i := range 6 {
 		term := s.lead(clients[i%2], fmt.Sprint("holder", i))
@@ -55,7 +56,7 @@ func tokensRise(s *stage) {
 // atMostOneTerm lets many campaign for one resource. Each winner checks every earlier term.
 func atMostOneTerm(s *stage) {
 	const campaigners, rounds = 6, 4
-	clients := []fence.Coordinator{s.open(), s.open(), s.open()}
+	clients := []elector.Coordinator{s.open(), s.open(), s.open()}
 	var mu sync.Mutex
 	var won []*fence.Term
 	var all sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // The holder is free text. It must reach others as it is.
@@ -33,9 +34,9 @@ func holderIsAnyText(s *stage) {
 
 // holderOfAnyLength leads under the shortest and the longest name.
 func holderOfAnyLength(s *stage) {
-	longest := strings.Repeat("\"漢", fence.MaxHolder/4) // JSON escapes the quotation mark
-	if len(longest) != fence.MaxHolder {
-		s.Fatalf("the longest holder has %d bytes, not %d", len(longest), fence.MaxHolder)
+	longest := strings.Repeat("\"漢", elector.MaxHolder/4) // JSON escapes the quotation mark
+	if len(longest) != elector.MaxHolder {
+		s.Fatalf("the longest holder has %d bytes, not %d", len(longest), elector.MaxHolder)
 	}
 	c := s.open()
 	for _, holder := range []string{"", longest} {
@@ -47,11 +48,11 @@ func holderOfAnyLength(s *stage) {
 		if err := term.Acknowledge(s.ctx); err != nil {
 			s.Errorf("acknowledge for %q: %v", holder, err)
 		}
-		want := fence.Candidate{
+		want := elector.Candidate{
 			Token: term.Token(), ID: term.Claim().Candidate, Holder: holder, Ready: true,
 		}
 		if queue, err := s.observer.Candidates(s.ctx, resource); err != nil ||
-			!slices.Equal(queue, []fence.Candidate{want}) {
+			!slices.Equal(queue, []elector.Candidate{want}) {
 			s.Errorf("the candidates are %+v, %v; want %+v", queue, err, want)
 		}
 		_, leaders := s.leaders(s.observer, resource)
@@ -68,15 +69,15 @@ func holderOverTheLimit(s *stage) {
 	term := s.lead(c, "a")
 	resource := s.resource
 	for _, holder := range []string{
-		strings.Repeat("a", fence.MaxHolder+1),
-		strings.Repeat("a", 100*fence.MaxHolder), strings.Repeat("a", 4000*fence.MaxHolder),
+		strings.Repeat("a", elector.MaxHolder+1),
+		strings.Repeat("a", 100*elector.MaxHolder), strings.Repeat("a", 4000*elector.MaxHolder),
 		"host\xff", "host\x00",
 	} {
 		resource = s.anotherResource()
 		ctx, cancel := context.WithTimeout(s.ctx, s.patience/3)
 		_, err := c.Campaign(ctx, resource, holder)
 		cancel()
-		if !errors.Is(err, fence.ErrBadHolder) {
+		if !errors.Is(err, elector.ErrBadHolder) {
 			s.Errorf("the campaign of a holder of %d bytes, %.20q, returned %v; want ErrBadHolder",
 				len(holder), holder, err)
 			continue

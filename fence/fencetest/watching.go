@@ -7,27 +7,28 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // watcher is a Watch in progress.
 type watcher struct {
 	s     *stage
-	seen  chan []fence.Candidate
+	seen  chan []elector.Candidate
 	ended chan error
 	stop  context.CancelCauseFunc
 
-	last     []fence.Candidate // as sees has read them
+	last     []elector.Candidate // as sees has read them
 	youngest fence.Token
 }
 
-func (s *stage) watch(c fence.Coordinator) *watcher {
+func (s *stage) watch(c elector.Coordinator) *watcher {
 	ctx, stop := context.WithCancelCause(s.ctx)
-	w := &watcher{s: s, seen: make(chan []fence.Candidate, 1000),
+	w := &watcher{s: s, seen: make(chan []elector.Candidate, 1000),
 		ended: make(chan error, 1), stop: stop}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.ended <- c.Watch(ctx, s.resource, func(queue []fence.Candidate) error {
+		w.ended <- c.Watch(ctx, s.resource, func(queue []elector.Candidate) error {
 			w.seen <- queue
 			return nil
 		})
@@ -89,7 +90,7 @@ func watchSeesChanges(s *stage) {
 
 func watchEnds(s *stage) {
 	enough := errors.New("enough")
-	err := s.observer.Watch(s.ctx, s.resource, func([]fence.Candidate) error { return enough })
+	err := s.observer.Watch(s.ctx, s.resource, func([]elector.Candidate) error { return enough })
 	if !errors.Is(err, enough) {
 		s.Errorf("Watch whose callback failed returned %v", err)
 	}

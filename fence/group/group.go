@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // MaxName is how many characters the name of a group may have.
@@ -73,12 +74,12 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 // error, which Watch returns. It survives disconnections. Meanwhile it calls nothing: the members
 // may have changed.
 func (g *Group) Watch(ctx context.Context, each func([]Member) error) error {
-	return g.coordinator.Watch(ctx, g.Election(), func(candidates []fence.Candidate) error {
+	return g.coordinator.Watch(ctx, g.Election(), func(candidates []elector.Candidate) error {
 		return each(members(candidates))
 	})
 }
 
-func members(candidates []fence.Candidate) []Member {
+func members(candidates []elector.Candidate) []Member {
 	all := make([]Member, 0, len(candidates))
 	for _, c := range candidates {
 		h := parse(c)
@@ -88,7 +89,7 @@ func members(candidates []fence.Candidate) []Member {
 }
 
 // parse reads a candidate. One that this package did not enrol is a member without a value.
-func parse(c fence.Candidate) holder {
+func parse(c elector.Candidate) holder {
 	var h holder
 	if err := json.Unmarshal([]byte(c.Holder), &h); err != nil {
 		return holder{Name: c.Holder}
@@ -113,15 +114,15 @@ type Membership struct {
 // It returns at once; ID says when the coordinator knows. A member that has lost its session joins
 // again by itself.
 //
-// Errors: fence.ErrBadHolder if name and value are too long, about 900 bytes; an error if value is
-// not JSON.
+// Errors: elector.ErrBadHolder if name and value are too long, about 900 bytes; an error if value
+// is not JSON.
 func (g *Group) Join(name string, value []byte) (*Membership, error) {
 	tag := rand.Text()
 	text, err := json.Marshal(holder{Name: name, Tag: tag, Value: value})
 	if err != nil {
 		return nil, fmt.Errorf("join %s: the value is not JSON: %w", g.name, err)
 	}
-	if err := fence.CheckHolder(string(text)); err != nil {
+	if err := elector.CheckHolder(string(text)); err != nil {
 		return nil, fmt.Errorf("join %s: %w", g.name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -152,7 +153,7 @@ func (m *Membership) stay(ctx context.Context, holder string) {
 
 // look finds out under which ID the coordinator knows this process.
 func (m *Membership) look(ctx context.Context) {
-	err := m.group.coordinator.Watch(ctx, m.group.Election(), func(all []fence.Candidate) error {
+	err := m.group.coordinator.Watch(ctx, m.group.Election(), func(all []elector.Candidate) error {
 		mine := m.candidates(all)
 		var id fence.Token
 		if len(mine) > 0 { // the last one: an earlier candidacy is about to be removed
@@ -168,8 +169,8 @@ func (m *Membership) look(ctx context.Context) {
 }
 
 // candidates returns those of all that are this process.
-func (m *Membership) candidates(all []fence.Candidate) []fence.Candidate {
-	return slices.DeleteFunc(all, func(c fence.Candidate) bool { return parse(c).Tag != m.tag })
+func (m *Membership) candidates(all []elector.Candidate) []elector.Candidate {
+	return slices.DeleteFunc(all, func(c elector.Candidate) bool { return parse(c).Tag != m.tag })
 }
 
 func (m *Membership) set(id fence.Token, err error) {
@@ -207,7 +208,7 @@ func (m *Membership) Leave() {
 // cancelled while it waits only asks the session to delete its candidate.
 func (m *Membership) awaitGone(ctx context.Context) {
 	errGone := errors.New("gone")
-	_ = m.group.coordinator.Watch(ctx, m.group.Election(), func(all []fence.Candidate) error {
+	_ = m.group.coordinator.Watch(ctx, m.group.Election(), func(all []elector.Candidate) error {
 		if len(m.candidates(all)) == 0 {
 			return errGone
 		}

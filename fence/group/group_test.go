@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/fence/group"
 )
@@ -116,7 +117,7 @@ func TestBadNamesAndValuesAreRefused(t *testing.T) {
 	if _, err := g.Join("a", []byte("not JSON")); err == nil {
 		t.Error("a value that is not JSON")
 	}
-	if _, err := g.Join(strings.Repeat("x", 2000), nil); !errors.Is(err, fence.ErrBadHolder) {
+	if _, err := g.Join(strings.Repeat("x", 2000), nil); !errors.Is(err, elector.ErrBadHolder) {
 		t.Error(err)
 	}
 }

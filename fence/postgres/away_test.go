@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
@@ -59,7 +60,7 @@ func outlives(t *testing.T, d database, role, code string, a away) {
 	var seen sync.Map // every leader
 	watching := make(chan error, 1)
 	go func() {
-		watching <- waiting.Watch(t.Context(), "orders", func(queue []fence.Candidate) error {
+		watching <- waiting.Watch(t.Context(), "orders", func(queue []elector.Candidate) error {
 			if len(queue) > 0 {
 				seen.Store(queue[0].Token, true)
 			}

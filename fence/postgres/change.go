@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/internal/postgres/pgcause"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -105,9 +106,9 @@ func unanswered(err error) error {
 
 // refuse says why a claim does not lead.
 func refuse(c fence.Claim, a standing) error {
-	var leader fence.Candidate
+	var leader elector.Candidate
 	if a.leader != nil && a.holder != nil {
-		leader = fence.Candidate{Token: fence.Token(*a.leader), Holder: *a.holder}
+		leader = elector.Candidate{Token: fence.Token(*a.leader), Holder: *a.holder}
 	}
 	switch a.outcome {
 	case "gone":

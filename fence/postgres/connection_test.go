@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -35,7 +36,7 @@ func TestWatchingAndWaitingShareOneConnectionThatListens(t *testing.T) {
 		seen := make(chan struct{})
 		watching.Go(func() {
 			var once sync.Once
-			_ = c.Watch(ctx, fence.Resource(fmt.Sprintf("r%d", i)), func([]fence.Candidate) error {
+			_ = c.Watch(ctx, fence.Resource(fmt.Sprintf("r%d", i)), func([]elector.Candidate) error {
 				once.Do(func() { close(seen) })
 				return nil
 			})

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -41,7 +42,7 @@ func harness(t *testing.T, options string) fencetest.Fixture {
 // faultyHarness also returns the faults of each client.
 func faultyHarness(
 	t *testing.T, options string,
-) (fencetest.Fixture, func(fence.Coordinator) *faulty) {
+) (fencetest.Fixture, func(elector.Coordinator) *faulty) {
 	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	d := fresh(t)
@@ -58,10 +59,10 @@ func faultyHarness(
 		}
 	})
 	var mu sync.Mutex
-	clients := map[fence.Coordinator]*faulty{}
-	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
+	clients := map[elector.Coordinator]*faulty{}
+	of := func(c elector.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
 	return fencetest.Fixture{
-		Open: func(t testing.TB) fence.Coordinator {
+		Open: func(t testing.TB) elector.Coordinator {
 			f := &faulty{relay: serverstest.NewRelay(t, d.pg.Addr())}
 			c := openWith(t, d.through(f.relay)+options, timeout, f.config)
 			mu.Lock()
@@ -70,15 +71,15 @@ func faultyHarness(
 			return c
 		},
 		SessionTimeout: timeout,
-		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.Hold() },
-		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Pass() },
-		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Drop() },
-		Expire: func(t testing.TB, c fence.Coordinator) {
+		Cut:            func(_ testing.TB, c elector.Coordinator) { of(c).relay.Hold() },
+		Heal:           func(_ testing.TB, c elector.Coordinator) { of(c).relay.Pass() },
+		Drop:           func(_ testing.TB, c elector.Coordinator) { of(c).relay.Drop() },
+		Expire: func(t testing.TB, c elector.Coordinator) {
 			if s := current(c.(*Coordinator)); s != nil { // else it has never campaigned
 				d.sql(t, "delete from ringfence_private.lease where id = $1", s.id)
 			}
 		},
-		LoseReply: func(_ testing.TB, c fence.Coordinator) { of(c).loseReply.Store(true) },
+		LoseReply: func(_ testing.TB, c elector.Coordinator) { of(c).loseReply.Store(true) },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			d.sql(t,
 				"delete from ringfence_private.candidate where resource = $1 and token = $2",
@@ -88,7 +89,7 @@ func faultyHarness(
 			return int(d.number(t, "select count(distinct lease) "+
 				"from ringfence_private.candidate where resource = any($1)", rs))
 		},
-		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
+		Alone: func(t testing.TB) (c, operator elector.Coordinator) {
 			other := fresh(t)
 			url := other.url() + options
 			return openWith(t, url, timeout, nil), openWith(t, url, timeout, nil)

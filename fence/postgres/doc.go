@@ -1,5 +1,5 @@
 // Package postgres holds elections in a Postgres database, for people who run no other coordinator:
-// it is a fence.Coordinator on any Postgres from version 13.
+// it is a elector.Coordinator on any Postgres from version 13.
 //
 //	coordinator, err := postgres.Open(ctx, "postgres://app@database/shop", postgres.Options{})
 //	if err != nil {

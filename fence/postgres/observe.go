@@ -7,17 +7,18 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/internal/campaign"
 )
 
-// Issuer implements fence.Observer.
+// Issuer implements elector.Observer.
 func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
 	issuer, _, err := c.Leaders(ctx)
 	return issuer, err
 }
 
-// RenewIssuer implements fence.IssuerRenewer. Of several at once, one renews and all return what it
-// has made.
+// RenewIssuer implements elector.IssuerRenewer. Of several at once, one renews and all return what
+// it has made.
 func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	before, err := c.Issuer(ctx)
 	if err != nil {
@@ -31,15 +32,17 @@ func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 		})
 }
 
-// Candidates implements fence.Observer.
-func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
+// Candidates implements elector.Observer.
+func (c *Coordinator) Candidates(
+	ctx context.Context, r fence.Resource,
+) ([]elector.Candidate, error) {
 	now, err := c.election(ctx, r)
 	return now.queue, err
 }
 
 // election is an election at one moment.
 type election struct {
-	queue []fence.Candidate
+	queue []elector.Candidate
 	wait  time.Duration // until the next session in it expires; 0: it is empty
 }
 
@@ -56,11 +59,11 @@ func (c *Coordinator) election(ctx context.Context, r fence.Resource) (election,
 			into := []any{&tokens, &ids, &holders, &ready, &wait}
 			err := row(ctx, conn, into, "candidates($1)", string(r))
 			now := election{
-				queue: make([]fence.Candidate, len(tokens)),
+				queue: make([]elector.Candidate, len(tokens)),
 				wait:  time.Duration(wait * float64(time.Second)),
 			}
 			for i, token := range tokens {
-				now.queue[i] = fence.Candidate{
+				now.queue[i] = elector.Candidate{
 					Token: fence.Token(token), ID: ids[i], Holder: holders[i], Ready: ready[i] && i == 0,
 				}
 			}
@@ -71,13 +74,13 @@ func (c *Coordinator) election(ctx context.Context, r fence.Resource) (election,
 // leadership is the issuer and the leaders at one moment.
 type leadership struct {
 	issuer  fence.Issuer
-	leaders []fence.Candidate
+	leaders []elector.Candidate
 }
 
-// Leaders implements fence.Observer, in one round trip for any number of resources.
+// Leaders implements elector.Observer, in one round trip for any number of resources.
 func (c *Coordinator) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+) (fence.Issuer, []elector.Candidate, error) {
 	names := make([]string, len(rs))
 	for i, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
@@ -91,9 +94,9 @@ func (c *Coordinator) Leaders(
 			var tokens []int64
 			var ids, holders []string
 			err := row(ctx, conn, []any{&issuer, &tokens, &ids, &holders}, "leaders($1)", names)
-			now := leadership{fence.Issuer(issuer), make([]fence.Candidate, len(tokens))}
+			now := leadership{fence.Issuer(issuer), make([]elector.Candidate, len(tokens))}
 			for i, token := range tokens {
-				now.leaders[i] = fence.Candidate{Token: fence.Token(token), ID: ids[i], Holder: holders[i]}
+				now.leaders[i] = elector.Candidate{Token: fence.Token(token), ID: ids[i], Holder: holders[i]}
 			}
 			return now, err
 		})
@@ -119,10 +122,10 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 		})
 }
 
-// Watch implements fence.Observer. It hears at once of a new leader, of one that is ready, of
+// Watch implements elector.Observer. It hears at once of a new leader, of one that is ready, of
 // candidates that are gone and of members of a group, and within 2 s of candidates that wait.
 func (c *Coordinator) Watch(
-	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+	ctx context.Context, r fence.Resource, each func([]elector.Candidate) error,
 ) error {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err

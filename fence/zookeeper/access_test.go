@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -110,7 +111,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			if issuer, leaders, err := other.Leaders(t.Context(), "orders"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Leaders returned %q, %+v, %v", issuer, leaders, err)
 			}
-			if err := other.Watch(t.Context(), "orders", func([]fence.Candidate) error {
+			if err := other.Watch(t.Context(), "orders", func([]elector.Candidate) error {
 				return nil
 			}); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Watch returned %v", err)

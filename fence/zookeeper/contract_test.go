@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -32,14 +33,14 @@ func harness(t *testing.T) fencetest.Fixture {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := zookeepertest.Connect(t, ensemble)
 	var mu sync.Mutex
-	relays := map[fence.Coordinator]*zookeepertest.Relay{}
-	of := func(c fence.Coordinator) *zookeepertest.Relay {
+	relays := map[elector.Coordinator]*zookeepertest.Relay{}
+	of := func(c elector.Coordinator) *zookeepertest.Relay {
 		mu.Lock()
 		defer mu.Unlock()
 		return relays[c]
 	}
 	return fencetest.Fixture{
-		Open: func(t testing.TB) fence.Coordinator {
+		Open: func(t testing.TB) elector.Coordinator {
 			r := zookeepertest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+"/contract", timeout)
 			mu.Lock()
@@ -48,18 +49,18 @@ func harness(t *testing.T) fencetest.Fixture {
 			return c
 		},
 		SessionTimeout: timeout,
-		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).Hold() },
-		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).Pass() },
-		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).Drop() },
-		Expire:         func(_ testing.TB, c fence.Coordinator) { of(c).ExpireSessions() },
-		LoseReply:      func(_ testing.TB, c fence.Coordinator) { of(c).LoseNextEnrolment() },
+		Cut:            func(_ testing.TB, c elector.Coordinator) { of(c).Hold() },
+		Heal:           func(_ testing.TB, c elector.Coordinator) { of(c).Pass() },
+		Drop:           func(_ testing.TB, c elector.Coordinator) { of(c).Drop() },
+		Expire:         func(_ testing.TB, c elector.Coordinator) { of(c).ExpireSessions() },
+		LoseReply:      func(_ testing.TB, c elector.Coordinator) { of(c).LoseNextEnrolment() },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			zookeepertest.DeleteCandidate(t, admin, "/contract/elections/"+string(r), token)
 		},
 		Sessions: func(t testing.TB, rs ...fence.Resource) int {
 			return sessionsOf(t, admin, rs)
 		},
-		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
+		Alone: func(t testing.TB) (c, operator elector.Coordinator) {
 			url := "zk://" + ensemble + zookeepertest.FreshRoot()
 			return openFor(t, url, timeout), openFor(t, url, timeout)
 		},

@@ -1,4 +1,4 @@
-// Package zookeeper holds elections in an Apache ZooKeeper ensemble: it is a fence.Coordinator.
+// Package zookeeper holds elections in an Apache ZooKeeper ensemble: it is a elector.Coordinator.
 //
 //	url := "zk://zk1:2181,zk2:2181,zk3:2181/ringfence"
 //	coordinator, err := zookeeper.Open(ctx, url, zookeeper.Options{})

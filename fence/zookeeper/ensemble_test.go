@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -48,7 +49,7 @@ func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
 		term, _ := c.Campaign(t.Context(), "orders", "b")
 		waiting <- term
 	}()
-	var before []fence.Candidate
+	var before []elector.Candidate
 	zookeepertest.Eventually(t, "b waits", func() bool {
 		before, _ = c.Candidates(t.Context(), "orders")
 		return len(before) == 2

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 )
 
@@ -22,9 +23,9 @@ type entry struct {
 	holder string
 }
 
-func (e entry) candidate() fence.Candidate {
+func (e entry) candidate() elector.Candidate {
 	id, _ := guidIn(e.name)
-	return fence.Candidate{Token: e.token, ID: string(id), Holder: e.holder}
+	return elector.Candidate{Token: e.token, ID: string(id), Holder: e.holder}
 }
 
 // atOnce is how many requests run in parallel.

@@ -78,13 +78,13 @@ func makeIssuer(ctx context.Context, s *ensemble.Session, at string) error {
 	return s.Client.Explain(at, err)
 }
 
-// Issuer implements fence.Observer.
+// Issuer implements elector.Observer.
 func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
 	return ensemble.Ask(ctx, c.client, readIssuer)
 }
 
-// RenewIssuer implements fence.IssuerRenewer. It gives the ensemble a new issuer, as if it had been
-// built anew. An operator needs it after the ensemble was restored from a backup, because its
+// RenewIssuer implements elector.IssuerRenewer. It gives the ensemble a new issuer, as if it had
+// been built anew. An operator needs it after the ensemble was restored from a backup, because its
 // counter then issues numbers twice. Earlier claims keep the old issuer, and an operator adopts
 // each resource. A database session carries only a number, so stop all leaders first. After
 // ErrUnreachable the issuer may have been renewed; call RenewIssuer again.

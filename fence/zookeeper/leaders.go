@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 )
 
@@ -23,11 +24,11 @@ type leadership struct {
 	leaders map[fence.Resource]entry // no entry where no leader was found
 }
 
-// Leaders implements fence.Observer. While nothing changes, it costs one request, a transaction of
-// checks. Ready is always false. See "Who leads now" in the package documentation.
+// Leaders implements elector.Observer. While nothing changes, it costs one request, a transaction
+// of checks. Ready is always false. See "Who leads now" in the package documentation.
 func (c *Coordinator) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+) (fence.Issuer, []elector.Candidate, error) {
 	for _, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
 			return "", nil, err
@@ -42,7 +43,7 @@ func (c *Coordinator) Leaders(
 	if err != nil {
 		return "", nil, err
 	}
-	candidates := make([]fence.Candidate, len(rs))
+	candidates := make([]elector.Candidate, len(rs))
 	for i, r := range rs {
 		candidates[i] = now.leaders[r].candidate()
 	}

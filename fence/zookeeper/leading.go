@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
@@ -128,7 +129,7 @@ func (s *store) find(
 	if err != nil {
 		return "", err
 	}
-	var leader fence.Candidate
+	var leader elector.Candidate
 	if len(entries) > 0 {
 		leader = entries[0].candidate()
 	}
@@ -155,5 +156,5 @@ func (s *store) gone(ctx context.Context, session *ensemble.Session, c fence.Cla
 	if _, err := s.find(ctx, session, c); err != nil {
 		return err
 	}
-	return refusal.Gone(c, fence.Candidate{})
+	return refusal.Gone(c, elector.Candidate{})
 }

@@ -7,18 +7,21 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 )
 
-// Candidates implements fence.Observer. It syncs with the ensemble's leader before it reads.
-func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
+// Candidates implements elector.Observer. It syncs with the ensemble's leader before it reads.
+func (c *Coordinator) Candidates(
+	ctx context.Context, r fence.Resource,
+) ([]elector.Candidate, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
 	return ensemble.Ask(ctx, c.client, func(
 		ctx context.Context, s *ensemble.Session,
-	) ([]fence.Candidate, error) {
+	) ([]elector.Candidate, error) {
 		if err := s.Sync(ctx); err != nil {
 			return nil, err
 		}
@@ -79,7 +82,7 @@ func (c *Coordinator) find(
 // queue reads the candidates with these names, in order.
 func (c *Coordinator) queue(
 	ctx context.Context, s *ensemble.Session, r fence.Resource, names []string,
-) ([]fence.Candidate, error) {
+) ([]elector.Candidate, error) {
 	dir := c.dir(r)
 	entries, err := c.entries.entries(ctx, s, dir, names)
 	if err != nil || len(entries) == 0 {
@@ -89,7 +92,7 @@ func (c *Coordinator) queue(
 	if err != nil {
 		return nil, err
 	}
-	queue := make([]fence.Candidate, len(entries))
+	queue := make([]elector.Candidate, len(entries))
 	for i, e := range entries {
 		queue[i] = e.candidate()
 		queue[i].Ready = i == 0 && e.token == ready
@@ -97,18 +100,18 @@ func (c *Coordinator) queue(
 	return queue, nil
 }
 
-// Watch implements fence.Observer. It also ends if the ensemble refuses a request. The
+// Watch implements elector.Observer. It also ends if the ensemble refuses a request. The
 // acknowledgement is a child of the election too, and a new one is a new znode, so one watch is
 // enough.
 func (c *Coordinator) Watch(
-	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+	ctx context.Context, r fence.Resource, each func([]elector.Candidate) error,
 ) error {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err
 	}
 	read := func(
 		ctx context.Context, s *ensemble.Session,
-	) (queue []fence.Candidate, changed <-chan zk.Event, err error) {
+	) (queue []elector.Candidate, changed <-chan zk.Event, err error) {
 		names, changed, err := ensemble.WatchOrAwait(ctx, s, c.dir(r), s.WatchChildren)
 		if err == nil {
 			queue, err = c.queue(ctx, s, r, names)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -56,7 +57,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 }
 
 // queue waits until n candidates are enrolled.
-func (cr *crowd) queue(n int) (queue []fence.Candidate) {
+func (cr *crowd) queue(n int) (queue []elector.Candidate) {
 	cr.t.Helper()
 	zookeepertest.Eventually(cr.t, fmt.Sprint(n, " candidates are enrolled"), func() bool {
 		var err error
@@ -155,7 +156,7 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 		term, _ := c.Campaign(t.Context(), "orders", "b")
 		won <- term
 	}()
-	var queue []fence.Candidate
+	var queue []elector.Candidate
 	zookeepertest.Eventually(t, "b waits behind the older one", func() bool {
 		queue, _ = c.Candidates(t.Context(), "orders")
 		return len(queue) == 2 && queue[1].Holder == "b"
@@ -191,7 +192,7 @@ func TestWakingProvesNothing(t *testing.T) {
 		term, _ := c.Campaign(t.Context(), "orders", "b")
 		won <- term
 	}()
-	var queue []fence.Candidate
+	var queue []elector.Candidate
 	zookeepertest.Eventually(t, "b waits", func() bool {
 		queue, _ = c.Candidates(t.Context(), "orders")
 		return len(queue) == 2
@@ -238,8 +239,9 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 		t.Errorf("acknowledge over a foreign znode: %v", err)
 	}
 	queue, err := c.Candidates(t.Context(), "orders")
-	want := fence.Candidate{Token: term.Token(), ID: term.Claim().Candidate, Holder: "b", Ready: true}
-	if err != nil || !slices.Equal(queue, []fence.Candidate{want}) {
+	want := elector.Candidate{Token: term.Token(), ID: term.Claim().Candidate, Holder: "b",
+		Ready: true}
+	if err != nil || !slices.Equal(queue, []elector.Candidate{want}) {
 		t.Errorf("the queue is %+v, %v; want %+v", queue, err, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -30,7 +31,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 
 	_, _, leaders := c.Leaders(t.Context(), "orders")
 	_, candidates := c.Candidates(t.Context(), "orders")
-	watch := c.Watch(t.Context(), "orders", func(queue []fence.Candidate) error {
+	watch := c.Watch(t.Context(), "orders", func(queue []elector.Candidate) error {
 		return fmt.Errorf("seen is %+v", queue)
 	})
 	for call, err := range map[string]error{"Leaders": leaders, "Candidates": candidates,

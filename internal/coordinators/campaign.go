@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // Announcer logs the start of a campaign and its victory. It wraps a campaign's error in
 // ErrCampaign, which is permanent, since the elector itself retries everything else.
 type Announcer struct {
-	fence.Coordinator
+	elector.Coordinator
 	Log *slog.Logger
 }
 

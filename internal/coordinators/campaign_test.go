@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
@@ -21,7 +21,7 @@ func TestAStandbySaysWhoLeads(t *testing.T) {
 		defer second.Close()
 		defer first.Close()
 		var log bytes.Buffer
-		announced := func(c fence.Coordinator, holder string) error {
+		announced := func(c elector.Coordinator, holder string) error {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 2*patience, errors.New("enough"))
 			defer cancel()
 			log.Reset()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
@@ -29,9 +30,9 @@ type Authority interface {
 	Verifies() bool
 }
 
-// Unverified believes every higher token, under an issuer that the operator names (fence.Unverified
-// by default). It is the weaker mode: anybody who may log in may raise a mark with an invented
-// token and lock the others out.
+// Unverified believes every higher token, under an issuer that the operator names
+// (elector.Unverified by default). It is the weaker mode: anybody who may log in may raise a mark
+// with an invented token and lock the others out.
 //
 // Only the mark refuses a deposed leader's token. So this mode cannot see that a mark was rolled
 // back if the store shows nothing of it: an older disk snapshot or base backup that was started in
@@ -43,7 +44,7 @@ type Unverified struct{ Name fence.Issuer }
 // Issuer returns the configured name.
 func (u Unverified) Issuer(context.Context) (fence.Issuer, error) {
 	if u.Name == "" {
-		return fence.Unverified, nil
+		return elector.Unverified, nil
 	}
 	return u.Name, nil
 }
@@ -72,7 +73,7 @@ func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Cla
 }
 
 // Elected admits only the current leader of the resource's election.
-type Elected struct{ Observer fence.Observer }
+type Elected struct{ Observer elector.Observer }
 
 // Issuer returns the coordinator's identity.
 func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
@@ -86,10 +87,10 @@ func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
 // Verifies returns true.
 func (e Elected) Verifies() bool { return true }
 
-// Leaders asks the coordinator who leads (fence.Observer).
+// Leaders asks the coordinator who leads (elector.Observer).
 func (e Elected) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+) (fence.Issuer, []elector.Candidate, error) {
 	return e.Observer.Leaders(ctx, rs...)
 }
 
@@ -126,7 +127,7 @@ func (e Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Clai
 }
 
 // notLeader says who leads instead. Only a token above the leader's can be waiting in the queue.
-func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Candidate) error {
+func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader elector.Candidate) error {
 	r := refusal.NotLeader(c, fmt.Sprintf("nobody leads %q at the coordinator now", c.Resource))
 	if leader.Token == 0 {
 		return r

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/network/backoff"
 )
 
@@ -16,7 +17,7 @@ import (
 // is cut off before the new one connects, and even if that one never does. Any number of guards may
 // follow the same election: a raise that comes late changes nothing.
 type Follower struct {
-	Observer fence.Observer
+	Observer elector.Observer
 	Log      *slog.Logger
 
 	mu         sync.Mutex
@@ -31,7 +32,7 @@ type Follower struct {
 
 // followed is an election that is followed.
 type followed struct {
-	last fence.Candidate // who led last
+	last elector.Candidate // who led last
 	now  Election
 	seen bool // the coordinator has said who leads
 
@@ -138,8 +139,8 @@ func (f *Follower) Close() {
 func (f *Follower) watch(ctx context.Context, r fence.Resource) {
 	for ctx.Err() == nil {
 		var last fence.Token
-		err := f.Observer.Watch(ctx, r, func(candidates []fence.Candidate) error {
-			var leader fence.Candidate
+		err := f.Observer.Watch(ctx, r, func(candidates []elector.Candidate) error {
+			var leader elector.Candidate
 			if len(candidates) > 0 {
 				leader = candidates[0]
 			}
@@ -158,7 +159,7 @@ func (f *Follower) watch(ctx context.Context, r fence.Resource) {
 }
 
 // leads records who leads: nobody, if the token is 0.
-func (f *Follower) leads(r fence.Resource, leader fence.Candidate) {
+func (f *Follower) leads(r fence.Resource, leader elector.Candidate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of := f.following[r]
@@ -177,7 +178,7 @@ func (f *Follower) leads(r fence.Resource, leader fence.Candidate) {
 
 // moved raises the mark of every store that has one, until that has succeeded or leadership has
 // moved again.
-func (f *Follower) moved(ctx context.Context, r fence.Resource, leader fence.Candidate) {
+func (f *Follower) moved(ctx context.Context, r fence.Resource, leader elector.Candidate) {
 	for ctx.Err() == nil {
 		issuer, leaders, err := f.Observer.Leaders(ctx, r)
 		if err == nil && leaders[0].Token != leader.Token {

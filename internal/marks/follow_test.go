@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
@@ -118,14 +119,14 @@ func TestAStoreThatComesLateIsRaisedToo(t *testing.T) {
 
 // silent is a coordinator that does not say who leads any more.
 type silent struct {
-	fence.Observer
+	elector.Observer
 	asked chan struct{}
 	now   atomic.Bool
 }
 
 func (s *silent) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+) (fence.Issuer, []elector.Candidate, error) {
 	if !s.now.Load() {
 		return s.Observer.Leaders(ctx, rs...)
 	}

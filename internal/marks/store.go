@@ -65,7 +65,7 @@ type Mark struct {
 	// Adoption names the last adoption by an operator; empty when there was none.
 	Adoption string `json:"-"`
 
-	// Candidate is whose term has raised the mark (fence.Candidate.ID); empty if that is not known.
+	// Candidate is whose term has raised the mark (elector.Candidate.ID); empty if that is not known.
 	Candidate string `json:"-"`
 
 	// RolledBack is true if a leader of the issuer was seen below the mark, or at it as another

@@ -4,10 +4,11 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // Gone refuses a claim whose candidate is gone from its election. leader leads now; zero: nobody.
-func Gone(c fence.Claim, leader fence.Candidate) *fence.Refusal {
+func Gone(c fence.Claim, leader elector.Candidate) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ErrStale, Claim: c, Mark: leader.Token,
 		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
@@ -19,7 +20,7 @@ func Gone(c fence.Claim, leader fence.Candidate) *fence.Refusal {
 }
 
 // NotFirst refuses a claim that has not led yet. why says what it is instead, and may be empty.
-func NotFirst(c fence.Claim, leader fence.Candidate, why string) *fence.Refusal {
+func NotFirst(c fence.Claim, leader elector.Candidate, why string) *fence.Refusal {
 	if why != "" {
 		why += "; "
 	}
@@ -47,8 +48,8 @@ func OtherCoordinator(c fence.Claim, kind, where string) *fence.Refusal {
 	}
 }
 
-func leads(r fence.Resource, leader fence.Candidate) string {
-	if leader == (fence.Candidate{}) {
+func leads(r fence.Resource, leader elector.Candidate) string {
+	if leader == (elector.Candidate{}) {
 		return fmt.Sprintf("nobody leads %q now", r)
 	}
 	return fmt.Sprintf("the leader of %q is %s with token %s", r, leader.Holder, leader.Token)

@@ -200,7 +200,7 @@ func Unraised(c fence.Claim, mark fence.Token, detail string) *fence.Refusal {
 		Message: fmt.Sprintf("the mark of %q is not raised to token %s", c.Resource, c.Token),
 		Detail:  detail,
 		Hint: "raise the mark with this token, then try again " +
-			"(SQL: call take or campaign until ready is true; Go: fence.RetryRaised)",
+			"(SQL: call take or campaign until ready is true; Go: fence.Claim.RetryRaised)",
 	}
 }
 

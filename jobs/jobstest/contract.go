@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/internal/test/contract"
@@ -242,7 +243,7 @@ func (s *stage) members() (all []group.Member) {
 }
 
 // leaderOf says who leads a resource.
-func (s *stage) leaderOf(r fence.Resource) (leader fence.Candidate) {
+func (s *stage) leaderOf(r fence.Resource) (leader elector.Candidate) {
 	s.Helper()
 	s.ask(func() error {
 		_, all, err := s.at.Leaders(s.ctx, r)

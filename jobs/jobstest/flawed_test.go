@@ -140,7 +140,7 @@ type world struct {
 	mu      sync.Mutex
 	count   int
 	seen    map[string]fence.Token // the first token of each name
-	ever    []fence.Candidate
+	ever    []elector.Candidate
 	aliases map[fence.Token]fence.Resource // in whose election a term was won, really
 }
 
@@ -155,14 +155,14 @@ func (w *world) next() int {
 // Documents implements documents.Coordinator.
 func (f *flawed) Documents() documents.Store { return &flawedStore{f.client.Documents(), f} }
 
-// Close implements fence.Coordinator.
+// Close implements elector.Coordinator.
 func (f *flawed) Close() error {
 	err := f.Coordinator.Close()
 	f.terms.Wait()
 	return err
 }
 
-// Campaign implements fence.Coordinator.
+// Campaign implements elector.Coordinator.
 func (f *flawed) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {
@@ -172,8 +172,8 @@ func (f *flawed) Campaign(
 	return f.Coordinator.Campaign(ctx, r, holder)
 }
 
-// Candidates implements fence.Coordinator.
-func (f *flawed) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
+// Candidates implements elector.Coordinator.
+func (f *flawed) Candidates(ctx context.Context, r fence.Resource) ([]elector.Candidate, error) {
 	all, err := f.Coordinator.Candidates(ctx, r)
 	if f.flaw.members != nil && strings.HasPrefix(string(r), "members_") {
 		all = f.flaw.members(f.world, slices.Clone(all))
@@ -181,11 +181,11 @@ func (f *flawed) Candidates(ctx context.Context, r fence.Resource) ([]fence.Cand
 	return all, err
 }
 
-// Watch implements fence.Coordinator.
+// Watch implements elector.Coordinator.
 func (f *flawed) Watch(
-	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+	ctx context.Context, r fence.Resource, each func([]elector.Candidate) error,
 ) error {
-	return f.Coordinator.Watch(ctx, r, func(all []fence.Candidate) error {
+	return f.Coordinator.Watch(ctx, r, func(all []elector.Candidate) error {
 		if f.flaw.members != nil && strings.HasPrefix(string(r), "members_") {
 			all = f.flaw.members(f.world, slices.Clone(all))
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // flaw is one way in which a coordinator can be wrong so that jobs are. Where a function is nil, it
@@ -20,7 +21,7 @@ type flaw struct {
 	says   string // words of that clause's failure
 
 	campaign   func(*flawed, context.Context, fence.Resource, string) (*fence.Term, error)
-	members    func(*world, []fence.Candidate) []fence.Candidate
+	members    func(*world, []elector.Candidate) []elector.Candidate
 	change     func(*flawedStore, context.Context, documents.Change) ([]int64, error)
 	names      func(w *world, folder string, names []string) []string
 	watchNames func(context.Context, string, func([]string) error) func([]string) error
@@ -216,12 +217,12 @@ var flawsOfMembers = []flaw{
 	{
 		name: "shows members that are gone", says: "want done",
 		clause: "the jobs of a worker that is gone go to another",
-		members: func(w *world, all []fence.Candidate) []fence.Candidate {
+		members: func(w *world, all []elector.Candidate) []elector.Candidate {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.ever = append(w.ever, all...)
-			slices.SortFunc(w.ever, func(a, b fence.Candidate) int { return a.Token.Compare(b.Token) })
-			w.ever = slices.CompactFunc(w.ever, func(a, b fence.Candidate) bool {
+			slices.SortFunc(w.ever, func(a, b elector.Candidate) int { return a.Token.Compare(b.Token) })
+			w.ever = slices.CompactFunc(w.ever, func(a, b elector.Candidate) bool {
 				return a.Token == b.Token
 			})
 			return slices.Clone(w.ever)
@@ -229,12 +230,12 @@ var flawsOfMembers = []flaw{
 	},
 	{
 		name: "shows no members", clause: "a job waits for a worker", says: "is a member",
-		members: func(*world, []fence.Candidate) []fence.Candidate { return nil },
+		members: func(*world, []elector.Candidate) []elector.Candidate { return nil },
 	},
 	{
 		name: "gives a member that comes back its old ID", says: "another ID",
 		clause: "a worker that has lost its session comes back under another ID",
-		members: func(w *world, all []fence.Candidate) []fence.Candidate {
+		members: func(w *world, all []elector.Candidate) []elector.Candidate {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			for i, c := range all {
@@ -265,7 +266,7 @@ var flawsOfMembers = []flaw{
 }
 
 // says is what a member says about itself.
-func says(c fence.Candidate) (holder map[string]any) {
+func says(c elector.Candidate) (holder map[string]any) {
 	if err := json.Unmarshal([]byte(c.Holder), &holder); err != nil {
 		panic(err)
 	}
@@ -275,8 +276,8 @@ func says(c fence.Candidate) (holder map[string]any) {
 // offers changes what members offer.
 func offers(
 	change func(value map[string]any),
-) func(*world, []fence.Candidate) []fence.Candidate {
-	return func(_ *world, all []fence.Candidate) []fence.Candidate {
+) func(*world, []elector.Candidate) []elector.Candidate {
+	return func(_ *world, all []elector.Candidate) []elector.Candidate {
 		for i, c := range all {
 			holder := says(c)
 			change(holder["value"].(map[string]any))

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	elections "github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
@@ -198,7 +199,7 @@ func (e elected) Confirm(ctx context.Context, c fence.Claim, m marks.Mark) (fenc
 }
 
 func claim(r fence.Resource, token fence.Token) fence.Claim {
-	return fence.Claim{Resource: r, Token: token, Issuer: fence.Unverified, Holder: "host"}
+	return fence.Claim{Resource: r, Token: token, Issuer: elector.Unverified, Holder: "host"}
 }
 
 // admit admits a new session, as a guard does.

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/lab/record"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -95,7 +96,7 @@ func (r *Injector) lag(ctx context.Context) error {
 
 // leadingToken waits until somebody leads: a system that was frozen for a session has no candidate
 // at first.
-func leadingToken(ctx context.Context, co fence.Observer) (fence.Token, error) {
+func leadingToken(ctx context.Context, co elector.Observer) (fence.Token, error) {
 	for {
 		queue, err := co.Candidates(ctx, scenario.Resource)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	coordinator "github.com/ringfence/ringfence/fence/etcd"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -34,7 +35,7 @@ type guard struct {
 	server                *servers.Postgres
 
 	etcd *servers.Etcd // nil without a coordinator
-	co   fence.Coordinator
+	co   elector.Coordinator
 }
 
 // elected is start with a coordinator.

@@ -44,7 +44,7 @@ func (w *worker) leadByAgent(ctx context.Context) error {
 		}},
 	}
 	defer w.watches.Wait()
-	return w.ledger(ctx, nil, &elector{Elector: e, w: w})
+	return w.ledger(ctx, nil, &recordingElector{Elector: e, w: w})
 }
 
 // Campaign implements fence.Elector.

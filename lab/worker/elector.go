@@ -8,8 +8,9 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// elector is an elector that records the worker's elections, which come one after the other.
-type elector struct {
+// recordingElector is an elector that records the worker's elections, which come one after the
+// other.
+type recordingElector struct {
 	fence.Elector
 	w    *worker
 	term *fence.Term // the present or last one
@@ -20,7 +21,7 @@ type elector struct {
 }
 
 // Campaign implements fence.Elector.
-func (s *elector) Campaign(
+func (s *recordingElector) Campaign(
 	ctx context.Context, r fence.Resource, holder string,
 ) (*fence.Term, error) {
 	if last := s.leave(); last != nil && s.between != nil {
@@ -42,7 +43,7 @@ func (s *elector) Campaign(
 }
 
 // leave records that the last term was given up, and returns it.
-func (s *elector) leave() *fence.Term {
+func (s *recordingElector) leave() *fence.Term {
 	last := s.term
 	if last == nil {
 		return nil

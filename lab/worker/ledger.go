@@ -9,13 +9,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 )
 
 // ledger leads again and again until ctx ends.
-func (w *worker) ledger(ctx context.Context, coordinator fence.Coordinator, e *elector) error {
+func (w *worker) ledger(
+	ctx context.Context, coordinator elector.Coordinator, e *recordingElector,
+) error {
 	stores := w.raisers(coordinator)
 	defer closeRaisers(stores)
 	lead := fence.Lead{

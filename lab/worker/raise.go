@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/history"
@@ -78,7 +79,7 @@ func (r *recordedRaiser) reach(ctx context.Context) error {
 
 // raisers returns the raisers for a leader's stores, depending on its route; none if its agent
 // raises the marks.
-func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
+func (w *worker) raisers(coordinator elector.Observer) []fence.Raiser {
 	if w.c.Route == scenario.Direct || w.c.Route == scenario.SQL || w.c.Agent != "" {
 		return nil
 	}
@@ -101,7 +102,7 @@ func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 	}
 }
 
-func (w *worker) raiserPG(coordinator fence.Observer) fence.Raiser {
+func (w *worker) raiserPG(coordinator elector.Observer) fence.Raiser {
 	url := cmp.Or(w.c.Raise, w.c.Postgres)
 	address := func() (string, string, error) {
 		cfg, err := pgconn.ParseConfig(url)

@@ -99,7 +99,7 @@ func (w *worker) lead(ctx context.Context) error {
 		defer w.watches.Wait()
 		return w.jobs(ctx, coordinator)
 	}
-	e := &elector{Elector: coordinator, w: w}
+	e := &recordingElector{Elector: coordinator, w: w}
 	if w.c.ClockJump != 0 {
 		j := &jumpingElector{
 			Elector: coordinator, timeout: w.c.Session, clock: w.signals.clock(w.c.ClockJump),

@@ -39,7 +39,7 @@ func (w *worker) leadBySQL(ctx context.Context) error {
 	}
 	defer func() { closeSockets(); pool.Close() }()
 	defer w.watches.Wait()
-	return w.ledger(ctx, nil, &elector{Elector: &sqlElector{w: w, pool: pool}, w: w})
+	return w.ledger(ctx, nil, &recordingElector{Elector: &sqlElector{w: w, pool: pool}, w: w})
 }
 
 // place is what campaign answers about one resource.

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -29,8 +30,8 @@ type state struct {
 // taskWorker is one worker's part in the task. One goroutine runs its steps and its notifications.
 type taskWorker struct {
 	w           *worker
-	elector     *elector
-	coordinator fence.Coordinator
+	elector     *recordingElector
+	coordinator elector.Coordinator
 	journal     *pgjournal.Journal
 	world       *pgxpool.Pool // not fenced
 
@@ -44,7 +45,9 @@ type taskWorker struct {
 }
 
 // tasks stands for election until the task is done.
-func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *elector) error {
+func (w *worker) tasks(
+	ctx context.Context, coordinator elector.Coordinator, e *recordingElector,
+) error {
 	open, closeSockets := context.WithCancel(context.Background())
 	defer closeSockets()
 	pool, err := w.pool("LAB_JOURNAL", w.c.Journal, open)
@@ -57,7 +60,7 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *el
 		return err
 	}
 	defer func() { closeSockets(); world.Close() }()
-	var observer fence.Observer // guards have their own
+	var observer elector.Observer // guards have their own
 	if w.c.Route != scenario.Guarded {
 		observer = coordinator
 	}

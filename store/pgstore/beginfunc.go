@@ -28,7 +28,7 @@ func BeginFunc(
 	work func(tx pgx.Tx) error,
 ) error {
 	var tx pgx.Tx
-	err := fence.RetryRaised(ctx, r, c, func(ctx context.Context) (err error) {
+	err := c.RetryRaised(ctx, r, func(ctx context.Context) (err error) {
 		tx, err = Begin(ctx, db, c, o)
 		return err
 	})

@@ -11,12 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 func orders(token fence.Token) fence.Claim {
-	return fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "one"}
+	return fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified, Holder: "one"}
 }
 
 // transaction is one that writes a row, and then what fails has it do.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/store/pgstore"
 )
 
@@ -21,10 +22,10 @@ func ExampleBegin() {
 	defer pool.Close()
 
 	first := fence.Claim{
-		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+		Resource: "orders", Token: 7, Issuer: elector.Unverified, Holder: "billing-1",
 	}
 	second := fence.Claim{
-		Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2",
+		Resource: "orders", Token: 8, Issuer: elector.Unverified, Holder: "billing-2",
 	}
 
 	raise(ctx, url, first)

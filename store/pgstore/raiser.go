@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
@@ -13,7 +14,7 @@ import (
 // terms and jobs, and Close it. Raise may be called from any goroutine; calls share the connection.
 type Raiser struct {
 	url         string
-	coordinator fence.Observer
+	coordinator elector.Observer
 	kept        marks.StoreCache
 }
 
@@ -22,7 +23,7 @@ type Raiser struct {
 // nil, the claim is believed, unless the mark may have been lost. The options password_file=FILE
 // and password_command=COMMAND of the URL say where a password is that may change: it is read again
 // for each new connection.
-func NewRaiser(url string, coordinator fence.Observer) *Raiser {
+func NewRaiser(url string, coordinator elector.Observer) *Raiser {
 	return &Raiser{url: url, coordinator: coordinator}
 }
 

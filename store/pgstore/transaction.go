@@ -23,9 +23,9 @@ type Beginner interface {
 // been written then.
 //
 // It refuses with ErrStale, with ErrOtherIssuer, with ErrNotInstalled, and with ErrNotRaised when
-// the mark is not raised to the claim or may have been lost (fence.RetryRaised raises it and begins
-// again). It fails with SQLSTATE 40001 at a level above READ COMMITTED: begin again. After an error
-// there is no transaction, and nothing has been written.
+// the mark is not raised to the claim or may have been lost (fence.Claim.RetryRaised raises it and
+// begins again). It fails with SQLSTATE 40001 at a level above READ COMMITTED: begin again. After
+// an error there is no transaction, and nothing has been written.
 //
 // The answer to Commit can be lost, as in any transaction. With pgx 5.12 do not use
 // pgconn.SafeToRetry to find out whether it took effect: it returns true for pgconn.ErrConnClosed,

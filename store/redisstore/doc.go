@@ -36,7 +36,7 @@
 //
 //	the mark is above the token          ErrStale
 //	it is of another issuer              ErrOtherIssuer
-//	it is below, unconfirmed or missing  ErrNotRaised: raise it, then try again (fence.RetryRaised)
+//	it is below, unconfirmed or missing  ErrNotRaised: raise it, then try again (fence.Claim.RetryRaised)
 //	sessions under another token are     ErrNotRaised: the same; the raise ends them
 //	still recorded
 //	marker and mark are missing          ErrNotInstalled

@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/store/redisstore"
 )
 
@@ -18,10 +19,10 @@ func ExampleTx() {
 	defer db.Close()
 
 	first := fence.Claim{
-		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+		Resource: "orders", Token: 7, Issuer: elector.Unverified, Holder: "billing-1",
 	}
 	second := fence.Claim{
-		Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2",
+		Resource: "orders", Token: 8, Issuer: elector.Unverified, Holder: "billing-2",
 	}
 
 	raise(ctx, url, first)
@@ -48,7 +49,7 @@ func ExampleScript() {
 	db, url := cache(ctx)
 	defer db.Close()
 	claim := fence.Claim{
-		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+		Resource: "orders", Token: 7, Issuer: elector.Unverified, Holder: "billing-1",
 	}
 	raise(ctx, url, claim)
 

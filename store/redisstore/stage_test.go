@@ -8,6 +8,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -23,7 +24,7 @@ const patience = 30 * time.Second
 const large fence.Token = 1<<60 + 5
 
 func claim(token fence.Token) fence.Claim {
-	return fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
+	return fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified, Holder: "host"}
 }
 
 // bench is a server with the store installed, and a connection of the test's own.

@@ -34,7 +34,7 @@ func (tx *Tx) Do(command ...any) *Tx {
 
 // Exec runs the commands. It returns one reply per command: nil, text, int64 or a list, or an error
 // in the place of a command that failed. As in MULTI/EXEC, the other commands still run. Exec may
-// be called again, for instance in fence.RetryRaised.
+// be called again, for instance in fence.Claim.RetryRaised.
 //
 // Replies are those of RESP2. Integers pass through Lua: one above 2^53 is rounded in the reply,
 // not in Redis. Commands that Redis does not allow in scripts, such as SUBSCRIBE and WAIT, fail.
@@ -59,8 +59,8 @@ func NewScript(lua string) *Script { return &Script{redismarks.NewScript(lua)} }
 // Redis is busy or loads its data, Run waits, until ctx ends.
 //
 // Refusals: ErrStale, ErrOtherIssuer, ErrNotInstalled. ErrNotRaised: the mark is not raised to the
-// claim, may have been lost, or older sessions are not revoked yet; fence.RetryRaised raises the
-// mark and tries again. After a refusal and after ErrNotRun nothing was run. After ErrUnknown
+// claim, may have been lost, or older sessions are not revoked yet; fence.Claim.RetryRaised raises
+// the mark and tries again. After a refusal and after ErrNotRun nothing was run. After ErrUnknown
 // everything was run, or nothing. Any other error is about rights or settings, or comes from the
 // script itself; what the script had written before it stays.
 func (s *Script) Run(

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/version"
 )
 
@@ -17,7 +17,7 @@ import (
 type Metrics struct {
 	registry    *prometheus.Registry
 	register    promauto.Factory
-	coordinator fence.Observer
+	coordinator elector.Observer
 	scrub       func(string) string // removes secrets from the text of an error
 	terms       *terms
 }
@@ -29,7 +29,7 @@ const (
 
 // New returns metrics that say whether the coordinator answers. scrub removes secrets from the
 // texts of errors.
-func New(coordinator fence.Observer, scrub func(string) string) *Metrics {
+func New(coordinator elector.Observer, scrub func(string) string) *Metrics {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

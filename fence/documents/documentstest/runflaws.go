@@ -84,7 +84,7 @@ type flawedCoordinator struct {
 // Documents implements documents.Coordinator.
 func (c *flawedCoordinator) Documents() documents.Store { return c.store }
 
-// Close implements fence.Coordinator.
+// Close implements elector.Coordinator.
 func (c *flawedCoordinator) Close() error {
 	c.store.set(func(f *flawed) { f.closed = true })
 	return c.Coordinator.Close()

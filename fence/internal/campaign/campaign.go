@@ -78,7 +78,7 @@ func (c *Campaigns[S, E]) Campaign(
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
-	if err := fence.CheckHolder(holder); err != nil {
+	if err := elector.CheckHolder(holder); err != nil {
 		return nil, err
 	}
 	ctx, done, err := c.Begin(ctx)

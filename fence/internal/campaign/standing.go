@@ -24,7 +24,7 @@ type Standing struct {
 
 func (e *Standing) standing() *Standing { return e }
 
-// ID returns the candidate's identity (fence.Candidate.ID).
+// ID returns the candidate's identity (elector.Candidate.ID).
 func (e *Standing) ID() string { return path.Base(e.Key) }
 
 // Claim returns the claim of the candidate under an issuer, once it has enrolled.

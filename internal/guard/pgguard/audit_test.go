@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -67,14 +68,14 @@ func TestAGuardReportsAnAdoptionOnce(t *testing.T) {
 	r := &recorded{}
 	g := fencedBy(t, setup{notify: r.add})
 	g.open(7)
-	adopted := fence.Claim{Resource: "orders", Issuer: fence.Unverified}
+	adopted := fence.Claim{Resource: "orders", Issuer: elector.Unverified}
 	if _, err := g.store.Adopt(t.Context(), adopted, "ann@desk"); err != nil {
 		t.Fatal(err)
 	}
 	g.open(5)
 	g.open(5)
 	e := r.of(t, marks.Adopted)
-	if e.Before.Token != 7 || e.Before.Issuer != fence.Unverified || e.Claim.Resource != "orders" ||
+	if e.Before.Token != 7 || e.Before.Issuer != elector.Unverified || e.Claim.Resource != "orders" ||
 		e.Client != (marks.Client{}) {
 		t.Errorf("%+v", e)
 	}

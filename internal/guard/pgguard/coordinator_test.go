@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -18,7 +19,7 @@ import (
 type coordinator struct {
 	mu     sync.Mutex
 	issuer fence.Issuer
-	queue  map[fence.Resource][]fence.Candidate
+	queue  map[fence.Resource][]elector.Candidate
 	down   error
 }
 
@@ -27,11 +28,11 @@ func (c *coordinator) elects(r fence.Resource, tokens ...fence.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue == nil {
-		c.queue = map[fence.Resource][]fence.Candidate{}
+		c.queue = map[fence.Resource][]elector.Candidate{}
 	}
 	c.queue[r] = nil
 	for _, t := range tokens {
-		c.queue[r] = append(c.queue[r], fence.Candidate{
+		c.queue[r] = append(c.queue[r], elector.Candidate{
 			Token: t, Holder: fmt.Sprintf("host-%d", t),
 		})
 	}
@@ -50,7 +51,7 @@ func (c *coordinator) Issuer(context.Context) (fence.Issuer, error) {
 	return c.issuer, c.down
 }
 
-func (c *coordinator) Candidates(_ context.Context, r fence.Resource) ([]fence.Candidate, error) {
+func (c *coordinator) Candidates(_ context.Context, r fence.Resource) ([]elector.Candidate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue[r], c.down
@@ -58,10 +59,10 @@ func (c *coordinator) Candidates(_ context.Context, r fence.Resource) ([]fence.C
 
 func (c *coordinator) Leaders(
 	_ context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+) (fence.Issuer, []elector.Candidate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	leaders := make([]fence.Candidate, len(rs))
+	leaders := make([]elector.Candidate, len(rs))
 	for i, r := range rs {
 		if len(c.queue[r]) > 0 {
 			leaders[i] = c.queue[r][0]
@@ -70,7 +71,9 @@ func (c *coordinator) Leaders(
 	return c.issuer, leaders, c.down
 }
 
-func (c *coordinator) Watch(context.Context, fence.Resource, func([]fence.Candidate) error) error {
+func (c *coordinator) Watch(
+	context.Context, fence.Resource, func([]elector.Candidate) error,
+) error {
 	return errors.New("these tests watch nothing")
 }
 

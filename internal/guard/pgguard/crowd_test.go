@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
@@ -159,7 +160,7 @@ func TestDeposedClientsThatWaitForALoginSlotAreRefusedWithoutALogin(t *testing.T
 	}
 	g.AwaitMetric("ringfence_connections", "unadmitted", 5)
 	if err := admission.Raise(t.Context(),
-		fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified}); err != nil {
+		fence.Claim{Resource: "orders", Token: 7, Issuer: elector.Unverified}); err != nil {
 		t.Fatal(err)
 	}
 	// now the guard knows the mark

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -378,7 +379,7 @@ func TestALostListOfSessionsEndsNobodyInOtherDatabases(t *testing.T) {
 	}
 	defer store.Close()
 	if _, err := store.Adopt(t.Context(), fence.Claim{
-		Resource: "orders", Issuer: fence.Unverified,
+		Resource: "orders", Issuer: elector.Unverified,
 	}, "test"); err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +412,7 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 	}
 	defer direct.Close(context.Background())
 	tx, err := pgmarks.Begin(t.Context(), direct, fence.Claim{
-		Resource: "orders", Token: 9, Issuer: fence.Unverified,
+		Resource: "orders", Token: 9, Issuer: elector.Unverified,
 	}, pgx.TxOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -432,7 +433,7 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 	}
 	defer store.Close()
 	if _, err := store.Adopt(t.Context(), fence.Claim{
-		Resource: "orders", Issuer: fence.Unverified,
+		Resource: "orders", Issuer: elector.Unverified,
 	}, "test"); err != nil {
 		t.Fatal(err)
 	}

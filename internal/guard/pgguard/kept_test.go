@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -44,7 +45,7 @@ func countsLogins(t *testing.T) *servers.Postgres {
 }
 
 func order(token fence.Token) fence.Claim {
-	return fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
+	return fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified, Holder: "host"}
 }
 
 // logins returns how often guard_role has logged in.

@@ -28,7 +28,7 @@ func (nowhere) Release(context.Context) error     { return nil }
 // won returns a term that was just won, and its keeper.
 func won(t *testing.T, token fence.Token, timeout time.Duration) (*fence.Term, *elector.Keeper) {
 	t.Helper()
-	c := fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
+	c := fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified, Holder: "host"}
 	term, keeper := elector.NewTerm(c, time.Now(), timeout, nowhere{})
 	t.Cleanup(func() { _ = term.Resign(context.Background()) })
 	return term, keeper
@@ -193,7 +193,7 @@ func TestARefusalOfAnotherClaimDoesNotSupersedeATerm(t *testing.T) {
 	g.fill(p, 1)
 	older := term.Claim()
 	older.Token = 4
-	stock := fence.Claim{Resource: "stock", Token: 1, Issuer: fence.Unverified, Holder: "host"}
+	stock := fence.Claim{Resource: "stock", Token: 1, Issuer: elector.Unverified, Holder: "host"}
 	g.exec(g.open(5), "select") // orders is at 5
 	if c, err := g.dialURL(g.withOptions("app", "-c fence.stock=2")); err != nil {
 		t.Fatal(err)

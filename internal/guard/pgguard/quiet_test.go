@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -149,7 +150,7 @@ func TestAGuardEndsItsSessionsWhenAnotherProcessRaisesTheMark(t *testing.T) {
 	g.until(listeners, 1)
 	raise := func(token fence.Token) {
 		t.Helper()
-		claim := fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified}
+		claim := fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified}
 		confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return claim, nil }
 		if _, err := g.store.Raise(t.Context(), marks.Session{}, claim, confirm); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 )
 
@@ -38,7 +39,7 @@ func TestANewLeaderRaisesTheMarkByOpeningASessionThroughTheGuard(t *testing.T) {
 func TestWithoutAGuardANewLeaderRaisesTheMarkDirectly(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
-	c := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "host-b"}
+	c := fence.Claim{Resource: "orders", Token: 7, Issuer: elector.Unverified, Holder: "host-b"}
 	err := pgmarks.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

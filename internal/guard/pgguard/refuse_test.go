@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -104,7 +105,7 @@ func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 	_, err = g.dial(5) // the marks are lost, and there is no coordinator to ask
 	refusedWith(t, err, "RF013")
 	if _, err := g.store.Adopt(t.Context(),
-		fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "an operator"); err != nil {
+		fence.Claim{Resource: "orders", Issuer: elector.Unverified}, "an operator"); err != nil {
 		t.Fatal(err)
 	}
 	g.open(5)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -26,7 +27,7 @@ func kept(t *testing.T, url string) redismarks.Raiser {
 }
 
 func order(token fence.Token) fence.Claim {
-	return fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
+	return fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified, Holder: "host"}
 }
 
 func (g *guarded) raised(r redismarks.Raiser, token fence.Token) {

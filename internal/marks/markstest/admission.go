@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/contract"
 )
@@ -45,7 +46,7 @@ var admissionClauses = []contract.Clause[*stage]{
 type ballot struct {
 	mu     sync.Mutex
 	issuer fence.Issuer
-	queue  []fence.Candidate
+	queue  []elector.Candidate
 }
 
 // name sets the identity of the leader's candidate.
@@ -61,7 +62,7 @@ func (b *ballot) elect(is fence.Issuer, tokens ...int) {
 	defer b.mu.Unlock()
 	b.issuer, b.queue = is, nil
 	for _, n := range tokens {
-		b.queue = append(b.queue, fence.Candidate{
+		b.queue = append(b.queue, elector.Candidate{
 			Token: ofOrders(n).Token, Holder: fmt.Sprintf("elected-%d", n),
 		})
 	}
@@ -75,10 +76,10 @@ func (b *ballot) Issuer(context.Context) (fence.Issuer, error) {
 
 func (b *ballot) Leaders(
 	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+) (fence.Issuer, []elector.Candidate, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	leaders := make([]fence.Candidate, len(rs))
+	leaders := make([]elector.Candidate, len(rs))
 	for i := range rs {
 		if len(b.queue) > 0 {
 			leaders[i] = b.queue[0]
@@ -87,14 +88,14 @@ func (b *ballot) Leaders(
 	return b.issuer, leaders, nil
 }
 
-func (b *ballot) Candidates(context.Context, fence.Resource) ([]fence.Candidate, error) {
+func (b *ballot) Candidates(context.Context, fence.Resource) ([]elector.Candidate, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.queue, nil
 }
 
 func (b *ballot) Watch(
-	ctx context.Context, _ fence.Resource, _ func([]fence.Candidate) error,
+	ctx context.Context, _ fence.Resource, _ func([]elector.Candidate) error,
 ) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -242,12 +243,12 @@ func admissionRemembersAHigherMark(k *stage) {
 		k.Fatal(err)
 	}
 	a.Store = k.Store
-	k.in(other, from(fence.Unverified, ofOrders(5)))
-	_, err = k.try(a, from(fence.Unverified, ofOrders(5)))
+	k.in(other, from(elector.Unverified, ofOrders(5)))
+	_, err = k.try(a, from(elector.Unverified, ofOrders(5)))
 	k.refused(err, fence.ErrStale)
-	k.works(k.in(other, from(fence.Unverified, ofOrders(5))))
-	k.adopt(fence.Claim{Resource: orders, Issuer: fence.Unverified}, "an operator")
-	k.works(k.in(a, from(fence.Unverified, ofOrders(6))))
+	k.works(k.in(other, from(elector.Unverified, ofOrders(5))))
+	k.adopt(fence.Claim{Resource: orders, Issuer: elector.Unverified}, "an operator")
+	k.works(k.in(a, from(elector.Unverified, ofOrders(6))))
 }
 
 // admissionRemembersMoreThanTheCoordinator: the coordinator has gone back with the store, as one in

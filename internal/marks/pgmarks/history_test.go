@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 )
@@ -75,7 +76,7 @@ func (r *realm) openLease(
 		return nil, err
 	}
 	l := &lease{conn: conn, claim: fence.Claim{
-		Resource: fence.Resource(resource), Token: token, Issuer: fence.Unverified, Holder: "host",
+		Resource: fence.Resource(resource), Token: token, Issuer: elector.Unverified, Holder: "host",
 	}}
 	switch rnd.IntN(4) {
 	case 0:

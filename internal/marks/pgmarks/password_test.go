@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -45,7 +46,7 @@ func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
 	if installed, err := pgmarks.Installed(t.Context(), other); err != nil || installed {
 		t.Errorf("in another database: %t, %v", installed, err)
 	}
-	claim := fence.Claim{Resource: "orders", Token: 5, Issuer: fence.Unverified, Holder: "a"}
+	claim := fence.Claim{Resource: "orders", Token: 5, Issuer: elector.Unverified, Holder: "a"}
 	if err := pgmarks.NewRaiser(address).Raise(t.Context(), claim); err != nil {
 		t.Error(err)
 	}

@@ -320,12 +320,12 @@ func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
 		return tx.Commit(ctx)
 	}
 	deposed := Raiser{URL: r.url(guardRole), Authority: leader(7)}
-	err := fence.RetryRaised(t.Context(), deposed, claimed(5), begin)
+	err := claimed(5).RetryRaised(t.Context(), deposed, begin)
 	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Errorf("a deposed leader: %v", err)
 	}
 	leads := Raiser{URL: r.url(guardRole), Authority: leader(5)}
-	if err := fence.RetryRaised(t.Context(), leads, claimed(5), begin); err != nil {
+	if err := claimed(5).RetryRaised(t.Context(), leads, begin); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -70,7 +71,7 @@ func TestOnlyAllowedUsersClaim(t *testing.T) {
 	if m, err := b.store.Marks(t.Context()); err != nil || m[0].Token != 5 {
 		t.Errorf("the mark after the refusal: %+v, %v", m, err)
 	}
-	stock := fence.Claim{Resource: "stock", Token: 5, Issuer: fence.Unverified, Holder: "host"}
+	stock := fence.Claim{Resource: "stock", Token: 5, Issuer: elector.Unverified, Holder: "host"}
 	if err := b.claims(t, "app", stock); err != nil {
 		t.Errorf("a resource that fits a pattern: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -183,7 +184,7 @@ func TestNothingRunsWhileOlderSessionsMayLive(t *testing.T) {
 	if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(6), agreed(claim(6))); err != nil {
 		t.Fatal(err)
 	}
-	pass := fmt.Sprintf("orders 6 %s -", fence.Unverified)
+	pass := fmt.Sprintf("orders 6 %s -", elector.Unverified)
 	p.refused(p.put(pass, "x"), "REVOKE", "a session under an older token is recorded")
 	if _, err := b.store.Revoke(t.Context(), marks.Session{}, claim(6)); err != nil {
 		t.Fatal(err)

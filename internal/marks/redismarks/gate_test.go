@@ -11,6 +11,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -34,9 +35,9 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		{"a newer token", nil, claim(large + 1), fence.ErrNotRaised},
 		{"another issuer", nil, otherIssuer, fence.ErrOtherIssuer},
 		{"another resource", nil, fence.Claim{Resource: "stock", Token: large,
-			Issuer: fence.Unverified}, fence.ErrNotRaised},
+			Issuer: elector.Unverified}, fence.ErrNotRaised},
 		{"token 0 of a resource without a mark", nil, fence.Claim{Resource: "stock",
-			Issuer: fence.Unverified}, fence.ErrNotRaised},
+			Issuer: elector.Unverified}, fence.ErrNotRaised},
 		{"token 0 of an adopted resource", func(t *testing.T, b *bench) {
 			if _, err := b.store.Adopt(t.Context(), claim(0), "operator"); err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -15,7 +16,7 @@ import (
 )
 
 func claim(token fence.Token) fence.Claim {
-	return fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
+	return fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified, Holder: "host"}
 }
 
 // trusting is an Authority that confirms every raise, like a coordinator that agrees.

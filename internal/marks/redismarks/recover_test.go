@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -22,7 +23,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	t.Cleanup(s.Close)
 	raise := func(e endProof, basis string) string {
 		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
-			string(fence.Unverified), "", "", basis, e.nonce, e.epoch)
+			string(elector.Unverified), "", "", basis, e.nonce, e.epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,14 +80,14 @@ func TestAProofDoesNotOutliveARaiseInAnotherDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	swap()
-	newer := fence.Claim{Resource: "orders", Token: 6, Issuer: fence.Unverified}
+	newer := fence.Claim{Resource: "orders", Token: 6, Issuer: elector.Unverified}
 	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return newer, nil }
 	if _, err := s.Raise(t.Context(), marks.Session{}, newer, confirm); err != nil {
 		t.Fatal(err)
 	}
 	swap()
 	r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
-		string(fence.Unverified), "", "", seen.basis, proof.nonce, proof.epoch)
+		string(elector.Unverified), "", "", seen.basis, proof.nonce, proof.epoch)
 	if err != nil || r.verdict != "lost" {
 		t.Errorf("the older leader's raise: %s, %v", r.verdict, err)
 	}

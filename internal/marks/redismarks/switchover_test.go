@@ -9,6 +9,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -177,7 +178,7 @@ func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 		t.Error("the older leader can still delete")
 	}
 	if _, err := b.store.Adopt(t.Context(),
-		fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "alice"); err != nil {
+		fence.Claim{Resource: "orders", Issuer: elector.Unverified}, "alice"); err != nil {
 		t.Errorf("adopt: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // patience is how long a helper waits for something that has to happen.
@@ -29,7 +30,7 @@ func Win(t testing.TB, c fence.Elector, r fence.Resource, holder string) *fence.
 
 // Stand starts a campaign that ends with the test, and waits until its candidate is listed.
 func Stand(
-	t testing.TB, c fence.Coordinator, r fence.Resource, holder string,
+	t testing.TB, c elector.Coordinator, r fence.Resource, holder string,
 ) (won <-chan *fence.Term) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,9 +98,9 @@ func Ends(t testing.TB, term *fence.Term, cause error) {
 }
 
 // Queued waits until an election has this many candidates.
-func Queued(t testing.TB, c fence.Coordinator, r fence.Resource, want int) []fence.Candidate {
+func Queued(t testing.TB, c elector.Coordinator, r fence.Resource, want int) []elector.Candidate {
 	t.Helper()
-	var last []fence.Candidate
+	var last []elector.Candidate
 	Eventually(t, fmt.Sprintf("%d candidates", want), func() bool {
 		var err error
 		last, err = c.Candidates(t.Context(), r)
@@ -148,7 +149,7 @@ func (w *Woken) take() map[string]int {
 // and checks that nobody but the next one was. A candidate that had not begun to wait is not woken:
 // it finds out that it leads.
 func (w *Woken) OnlyNext(
-	t testing.TB, leader *fence.Term, queue []fence.Candidate, won <-chan *fence.Term, wakes int,
+	t testing.TB, leader *fence.Term, queue []elector.Candidate, won <-chan *fence.Term, wakes int,
 ) {
 	t.Helper()
 	for i := 1; wakes > 0; i++ {

@@ -3,12 +3,12 @@ package leadertest
 import (
 	"testing"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
 // Queue returns the candidates for orders.
-func Queue(t *testing.T, m *fencetest.Memory) []fence.Candidate {
+func Queue(t *testing.T, m *fencetest.Memory) []elector.Candidate {
 	t.Helper()
 	observer := m.Open()
 	defer observer.Close()

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -141,7 +142,7 @@ func enrolled(t *testing.T, n int) {
 	defer co.Close()
 	seen := map[fence.Token]bool{}
 	enough := errors.New("enough")
-	err = co.Watch(ctx, resource, func(queue []fence.Candidate) error {
+	err = co.Watch(ctx, resource, func(queue []elector.Candidate) error {
 		for _, c := range queue {
 			seen[c.Token] = true
 		}

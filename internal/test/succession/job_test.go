@@ -115,7 +115,7 @@ type opened struct {
 // forAnHour returns a term of an hour, whose loss only the store reports.
 func forAnHour(e job) *fence.Term {
 	claim := fence.Claim{
-		Resource: resource, Token: e.Token, Issuer: fence.Unverified, Holder: holder(os.Getpid()),
+		Resource: resource, Token: e.Token, Issuer: elector.Unverified, Holder: holder(os.Getpid()),
 	}
 	term, _ := elector.NewTerm(claim, time.Now(), time.Hour, nothing{})
 	return term

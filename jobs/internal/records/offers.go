@@ -7,7 +7,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/jobs/internal/digits"
 )
@@ -50,7 +50,7 @@ func (o Offer) Accepts(kind string, labels []string) bool {
 func (q *Store) Join(ctx context.Context, name string, o Offer) (*group.Membership, error) {
 	value := Encode(o)
 	m, err := q.Group.Join(name, value)
-	if !errors.Is(err, fence.ErrBadHolder) {
+	if !errors.Is(err, elector.ErrBadHolder) {
 		return m, err
 	}
 	sum := sha256.Sum256(value)

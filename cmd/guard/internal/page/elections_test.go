@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
@@ -17,19 +18,21 @@ type led struct {
 	t *testing.T
 	*Page
 	notify   func(marks.Event)
-	leaders  map[fence.Resource]fence.Candidate
+	leaders  map[fence.Resource]elector.Candidate
 	followed map[fence.Resource]marks.Election
 }
 
 func elected(t *testing.T) *led {
 	l := &led{
-		t: t, leaders: map[fence.Resource]fence.Candidate{},
+		t: t, leaders: map[fence.Resource]elector.Candidate{},
 		followed: map[fence.Resource]marks.Election{},
 	}
 	l.Page = New(Options{
 		Guard: "guard-1",
-		Leaders: func(_ context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
-			var all []fence.Candidate
+		Leaders: func(
+			_ context.Context, rs ...fence.Resource,
+		) (fence.Issuer, []elector.Candidate, error) {
+			var all []elector.Candidate
 			for _, r := range rs {
 				all = append(all, l.leaders[r])
 			}
@@ -44,7 +47,7 @@ func elected(t *testing.T) *led {
 // lead has a leader win, which raises the mark. 0 ends the term.
 func (l *led) lead(r fence.Resource, token fence.Token) {
 	l.t.Helper()
-	l.leaders[r] = fence.Candidate{Token: token, Holder: fmt.Sprint("host-", token)}
+	l.leaders[r] = elector.Candidate{Token: token, Holder: fmt.Sprint("host-", token)}
 	if token != 0 {
 		l.notify(marks.Event{Kind: marks.Raised, Claim: claim(r, token)})
 	}

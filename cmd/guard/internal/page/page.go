@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
@@ -22,8 +23,8 @@ type Options struct {
 	Guard   string // its name, for people
 	Version string
 
-	// Leaders asks the coordinator, as fence.Observer has it; nil if there is none.
-	Leaders func(context.Context, ...fence.Resource) (fence.Issuer, []fence.Candidate, error)
+	// Leaders asks the coordinator, as elector.Observer has it; nil if there is none.
+	Leaders func(context.Context, ...fence.Resource) (fence.Issuer, []elector.Candidate, error)
 	// Followed returns what this guard has seen of the elections that it follows; nil for nothing.
 	Followed func() map[fence.Resource]marks.Election
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/carrier"
 	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
@@ -28,7 +29,7 @@ const maxBody = 64 << 10 // bytes of a request
 
 // Agent holds terms over one client of the coordinator.
 type Agent struct {
-	Coordinator fence.Coordinator
+	Coordinator elector.Coordinator
 	Holder      string         // the beginning of a holder's name, for who gives none
 	Stores      []fence.Raiser // the mark is raised on every one, for who names none
 	Table       stores.Table   // opens the stores that a client names
@@ -108,7 +109,7 @@ func (a *Agent) asked(r *http.Request) (*term, error) {
 	if t.resource, err = fence.ParseResource(asked.Resource); err != nil {
 		return nil, err
 	}
-	if err := fence.CheckHolder(t.holder); err != nil {
+	if err := elector.CheckHolder(t.holder); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(a.Table.Check("stores", asked.Stores)...); err != nil {

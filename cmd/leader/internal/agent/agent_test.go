@@ -43,7 +43,7 @@ type served struct {
 	agent  *Agent
 	path   string
 	client http.Client
-	other  fence.Coordinator // of another process
+	other  elector.Coordinator // of another process
 	stop   func()
 }
 
@@ -166,7 +166,7 @@ func (r *reading) ends(why Cause) {
 func (s *served) led(holder string) {
 	s.t.Helper()
 	stop := errors.New("seen")
-	err := s.other.Watch(s.t.Context(), "orders", func(all []fence.Candidate) error {
+	err := s.other.Watch(s.t.Context(), "orders", func(all []elector.Candidate) error {
 		if len(all) == 0 && holder == "" || len(all) > 0 && all[0].Holder == holder {
 			return stop
 		}
@@ -274,7 +274,7 @@ func TestAStoreThatRefusesEndsTheTermBeforeItBegins(t *testing.T) {
 
 // elected is a coordinator with a campaign of the test's.
 type elected struct {
-	fence.Coordinator
+	elector.Coordinator
 	campaign func(fence.Resource) (*fence.Term, error)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 )
 
 // Leader is who leads a resource; without a token nobody does.
@@ -17,7 +18,7 @@ type Leader struct {
 	Waiting  int            `json:"waiting"`
 }
 
-func leading(r fence.Resource, all []fence.Candidate) Leader {
+func leading(r fence.Resource, all []elector.Candidate) Leader {
 	l := Leader{Resource: r}
 	if len(all) > 0 {
 		l.Holder, l.Token, l.Ready, l.Waiting = all[0].Holder, all[0].Token.String(), all[0].Ready,
@@ -60,7 +61,8 @@ func (a *Agent) leaders(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_ = a.Coordinator.Watch(p, resource, func(all []fence.Candidate) error { // it ends with the client
+	// it ends with the client
+	_ = a.Coordinator.Watch(p, resource, func(all []elector.Candidate) error {
 		return out.send("leader", leading(resource, all), webpage.Patience)
 	})
 }

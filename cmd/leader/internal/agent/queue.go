@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
@@ -55,12 +56,14 @@ func (t *term) watchQueue(ctx context.Context, places chan<- Event) (stop func()
 	end := coordinators.WhileWaiting(ctx, func(ctx context.Context) {
 		var told Event
 		// The campaign has the coordinator's errors.
-		_ = t.agent.Coordinator.Watch(ctx, t.resource, func(all []fence.Candidate) error {
+		_ = t.agent.Coordinator.Watch(ctx, t.resource, func(all []elector.Candidate) error {
 			if len(all) == 0 {
 				return ctx.Err()
 			}
 			// The first one does not wait, and may have the same name.
-			at := 1 + slices.IndexFunc(all[1:], func(c fence.Candidate) bool { return c.Holder == t.holder })
+			at := 1 + slices.IndexFunc(all[1:], func(c elector.Candidate) bool {
+				return c.Holder == t.holder
+			})
 			if now := (Event{
 				Event: Waiting, Place: at, Leader: all[0].Holder,
 			}); at > 0 && now != told && ctx.Err() == nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
@@ -41,13 +42,13 @@ func (o *told) events() []Event {
 }
 
 // held runs a term until the test ends.
-func held(t *testing.T, c fence.Coordinator, session time.Duration) (*term, *told) {
+func held(t *testing.T, c elector.Coordinator, session time.Duration) (*term, *told) {
 	x, out := prepared(c, session)
 	start(t, x)
 	return x, out
 }
 
-func prepared(c fence.Coordinator, session time.Duration) (*term, *told) {
+func prepared(c elector.Coordinator, session time.Duration) (*term, *told) {
 	out := &told{}
 	a := &Agent{Coordinator: c, Raise: time.Hour, Session: session, Log: slog.New(slog.DiscardHandler)}
 	return &term{

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/store/pgstore"
 	"github.com/ringfence/ringfence/store/redisstore"
@@ -170,7 +171,7 @@ func (p *pair) write(note string) error {
 // refusesAll checks that a claim is refused with RF004 wherever it may raise a mark: in sessions
 // that a guard admits, and by those that raise it without a guard. Where it gets in, it writes a
 // note.
-func (s *stack) refusesAll(g *guard, co fence.Observer, c fence.Claim, note string) {
+func (s *stack) refusesAll(g *guard, co elector.Observer, c fence.Claim, note string) {
 	s.t.Helper()
 	pg, db := g.address("postgres"), g.address("redis")
 	for _, way := range []struct {

@@ -18,6 +18,7 @@ import (
 	redisdriver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/store/pgstore"
@@ -26,7 +27,7 @@ import (
 
 // Open returns a Raiser for a URL. The Raiser queries the coordinator if no guard is in front of
 // the database.
-type Open func(url string, c fence.Observer) fence.Raiser
+type Open func(url string, c elector.Observer) fence.Raiser
 
 // Table maps URL schemes to stores.
 type Table map[string]Open
@@ -39,11 +40,11 @@ var All = Table{
 	"rediss":     openRedis,
 }
 
-func openPostgres(url string, c fence.Observer) fence.Raiser {
+func openPostgres(url string, c elector.Observer) fence.Raiser {
 	return pgstore.NewRaiser(url, c)
 }
 
-func openRedis(url string, c fence.Observer) fence.Raiser {
+func openRedis(url string, c elector.Observer) fence.Raiser {
 	return redisstore.NewRaiser(url, c)
 }
 
@@ -67,7 +68,9 @@ func (t Table) Check(setting string, urls settings.URLs) (problems []error) {
 
 // Raisers returns the stores at these URLs, whose schemes must be in the table. Each raise has the
 // timeout, and its error is a *Error. Close them at the end.
-func (t Table) Raisers(urls settings.URLs, c fence.Observer, timeout time.Duration) []fence.Raiser {
+func (t Table) Raisers(
+	urls settings.URLs, c elector.Observer, timeout time.Duration,
+) []fence.Raiser {
 	var all []fence.Raiser
 	for _, u := range urls {
 		all = append(all, &named{Raiser: t[u.Scheme()](u.Reveal(), c), url: u, timeout: timeout})

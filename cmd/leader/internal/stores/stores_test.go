@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
@@ -18,7 +19,7 @@ func (r raiser) Raise(ctx context.Context, _ fence.Claim) error { return r(ctx) 
 
 // table has one store, fake://, that raises with r.
 func table(r raiser) stores.Table {
-	return stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return r }}
+	return stores.Table{"fake": func(string, elector.Observer) fence.Raiser { return r }}
 }
 
 func TestAnErrorNamesTheStoreAndContainsNoSecret(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
@@ -84,7 +85,7 @@ func (inv *Invocation) saved(
 // impatient is an elector that waits no longer than one session timeout: enough if the leader is
 // about to resign, or has just died.
 type impatient struct {
-	fence.Coordinator
+	elector.Coordinator
 	*Invocation
 }
 

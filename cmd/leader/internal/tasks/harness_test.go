@@ -17,7 +17,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
@@ -162,7 +162,7 @@ func (l *taskCopy) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code,
 func (l *taskCopy) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
 
 // queue returns the candidates for orders.
-func (l *taskCopy) queue() []fence.Candidate {
+func (l *taskCopy) queue() []elector.Candidate {
 	l.t.Helper()
 	return leadertest.Queue(l.t, l.memory)
 }

@@ -213,5 +213,5 @@ begin
         column = p_token::text, constraint = coalesce(m.token, 0)::text,
         message = format('the mark of "%s" is not raised to token %s', p_resource, p_token),
         detail = format('the mark is %s, or what was under it may not have ended, or the server has changed since it was raised; nothing of this transaction was written', coalesce(m.token, 0)),
-        hint = 'raise the mark with this token, then try again (SQL: call take or campaign until ready is true; Go: fence.RetryRaised)';
+        hint = 'raise the mark with this token, then try again (SQL: call take or campaign until ready is true; Go: fence.Claim.RetryRaised)';
 end $$;

@@ -1,4 +1,4 @@
-package fence
+package elector
 
 import (
 	"errors"
@@ -18,12 +18,12 @@ var ErrBadHolder = errors.New("not a holder's name")
 func CheckHolder(holder string) error {
 	switch {
 	case len(holder) > MaxHolder:
-		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrBadHolder, excerpt(holder),
+		return fmt.Errorf("%w: %.40q has %d bytes; %d are allowed", ErrBadHolder, holder,
 			len(holder), MaxHolder)
 	case !utf8.ValidString(holder):
-		return fmt.Errorf("%w: %s is not UTF-8", ErrBadHolder, excerpt(holder))
+		return fmt.Errorf("%w: %.40q is not UTF-8", ErrBadHolder, holder)
 	case strings.ContainsRune(holder, 0):
-		return fmt.Errorf("%w: %s contains NUL", ErrBadHolder, excerpt(holder))
+		return fmt.Errorf("%w: %.40q contains NUL", ErrBadHolder, holder)
 	}
 	return nil
 }
