@@ -55,7 +55,7 @@ func (q *Queue) List(ctx context.Context, each func(job.Status) error) error {
 }
 
 // Watch calls each with a job's status now and after every change, until ctx ends or each returns
-// an error, which Watch returns. The error is ErrNoJob once there is no such job.
+// an error, which Watch returns. The error is job.ErrNotFound once there is no such job.
 func (q *Queue) Watch(ctx context.Context, id job.ID, each func(job.Status) error) error {
 	if _, err := job.ParseID(string(id)); err != nil {
 		return err

@@ -16,16 +16,17 @@
 //     nothing. The page shows exactly the fields of Result. Code is the exit code of submit --wait
 //     if the job has failed.
 //   - jobs.Permanent is a failure that no retry mends; any other error is tried again.
-//   - A title has at most job.MaxTitle bytes, and no secrets.
+//   - A title has at most job.MaxTitle bytes, and no secrets. The function title is for commands.
 //   - A child of supervise is paused and ended as LEADER_ON_DISCONNECT says. What runs in this
 //     process looks at ctx and at Term.Wait itself.
 //
 // What does not go through a guard is not fenced: send the claim (Term.Claim) along, and say in
 // docs/jobs.md that whoever receives it has to compare the token.
 //
-// leader submit makes its Spec: a flag and its text in cmd/leader/jobs.go, its line of usage in
-// program.go, its paragraph in jobshelp.go. What a kind imports of this module is listed in
-// internal/test/imports. The page shows the payload as JSON unless
-// cmd/leader/internal/jobserver/files/job.js has texts for it. Then docs/jobs.md and CHANGELOG.md.
-// Tests: title_test.go here, cmd/leader/jobs_linux_test.go.
+// leader submit makes its Spec in cmd/leader/jobs.go: a flag, the line of usage, and the texts that
+// name the kinds; its paragraph is in jobshelp.go. A module that is new to this one is listed in
+// internal/test/imports and in ARCHITECTURE.md, Dependencies. The API describes payloads in
+// jobserver/openapi.yaml. The page shows the payload as JSON unless jobserver/files/job.js has
+// texts for it. Then docs/jobs.md and CHANGELOG.md. Tests: title_test.go here, and in cmd/leader
+// jobs_linux_test.go, also its list of flags that refuse an empty value.
 package work

@@ -15,7 +15,7 @@ export function named(group, s) {
   return [all, 'name'];
 }
 
-// has reports whether a text is in what people know a job by. jobs.Selection selects the same.
+// has reports whether a text is in what people know a job by. queueview.Selection selects the same.
 export const has = (s, text) => [
   s.id, s.kind, s.title, s.resource, s.unique, s.worker_name, s.error, ...(s.labels ?? []),
 ].join('\n').toLowerCase().includes(text.toLowerCase());
