@@ -161,6 +161,10 @@ bench-jobs: deps build ## jobs: submitted, assigned and done per second, latency
 
 MODULES := . lab bench examples/river examples/temporal examples/temporal/devserver
 
+.PHONY: tidy
+tidy: ## go mod tidy in every module, after a dependency was added
+	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy) || exit 1; done
+
 .PHONY: check
 check: ## gofmt, go mod tidy, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }

@@ -81,12 +81,13 @@
 //   - internal/refusal: carrier.go and doc.go for the form in which a claim travels, X.go for texts
 //     of one protocol; one with SQLSTATEs takes those of table.go
 //   - cmd/guard/protocols.go, and the two fields in settings.go; texts.go has GUARD_X_SERVERS, and
-//     texts that tell protocols apart; program.go says who a ROLE is
+//     texts that tell protocols apart; authorize.go says who a ROLE is
 //   - cmd/leader/internal/stores: the tables, loginRefused and LogTo; the text of LEADER_STORES in
 //     cmd/leader/texts.go
 //   - what each may import, in internal/test/imports
 //   - a server for tests: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
-//   - packaging: ringfence-guard-X.socket, guard.env
+//   - packaging: ringfence-guard-X.socket, guard.env, nfpm.yaml
+//   - make tidy, since lab and bench start guards; no two packages have one name
 //   - ARCHITECTURE.md: Packages and Dependencies; docs/X.md; the words for it in docs/tls.md,
 //     operating.md, installing.md, upgrading.md, monitoring.md, threats.md, glossary.md, leader.md
 //     and agent.md; README.md and CHANGELOG.md

@@ -63,7 +63,7 @@
 // Register, Raise and Revoke are a transaction or a script each, which hold the mark's lock from
 // the first look to the last write. Raise asks its Confirm between two of them, and compares run
 // and mark again. With scripts, redismarks is the example: lua/, then store.go and open.go. With
-// SQL it is pgmarks: sql/ (server.sql and functions.sql first), then store.go, revoke.go,
-// identity.go, dial.go; install.go, authorize.go; raiser.go for store/X; contract_test.go makes the
-// Fixture.
+// SQL it is pgmarks: the SQL of internal/postgres/pgschema (server.sql and functions.sql first),
+// then store.go, revoke.go, identity.go, dial.go; install.go, authorize.go; raiser.go for store/X;
+// contract_test.go makes the Fixture.
 package marks

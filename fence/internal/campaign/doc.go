@@ -32,8 +32,11 @@
 //     docs/tasks.md, the tested versions in docs/operating.md; packaging/nfpm.yaml and
 //     CHANGELOG.md; README.md names coordinators in three lines, and has as many lines as it may
 //     have
+//   - internal/settings/url.go: schemes whose users and passwords Form reads
+//   - cmd/leader/internal/endtoend/outages_test.go: how it is made to fail
+//   - make tidy, since lab and bench open every coordinator
 //
-// Nothing else has to change. Some comments and examples name coordinators as examples.
+// Some comments, examples and a picture name coordinators as examples.
 //
 // # What it has to offer
 //

@@ -43,9 +43,13 @@ func TestSettingsExist(t *testing.T) {
 		"GUARD_":  read(t, filepath.Join(root, "cmd/guard/texts.go")),
 		"LEADER_": read(t, filepath.Join(root, "cmd/leader/texts.go")),
 	}
-	for protocol, folder := range map[string]string{"POSTGRES": "pgguard", "REDIS": "redisguard"} {
-		texts["GUARD_"+protocol+"_"] = read(t,
-			filepath.Join(root, "internal/guard", folder, "settings.go"))
+	guards, err := filepath.Glob(filepath.Join(root, "internal/guard/*guard/settings.go"))
+	if err != nil || len(guards) < 2 {
+		t.Fatalf("%q, %v", guards, err)
+	}
+	for _, file := range guards { // whose Settings have a comment that names their prefix
+		text := read(t, file)
+		texts[regexp.MustCompile(`GUARD_[A-Z]+_`).FindString(text)] = text
 	}
 	exists := func(name string) bool {
 		for prefix, text := range texts {
