@@ -34,8 +34,8 @@ type Worker struct {
 
 	// Grace is how long handlers may go on after Run's context has ended, before their contexts end.
 	Grace time.Duration
-	// Hurry ends the grace when it is closed. May be nil.
-	Hurry <-chan struct{}
+	// EndGrace ends the grace when it is closed. May be nil.
+	EndGrace <-chan struct{}
 
 	Log *slog.Logger // default: nothing is logged
 }
@@ -260,7 +260,7 @@ func (r *runner) drain(worker fence.Token) {
 	select {
 	case <-ended:
 	case <-grace.C:
-	case <-r.Hurry:
+	case <-r.EndGrace:
 	}
 	r.mu.Lock()
 	for _, t := range r.tries {

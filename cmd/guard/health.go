@@ -58,7 +58,7 @@ func (p *program) health(ctx context.Context, c *config, _ []string) error {
 		DisableKeepAlives: true,
 		// 0.0.0.0 dials this host.
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, webpage.Here(c.HTTPListen))
+			return (&net.Dialer{}).DialContext(ctx, network, webpage.OnLoopback(c.HTTPListen))
 		},
 		// The certificate has the names that others use for this host. Nothing secret is sent.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},

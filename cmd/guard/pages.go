@@ -54,7 +54,7 @@ func (p *pages) open(ctx context.Context, c *config, o *openings) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.listener, err = o.listen(ctx, "http", webpage.Here(c.HTTPListen)); err != nil {
+	if p.listener, err = o.listen(ctx, "http", webpage.OnLoopback(c.HTTPListen)); err != nil {
 		return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
 	}
 	p.admit(token)

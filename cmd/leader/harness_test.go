@@ -110,15 +110,15 @@ func shell(t *testing.T, s setup, script string) *leaderRun {
 
 // The codes of a leader run or submit for its own failures.
 const (
-	runError = cli.Apart + cli.Error
-	runUsage = cli.Apart + cli.Usage
-	runLost  = cli.Apart + cli.Lost
+	runError = cli.OwnOffset + cli.Error
+	runUsage = cli.OwnOffset + cli.Usage
+	runLost  = cli.OwnOffset + cli.Lost
 )
 
 // own returns a subcommand's code for a failure of its own.
 func own(subcommand string, code int) int {
 	if subcommand == "run" || subcommand == "submit" {
-		return cli.Apart + code
+		return cli.OwnOffset + code
 	}
 	return code
 }

@@ -270,7 +270,7 @@ func (p *program) handIn(inv *invocation) error {
 // runWork implements leader work.
 func runWork(p *program, ctx context.Context, inv *invocation) int {
 	inv.logSettings(ctx)
-	inv.jobs.work.Hurry = inv.signals.Again()
+	inv.jobs.work.EndGrace = inv.signals.Again()
 	working := p.invoke(inv)
 	working.Watch, working.Leaving = inv.watchWorker, ctx.Done()
 	return working.Work(ctx, inv.jobs.work)

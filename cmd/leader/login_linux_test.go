@@ -93,7 +93,7 @@ func TestAPasswordWithAnUnescapedAtIsNotPrintedInPart(t *testing.T) {
 			notify: func() (<-chan os.Signal, func()) { return signals, func() { close(signals) } },
 		}
 		code := p.run(t.Context(), []string{"run", "orders", "--", "true"})
-		if text := out.String(); code != cli.Apart+cli.Usage || strings.Contains(text, "bravo") ||
+		if text := out.String(); code != cli.OwnOffset+cli.Usage || strings.Contains(text, "bravo") ||
 			!strings.Contains(text, "%40") {
 			t.Errorf("%s: exit %d: %s", setting, code, text)
 		}

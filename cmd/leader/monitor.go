@@ -24,7 +24,7 @@ func (inv *invocation) monitor(ctx context.Context) (stop func(), err error) {
 	if inv.config.HTTPListen == "" {
 		return func() {}, nil
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", webpage.Here(inv.config.HTTPListen))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", webpage.OnLoopback(inv.config.HTTPListen))
 	if err != nil {
 		return nil, fmt.Errorf("LEADER_HTTP_LISTEN: %w", err)
 	}

@@ -64,7 +64,7 @@ func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 		"LEADER_LOG=loud", "LEADER_RAISE_TIMEOUT=-1s", "UNRELATED=1",
 	}
 	code, out, log := call(t, env, "run", "orders", "--", "true")
-	if code != cli.Apart+cli.Usage || out != "" || strings.Contains(log, "s3cr3t") {
+	if code != cli.OwnOffset+cli.Usage || out != "" || strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
 	}
 	for _, want := range []string{

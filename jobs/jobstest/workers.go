@@ -76,7 +76,7 @@ func stoppingHasGrace(s *stage) {
 // either.
 func stoppingHurries(s *stage) {
 	g, hurry := s.gate(), make(chan struct{})
-	first := s.works(jobs.Worker{Grace: 24 * time.Hour, Hurry: hurry, Handlers: kinds(g.handler)})
+	first := s.works(jobs.Worker{Grace: 24 * time.Hour, EndGrace: hurry, Handlers: kinds(g.handler)})
 	id := s.submit(job.Spec{})
 	g.next()
 	first.cancel()

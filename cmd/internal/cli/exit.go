@@ -16,10 +16,10 @@ const (
 
 	Uncovered = 4 // guard check has found what neither guard nor seals cover
 
-	// Apart is added to the first three by a command that passes on the code of a command. So 115,
+	// OwnOffset is added to the first three by a command that passes on the code of a command. So 115,
 	// 116 and 117 are its own: few commands use them, and neither shells, env(1), timeout(1), xargs(1)
 	// nor sysexits(3) give them a meaning.
-	Apart = 114
+	OwnOffset = 114
 )
 
 // Mistake is a usage error. A command that returns one has changed nothing.

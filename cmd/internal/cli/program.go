@@ -140,7 +140,7 @@ func (p *Program) code(c *cobra.Command, err error) int {
 func own(c *cobra.Command, code int) int {
 	_, passes := c.Annotations["exit code"]
 	if passes && code >= Error && code <= Lost {
-		return Apart + code
+		return OwnOffset + code
 	}
 	return code
 }

@@ -72,7 +72,7 @@ func TestWrongUsageExits2AndSaysHowToGetHelp(t *testing.T) {
 		var tool trial
 		code, usage := tool.main(t.Context(), strings.Fields(args)...), cli.Usage
 		if strings.HasPrefix(args, "pass") {
-			usage += cli.Apart
+			usage += cli.OwnOffset
 		}
 		if code != usage || tool.ran != "" || tool.out.Len() > 0 ||
 			!strings.HasPrefix(tool.log.String(), "tool: ") || !strings.Contains(tool.log.String(), want) {
@@ -117,13 +117,13 @@ func TestTheErrorOfACommandDeterminesTheExitCode(t *testing.T) {
 	}{
 		{nil, cli.Done, cli.Done, ""},
 		{cli.Exit(cli.Done), cli.Done, cli.Done, ""},
-		{cli.Exit(cli.Lost), cli.Lost, cli.Apart + cli.Lost, ""},
+		{cli.Exit(cli.Lost), cli.Lost, cli.OwnOffset + cli.Lost, ""},
 		{cli.Exit(cli.Uncovered), cli.Uncovered, cli.Uncovered, ""},
 		{cli.Passed(cli.Lost), cli.Lost, cli.Lost, ""},
-		{errors.New("it broke"), cli.Error, cli.Apart + cli.Error, "tool: it broke\n"},
-		{fmt.Errorf("late: %w", cli.Mistake("not so")), cli.Usage, cli.Apart + cli.Usage,
+		{errors.New("it broke"), cli.Error, cli.OwnOffset + cli.Error, "tool: it broke\n"},
+		{fmt.Errorf("late: %w", cli.Mistake("not so")), cli.Usage, cli.OwnOffset + cli.Usage,
 			"tool: not so\n  tool do list [flags]\n`tool do list --help` says more.\n"},
-		{settings.Problems{errors.New("T_NAME is bad")}, cli.Usage, cli.Apart + cli.Usage,
+		{settings.Problems{errors.New("T_NAME is bad")}, cli.Usage, cli.OwnOffset + cli.Usage,
 			"tool: 1 problem with the settings:\n  - T_NAME is bad\n`tool --help` lists every setting " +
 				"with its default and meaning.\n"},
 	} {

@@ -62,9 +62,9 @@ func Loopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Here returns an address to listen on. One without a host, such as :9090, is on the loopback
+// OnLoopback returns an address to listen on. One without a host, such as :9090, is on the loopback
 // interface: at 127.0.0.1, or at ::1 on a machine that has only IPv6.
-func Here(address string) string {
+func OnLoopback(address string) string {
 	if !strings.HasPrefix(address, ":") {
 		return address
 	}

@@ -93,7 +93,7 @@ func TestAnAddressWithoutAHostIsOnTheLoopbackInterface(t *testing.T) {
 		":9090": "127.0.0.1:9090", "0.0.0.0:9090": "0.0.0.0:9090", "[::]:9090": "[::]:9090",
 		"guard-1:9090": "guard-1:9090",
 	} {
-		if got := Here(address); got != want {
+		if got := OnLoopback(address); got != want {
 			t.Errorf("%s: %s", address, got)
 		}
 	}

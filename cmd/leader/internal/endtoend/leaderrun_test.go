@@ -65,7 +65,7 @@ func TestARefusedLoginSaysWhatTheGuardAdvises(t *testing.T) {
 	cmd := s.psql(g, "select 1")
 	cmd.Env = append(cmd.Env, stores)
 	out, err := cmd.CombinedOutput()
-	if text := string(out); cmd.ProcessState.ExitCode() != cli.Apart+cli.Error ||
+	if text := string(out); cmd.ProcessState.ExitCode() != cli.OwnOffset+cli.Error ||
 		!strings.Contains(text, `"next":"`+advice) {
 		t.Errorf("%v: %s", err, text)
 	}
@@ -96,7 +96,7 @@ func aPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T, 
 	}
 	s.depose()
 	err := first.Wait()
-	if code := first.ProcessState.ExitCode(); code != cli.Apart+cli.Lost ||
+	if code := first.ProcessState.ExitCode(); code != cli.OwnOffset+cli.Lost ||
 		!strings.Contains(said.String(), "deposed") {
 		t.Errorf("exit code %d (%v): %s", code, err, said.String())
 	}
@@ -181,7 +181,7 @@ func leaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing.T, r
 			r.countTo(s.ctx, mark+1)
 		}
 		code, said := lead("restored")
-		if code != cli.Apart+cli.Error || !strings.Contains(said, "the coordinator went back") ||
+		if code != cli.OwnOffset+cli.Error || !strings.Contains(said, "the coordinator went back") ||
 			!strings.Contains(said, "guard adopt --new-issuer orders") {
 			t.Errorf("start %d: exit code %d: %s", start+1, code, said)
 		}

@@ -243,7 +243,7 @@ func TestTheCommandOfADeposedLeaderEndsAlthoughNothingReadsTheLog(t *testing.T) 
 		next := s.begin(stderr, s.program("leader", "run", "orders", "--",
 			"sh", "-c", fmt.Sprintf("while kill -0 %d; do sleep 0.1; done 2>/dev/null", pid)))
 		s.deposed(stderr)
-		first.exits(cli.Apart + cli.Lost)
+		first.exits(cli.OwnOffset + cli.Lost)
 		if !gone(pid) {
 			t.Error("the command of the deposed leader still runs")
 		}
@@ -270,7 +270,7 @@ func TestACommandThatFillsTheLogIsStoppedWithItsTerm(t *testing.T) {
 		return err == nil && n >= room-4096
 	})
 	s.depose()
-	p.exits(cli.Apart + cli.Lost)
+	p.exits(cli.OwnOffset + cli.Lost)
 	if !gone(pid) {
 		t.Error("the command of the deposed leader still runs")
 	}

@@ -45,7 +45,7 @@ func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
 	if out, err := next.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.Apart+cli.Lost {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.OwnOffset+cli.Lost {
 		t.Error(err)
 	}
 	after := s.column("select note from ledger where n > (select n from ledger where note = 'next')")

@@ -14,7 +14,7 @@ type Work struct {
 	Capacity int
 	Labels   []string
 	Strategy string
-	Hurry    <-chan struct{} // closed: running commands have no more time to end by themselves
+	EndGrace <-chan struct{} // closed: running commands have no more time to end by themselves
 }
 
 // Work runs jobs until ctx ends. Then commands that run have the time of the settings to end by
@@ -32,7 +32,7 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 	defer stores.Close(raisers)
 	worker := jobs.Worker{
 		Queue: q.Queue, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: raisers,
-		Strategy: strategy, Grace: v.Settings.DrainTimeout, Hurry: w.Hurry, Log: v.Log,
+		Strategy: strategy, Grace: v.Settings.DrainTimeout, EndGrace: w.EndGrace, Log: v.Log,
 	}
 	for _, k := range kinds {
 		k.handle(&worker, &machine{v.Setup})
