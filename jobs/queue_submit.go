@@ -17,9 +17,9 @@ import (
 // stay empty. If an unfinished job has the same unique key, Submit returns the ID of that job.
 // While the coordinator does not answer it tries until ctx ends, and submits the job once.
 //
-// Errors: ErrBadSpec, ErrFull, documents.ErrTooLarge, ctx's cause, or an error of the coordinator
-// that trying again cannot fix. After ctx's cause the job may have been submitted; submit it with a
-// unique key to find out.
+// Errors: job.ErrBadSpec, ErrFull, documents.ErrTooLarge, ctx's cause, or an error of the
+// coordinator that trying again cannot fix. After ctx's cause the job may have been submitted;
+// submit it with a unique key to find out.
 func Submit[In any](
 	ctx context.Context, q *Queue, kind string, in In, rest ...job.Spec,
 ) (job.ID, error) {

@@ -105,12 +105,10 @@ func (p *Protocol) Refuse(c *guard.Client, why string) {
 // Serve implements guard.Protocol.
 func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
 	var client opened
-	if err := guard.OnOwnStack(func() error {
+	_ = guard.OnOwnStack(func() error {
 		client = p.open(ctx, c)
 		return nil
-	}); err != nil {
-		return err
-	}
+	})
 	return client.serve(ctx)
 }
 
