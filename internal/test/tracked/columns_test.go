@@ -1,9 +1,9 @@
-package docs
+package tracked
 
 import (
 	"go/scanner"
 	"go/token"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,7 +18,11 @@ const columns = 100
 // string, preformatted text, a table, an address.
 func TestLinesFitTheirColumns(t *testing.T) {
 	for _, file := range tracked(t, "*.go", "*.md") {
-		text := read(t, filepath.Join(root, file))
+		b, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
 		asItStands := preformatted
 		if strings.HasSuffix(file, ".go") {
 			asItStands = rawStrings
@@ -30,18 +34,6 @@ func TestLinesFitTheirColumns(t *testing.T) {
 			}
 		}
 	}
-}
-
-// tracked returns the files of the repository that match one of the patterns.
-func tracked(t *testing.T, patterns ...string) []string {
-	t.Helper()
-	cmd := exec.Command("git", append([]string{"ls-files", "-z", "--"}, patterns...)...)
-	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Skip("this is no checkout:", err)
-	}
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
 var (
