@@ -12,6 +12,12 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
+// step prints its key. The receiver of its effect drops a key that it has seen.
+func step(_ context.Context, done int, key checkpoint.Key) (int, error) {
+	fmt.Println(key)
+	return done + 1, nil
+}
+
 // A task of two steps keeps its checkpoint beside the elections. If the process stops, the next
 // leader goes on at the step that was not published.
 func Example() {
@@ -20,10 +26,6 @@ func Example() {
 	c := fencetest.NewMemory(10 * time.Second).Open() // zookeeper.Open, etcd.Open or postgres.Open
 	defer c.Close()
 
-	step := func(_ context.Context, done int, key checkpoint.Key) (int, error) {
-		fmt.Println(key) // the receiver of the effect drops a key that it has seen
-		return done + 1, nil
-	}
 	lead := fence.Lead{Elector: c, Resource: "ledger", Holder: "host-1"}
 	done, err := checkpoint.RunTask(ctx, lead, coordinator.New(c.Documents()), "report-2026-11-21",
 		checkpoint.Do("export", step), checkpoint.Do("send", step))

@@ -103,8 +103,8 @@ func (c *config) Validate() error {
 	report(c.Grace < 0, "LEADER_GRACE=%s must not be below 0", c.Grace)
 	report(c.SessionTimeout > 0 && c.Grace > c.maxGrace(),
 		"LEADER_GRACE=%s does not fit into LEADER_SESSION_TIMEOUT=%s: the command must have "+
-			"stopped before the session can expire, and the coordinator confirms the session only "+
-			"every third of that time; at most %s fits",
+			"stopped before the session can expire, and two thirds of that time are for confirmations "+
+			"of the session that come late; at most %s fits",
 		c.Grace, c.SessionTimeout, c.maxGrace())
 	report(len(c.Holder) > 200 || strings.ContainsFunc(c.Holder, isControl),
 		"LEADER_HOLDER must be at most 200 bytes without control characters")
@@ -125,8 +125,8 @@ func (c *config) margin() time.Duration {
 	return supervise.Margin(c.SessionTimeout)
 }
 
-// maxGrace leaves room for the interval between two confirmations from the coordinator. A longer
-// grace would stop the command although nothing is wrong.
+// maxGrace keeps two thirds of the session for confirmations that come late. With a longer grace, a
+// short outage of the coordinator would stop the command.
 func (c *config) maxGrace() time.Duration {
 	return max(0, c.SessionTimeout/3-c.margin()).Truncate(time.Millisecond)
 }

@@ -12,9 +12,12 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
+// today is the path of a price list.
+const today = "shop/prices/today"
+
 // A leader publishes a price list. After it was deposed, its change is refused, however late it
 // comes.
-func ExampleStore() {
+func Example() {
 	ctx := context.Background()
 	// zookeeper.Open, etcd.Open or postgres.Open
 	coordinator := fencetest.NewMemory(10 * time.Second).Open()
@@ -27,11 +30,11 @@ func ExampleStore() {
 	}
 	_, err = docs.Change(ctx, documents.Change{
 		While:  []fence.Claim{term.Claim()},
-		Writes: []documents.Write{documents.Create("shop/prices/today", []byte("apples 3"))},
+		Writes: []documents.Write{documents.Create(today, []byte("apples 3"))},
 	})
 	fmt.Println("published:", err)
 
-	found, err := docs.Get(ctx, documents.At("shop/prices/today"))
+	found, err := docs.Get(ctx, documents.At(today))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,32 +2,38 @@ package etcd_test
 
 import (
 	"context"
-	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/etcd"
 )
 
-// A process wins a term, works while it lasts, and resigns.
+// A whole program: start it on several machines. One of them leads and works; when it is gone,
+// another one does.
 func Example() {
-	ctx := context.Background()
-	url := cluster(ctx) // etcd://e1:2379,e2:2379,e3:2379/ringfence
-	coordinator, err := etcd.Open(ctx, url, etcd.Options{})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	elections, err := etcd.Open(ctx, "etcd://etcd1:2379,etcd2:2379,etcd3:2379/shop", etcd.Options{})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	defer coordinator.Close()
+	defer elections.Close()
 
-	term, err := coordinator.Campaign(ctx, "orders", "billing-7")
-	if err != nil {
-		fmt.Println(err)
-		return
+	host, _ := os.Hostname()
+	lead := fence.Lead{Elector: elections, Resource: "orders", Holder: host}
+	lead.Again = func(err error, wait time.Duration) { log.Printf("leads no more: %v", err) }
+	if err := lead.Repeat(ctx, work); err != nil {
+		log.Print(err)
 	}
-	_, leaders, err := coordinator.Leaders(ctx, "orders")
-	fmt.Println(leaders[0].Holder, "leads:", leaders[0].Token == term.Token(), err)
-	fmt.Println(term.Resign(ctx), term.State() == fence.Lost)
-	// Output:
-	// billing-7 leads: true <nil>
-	// <nil> true
+}
+
+// work works as the leader. ctx ends with the term. The term's claim goes with every write: see
+// packages pgstore and redisstore.
+func work(ctx context.Context, term *fence.Term) error {
+	log.Println("leads as", term.Claim())
+	<-ctx.Done()
+	return context.Cause(ctx)
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/ringfence/ringfence/fence/group"
 )
 
+var enough = errors.New("seen enough")
+
 // A process joins a group, and watches who else is there.
-func ExampleGroup_Watch() {
+func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	// zookeeper.Open, etcd.Open or postgres.Open
@@ -29,7 +31,6 @@ func ExampleGroup_Watch() {
 	}
 	defer member.Leave()
 
-	enough := errors.New("seen enough")
 	err = g.Watch(ctx, func(all []group.Member) error {
 		for _, m := range all {
 			fmt.Printf("%s is there: %s\n", m.Name, m.Value)

@@ -2,38 +2,38 @@ package postgres_test
 
 import (
 	"context"
-	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/postgres"
 )
 
-// A leader program that has nothing but a database.
+// A whole program that has nothing but a database: start it on several machines. One of them leads
+// and works; when it is gone, another one does.
 func Example() {
-	ctx := context.Background()
-	coordinator, err := postgres.Open(ctx, database(ctx), postgres.Options{})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	elections, err := postgres.Open(ctx, "postgres://elections@db/shop", postgres.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer coordinator.Close()
+	defer elections.Close()
 
-	lead := fence.Lead{
-		Elector:  coordinator,
-		Resource: "orders",
-		Holder:   "billing-7",
-		// Stores: the databases where the mark is raised before work starts
+	host, _ := os.Hostname()
+	lead := fence.Lead{Elector: elections, Resource: "orders", Holder: host}
+	lead.Again = func(err error, wait time.Duration) { log.Printf("leads no more: %v", err) }
+	if err := lead.Repeat(ctx, work); err != nil {
+		log.Print(err)
 	}
-	err = lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
-		_, leaders, err := coordinator.Leaders(ctx, "orders")
-		if err != nil {
-			return err
-		}
-		fmt.Println(leaders[0].Holder, "leads:", leaders[0].Token == term.Token())
-		return nil // ctx ends with the term; context.Cause says why
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	// Output: billing-7 leads: true
+}
+
+// work works as the leader. ctx ends with the term. The term's claim goes with every write: see
+// packages pgstore and redisstore.
+func work(ctx context.Context, term *fence.Term) error {
+	log.Println("leads as", term.Claim())
+	<-ctx.Done()
+	return context.Cause(ctx)
 }

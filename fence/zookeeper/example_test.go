@@ -2,8 +2,9 @@ package zookeeper_test
 
 import (
 	"context"
-	"fmt"
 	"log"
+	"os"
+	"os/signal"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,61 +15,44 @@ import (
 	"github.com/ringfence/ringfence/store/pgstore"
 )
 
-// A complete leader program. It waits until it wins the election, raises the mark in the database,
-// works while it leads, and resigns. Start it on several machines.
+// A whole program: start it on several machines. It waits until it wins the election, raises the
+// mark in the database, and works while it leads.
 //
-// Here each transaction carries the token. Behind a guard, pgstore.NewPool makes connections that
-// carry it, and transactions begin as usual.
+// Here each transaction carries the token, and no guard is needed. Behind a guard, pgstore.Lead
+// gives the work a pool whose connections carry it, and transactions begin as usual.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	ensemble, database := servers(ctx) // zk://zk1:2181,zk2:2181/ringfence, postgres://app@db/shop
-
-	coordinator, err := zookeeper.Open(ctx, ensemble, zookeeper.Options{})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	elections, err := zookeeper.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/shop", zookeeper.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer coordinator.Close()
+	defer elections.Close()
+	const database = "postgres://app@db/shop"
 	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-
-	raiser := pgstore.NewRaiser(database, coordinator)
+	raiser := pgstore.NewRaiser(database, elections)
 	defer raiser.Close()
+
+	host, _ := os.Hostname()
 	lead := fence.Lead{
-		Elector:  coordinator,
-		Resource: "orders",
-		Holder:   "billing-7",
-		Stores:   []fence.Raiser{raiser},
+		Elector: elections, Resource: "orders", Holder: host, Stores: []fence.Raiser{raiser},
+		Again: func(err error, wait time.Duration) { log.Printf("leads no more: %v", err) },
 	}
-	err = lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
-		queue, err := coordinator.Candidates(ctx, "orders")
-		if err != nil {
-			return err
-		}
-		fmt.Println("the leader is", queue[0].Holder)
-		return transfer(ctx, pool, term.Claim()) // ctx ends with the term
+	err = lead.Repeat(ctx, func(ctx context.Context, term *fence.Term) error {
+		return transfer(ctx, pool, raiser, term.Claim()) // ctx ends with the term
 	})
-	fmt.Println("the term has ended:", err)
-	// Output:
-	// the leader is billing-7
-	// the balance is 110
-	// the term has ended: <nil>
+	if err != nil {
+		log.Print(err)
+	}
 }
 
-func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
-	tx, err := pgstore.Begin(ctx, pool, c, pgx.TxOptions{})
-	if err != nil {
+func transfer(ctx context.Context, pool *pgxpool.Pool, r fence.Raiser, c fence.Claim) error {
+	return pgstore.BeginFunc(ctx, pool, r, c, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "update account set balance = balance + 10 where owner = 'ann'")
 		return err
-	}
-	defer tx.Rollback(ctx)
-	var balance int
-	row := tx.QueryRow(ctx, "update account set balance = balance + 10 returning balance")
-	if err := row.Scan(&balance); err != nil {
-		return err
-	}
-	fmt.Println("the balance is", balance)
-	return tx.Commit(ctx)
+	})
 }

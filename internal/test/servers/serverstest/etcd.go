@@ -21,6 +21,3 @@ var sharedEtcd = newShared("etcd", func(ctx context.Context) (*servers.Etcd, err
 
 // SharedEtcd returns the test binary's etcd, one member with default options.
 func SharedEtcd(t testing.TB) *servers.Etcd { t.Helper(); return sharedEtcd.get(t) }
-
-// ExampleEtcd returns the test binary's etcd for an example, which has no testing.TB.
-func ExampleEtcd(ctx context.Context) (*servers.Etcd, error) { return sharedEtcd.serve(ctx) }
