@@ -41,7 +41,7 @@ func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	defer a.leave()
+	defer a.kill()
 	if err := a.until(ctx, p, "paused"); err != nil {
 		return outcome{}, err
 	}
@@ -54,7 +54,7 @@ func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	defer b.leave()
+	defer b.kill()
 	if err := b.until(ctx, p, "elected"); err != nil {
 		return outcome{}, err
 	}
@@ -165,7 +165,7 @@ func (a *actor) wake() error {
 	return err
 }
 
-func (a *actor) leave() {
+func (a *actor) kill() {
 	if a.waited {
 		return
 	}

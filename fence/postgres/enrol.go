@@ -70,7 +70,7 @@ func (t *turns) turn(ctx context.Context, r fence.Resource) (done func(), err er
 	}
 	q.in++
 	t.mu.Unlock()
-	leave := func() {
+	forget := func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if q.in--; q.in == 0 {
@@ -79,9 +79,9 @@ func (t *turns) turn(ctx context.Context, r fence.Resource) (done func(), err er
 	}
 	select {
 	case q.turn <- struct{}{}:
-		return func() { <-q.turn; leave() }, nil
+		return func() { <-q.turn; forget() }, nil
 	case <-ctx.Done():
-		leave()
+		forget()
 		return nil, context.Cause(ctx)
 	}
 }

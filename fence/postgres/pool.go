@@ -35,7 +35,7 @@ func (p *pool) do(ctx context.Context, use func(*pgx.Conn) error) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-p.slots }()
-	conn := p.take()
+	conn := p.popIdle()
 	if conn == nil {
 		var err error
 		if conn, err = connect(ctx, p.address); err != nil {
@@ -109,8 +109,8 @@ func hosts(cfg *pgx.ConnConfig) int {
 	return n
 }
 
-// take returns an idle connection, or nil.
-func (p *pool) take() *pgx.Conn {
+// popIdle returns an idle connection, or nil.
+func (p *pool) popIdle() *pgx.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) == 0 {

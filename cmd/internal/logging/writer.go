@@ -133,7 +133,7 @@ func (w *Writer) run() {
 	var spare []byte
 	lost := 0
 	for {
-		text, missed, closed := w.take(spare)
+		text, missed, closed := w.next(spare)
 		switch {
 		case len(text) > 0 || missed > 0:
 			lost = w.pass(lost, text, missed)
@@ -146,8 +146,8 @@ func (w *Writer) run() {
 	}
 }
 
-// take returns the text that waits, and how many lines are missing behind it.
-func (w *Writer) take(spare []byte) (text []byte, missed int, closed bool) {
+// next returns the text that waits, and how many lines are missing behind it.
+func (w *Writer) next(spare []byte) (text []byte, missed int, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.busy = len(w.text) > 0 || w.missed > 0; w.busy {

@@ -94,7 +94,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		if !c.keeps { // with one name for all of them, none has more than its share
 			client = clienthost.Of(conn.RemoteAddr().String())
 		}
-		taken := c.places.take(client, func() { _ = conn.Close() })
+		taken := c.places.acquire(client, func() { _ = conn.Close() })
 		if taken == nil {
 			_ = conn.Close()
 			return
@@ -109,7 +109,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if taken := c.open[conn]; taken != nil {
-			c.places.leave(taken)
+			c.places.release(taken)
 			delete(c.open, conn)
 		}
 	}

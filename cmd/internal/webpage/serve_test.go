@@ -183,7 +183,7 @@ func TestPlacesAreSharedByTheAddresses(t *testing.T) {
 	p := slots{max: 5}
 	take := func(address string, want bool) {
 		t.Helper()
-		if got := p.take(address, func() { out = append(out, address) }) != nil; got != want {
+		if got := p.acquire(address, func() { out = append(out, address) }) != nil; got != want {
 			t.Errorf("%s got a place: %t", address, got)
 		}
 	}

@@ -21,9 +21,9 @@ type slot struct {
 	end     func() // called if it is given to another client
 }
 
-// take gives a client a place, or returns nil. If all are taken, the address with the most of them
-// loses its oldest one, unless the client's own address has as many.
-func (p *slots) take(address string, end func()) *slot {
+// acquire gives a client a place, or returns nil. If all are taken, the address with the most of
+// them loses its oldest one, unless the client's own address has as many.
+func (p *slots) acquire(address string, end func()) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.held) >= p.max {
@@ -59,8 +59,8 @@ func (p *slots) victim(address string) *slot {
 	return p.held[max(at, 0)] // an address without any: each of the others has one
 }
 
-// leave gives a place back, unless another client has it by now.
-func (p *slots) leave(h *slot) {
+// release gives a place back, unless another client has it by now.
+func (p *slots) release(h *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(h)

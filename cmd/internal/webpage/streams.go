@@ -44,13 +44,13 @@ func (s *Streams) Begin(client string, end func()) (ended func(), ok bool) {
 	if s.closed {
 		return nil, false
 	}
-	taken := s.places.take(client, end)
+	taken := s.places.acquire(client, end)
 	if taken == nil {
 		return nil, false
 	}
 	s.running.Add(1)
 	return func() {
-		s.places.leave(taken)
+		s.places.release(taken)
 		s.running.Done()
 	}, true
 }

@@ -136,8 +136,8 @@ func (w *Woken) Add(_ fence.Resource, holder string) {
 	w.by[holder]++
 }
 
-// take returns who was woken since the last call.
-func (w *Woken) take() map[string]int {
+// drain returns who was woken since the last call.
+func (w *Woken) drain() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	by := w.by
@@ -153,12 +153,12 @@ func (w *Woken) OnlyNext(
 ) {
 	t.Helper()
 	for i := 1; wakes > 0; i++ {
-		w.take()
+		w.drain()
 		if err := leader.Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		leader = Next(t, won)
-		by := w.take()
+		by := w.drain()
 		if next := queue[i]; leader.Token() != next.Token || len(by) > 1 || len(by) != by[next.Holder] {
 			t.Errorf("%v leads, %v was next, and these were woken: %v", leader.Claim(), next, by)
 		}

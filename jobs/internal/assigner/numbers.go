@@ -26,8 +26,8 @@ type numbers struct {
 	last int // the one that was given last
 }
 
-// take returns a free number; 0 if there is none.
-func (n *numbers) take() int {
+// next returns a free number; 0 if there is none.
+func (n *numbers) next() int {
 	if len(n.free) == 0 {
 		return 0
 	}
@@ -71,7 +71,7 @@ func (a *assigner) withResource(s job.Status) (job.Status, bool) {
 	if s.Resource != "" {
 		return s, true
 	}
-	if s.Number = a.numbers.take(); s.Number == 0 {
+	if s.Number = a.numbers.next(); s.Number == 0 {
 		return s, false
 	}
 	s.Resource = numbered(a.q.Group.Name(), a.claim.Issuer, s.Number)

@@ -107,7 +107,7 @@ func (b *board) read(ctx context.Context, q *queueview.View) {
 		if ctx.Err() != nil {
 			return
 		}
-		b.take(o, err)
+		b.show(o, err)
 		select {
 		case <-time.After(max(readPause, restFor*time.Since(began))):
 		case <-ctx.Done():
@@ -115,8 +115,8 @@ func (b *board) read(ctx context.Context, q *queueview.View) {
 	}
 }
 
-// take takes a reading over.
-func (b *board) take(o queueview.Overview, err error) {
+// show takes a reading over.
+func (b *board) show(o queueview.Overview, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {

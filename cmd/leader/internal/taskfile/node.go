@@ -57,12 +57,12 @@ func (r *reader) pairs(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
 	}
 }
 
-// take returns the value of a key, or nil if it is missing.
-func (m *mapping) take(key string) *yaml.Node { return m.values[key] }
+// value returns the value of a key, or nil if it is missing.
+func (m *mapping) value(key string) *yaml.Node { return m.values[key] }
 
-// need is take for a required key.
+// need is value for a required key.
 func (r *reader) need(m *mapping, what, key string) *yaml.Node {
-	v := m.take(key)
+	v := m.value(key)
 	if v == nil {
 		r.at(m.at, "%s has no %s", what, key)
 	}

@@ -19,7 +19,7 @@ func (r *reader) step(n *yaml.Node) Step {
 		return Step{}
 	}
 	s := Step{Name: r.stepName(r.need(m, one, "name")), At: r.position(m.at)}
-	s.Timeout, s.Retry = r.duration(m.take("timeout"), "timeout"), r.retry(m.take("retry"))
+	s.Timeout, s.Retry = r.duration(m.value("timeout"), "timeout"), r.retry(m.value("retry"))
 	kinds := m.given("sql", "sql_file", "run", "redis")
 	if len(kinds) != 1 {
 		r.at(n, "a step has one of sql, sql_file, run and redis; this one has %s", noneOr(kinds))
@@ -41,7 +41,7 @@ func (r *reader) stepName(n *yaml.Node) string {
 // given returns the keys that are present.
 func (m *mapping) given(keys ...string) (found []string) {
 	for _, k := range keys {
-		if m.take(k) != nil {
+		if m.value(k) != nil {
 			found = append(found, k)
 		}
 	}
@@ -57,7 +57,7 @@ func noneOr(words []string) string {
 
 // work reads the step's SQL, command or Redis commands.
 func (r *reader) work(m *mapping, s *Step, kind string) {
-	n := m.take(kind)
+	n := m.value(kind)
 	switch kind {
 	case "sql":
 		s.SQL = r.sql(n)
@@ -72,10 +72,11 @@ func (r *reader) work(m *mapping, s *Step, kind string) {
 
 // unfinished reads what to do with a step that has started, if its end is unknown.
 func (r *reader) unfinished(m *mapping, s *Step, synchronous bool) {
-	n, ask := m.take("unfinished"), m.take("ask")
+	n, ask := m.value("unfinished"), m.value("ask")
 	if synchronous {
 		for _, key := range m.given("unfinished", "ask") {
-			r.at(m.take(key), "%s is for steps that are not SQL: SQL that did not commit had no effect", key)
+			r.at(m.value(key),
+				"%s is for steps that are not SQL: SQL that did not commit had no effect", key)
 		}
 		return
 	}

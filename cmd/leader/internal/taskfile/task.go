@@ -27,18 +27,18 @@ func (r *reader) task(n *yaml.Node) *File {
 	f := &File{
 		Task: r.name(r.need(m, whole, "task")), Resource: r.resource(r.need(m, whole, "resource")),
 	}
-	f.Journal = r.journal(m.take("journal"))
-	f.Rounds, f.Every = r.rounds(m.take("rounds")), r.duration(m.take("every"), "every")
+	f.Journal = r.journal(m.value("journal"))
+	f.Rounds, f.Every = r.rounds(m.value("rounds")), r.duration(m.value("every"), "every")
 	if f.Every > 0 && f.Rounds == 1 {
-		r.at(m.take("every"),
+		r.at(m.value("every"),
 			"every is the pause between rounds, and there is only one round: set rounds, or remove every")
 	}
-	f.State = r.state(m.take("state"))
-	if retry := r.retry(m.take("retry")); retry != nil {
+	f.State = r.state(m.value("state"))
+	if retry := r.retry(m.value("retry")); retry != nil {
 		f.Retry = *retry
 	}
 	f.Steps = r.steps(r.need(m, whole, "steps"))
-	f.Changed = r.changed(m.take("changed"), f.Steps)
+	f.Changed = r.changed(m.value("changed"), f.Steps)
 	return f
 }
 
@@ -165,11 +165,11 @@ func (r *reader) retry(n *yaml.Node) *checkpoint.Retry {
 	}
 	attempts := r.count(r.need(m, "retry", "attempts"), "attempts", "")
 	if attempts > 1_000_000 {
-		r.at(m.take("attempts"), "attempts is above 1000000")
+		r.at(m.value("attempts"), "attempts is above 1000000")
 		attempts = 1
 	}
-	first := r.durationOr(m.take("backoff"), "backoff", time.Second)
-	most := r.durationOr(m.take("most"), "most", max(first, time.Minute))
+	first := r.durationOr(m.value("backoff"), "backoff", time.Second)
+	most := r.durationOr(m.value("most"), "most", max(first, time.Minute))
 	if first > most {
 		r.at(n, "backoff %s is longer than most %s", first, most)
 	}
