@@ -17,10 +17,10 @@ import (
 // channel is the channel of notices about publishes. The payload is the task's name.
 const channel = "ringfence_checkpoint"
 
-// quiet is the minimum time between two batches of notices. Notices do not go into the steps'
+// noticePause is the minimum time between two batches of notices. Notices do not go into the steps'
 // transactions: NOTIFY holds a lock of the whole database during COMMIT, so no two steps could
 // commit at once.
-const quiet = 50 * time.Millisecond
+const noticePause = 50 * time.Millisecond
 
 // queueNotice queues a notice. If the queue is full, it drops the notice; standbys poll anyway.
 func (j *Journal) queueNotice(task checkpoint.Name) {
@@ -43,7 +43,7 @@ func (j *Journal) sendNotices(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(quiet):
+		case <-time.After(noticePause):
 		}
 	}
 }

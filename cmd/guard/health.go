@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// healthTimeout bounds one request. The page itself takes at most three seconds.
+	// healthTimeout bounds one request. The page itself takes at most a second.
 	healthTimeout = 5 * time.Second
 	// maxBody is how much of a response is printed, in bytes.
 	maxBody = 4 << 10

@@ -207,13 +207,13 @@ func warn(ctx context.Context, log *slog.Logger, name string, d guard.Store) {
 	}
 }
 
-// firstProbe fails the start on errors that retrying cannot fix. A server that is down, or where
-// guard install has not run yet, is no such error.
+// firstProbe fails the start on errors that retrying cannot fix. A server that is down, that may
+// still be promoted, or where guard install has not run yet, is no such error.
 func firstProbe(ctx context.Context, p guard.Protocol) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var setup *fence.SetupError
-	if err := p.Ready(ctx); errors.As(err, &setup) {
+	if err := p.Ready(ctx); errors.As(err, &setup) && !setup.Passes {
 		return err
 	}
 	return nil

@@ -9,8 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// readyTime bounds the answer of each store, and of the coordinator.
-const readyTime = 3 * time.Second
+// readyTime bounds the answer of each store, and of the coordinator. A balancer that asks every
+// second or two should hear of a silent server at once.
+const readyTime = 900 * time.Millisecond
 
 // Handler serves /livez (the process runs), /readyz (every protocol can admit; otherwise 503 and
 // the reasons), /readyz/NAME, which is the same for one protocol, and /metrics.

@@ -219,3 +219,11 @@ func NoCommonName() *fence.Refusal {
 // Setup is the error of a server, a database or a role that cannot be guarded: what is wrong, and
 // what to do about it.
 func Setup(what, hint string) *fence.SetupError { return &fence.SetupError{What: what, Hint: hint} }
+
+// Replica is Setup at a server that follows another one: a failover may promote it.
+func Replica(what string) *fence.SetupError {
+	return &fence.SetupError{
+		What: what, Passes: true,
+		Hint: "name the primary; a guard that serves waits until this server is promoted",
+	}
+}

@@ -77,9 +77,6 @@ func (s *Settings) Check(prefix string) (problems []error) {
 			problems = append(problems, err)
 		}
 	}
-	if s.Upstream == "" && s.Listen != "" {
-		problems = append(problems, fmt.Errorf("%[1]sLISTEN is set, %[1]sUPSTREAM is not", prefix))
-	}
 	if err := s.roles().Check(); err != nil {
 		problems = append(problems,
 			fmt.Errorf("%[1]sLEADERS names the role of %[1]sUPSTREAM: %[2]w", prefix, err))

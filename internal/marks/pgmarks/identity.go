@@ -52,8 +52,8 @@ const IdentityQuery = "select ringfence.backend_identity()"
 // ParseIdentity parses the answer to IdentityQuery.
 func ParseIdentity(answer string) (Identity, error) {
 	if answer == "standby" {
-		return Identity{}, refusal.Setup("the client's connection leads to a standby, "+
-			"whose sessions could write once it is promoted", "point the guard at the primary")
+		return Identity{}, refusal.Replica("the client's connection leads to a standby, " +
+			"whose sessions could write once it is promoted")
 	}
 	var i Identity
 	var micros int64

@@ -26,9 +26,10 @@ func (s *Store) Probe(ctx context.Context) error {
 			return err
 		}
 		defer rollBackSoon(ctx, tx)
-		// The server gives up first. If ctx did, the connection would be closed, and a full server has no
-		// other.
-		if _, err := tx.Exec(ctx, "set local statement_timeout = '2s'"); err != nil {
+		// The server gives up first, or while the connection waits for the end of the statement
+		// (finishing). Otherwise the connection would be closed, and a full server has no other.
+		limit := fmt.Sprintf("set local statement_timeout = %d", statementTime(ctx).Milliseconds())
+		if _, err := tx.Exec(ctx, limit); err != nil {
 			return err
 		}
 		if err := rehearse(ctx, tx); err != nil {
@@ -37,6 +38,16 @@ func (s *Store) Probe(ctx context.Context) error {
 		_, err = tx.Exec(ctx, letGoSQL, []int64{0}, []time.Time{{}})
 		return err
 	})
+}
+
+// statementTime is how long a statement of a probe may take: as long as ctx, two seconds at most.
+func statementTime(ctx context.Context) time.Duration {
+	const most = 2 * time.Second
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return most
+	}
+	return min(most, max(time.Millisecond, time.Until(deadline))) // 0 would be no limit
 }
 
 // rollBackSoon rolls back also after ctx has ended.
@@ -65,8 +76,7 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 		return poolerError(fmt.Sprintf("there is a pooler between guard and Postgres: "+
 			"the login named backend %d, the server says %d", c.PgConn().PID(), pid))
 	case standby:
-		return refusal.Setup("the upstream is a standby: it cannot keep marks",
-			"point the guard at the primary")
+		return refusal.Replica("the upstream is a standby: it cannot keep marks")
 	case prepared > 0 && !o.AllowPrepared:
 		return refusal.Setup(
 			fmt.Sprintf("max_prepared_transactions is %d: a prepared transaction outlives its "+

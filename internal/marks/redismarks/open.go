@@ -62,8 +62,9 @@ var (
 
 // Open makes a store on the URL redis[s]://user:password@host:port/db and probes the server once.
 // It fails if the URL cannot be parsed, or if the server answers but cannot be guarded
-// (SetupError). It succeeds if the server does not answer or nothing is installed yet: Probe
-// reports when the store can be used. Every control connection is probed again before it serves.
+// (SetupError). It succeeds if the server does not answer, is a replica or has nothing installed
+// yet: Probe reports when the store can be used. Every control connection is probed again before it
+// serves.
 func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	db, err := open(address, o, o.probe)
 	if err != nil {
@@ -71,7 +72,7 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	}
 	s := &Store{db: db, address: address, o: o}
 	err = s.probeRights(ctx)
-	if _, setup := errors.AsType[*fence.SetupError](err); setup {
+	if setup, ok := errors.AsType[*fence.SetupError](err); ok && !setup.Passes {
 		s.Close()
 		return nil, err
 	}

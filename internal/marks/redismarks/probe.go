@@ -49,8 +49,7 @@ func probeConnection(ctx context.Context, c *driver.Conn) error {
 		return refusal.Setup("the upstream is a Sentinel, not a Redis server",
 			"point the guard at the primary itself")
 	case role == "slave":
-		return refusal.Setup("the upstream is a replica: it cannot keep marks",
-			"point the guard at the primary")
+		return refusal.Replica("the upstream is a replica: it cannot keep marks")
 	case runID(server.Val()) == "":
 		return refusal.Setup("the upstream does not tell its run_id",
 			"allow INFO, and make sure that it is Redis 6.2 or later, or Valkey")
@@ -117,11 +116,9 @@ func Explain(err error) error {
 			Cause: err,
 		}
 	case driver.IsReadOnlyError(err):
-		return &fence.SetupError{
-			What:  "the upstream has become a replica: it cannot keep marks",
-			Hint:  "point the guard at the primary",
-			Cause: err, Passes: true,
-		}
+		replica := refusal.Replica("the upstream has become a replica: it cannot keep marks")
+		replica.Cause = err
+		return replica
 	case isUnknown(err):
 		return &fence.SetupError{
 			What: "the upstream lacks a command: " + err.Error() +

@@ -210,7 +210,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_token bigint;
 begin
-    perform ringfence.quiet();
+    perform ringfence.without_notices();
     v_token := ringfence.enrol(nominate.session, nominate.id, nominate.resource, nominate.holder);
     token := v_token;
     -- An election's tokens are committed in their order, so nobody comes before this candidate any more.
@@ -220,12 +220,12 @@ begin
       into leads, issuer;
 end $$;
 
--- quiet lets the triggers send no notices in this transaction. A transaction that has sent one holds a
+-- without_notices lets the triggers send no notices in this transaction. A transaction that has sent one holds a
 -- lock of the whole server until it is on disk, so such transactions commit one after the other.
-create or replace function ringfence.quiet() returns void
+create or replace function ringfence.without_notices() returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-    perform set_config('ringfence._quiet', 'on', true);
+    perform set_config('ringfence._without_notices', 'on', true);
 end $$;
 
 -- tell sends notices about what is committed already: these, and one to the candidate that now leads each
@@ -387,7 +387,7 @@ declare
 begin
     select c.resource into v_resource from ringfence_private.candidate c where c.lease = resign.session and c.id = resign.id;
     perform ringfence.begin_call(array[v_resource]);
-    perform ringfence.quiet();
+    perform ringfence.without_notices();
     perform from ringfence_private.election e where e.resource = v_resource for no key update; -- nobody enrols meanwhile
     delete from ringfence_private.candidate c where c.lease = resign.session and c.id = resign.id;
     if not exists (select from ringfence_private.candidate c where c.resource = v_resource) then
@@ -417,7 +417,7 @@ end $$;
 -- only time.
 create or replace function ringfence.silent() returns boolean
 language sql volatile set search_path = pg_catalog, pg_temp as $$
-    select current_setting('ringfence._quiet', true) = 'on' or pg_notification_queue_usage() >= 0.5
+    select current_setting('ringfence._without_notices', true) = 'on' or pg_notification_queue_usage() >= 0.5
 $$;
 
 -- changed tells the watchers of elections that a leader is ready.

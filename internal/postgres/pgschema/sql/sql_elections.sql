@@ -56,7 +56,7 @@ begin
         return;
     end if;
     if cardinality(p_resources) > c_notices then
-        perform ringfence.quiet();
+        perform ringfence.without_notices();
     end if;
     insert into ringfence_private.election (resource)
     select r.resource from unnest(p_resources) as r(resource) order by r.resource collate "C" on conflict do nothing;
@@ -109,7 +109,7 @@ begin
     end if;
     v_crowd := exists (select from ringfence_private.candidate c where c.resource = p_resource and c.lease <> v_session);
     if not v_crowd then
-        perform ringfence.quiet();
+        perform ringfence.without_notices();
     end if;
     delete from ringfence_private.candidate c where c.resource = p_resource;
     id := gen_random_uuid()::text;
