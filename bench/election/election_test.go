@@ -20,7 +20,7 @@ func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
 		t.Errorf("got %+v", o.plan)
 	}
 	for _, wrong := range [][]string{
-		{"-coordinators", "consul"}, {"-sizes", "0"}, {"-sizes", "x"}, {"-timeout", "1500ms"},
+		{"-coordinators", "nosuch"}, {"-sizes", "0"}, {"-sizes", "x"}, {"-timeout", "1500ms"},
 		{"-o", "yaml"},
 		{"more"},
 	} {

@@ -26,7 +26,7 @@ func TestArgumentsChooseRowsAndWays(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, wrong := range [][]string{
-		{"-ways", "consul"}, {"-jobs", "0"}, {"-timeout", "1500ms"}, {"-o", "yaml"}, {"more"},
+		{"-ways", "nosuch"}, {"-jobs", "0"}, {"-timeout", "1500ms"}, {"-o", "yaml"}, {"more"},
 	} {
 		if err := program.Parse(New(), "jobs", wrong, io.Discard); err == nil {
 			t.Errorf("%q is accepted", wrong)

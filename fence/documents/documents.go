@@ -69,7 +69,9 @@ type Change struct {
 	Writes []Write       // of different documents, at most MaxWrites
 }
 
-// MaxWrites is how many writes a Change may have.
+// MaxWrites is how many writes a Change may have. Every coordinator takes so many in one
+// transaction, beside its comparisons of the terms. Package jobs makes its batches as large as that
+// allows, so what takes fewer can be added by a lower number here, and nowhere else.
 const MaxWrites = 100
 
 // Write is one part of a Change. Create, Replace, Delete, DeleteAny and Check make it.

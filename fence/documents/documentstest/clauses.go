@@ -22,7 +22,7 @@ var clauses = []contract.Clause[*stage]{
 	{Name: "a change of another version is a conflict", Holds: otherVersionIsConflict},
 	{Name: "a change is made as a whole or not at all", Holds: changeIsWhole},
 	{Name: "a folder has its own documents only", Holds: folderHasItsOwn},
-	{Name: "a hundred writes are one change", Holds: hundredWrites},
+	{Name: "the most writes are one change", Holds: mostWrites},
 	{Name: "what is no change is refused", Holds: badChangesAreRefused},
 	{Name: "too much data is refused, and nothing changes", Holds: tooMuchIsRefused},
 	{Name: "no concurrent change is lost", Holds: noChangeIsLost},
@@ -165,7 +165,7 @@ func folderHasItsOwn(s *stage) {
 	}
 }
 
-func hundredWrites(s *stage) {
+func mostWrites(s *stage) {
 	var create, remove []documents.Write
 	for i := range documents.MaxWrites {
 		create = append(create, documents.Create(s.at(fmt.Sprintf("%03d", i)), []byte("x")))

@@ -148,9 +148,9 @@ var flawsOfChanges = []flaw{
 		},
 	},
 	{
-		name: "takes fifty writes", clause: "a hundred writes are one change", says: "too many",
+		name: "takes half of the writes", clause: "the most writes are one change", says: "too many",
 		change: func(f *flawed, ctx context.Context, c documents.Change) ([]int64, error) {
-			if len(c.Writes) > 50 {
+			if len(c.Writes) > documents.MaxWrites/2 {
 				return nil, fmt.Errorf("%w: too many", documents.ErrBadChange)
 			}
 			return f.Store.Change(ctx, c)

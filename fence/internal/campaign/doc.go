@@ -42,9 +42,14 @@
 //
 //	tokens        a number that grows with each candidate, also after a candidate has gone: a revision or the like
 //	reads         linearizable ones, with which Await, Leaders and Get see every change that was answered
-//	changes       transactions that compare candidates, issuer and versions: documents.MaxWrites writes and as
-//	              many terms at once; documents of 500,000 bytes at least
-//	sessions      that end within about a session timeout; some tests wait for that
+//	changes       transactions that compare candidates, issuer and versions: documents.MaxWrites (100) writes,
+//	              each of which compares a version, and the terms of the change: one in jobs and checkpoints.
+//	              What takes fewer operations, as Consul's 64, needs a lower MaxWrites for all coordinators;
+//	              jobs make smaller batches then, and work at 28. Documents of 500,000 bytes at least
+//	sessions      that end within about a session timeout. There is no smallest one: if the coordinator grants
+//	              no less than some seconds (Consul: 10), NewLife gets what it has granted, and so does the
+//	              SessionTimeout of its fixtures. Tests of both programs ask for 1 s to 10 s where they wait
+//	              for an expiry, and have two minutes for it
 //	renewals      a renewal counts only once a linearizable read after it proves it. A deposed leader of the
 //	              coordinator itself may still answer one (fence/etcd/doc.go). If its answers have no number of
 //	              its own leadership, a renewal is a write that is committed
