@@ -8,8 +8,8 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/test/elections"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
-	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // longerThanPatience is a session timeout that no test outlives, so nothing that happens has waited
@@ -21,7 +21,7 @@ func onEveryCoordinator(
 	timeout time.Duration, test func(*testing.T, *site),
 ) func(*testing.T, string) {
 	return func(t *testing.T, program string) {
-		for name, coordinator := range serverstest.Coordinators {
+		for name, coordinator := range elections.Coordinators {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				test(t, siteAt(t, program, coordinator.Shared(t), timeout))
@@ -31,7 +31,7 @@ func onEveryCoordinator(
 }
 
 func testCoordinatorPaused(t *testing.T, program string) {
-	for name, coordinator := range serverstest.Coordinators {
+	for name, coordinator := range elections.Coordinators {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, server := coordinator.Own(t)

@@ -167,15 +167,11 @@ func TestLeaderProcesses(t *testing.T) {
 		"EachCommandEndsItsOwnOrphans":          testOrphans,
 		"ExampleSettlement":                     testSettlement,
 		"ExampleETL":                            testETL,
-		"TaskInZooKeeper":                       testTaskInZooKeeper,
-		"TaskInEtcd":                            testTaskInEtcd,
-		"TaskInThePostgresOfItsElection":        testTaskInPostgres,
+		"TaskInEveryCoordinator":                testTaskInCoordinator,
 		"TaskInRedis":                           testTaskInRedis,
 		"TaskThroughTheGuard":                   testTaskThroughGuard,
 		"TaskOnATerminal":                       testTaskOnATerminal,
-		"TaskJobInZooKeeper":                    testTaskJobInZooKeeper,
-		"TaskJobInEtcd":                         testTaskJobInEtcd,
-		"TaskJobInThePostgresOfItsElection":     testTaskJobInPostgres,
+		"TaskJobInEveryCoordinator":             testTaskJobInCoordinator,
 		"PausedTaskJobWritesNothing":            testPausedTaskJob,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
-	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/job"
 )
 
@@ -89,21 +88,8 @@ steps:
 	}
 }
 
-func testTaskJobInZooKeeper(t *testing.T, program string) {
-	withoutStores(t, program, shortSession).taskJobGoesOn()
-}
-
-func testTaskJobInEtcd(t *testing.T, program string) {
-	s := withoutStores(t, program, shortSession)
-	s.set("LEADER_COORDINATOR", "etcd://"+serverstest.SharedEtcd(t).Addr()+"/task-job-in-etcd")
-	s.taskJobGoesOn()
-}
-
-// testTaskJobInPostgres has one database and one setting: LEADER_COORDINATOR.
-func testTaskJobInPostgres(t *testing.T, program string) {
-	s := withoutStores(t, program, shortSession)
-	s.set("LEADER_COORDINATOR", leadertest.NewDatabase(t).URL("postgres"))
-	s.taskJobGoesOn()
+func testTaskJobInCoordinator(t *testing.T, program string) {
+	inEveryCoordinator(t, program, (*taskStage).taskJobGoesOn)
 }
 
 // testPausedTaskJob pauses a worker, and the command of its step, until another worker has ended

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/elections"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -62,21 +63,21 @@ func withoutStores(t *testing.T, program string, timeout time.Duration) *taskSta
 	}
 }
 
-func testTaskInZooKeeper(t *testing.T, program string) {
-	withoutStores(t, program, shortSession).taskIsTakenOver("counting")
+// testTaskInCoordinator has one setting: LEADER_COORDINATOR.
+func testTaskInCoordinator(t *testing.T, program string) {
+	inEveryCoordinator(t, program, func(s *taskStage) { s.taskIsTakenOver("counting") })
 }
 
-func testTaskInEtcd(t *testing.T, program string) {
-	s := withoutStores(t, program, shortSession)
-	s.set("LEADER_COORDINATOR", "etcd://"+serverstest.SharedEtcd(t).Addr()+"/task-in-etcd")
-	s.taskIsTakenOver("counting")
-}
-
-// testTaskInPostgres has one database and one setting: LEADER_COORDINATOR.
-func testTaskInPostgres(t *testing.T, program string) {
-	s := withoutStores(t, program, shortSession)
-	s.set("LEADER_COORDINATOR", leadertest.NewDatabase(t).URL("postgres"))
-	s.taskIsTakenOver("counting")
+// inEveryCoordinator runs a test of tasks whose checkpoints are in each coordinator.
+func inEveryCoordinator(t *testing.T, program string, test func(*taskStage)) {
+	for name, coordinator := range elections.Coordinators {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withoutStores(t, program, shortSession)
+			s.set("LEADER_COORDINATOR", coordinator.Shared(t))
+			test(s)
+		})
+	}
 }
 
 func testTaskInRedis(t *testing.T, program string) {

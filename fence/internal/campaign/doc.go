@@ -18,25 +18,25 @@
 //
 // # Where else it is named
 //
-//   - internal/coordinators: an entry of Known, and what it may import in internal/test/imports
-//   - its own tests: fencetest.Run and RunFlaws, documentstest.Run and RunFlaws, jobstest.Run,
-//     journaltest.Run and RunLossy; fence/etcd/contract_test.go and documents_test.go are examples
-//     of the fixtures
-//   - a server for them: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh. One that
+//   - internal/coordinators: an entry of Known, and its floor, and who may import its driver, in
+//     internal/test/imports
+//   - a server for tests: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh. One that
 //     Debian and Homebrew do not have needs a step of its own there
-//   - serverstest.Coordinators: from there the tests of both programs run on it, so they need the
-//     server; cmd/leader/internal/endtoend/restorable_test.go, if a restore gives out numbers a
-//     second time
+//   - internal/test/elections: an entry of Coordinators, and X.go with the fixtures. The tests of
+//     both programs then run on it, so they need the server: elections, tasks, outages, and backups
+//     if a restore gives out numbers a second time
 //   - ARCHITECTURE.md: its line under Packages, its driver under Dependencies
-//   - docs/coordinators.md; its scheme in docs/tls.md, how large a checkpoint may be in
-//     docs/tasks.md, the tested versions in docs/operating.md; packaging/nfpm.yaml and
-//     CHANGELOG.md; README.md names coordinators in three lines, and has as many lines as it may
-//     have
-//   - internal/settings/url.go: schemes whose users and passwords Form reads
-//   - cmd/leader/internal/endtoend/outages_test.go: how it is made to fail
-//   - make tidy, since lab and bench open every coordinator
+//   - docs/coordinators.md, which alone lists coordinators, and CHANGELOG.md
+//   - with a driver that is a module: make tidy, which also changes lab and bench, since both open
+//     every coordinator
 //
-// Some comments, examples and a picture name coordinators as examples.
+// Its own tests are in its folder: fencetest.Run and RunFlaws, documentstest.Run and RunFlaws,
+// jobstest.Run, journaltest.Run and RunLossy. fence/etcd/contract_test.go and documents_test.go are
+// examples of the fixtures.
+//
+// Everything else that names coordinators names examples. make bench, the lab and compose.yaml
+// choose among some of them; a new one may follow: lab/scenario/scenario.go, lab/local and
+// lab/containers, bench/election/coordinator.go, bench/jobs/servers.go.
 //
 // # What it has to offer
 //
@@ -54,7 +54,7 @@
 //	              coordinator itself may still answer one (fence/etcd/doc.go). If its answers have no number of
 //	              its own leadership, a renewal is a write that is committed
 //
-// documentstest.Fixture.Limit may be lower; docs/tasks.md and docs/jobs.md then say so.
+// documentstest.Fixture.Limit may be lower; docs/coordinators.md and docs/jobs.md then say so.
 //
 // # A skeleton
 //

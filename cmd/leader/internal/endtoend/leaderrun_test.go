@@ -154,7 +154,7 @@ func TestALeaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing
 }
 
 func leaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing.T, r *restorable) {
-	s := newStackWith(t, r.url)
+	s := newStackWith(t, r.URL)
 	g := s.guard()
 	lead := func(note string) (code int, said string) {
 		cmd := s.psql(g, "insert into ledger (token, note) "+
@@ -171,7 +171,7 @@ func leaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing.T, r
 	}
 	mark, err := fence.ParseToken(s.column("select token::text from ledger")[0])
 	must(t, err)
-	must(t, r.restore(s.ctx))
+	must(t, r.Restore(s.ctx))
 	const each = 2 // starts: with the first numbers, up to the mark, above it
 	for start := range 3 * each {
 		if start == each {

@@ -5,19 +5,15 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-	"github.com/jackc/pgx/v5"
-
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/elections"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -29,46 +25,37 @@ const maxRate = 20
 
 const outageSecret = "outage-outage-outage"
 
-// failing is a coordinator that can fail.
-type failing struct {
-	server string                    // address
-	url    func(relay string) string // of the coordinator behind a relay
-	deny   func(yes bool)            // access, to what the programs use
-}
-
 func TestNoProgramHurriesWhileACoordinatorFails(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) failing{
-		"etcd": failingEtcd, "postgres": failingPostgres, "zookeeper": failingZooKeeper,
-	} {
+	for name, coordinator := range elections.Coordinators {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := start(t)
+			c := coordinator.Failing(t)
 			for _, kind := range []struct {
 				name      string
 				fail, end func(*servers.Relay)
 			}{
 				{"reset after accept", func(r *servers.Relay) {
 					r.To("127.0.0.1:1")
-				}, func(r *servers.Relay) { r.To(c.server) }},
+				}, func(r *servers.Relay) { r.To(c.Server) }},
 				{"no answer", (*servers.Relay).Hold, (*servers.Relay).Pass},
 				{"reset at the answer", func(r *servers.Relay) { r.Set(func() { r.Losing = true }) },
 					func(r *servers.Relay) { r.Set(func() { r.Losing = false }) }},
 				{"access denied", func(*servers.Relay) {
-					c.deny(true)
-				}, func(*servers.Relay) { c.deny(false) }},
+					c.Deny(true)
+				}, func(*servers.Relay) { c.Deny(false) }},
 			} {
-				t.Run(kind.name, func(t *testing.T) { c.measure(t, kind.fail, kind.end) })
+				t.Run(kind.name, func(t *testing.T) { measure(t, c, kind.fail, kind.end) })
 			}
 		})
 	}
 }
 
 // measure starts each program behind a relay of its own, and counts what it sends while that fails.
-func (c failing) measure(t *testing.T, fail, end func(*servers.Relay)) {
+func measure(t *testing.T, c elections.Failing, fail, end func(*servers.Relay)) {
 	relays := map[string]*servers.Relay{}
 	for program, start := range outagePrograms(t) {
-		relays[program] = serverstest.NewRelay(t, c.server)
-		start(c.url(relays[program].Addr()))
+		relays[program] = serverstest.NewRelay(t, c.Server)
+		start(c.URL(relays[program].Addr()))
 	}
 	sent := func(r *servers.Relay) int { return r.Sent() + r.Accepted() }
 	for _, r := range relays {
@@ -185,71 +172,4 @@ func follow(t *testing.T, method, url, body string) {
 	case <-time.After(time.Minute):
 		t.Fatal("no answer of " + url)
 	}
-}
-
-func failingEtcd(t *testing.T) failing {
-	server := etcdtest.WithUsers(t)
-	return failing{server.Addr(), func(relay string) string {
-		return "etcd://" + etcdtest.Login + relay
-	}, func(yes bool) {
-		root := etcdtest.Root(t, server.Addr())
-		if yes {
-			_, _ = root.UserRevokeRole(t.Context(), "app", "app") // once for all programs
-		} else {
-			_, _ = root.UserGrantRole(t.Context(), "app", "app")
-		}
-	}}
-}
-
-func failingPostgres(t *testing.T) failing {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	execute := func(sql string) {
-		conn, err := pgx.Connect(context.WithoutCancel(t.Context()), pg.URL("postgres", "postgres"))
-		if err == nil {
-			_, err = conn.Exec(context.WithoutCancel(t.Context()), sql)
-			_ = conn.Close(context.WithoutCancel(t.Context()))
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	execute("create role elections login; grant create on database postgres to elections")
-	return failing{pg.Addr(), func(relay string) string {
-		return "postgres://elections@" + relay + "/postgres?sslmode=disable"
-	}, func(yes bool) {
-		if yes {
-			execute("revoke all on schema ringfence from elections, public")
-		} else {
-			execute("grant usage on schema ringfence to elections, public")
-		}
-	}}
-}
-
-func failingZooKeeper(t *testing.T) failing {
-	server := serverstest.SharedZooKeeper(t)
-	root := serverstest.Folder(t)
-	return failing{server.Addr(), func(relay string) string {
-		return "zk://" + relay + root
-	}, func(yes bool) {
-		conn, _, err := zk.Connect([]string{server.Addr()}, 10*time.Second, zk.WithLogInfo(false))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.AddAuth("digest", []byte("other:other"))
-		acl := zk.WorldACL(zk.PermAll)
-		if yes {
-			acl = zk.DigestACL(zk.PermAll, "other", "other")
-		}
-		setACL(conn, root, acl)
-	}}
-}
-
-// setACL changes the access to a znode and to everything below.
-func setACL(conn *zk.Conn, at string, acl []zk.ACL) {
-	children, _, _ := conn.Children(at)
-	for _, child := range children {
-		setACL(conn, path.Join(at, child), acl)
-	}
-	_, _ = conn.SetACL(at, acl, -1)
 }

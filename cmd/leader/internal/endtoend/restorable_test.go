@@ -5,123 +5,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
-	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
-	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/internal/test/servers"
-	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/test/elections"
 )
 
 // restorable is a coordinator that can go back to a backup.
 type restorable struct {
-	t      testing.TB
-	url    string
-	backup func(context.Context) error
-	// restore kills it, puts the backup in its place and starts it again.
-	restore func(context.Context) error
-	// connect returns a function that uses up one number, and returns it.
-	connect func() (count func(context.Context) (fence.Token, error))
+	elections.Restored
+	t testing.TB
 }
 
 // onEveryRestorable runs a test with each coordinator that gives out numbers a second time after a
 // restore.
 func onEveryRestorable(t *testing.T, test func(*testing.T, *restorable)) {
-	for name, start := range map[string]func(*testing.T) *restorable{
-		"etcd":                restorableEtcd,
-		"zookeeper":           restorableZooKeeper,
-		"zookeeper, ensemble": restorableEnsemble,
-		"postgres, cold copy": restorablePostgres,
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := start(t)
-			r.t = t
-			test(t, r)
-		})
-	}
-}
-
-// restorableEtcd is restored from a snapshot, with the same name and URLs.
-func restorableEtcd(t *testing.T) *restorable {
-	e := serverstest.Etcd(t, servers.EtcdOptions{})
-	return &restorable{
-		url: "etcd://" + e.Addr() + "/e2e", backup: e.Backup, restore: e.Restore,
-		connect: func() func(context.Context) (fence.Token, error) {
-			admin := etcdtest.Connect(t, e.Addr())
-			return func(ctx context.Context) (fence.Token, error) {
-				put, err := admin.Put(ctx, "elsewhere", "")
-				if err != nil {
-					return 0, err
-				}
-				return fence.Token(put.Header.Revision), nil
-			}
-		},
-	}
-}
-
-// restorableZooKeeper is a server alone, whose epoch is always the same.
-func restorableZooKeeper(t *testing.T) *restorable {
-	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
-	return restorableZK(t, z, func(context.Context) error { return z.Backup() })
-}
-
-// restorableEnsemble begins a new epoch whenever it starts. The backup is from before the last
-// start, so the restored ensemble has the same epoch as the one before, and counts from 0 in it.
-func restorableEnsemble(t *testing.T) *restorable {
-	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
-	return restorableZK(t, z, func(ctx context.Context) error {
-		if err := z.Backup(); err != nil {
-			return err
+	for name, coordinator := range elections.Coordinators {
+		for way, start := range coordinator.Restored {
+			t.Run(name+", "+way, func(t *testing.T) { test(t, &restorable{start(t), t}) })
 		}
-		return restart(ctx, z.Stop, z.Start)
-	})
-}
-
-func restorableZK(
-	t *testing.T, z *servers.ZooKeeper, backup func(context.Context) error,
-) *restorable {
-	return &restorable{
-		url: "zk://" + z.Addr() + "/e2e", backup: backup, restore: z.Restore,
-		connect: func() func(context.Context) (fence.Token, error) {
-			admin := zookeepertest.Connect(t, z.Addr())
-			return func(context.Context) (fence.Token, error) {
-				stat, err := admin.Set("/e2e", nil, -1)
-				if err != nil {
-					return 0, err
-				}
-				return fence.Token(stat.Mzxid), nil
-			}
-		},
-	}
-}
-
-// restorablePostgres has the same system identifier and timeline after a restore.
-func restorablePostgres(t *testing.T) *restorable {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	return &restorable{
-		url: pg.URL("postgres", "postgres"), backup: pg.Backup, restore: pg.Restore,
-		connect: func() func(context.Context) (fence.Token, error) {
-			admin, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
-			return func(ctx context.Context) (token fence.Token, err error) {
-				err = admin.QueryRow(ctx, `select timeline_id::bigint << 32 |
-				    nextval('ringfence_private.counter') from pg_control_checkpoint()`).Scan(&token)
-				return token, err
-			}
-		},
 	}
 }
 
 func (r *restorable) open(ctx context.Context) documents.Coordinator {
 	r.t.Helper()
-	co, err := coordinators.All.Open(ctx, settings.URL(r.url),
+	co, err := coordinators.All.Open(ctx, settings.URL(r.URL),
 		coordinators.Options{SessionTimeout: longSession})
 	if err != nil {
 		r.t.Fatal(err)
@@ -162,11 +71,11 @@ func (r *restorable) backUp(ctx context.Context) {
 	if err := co.Close(); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := r.backup(ctx); err != nil {
+	if err := r.Backup(ctx); err != nil {
 		r.t.Fatal(err)
 	}
 	const someSessions = 50 // Postgres skips 32 numbers after a crash
-	count := r.connect()
+	count := r.Connect(r.t)
 	for range someSessions {
 		if _, err := count(ctx); err != nil {
 			r.t.Fatal(err)
@@ -177,7 +86,7 @@ func (r *restorable) backUp(ctx context.Context) {
 // countTo uses up numbers, as other elections do, until n is next. It returns false if n is gone.
 func (r *restorable) countTo(ctx context.Context, n fence.Token) bool {
 	r.t.Helper()
-	count := r.connect()
+	count := r.Connect(r.t)
 	for {
 		at, err := count(ctx)
 		if err != nil {
@@ -196,7 +105,7 @@ func (r *restorable) namesake(
 ) (documents.Coordinator, *fence.Term) {
 	r.t.Helper()
 	for ctx.Err() == nil {
-		if err := r.restore(ctx); err != nil {
+		if err := r.Restore(ctx); err != nil {
 			r.t.Fatal(err)
 		}
 		co := r.open(ctx)

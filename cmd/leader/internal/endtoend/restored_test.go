@@ -24,7 +24,7 @@ import (
 // candidate, whose sessions show nothing but this number.
 func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
 	onEveryRestorable(t, func(t *testing.T, r *restorable) {
-		s := newStackWith(t, r.url)
+		s := newStackWith(t, r.URL)
 		g := s.guard()
 		r.backUp(s.ctx)
 		co, first := r.win(s.ctx, "paused")
@@ -74,14 +74,14 @@ func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
 // The loop of docs/leader.md tries again at once. Each try uses up a number.
 func TestALeaderOfARestoredCoordinatorThatTriesAgainNeverLeads(t *testing.T) {
 	onEveryRestorable(t, func(t *testing.T, r *restorable) {
-		s := newStackWith(t, r.url)
+		s := newStackWith(t, r.URL)
 		guards := []*guard{s.guard(), s.guard()}
 		r.backUp(s.ctx)
 		co := r.open(s.ctx)
 		mark, err := s.lead(guards[0], co)
 		must(t, err)
 		must(t, co.Close())
-		must(t, r.restore(s.ctx))
+		must(t, r.Restore(s.ctx))
 
 		co = r.open(s.ctx)
 		const each = 3 // tries: with the first numbers, up to the mark, above it

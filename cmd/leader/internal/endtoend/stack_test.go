@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/test/elections"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -52,7 +53,7 @@ func newStack(t testing.TB) *stack {
 
 // onEveryCoordinator runs a test on a stack with each coordinator.
 func onEveryCoordinator(t *testing.T, test func(*testing.T, *stack)) {
-	for name, coordinator := range serverstest.Coordinators {
+	for name, coordinator := range elections.Coordinators {
 		t.Run(name, func(t *testing.T) {
 			url, _ := coordinator.Own(t)
 			test(t, newStackWith(t, url))
