@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/ringfence/ringfence/cmd/leader/internal/stores"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 )
@@ -17,7 +18,7 @@ var texts = settings.Texts{
 	},
 	"LEADER_STORES": {
 		Meaning: `
-			comma-separated URLs (postgres://..., redis://..., rediss://... with TLS) of guards, or of
+			comma-separated URLs (` + stores.Forms + `) of guards, or of
 			databases with the schema installed. A new leader raises the mark on every one before it starts the
 			command. With none, the mark rises only when the command opens its first session under
 			the token`,

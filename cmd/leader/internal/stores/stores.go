@@ -1,6 +1,6 @@
-// Package stores opens the store at a URL, as a leader sees it: a [fence.Raiser]. leader takes the
-// known stores from the table All; a new one is a line in it, with loginRefused and LogTo for its
-// driver, and one in the table of foreign.go.
+// Package stores opens the store at a URL, as a leader sees it: a [fence.Raiser]. Whatever differs
+// by kind of store is in a kind, as in postgres.go. A new one is such a file, and an entry of
+// known.
 package stores
 
 import (
@@ -14,16 +14,26 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-	redisdriver "github.com/redis/go-redis/v9"
-
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
-	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/store/pgstore"
-	"github.com/ringfence/ringfence/store/redisstore"
 )
+
+// kind is what the leader knows of a kind of store.
+type kind struct {
+	Schemes []string // of its URL
+	Form    string   // of its URL, for help texts
+	Open    Open
+	// foreign makes a URL safe that a client of this process has named.
+	foreign func(settings.URL) (settings.URL, error)
+	// loginRefused reports whether the store has refused the user or the password of its URL.
+	loginRefused func(error) bool
+	hint         func(error) string // of the store about its error; may be nil
+	logTo        func(*slog.Logger) // for what the driver logs by itself; nil if it does not
+}
+
+// known lists every kind of store.
+var known = []kind{postgres, redis}
 
 // Open returns a Raiser for a URL. The Raiser queries the coordinator if no guard is in front of
 // the database.
@@ -32,24 +42,30 @@ type Open func(url string, c elector.Observer) fence.Raiser
 // Table maps URL schemes to stores.
 type Table map[string]Open
 
-// All lists every store, by the scheme of its URL in LEADER_STORES.
-var All = Table{
-	"postgres":   openPostgres,
-	"postgresql": openPostgres,
-	"redis":      openRedis,
-	"rediss":     openRedis,
-}
+// All has every store, by the scheme of its URL in LEADER_STORES. Forms says in help texts what the
+// URLs look like.
+var All, Forms = tables()
 
-func openPostgres(url string, c elector.Observer) fence.Raiser {
-	return pgstore.NewRaiser(url, c)
-}
-
-func openRedis(url string, c elector.Observer) fence.Raiser {
-	return redisstore.NewRaiser(url, c)
+func tables() (all Table, forms string) {
+	all = Table{}
+	var each []string
+	for _, k := range known {
+		each = append(each, k.Form)
+		for _, scheme := range k.Schemes {
+			all[scheme] = k.Open
+		}
+	}
+	return all, strings.Join(each, ", ")
 }
 
 // LogTo sends what the drivers of stores log by themselves to log, for the whole process.
-func LogTo(log *slog.Logger) { redismarks.LogTo(log) }
+func LogTo(log *slog.Logger) {
+	for _, k := range known {
+		if k.logTo != nil {
+			k.logTo(log)
+		}
+	}
+}
 
 // Schemes returns the known schemes, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
@@ -118,7 +134,8 @@ func Bounded(
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	if loginRefused(err) { // another term could not log in either
+	refused := func(k kind) bool { return k.loginRefused(err) }
+	if slices.ContainsFunc(known, refused) { // another term could not log in either
 		hint := cmp.Or(Hint(err), "check user and password in the URL, and what the store lets log in")
 		err = &fence.SetupError{What: err.Error(), Hint: hint, Cause: err}
 	}
@@ -134,21 +151,21 @@ type Error struct {
 // Error implements error. The text contains no secret.
 func (e *Error) Error() string { return e.URL.Scrub(fmt.Sprintf("%s: %v", e.URL, e.Err)) }
 
-// loginRefused reports whether the store has refused the user or the password of its URL.
-func loginRefused(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	const class = "28" // invalid authorization specification
-	return ok && strings.HasPrefix(pg.Code, class) || redisdriver.IsAuthError(err)
-}
-
 // Hint returns what a database or a guard says is to be done about its error, or "". The text of a
 // fence.Refusal has it already.
 func Hint(err error) string {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if _, told := errors.AsType[*fence.Refusal](err); !ok || told {
+	if _, told := errors.AsType[*fence.Refusal](err); told {
 		return ""
 	}
-	return pg.Hint
+	for _, k := range known {
+		if k.hint == nil {
+			continue
+		}
+		if hint := k.hint(err); hint != "" {
+			return hint
+		}
+	}
+	return ""
 }
 
 // Unwrap returns the store's error, for errors.Is and errors.As.
