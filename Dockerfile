@@ -1,7 +1,7 @@
 # The programs of this repository, each in an image without a shell, with the certificates of public authorities and the
 # time zones. --build-arg VERSION=v0.1.0 is what `guard version` says. Choose with --target:
 #
-#   guard          the proxy before Postgres and Redis
+#   guard          the proxy before a database
 #   leader         leader run, task, work, serve and the others; a command needs an image of its own, which takes
 #                  the program from this one: COPY --from=ringfence/leader /leader /usr/local/bin/
 #   worker         the lab's leader, with the leader program beside it

@@ -23,8 +23,8 @@ func (p *program) allowCommand() *cobra.Command {
 		Args: fits(func(names []string) bool { return len(names) != 1 },
 			"a role and its resources, or nothing to list what is allowed"),
 		Short: "Let a role claim resources, or list what is allowed",
-		Long: `Let a role claim resources, or list what is allowed. ROLE is a role of Postgres, which stands for its
-members, too, or a user of Redis. Resources may be patterns such as 'orders_*'.
+		Long: `Let a role claim resources, or list what is allowed. Resources may be patterns such as 'orders_*'.
+ROLE is ` + roles() + `.
 `,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              p.using(p.allow, useStores),

@@ -19,7 +19,7 @@ type program struct {
 	options options
 }
 
-const about = `guard is a proxy for Postgres and Redis that refuses writes of deposed leaders.
+var about = "guard is a proxy for " + labels() + ` that refuses writes of deposed leaders.
 
 Which stores a command is for: --databases names databases of a Postgres server, --all means all of
 them, and --server chooses one server, such as archive. Without these flags a command is for the

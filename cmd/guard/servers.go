@@ -57,8 +57,8 @@ func (s server) scrub(text string) string {
 func (c *config) Groups() (groups []settings.Group) {
 	if c.servers == nil {
 		for _, p := range protocols {
-			c.servers = append(c.servers, server{p.first(c), p.name, ""})
-			for _, own := range distinct(p.names(c)) {
+			c.servers = append(c.servers, server{p.first(&c.Upstreams), p.name, ""})
+			for _, own := range distinct(p.names(&c.Upstreams)) {
 				c.servers = append(c.servers, server{p.fresh(), p.name, own})
 			}
 		}
@@ -87,7 +87,7 @@ var serverName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,29}$`)
 // checkNames checks the names of servers.
 func (c *config) checkNames(bad func(string, ...any)) {
 	for _, p := range protocols {
-		setting, names := server{protocol: p.name}.prefix()+"SERVERS", p.names(c)
+		setting, names := server{protocol: p.name}.prefix()+"SERVERS", p.names(&c.Upstreams)
 		if len(distinct(names)) < len(names) {
 			bad("%s names a server twice: %s", setting, strings.Join(names, ","))
 		}

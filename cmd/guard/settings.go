@@ -12,8 +12,6 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/guard/pgguard"
-	"github.com/ringfence/ringfence/internal/guard/redisguard"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/settings"
 )
@@ -31,11 +29,8 @@ const (
 
 // config is guard's settings; texts.go says what each means.
 type config struct {
-	uses            []string            // of the command
-	Postgres        pgguard.Settings    `envPrefix:"GUARD_POSTGRES_" use:"stores"`
-	PostgresServers []string            `env:"GUARD_POSTGRES_SERVERS"`
-	RedisServers    []string            `env:"GUARD_REDIS_SERVERS"`
-	Redis           redisguard.Settings `envPrefix:"GUARD_REDIS_" use:"stores"`
+	uses      []string // of the command
+	Upstreams upstreams
 
 	servers []server // all of them, once the settings are loaded
 	given   []string // the environment, and what GUARD_SETTINGS_FILE adds to it

@@ -9,16 +9,8 @@ import (
 func (*config) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
-	"GUARD_POSTGRES_SERVERS": {Meaning: `
-		comma-separated names of further Postgres servers, such as archive. Each has settings of
-		its own: GUARD_POSTGRES_ARCHIVE_LISTEN, _UPSTREAM, _ADMIN, _DATABASES, _MAX_DATABASES,
-		_LEADERS and _ALLOW_PREPARED, with the meaning and the default of the setting
-		without a name. All other settings are the same for all servers; limits count for each`},
-	"GUARD_REDIS_SERVERS": {Meaning: `
-		comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,
-		_UPSTREAM and _IDLE_TIMEOUT`},
 	"GUARD_TLS_CERT": {Meaning: `
-		file with the certificate that clients see, in PEM form, with its chain. Clients of both
+		file with the certificate that clients see, in PEM form, with its chain. Clients of all
 		protocols may then use TLS. A new version takes effect without a restart. Unset: no TLS`},
 	"GUARD_TLS_KEY": {Meaning: "file with the key of GUARD_TLS_CERT"},
 	"GUARD_TLS_REQUIRE": {Meaning: "refuse clients that do not use TLS; those on a Unix socket need " +

@@ -39,7 +39,7 @@
 // # Another protocol
 //
 // guard/X has two types that matter. Settings implements Upstream, which is all that cmd/guard
-// knows of a protocol: a line in cmd/guard/protocols.go, and its settings in cmd/guard/settings.go.
+// knows of a protocol: an entry in cmd/guard/protocols.go.
 // Protocol speaks with one client:
 //
 //	func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
@@ -78,21 +78,20 @@
 // # Where else a database is named
 //
 //   - internal/marks/X and store/X; see package marks
-//   - internal/refusal: carrier.go and doc.go for the form in which a claim travels, X.go for texts
-//     of one protocol; one with SQLSTATEs takes those of table.go
-//   - cmd/guard/protocols.go, and the two fields in settings.go; texts.go has GUARD_X_SERVERS, and
-//     texts that tell protocols apart; authorize.go says who a ROLE is
-//   - cmd/leader/internal/stores: the tables, loginRefused and LogTo; the text of LEADER_STORES in
-//     cmd/leader/texts.go
+//   - internal/refusal: X.go for what is of one protocol, the form in which a claim travels and the
+//     texts; a line of doc.go. One with SQLSTATEs takes those of table.go
+//   - cmd/guard/protocols.go: an entry with its words, and two fields with their text
+//   - cmd/leader/internal/stores: X.go, an entry of known, and a test in foreign_test.go
 //   - what each may import, in internal/test/imports
 //   - a server for tests: internal/test/servers/X.go, serverstest/X.go, scripts/deps.sh
-//   - packaging: ringfence-guard-X.socket, guard.env, nfpm.yaml
+//   - packaging: ringfence-guard-X.socket, and two lines in guard.env
 //   - make tidy, since lab and bench start guards; no two packages have one name
-//   - ARCHITECTURE.md: Packages and Dependencies; docs/X.md; the words for it in docs/tls.md,
-//     operating.md, installing.md, upgrading.md, monitoring.md, threats.md, glossary.md, leader.md
-//     and agent.md; README.md and CHANGELOG.md
+//   - ARCHITECTURE.md: Packages and Dependencies; docs/X.md, linked in README.md; its column or row
+//     in docs/operating.md (codes, limits, versions), tls.md (options of the URL), threats.md,
+//     installing.md (what uninstall removes) and upgrading.md (what clients hear); CHANGELOG.md
 //
-// Listeners, reloads, status, install, metrics and the page follow from the table of protocols.
-// Seals (protect, check) and LEADER_CARRY are of single databases. Settings.Open refuses what its
-// protocol does not have.
+// Listeners, reloads, status, install, metrics, the page and the settings of the leader follow from
+// the two tables. Settings.Open refuses what its protocol does not have. Not of every database:
+// seals (protect, check), LEADER_CARRY (cmd/leader/internal/carrier), LEADER_EXPORT (environ),
+// steps and journals of tasks.
 package guard

@@ -2,9 +2,69 @@ package refusal
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/postgres/pgoptions"
 )
+
+// StartupOption adds a claim to the value of the startup parameter "options" of Postgres, and so of
+// PGOPTIONS.
+func StartupOption(options string, c fence.Claim) string {
+	own := fmt.Sprintf("-c %s%s=%s", Prefix, c.Resource, c.Token)
+	if options == "" {
+		return own
+	}
+	return options + " " + own
+}
+
+// Unclaimed removes from the value of "options" each claim whose resource fits. It knows the ways
+// to write a setting that documentation has: -c name=value, -cname=value and --name=value.
+func Unclaimed(options string, fits func(resource string) bool) string {
+	claims := func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		resource, ok := OfSetting(name)
+		return ok && fits(resource)
+	}
+	words := pgoptions.Split(options)
+	var kept []string
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		setting, long := strings.CutPrefix(word, "--")
+		setting, short := strings.CutPrefix(setting, "-c")
+		switch {
+		case word == "-c" && i+1 < len(words):
+			i++
+			if !claims(words[i]) {
+				kept = append(kept, word, words[i])
+			}
+		case long == short || !claims(setting):
+			kept = append(kept, word)
+		}
+	}
+	if len(kept) == len(words) {
+		return options
+	}
+	return pgoptions.Join(kept)
+}
+
+// OfSetting returns the resource that a setting of a Postgres session claims, and false when it
+// claims none. The server ignores case in the name of a setting and takes '-' for '_'; so does
+// this.
+func OfSetting(name string) (resource string, ok bool) {
+	return strings.CutPrefix(strings.Map(fold, name), Prefix)
+}
+
+// fold is how the server compares the names of settings: it folds ASCII letters and no others.
+func fold(r rune) rune {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r - 'A' + 'a'
+	case r == '-':
+		return '_'
+	}
+	return r
+}
 
 // What only a Postgres guard tells a client. The startup packet is all that it has seen of it.
 

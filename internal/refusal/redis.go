@@ -1,11 +1,40 @@
 package refusal
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 )
+
+// NameForms are the forms of a client name that carries a claim, for messages.
+const NameForms = Prefix + "<resource>.<token> or " + Prefix + "<resource>=<token>"
+
+// ErrNoClaim is the error of a client name that begins with Prefix and names no token.
+var ErrNoClaim = errors.New("the client name claims nothing")
+
+// ClientName is the name of a Redis connection that carries a claim.
+func ClientName(c fence.Claim) string {
+	return Prefix + string(c.Resource) + "." + c.Token.String()
+}
+
+// OfClientName splits the name of a Redis connection that carries a claim into resource and token;
+// false for any other name. There are two forms: fence.<resource>.<token>, and the older
+// fence.<resource>=<token>, which programs cannot read that take CLIENT LIST apart at '='. A
+// resource has neither a dot nor an equals sign in it, so the first of them ends it. The error is
+// ErrNoClaim.
+func OfClientName(name string) (resource, token string, ok bool, err error) {
+	claim, ok := strings.CutPrefix(name, Prefix)
+	if !ok {
+		return "", "", false, nil
+	}
+	end := strings.IndexAny(claim, ".=")
+	if end < 0 {
+		return "", "", true, ErrNoClaim
+	}
+	return claim[:end], claim[end+1:], true, nil
+}
 
 // What only a Redis guard tells a client. An error of Redis is one line of text that begins with a
 // code: it has no fields for resource, token and mark.

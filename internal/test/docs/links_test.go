@@ -40,7 +40,8 @@ var setting = regexp.MustCompile(`\b(?:GUARD|LEADER)(?:_[A-Z]+)+\b`)
 
 func TestSettingsExist(t *testing.T) {
 	texts := map[string]string{ // by the prefix of the settings that it has, without it
-		"GUARD_":  read(t, filepath.Join(root, "cmd/guard/texts.go")),
+		"GUARD_": read(t, filepath.Join(root, "cmd/guard/texts.go")) +
+			read(t, filepath.Join(root, "cmd/guard/protocols.go")),
 		"LEADER_": read(t, filepath.Join(root, "cmd/leader/texts.go")),
 	}
 	guards, err := filepath.Glob(filepath.Join(root, "internal/guard/*guard/settings.go"))
