@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
-	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
 	"github.com/ringfence/ringfence/cmd/leader/internal/work"
 	"github.com/ringfence/ringfence/fence/group"
@@ -33,7 +32,7 @@ type jobsRequest struct {
 	spec  job.Spec
 	stdin string
 	env   []string
-	task  string // a task file, in place of a command
+	other map[string]*string // by kind: what its flag says, in place of a command
 
 	selected queueview.Selection // of those that are listed
 	offered  []string            // groups, by the page of serve
@@ -62,17 +61,32 @@ func (p *program) workCommand() *cobra.Command {
 
 func (p *program) submitCommand() *cobra.Command {
 	inv := &invocation{}
+	short := "Hand in a job that runs COMMAND" + each(", or %[2]s", runs) + "; print its ID"
 	c := &cobra.Command{
-		Use: "submit [flags] GROUP (-- COMMAND [ARGUMENT…] | --task FILE)", Annotations: cli.Passes,
-		Args:  cobra.MatchAll(inv.forCommand, inv.ofGroup, inv.ofJob),
-		Short: "Hand in a job that runs COMMAND, or the task in FILE; print its ID",
-		Long:  submitHelp,
-		RunE:  p.doing(inv, action{load: (*program).handIn, run: submit}),
+		Use:         "submit [flags] GROUP (-- COMMAND [ARGUMENT…]" + each(" | --%s %s", value) + ")",
+		Annotations: cli.Passes, Args: cobra.MatchAll(inv.forCommand, inv.ofGroup, inv.ofJob),
+		Short: short, Long: short + ".\n" + submitHelp + each("\n%[2]s", paragraph),
+		RunE: p.doing(inv, action{load: (*program).handIn, run: submit}),
 	}
 	cli.Output(c, &inv.output, "table", "json")
 	inv.jobs.flags(c.Flags())
 	return c
 }
+
+// each formats a word of every kind of job that submit takes by a flag; %[1]s is the kind.
+func each(format string, word func(*work.Submission) string) (text string) {
+	for _, kind := range work.Kinds() {
+		if s := work.SubmissionOf(kind); s != nil {
+			text += fmt.Sprintf(format, kind, word(s))
+		}
+	}
+	return text
+}
+
+func value(s *work.Submission) string     { return s.Value }
+func runs(s *work.Submission) string      { return s.Runs }
+func title(s *work.Submission) string     { return s.Title }
+func paragraph(s *work.Submission) string { return s.Help }
 
 func (r *jobsRequest) flags(f *pflag.FlagSet) {
 	s := &r.spec
@@ -100,10 +114,14 @@ func (r *jobsRequest) flags(f *pflag.FlagSet) {
 	duration(&s.Keep, "keep", "keep the status for `TIME` after the end (default 24h if it is done, "+
 		"else 168h)")
 	f.StringVar(&s.Title, "title", "", "the `TEXT` by which people know the job (default: its "+
-		"command, or the name of its task)")
+		"command"+each(", or %[2]s", title)+")")
 	f.Func("label", "`LABELS` that its worker must have, separated by commas", labels(&s.Labels))
-	f.StringVar(&r.task, "task", "",
-		"run the task in `FILE` (leader task --help) in place of a command")
+	r.other = map[string]*string{}
+	for _, kind := range work.Kinds() {
+		if s := work.SubmissionOf(kind); s != nil {
+			r.other[kind] = f.String(kind, "", s.Usage)
+		}
+	}
 	f.StringVar(&r.stdin, "stdin", "", "the `JSON` that the command reads")
 	f.Func("env", "more environment, `NAME=value`; may be repeated", func(entry string) error {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
@@ -128,7 +146,8 @@ func (p *program) jobsCommand() *cobra.Command {
 	cli.Choice(c, (*string)(&s.State), "state", "", "only jobs in this `STATE`: ", "", "waiting",
 		"assigned", "running", "done", "failed", "cancelled")
 	f := c.Flags()
-	f.StringVar(&s.Kind, "kind", "", "only jobs of this `KIND`: command, task or one of your own")
+	f.StringVar(&s.Kind, "kind", "", "only jobs of this `KIND`: "+strings.Join(work.Kinds(), ", ")+
+		" or one of your own")
 	f.StringVar(&s.Text, "text", "", "only jobs with `TEXT` in the command, ID, resource, labels, "+
 		"unique key, worker or error")
 	return c
@@ -213,32 +232,39 @@ func (inv *invocation) ofVerb(c *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// ofJob makes the job of submit.
-func (inv *invocation) ofJob(*cobra.Command, []string) error {
+// ofJob makes the job of submit. One that a flag names is read by handIn.
+func (inv *invocation) ofJob(*cobra.Command, []string) (err error) {
 	r := &inv.jobs
+	asked := r.asked()
 	switch {
-	case r.task != "" && (len(inv.command) > 0 || r.stdin != "" || r.env != nil):
-		return errors.New("--task takes no command, --stdin or --env")
-	case r.task != "":
-		return nil // handIn reads it
+	case len(asked) > 1:
+		return fmt.Errorf("--%s and --%s: a job runs one of them", asked[0], asked[1])
+	case len(asked) == 1 && (len(inv.command) > 0 || r.stdin != "" || r.env != nil):
+		return fmt.Errorf("--%s takes no command, --stdin or --env", asked[0])
+	case len(asked) == 1:
+		return nil
 	case len(inv.command) == 0:
-		return errors.New("the command is missing: leader submit GROUP -- COMMAND, or --task FILE")
+		return errors.New("the command is missing: leader submit GROUP -- COMMAND" +
+			each(", or --%s %s", value))
 	case inv.command[0] == "":
 		return errors.New("the command is empty: the first word after -- names a program")
 	}
 	c := work.Command{Argv: slices.Clone(inv.command), Env: r.env}
 	if r.stdin != "" {
-		if !json.Valid([]byte(r.stdin)) {
-			return errors.New("--stdin is not JSON")
-		}
 		c.Stdin = json.RawMessage(r.stdin)
 	}
-	payload, err := json.Marshal(c)
-	r.spec.Kind, r.spec.Payload = work.CommandKind, payload
-	if err != nil {
-		return err
+	r.spec, err = work.CommandSpec(r.spec, c)
+	return err
+}
+
+// asked returns the kinds whose flags were given.
+func (r *jobsRequest) asked() (kinds []string) {
+	for _, kind := range slices.Sorted(maps.Keys(r.other)) {
+		if *r.other[kind] != "" {
+			kinds = append(kinds, kind)
+		}
 	}
-	return r.spec.Check()
+	return kinds
 }
 
 // setup is what the subcommands about tasks and jobs have.
@@ -253,16 +279,12 @@ func (p *program) invoke(inv *invocation) *work.Invocation {
 	return &work.Invocation{Setup: p.setup(inv), Group: inv.jobs.group}
 }
 
-// handIn reads the task file of submit, if one is named.
-func (p *program) handIn(inv *invocation) error {
-	if inv.jobs.task == "" {
-		return nil
-	}
-	b, f, err := taskfile.Collect(inv.jobs.task, func(name string) (string, bool) {
-		return settings.Lookup(p.Env, name), true
-	})
-	if err == nil {
-		inv.jobs.spec, err = work.TaskSpec(inv.jobs.spec, b, f)
+// handIn reads what a flag of submit names, such as a task file.
+func (p *program) handIn(inv *invocation) (err error) {
+	r := &inv.jobs
+	for _, kind := range r.asked() {
+		r.spec, err = work.SubmissionOf(kind).Spec(r.spec, *r.other[kind],
+			func(name string) (string, bool) { return settings.Lookup(p.Env, name), true })
 	}
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
@@ -215,11 +217,13 @@ func TestJobsAreShownAndChanged(t *testing.T) {
 // A flag with an empty value, such as that of a variable that is not set, never means the default.
 func TestAnEmptyValueIsRefused(t *testing.T) {
 	s := setup{memory: fencetest.NewMemory(longSession)}
-	for _, flag := range []string{
-		"resource", "unique", "at", "every", "priority", "retries", "backoff", "timeout", "keep", "title",
-		"label",
-		"task", "stdin", "env",
-	} {
+	var flags []string
+	(&program{}).submitCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "wait" && f.Name != "output" {
+			flags = append(flags, f.Name)
+		}
+	})
+	for _, flag := range flags {
 		for _, empty := range []string{"", " "} {
 			l := begin(t, s, "submit", "nightly", "--"+flag+"="+empty, "--", "true")
 			l.exits(runUsage)

@@ -14,20 +14,13 @@ commands end within LEADER_DRAIN_TIMEOUT. It ends those that are left (TERM, the
 LEADER_GRACE) and gives their jobs back, too. A second signal ends them at once.
 `
 
-const submitHelp = `Hand in a job that runs COMMAND, or the task in FILE; print its ID.
-
+const submitHelp = `
 The command runs at least once: again after a failure, if --retries allows it, and
 when its worker was gone before its end was published. Two jobs with the same resource never run at
 once.
 
 --every takes a duration, or the five fields of crontab(5): minute, hour, day of month, month, day of week.
 They are in UTC, or in the zone in front of them. What changes of the clocks do to rounds is logged.
-
-A task (--task) is handed in with the SQL files and the values of environment variables that it names. Its
-steps go on at its checkpoint, whichever worker has the job, in that worker's directory and journal. The
-job leads the task's resource. With --every, each round begins a new run of the task once the one before
-is done; one that is not done goes on. When a step has failed for good, the job has failed, too: leader task
-resume FILE, then leader jobs GROUP retry ID.
 `
 
 const jobsHelp = `Print the jobs of GROUP, its workers, or one job; cancel one, try it again, run it now, pause it.

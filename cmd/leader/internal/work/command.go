@@ -13,16 +13,32 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/environ"
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/jobs/job"
 )
 
 // CommandKind is the kind of job that runs a command.
 const CommandKind = "command"
+
+var commandJobs = kind{
+	handle: func(w *jobs.Worker, m *machine) { jobs.Handle(w, CommandKind, m.runCommand) },
+	title:  titleOfCommand,
+}
 
 // Command is the payload of such a job.
 type Command struct {
 	Argv  []string        `json:"argv"`
 	Env   []string        `json:"env,omitempty"`   // NAME=value, on top of the worker's
 	Stdin json.RawMessage `json:"stdin,omitempty"` // JSON that the command reads
+}
+
+// CommandSpec makes a command the job of a spec.
+func CommandSpec(spec job.Spec, c Command) (job.Spec, error) {
+	if c.Stdin != nil && !json.Valid(c.Stdin) {
+		return spec, errors.New("--stdin is not JSON")
+	}
+	payload, err := json.Marshal(c)
+	spec.Kind, spec.Payload = CommandKind, payload
+	return spec, errors.Join(err, spec.Check())
 }
 
 // runCommand is the handler of commands. Each runs in a process group of its own.

@@ -8,8 +8,8 @@
 //
 // # Another kind
 //
-// Write X.go with the payload, the handler and the title, as command.go has them, and add a line to
-// the table.
+// Write X.go with the payload, the handler, the title and how leader submit takes one, as task.go
+// has them, and add a line to the table.
 //
 //   - The handler returns a Result, whose texts are the ends of two streams (newTail, kept);
 //     showing lets people look at them meanwhile. logs, show, list, the API and the page then need
@@ -17,16 +17,15 @@
 //     if the job has failed.
 //   - jobs.Permanent is a failure that no retry mends; any other error is tried again.
 //   - A title has at most job.MaxTitle bytes, and no secrets. The function title is for commands.
+//   - A Submission makes the flag of leader submit, its usage and its help. Commands have none.
 //   - A child of supervise is paused and ended as LEADER_ON_DISCONNECT says. What runs in this
 //     process looks at ctx and at Term.Wait itself.
 //
 // What does not go through a guard is not fenced: send the claim (Term.Claim) along, and say in
 // docs/jobs.md that whoever receives it has to compare the token.
 //
-// leader submit makes its Spec in cmd/leader/jobs.go: a flag, the line of usage, and the texts that
-// name the kinds; its paragraph is in jobshelp.go. A module that is new to this one is listed in
-// internal/test/imports and in ARCHITECTURE.md, Dependencies. The API describes payloads in
-// jobserver/openapi.yaml. The page shows the payload as JSON unless jobserver/files/job.js has
-// texts for it. Then docs/jobs.md and CHANGELOG.md. Tests: title_test.go here, and in cmd/leader
-// jobs_linux_test.go, also its list of flags that refuse an empty value.
+// Tests: title_test.go here, and cmd/leader/jobs_linux_test.go, which hands one in. The API
+// describes payloads in jobserver/openapi.yaml. Then docs/jobs.md and CHANGELOG.md. The page shows
+// the payload as JSON unless jobserver/files/job.js has texts for it. A module that is new to this
+// one is listed in internal/test/imports and in ARCHITECTURE.md, Dependencies.
 package work

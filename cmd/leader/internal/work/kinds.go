@@ -1,8 +1,12 @@
 package work
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 
+	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
@@ -13,20 +17,37 @@ type kind struct {
 	handle func(*jobs.Worker, *machine) // makes a worker run it
 	// what people call a job, from its payload; empty if that is bad
 	title func(json.RawMessage) (title string)
+	// submission is how leader submit takes one; nil for commands, which it takes behind --
+	submission *Submission
+	// follow calls each after every step of a job, until ctx ends or it cannot; nil if it has no steps
+	follow func(
+		v *Invocation, ctx context.Context, spec job.Spec, each func(checkpoint.Checkpoint),
+	) error
+}
+
+// Submission is how leader submit takes a job of a kind: by a flag with the kind's name.
+type Submission struct {
+	Value string // that the flag takes, such as FILE
+	Usage string // of the flag
+	Runs  string // what such a job runs, such as "the task in FILE"
+	Title string // what people call it, if --title says nothing
+	Help  string // a paragraph of leader submit --help
+	// Spec makes a spec a job of the kind, from the flag's value. lookup returns a variable of the
+	// environment.
+	Spec func(
+		s job.Spec, value string, lookup func(name string) (string, bool),
+	) (job.Spec, error)
 }
 
 // kinds are the kinds of job that leader work runs. All of them return a Result, which leader jobs
 // logs, submit --wait and the page show. A new kind is a line here.
-var kinds = map[string]kind{
-	CommandKind: {
-		handle: func(w *jobs.Worker, m *machine) { jobs.Handle(w, CommandKind, m.runCommand) },
-		title:  titleOfCommand,
-	},
-	TaskKind: {
-		handle: func(w *jobs.Worker, m *machine) { jobs.Handle(w, TaskKind, m.runTask) },
-		title:  titleOfTask,
-	},
-}
+var kinds = map[string]kind{CommandKind: commandJobs, TaskKind: taskJobs}
+
+// Kinds returns their names, sorted.
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+// SubmissionOf returns how leader submit takes a job of a kind by a flag, or nil.
+func SubmissionOf(kind string) *Submission { return kinds[kind].submission }
 
 // machine is what the handlers of a worker have.
 type machine struct{ tasks.Setup }

@@ -104,9 +104,9 @@ func (v *Invocation) follow(
 	ticking, stop := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { l.tick(ticking.Done()) })
-	if spec.Kind == TaskKind && l.terminal != nil {
+	if steps := kinds[spec.Kind].follow; steps != nil && l.terminal != nil {
 		// without it the bar shows no steps
-		background.Go(func() { _ = v.followTask(ticking, spec, l.step) })
+		background.Go(func() { _ = steps(v, ticking, spec, l.step) })
 	}
 	err = q.Watch(ctx, id, func(s job.Status) error {
 		l.show(s, v.whyWaiting(ctx, q, s))

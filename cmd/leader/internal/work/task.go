@@ -19,9 +19,31 @@ import (
 // taskfile.Bundle, the result a Result.
 const TaskKind = "task"
 
-// TaskSpec makes a task the job of a spec. The job's resource is the task's.
-func TaskSpec(spec job.Spec, b taskfile.Bundle, f *taskfile.File) (job.Spec, error) {
+var taskJobs = kind{
+	handle: func(w *jobs.Worker, m *machine) { jobs.Handle(w, TaskKind, m.runTask) },
+	title:  titleOfTask,
+	submission: &Submission{
+		Value: "FILE", Usage: "run the task in `FILE` (leader task --help) in place of a command",
+		Runs: "the task in FILE", Title: "the name of its task", Help: taskHelp, Spec: taskSpec,
+	},
+	follow: (*Invocation).followTask,
+}
+
+const taskHelp = `A task (--task) is handed in with the SQL files and the values of environment variables that it names. Its
+steps go on at its checkpoint, whichever worker has the job, in that worker's directory and journal. The
+job leads the task's resource. With --every, each round begins a new run of the task once the one before
+is done; one that is not done goes on. When a step has failed for good, the job has failed, too: leader task
+resume FILE, then leader jobs GROUP retry ID.
+`
+
+// taskSpec makes the task in a file the job of a spec. The job's resource is the task's.
+func taskSpec(
+	spec job.Spec, file string, lookup func(string) (string, bool),
+) (job.Spec, error) {
+	b, f, err := taskfile.Collect(file, lookup)
 	switch {
+	case err != nil:
+		return spec, err
 	case spec.Resource != "" && spec.Resource != f.Resource:
 		return spec, fmt.Errorf("--resource is %s, and the resource of the task is %s: leave "+
 			"--resource out",
