@@ -33,7 +33,7 @@ func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 		{"run leader-paused --control nonsense", "observe-only"},
 		{"run --compare leader-paused --unguarded", "--compare"},
 		{"run leader-paused --injector cloud", "local and containers"},
-		{"run leader-paused --coordinator nosuch", "zk, etcd and postgres"},
+		{"run leader-paused --coordinator nosuch", "zk, etcd, postgres"},
 		{"run coordinator-leader-killed --coordinator postgres", "Postgres is one server"},
 		{"run leader-paused --time soon", "soon"},
 		{"run leader-paused --session 1m", "from 600ms to 15s"},

@@ -49,7 +49,7 @@ func (s *settings) register(flags *flag.FlagSet) {
 	flags.StringVar(&s.injector, "injector", string(scenario.Local),
 		"local (processes of this machine) or containers (docker compose)")
 	flags.StringVar(&s.elections, "coordinator", string(scenario.InZooKeeper),
-		"where elections are held: zk, etcd or postgres")
+		"where elections are held: "+elections())
 	flags.BoolVar(&s.tls, "tls", false, "with TLS on every leg of guards and workers; local only")
 	flags.StringVar(&s.dir, "dir", "runs",
 		"where each run leaves a directory with history, report and logs")
@@ -108,8 +108,7 @@ func (s *settings) check() error {
 			s.injector)
 	}
 	if !slices.Contains(scenario.AllElections, scenario.Elections(s.elections)) {
-		return fmt.Errorf("%w: no coordinator %q; there are zk, etcd and postgres", errUsage,
-			s.elections)
+		return fmt.Errorf("%w: no coordinator %q; there are %s", errUsage, s.elections, elections())
 	}
 	if s.tls && (s.injector != string(scenario.Local) || s.write != "") {
 		return fmt.Errorf("%w: --tls goes with --injector local only, and not with --write", errUsage)
@@ -257,4 +256,13 @@ func findPrograms() (system.Programs, error) {
 		}
 	}
 	return p, nil
+}
+
+// elections names the coordinators.
+func elections() string {
+	var all []string
+	for _, e := range scenario.AllElections {
+		all = append(all, string(e))
+	}
+	return strings.Join(all, ", ")
 }
