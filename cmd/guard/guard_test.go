@@ -23,8 +23,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	"github.com/ringfence/ringfence/internal/guard/pgguard"
-	"github.com/ringfence/ringfence/internal/guard/redisguard"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -165,8 +164,10 @@ func TestHelpExplainsEverySetting(t *testing.T) {
 			t.Errorf("help does not say what %s means", m[1])
 		}
 	}
-	count := len(texts) + len((*pgguard.Settings)(nil).Texts()) +
-		len((*redisguard.Settings)(nil).Texts())
+	count := len(texts) + len((*upstreams)(nil).Texts())
+	for _, p := range protocols {
+		count += len(p.fresh().(settings.Described).Texts())
+	}
 	if got := len(listed); got != count {
 		t.Errorf("%d texts for %d settings", count, got)
 	}
