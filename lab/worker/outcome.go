@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -70,6 +71,8 @@ func committed(err error) result {
 	case errors.As(err, &pg) && pg.Severity == "ERROR":
 		return result{outcome: history.Failed, err: err, code: pg.Code}
 	case errors.As(err, &pg):
+		// The detail names the mark's holder, which is how the check knows who was elected.
+		err = fmt.Errorf("%s — %s (%w)", pg.Message, pg.Detail, err)
 		return result{outcome: history.Unknown, err: err, code: pg.Code}
 	}
 	return result{outcome: history.Unknown, err: err}
