@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // asyncOnly hides the transactions of a journal.
@@ -132,9 +133,7 @@ func TestAnotherResourcesTaskIsLeftAlone(t *testing.T) {
 	s := newStage(t)
 	before := s.put(func(*checkpoint.Checkpoint) {})
 	c := fence.Claim{Resource: "stock", Token: 1, Issuer: "coordinator-1"}
-	if err := s.journal.Raise(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.journal.Raise(t.Context(), c))
 	term, _ := elector.NewTerm(c, time.Now(), sessionTimeout, nothing{})
 	defer func() { _ = term.Resign(context.Background()) }()
 	for _, have := range []checkpoint.Checkpoint{{}, before} {

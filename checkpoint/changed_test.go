@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/stepchange"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // stepsChanged is what Task.OnStepsChanged is.
@@ -168,9 +169,7 @@ func TestTheKeyIsTheSameForEveryLeaderAndDiffersByRunRoundAndStep(t *testing.T) 
 			if stopped := errors.Is(err, checkpoint.ErrStopped); stopped {
 				_, err = checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 		}
 		for _, key := range s.diary.read() {
 			seen[key]++

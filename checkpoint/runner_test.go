@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/taskevent"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // election is a stage that elects its leaders.
@@ -409,9 +410,7 @@ func TestAVersionThatTheJournalHasLostIsNotUsedAgain(t *testing.T) {
 		defer func() { _ = other.Close() }()
 		time.AfterFunc(time.Second, func() { e.coordinator.Delete(orders, queue) })
 		term, err := other.Campaign(t.Context(), orders, "other")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		to, stored := checkpointtest.NewMemory(), lost
 		stored.Nonce, stored.State = "of the other one", []byte(`{"Keys":["other"]}`)
 		if err := errors.Join(to.Raise(t.Context(), term.Claim()),
@@ -422,9 +421,7 @@ func TestAVersionThatTheJournalHasLostIsNotUsedAgain(t *testing.T) {
 		j.to = to
 		j.mu.Unlock()
 		time.Sleep(5 * time.Second)
-		if err := term.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, term.Resign(t.Context()))
 		<-first.done
 		if got, want := string(first.cp.State),
 			`{"Keys":["other","nightly/1/1/b"]}`; first.answer != nil || got != want {

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -72,9 +73,7 @@ func queues(t *testing.T, w *wrapped) (plain, q *jobs.Queue) {
 	t.Cleanup(func() { c.Close() })
 	w.Coordinator = c
 	plain, err := jobs.New(c, "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if q, err = jobs.New(w, "g"); err != nil {
 		t.Fatal(err)
 	}
@@ -84,9 +83,7 @@ func queues(t *testing.T, w *wrapped) (plain, q *jobs.Queue) {
 func submitLater(t *testing.T, q *jobs.Queue) job.ID {
 	t.Helper()
 	id, err := q.Submit(t.Context(), job.Spec{Kind: "k", NotBefore: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return id
 }
 
@@ -167,9 +164,7 @@ func TestAResultWhoseAnswerIsLostIsNotDiscarded(t *testing.T) {
 				}}.Run(ctx)
 		})
 		id, err := q.Submit(t.Context(), job.Spec{Kind: "k"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if s, err := q.Wait(t.Context(), id); err != nil || s.State != job.Done || s.Attempt != 1 {
 			t.Errorf("%v, %+v", err, s)
 		}
@@ -200,9 +195,7 @@ func TestWorkersOfAnyCapacityAreAssignedJobs(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // both are members
 		id, err := q.Submit(t.Context(), job.Spec{Kind: "k"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		waiting, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if s, err := q.Wait(waiting, id); err != nil || s.State != job.Done {

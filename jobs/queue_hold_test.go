@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -20,9 +21,7 @@ func hours(t *testing.T, spec job.Spec, do func(q *jobs.Queue, id job.ID)) (ran 
 		c := fencetest.NewMemory(10 * time.Second).Open()
 		defer c.Close()
 		q, err := jobs.New(c, "g")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		began := time.Now()
 		ctx, stop := context.WithCancel(t.Context())
 		var working sync.WaitGroup
@@ -36,9 +35,7 @@ func hours(t *testing.T, spec job.Spec, do func(q *jobs.Queue, id job.ID)) (ran 
 		})
 		spec.Kind = "k"
 		id, err := q.Submit(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		do(q, id)
 		stop()
 		working.Wait()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -13,9 +14,7 @@ import (
 func TestSubmitWritesWhatAHandlerReads(t *testing.T) {
 	q := memoryQueue(t)
 	id, err := jobs.Submit(t.Context(), q, "settle", merchant{"m17"}, job.Spec{Retries: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	spec, err := q.Spec(t.Context(), id)
 	if err != nil || spec.Kind != "settle" || spec.Retries != 3 {
 		t.Errorf("submitted: %+v, %v", spec, err)
@@ -48,8 +47,6 @@ func memoryQueue(t *testing.T) *jobs.Queue {
 	c := fencetest.NewMemory(10 * time.Second).Open()
 	t.Cleanup(func() { c.Close() })
 	q, err := jobs.New(c, "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return q
 }

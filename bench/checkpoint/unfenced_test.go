@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -16,21 +17,15 @@ import (
 func TestTheFenceCanBeRemovedFromTheSchemaAsItIsInstalled(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(t.Context())
 	run := func(sql string) error {
 		_, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
 		return err
 	}
-	if err := run("create role guard login; create role app login"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run("create role guard login; create role app login"))
 	url := pg.URL("postgres", "postgres")
-	if err := pgmarks.Install(t.Context(), url, "guard", "app"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.Install(t.Context(), url, "guard", "app"))
 	publish := func() error {
 		for _, version := range []string{"1", "2", "3"} {
 			const call = "begin; set local ringfence.bench = 'attached 5 unverified'; " +
@@ -44,12 +39,8 @@ func TestTheFenceCanBeRemovedFromTheSchemaAsItIsInstalled(t *testing.T) {
 	if publish() == nil {
 		t.Error("published without a mark before the fence was removed, so this test proves nothing")
 	}
-	if err := run("rollback"); err != nil {
-		t.Fatal(err)
-	}
-	if err := removeFence(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run("rollback"))
+	must.Succeed(t, removeFence(t.Context(), url))
 	if err := publish(); err != nil {
 		t.Error(err)
 	}

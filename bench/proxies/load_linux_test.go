@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/bench/internal/ways"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // answering listens, and answers each line of a client with the reply.
 func answering(t *testing.T, reply string) *ways.Way {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -53,9 +52,7 @@ func TestTheLoadCountsReplies(t *testing.T) {
 		time: 20 * time.Millisecond,
 	}
 	o, err := l.run(t.Context(), answering(t, "+PONG\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if n := int(o.operations); n < 3*4 || n%4 != 0 || o.value <= 0 {
 		t.Errorf("got %+v", o)
 	}
@@ -73,9 +70,7 @@ func TestTheLoadFailsIfAReplyIsAnError(t *testing.T) {
 
 func TestTheLoadFailsIfAConnectionEnds(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var server sync.WaitGroup
 	defer server.Wait()
 	defer l.Close()

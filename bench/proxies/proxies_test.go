@@ -8,15 +8,14 @@ import (
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/report"
 	"github.com/ringfence/ringfence/bench/internal/ways"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestArguments(t *testing.T) {
 	s := Postgres().(*settings)
 	err := program.Parse(s, "postgres",
 		[]string{"-rows", "^copy", "-seconds", "0.5", "-copy-mb", "20"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if s.Duration() != 500*time.Millisecond || s.copyMegabytes != 20 {
 		t.Errorf("got %+v", s)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -101,15 +102,11 @@ func TestATransactionInASessionThatIsNotAttachedEntersOrPublishesNothing(t *test
 	j := d.journal(t, pgjournal.Options{})
 	raise(t, j, 1)
 	conn, err := pgx.Connect(t.Context(), d.url("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	publish := func(version int) error {
 		tx, err := pgmarks.BeginAttached(t.Context(), conn, term(1).Claim(), pgx.TxOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err = tx.Exec(t.Context(), "select ringfence.publish('orders', 1, 'unverified', "+
 			"'task', $1, '{}')", version); err == nil {
 			return tx.Commit(t.Context())
@@ -129,9 +126,7 @@ func TestATransactionInASessionThatIsNotAttachedEntersOrPublishesNothing(t *test
 func TestASessionThatAGuardWouldNotAdmitIsNotAttached(t *testing.T) {
 	d := installed(t)
 	conn, err := pgx.Connect(t.Context(), d.url("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	refused := func(what string, c fence.Claim, want error) {
 		t.Helper()
@@ -160,17 +155,13 @@ func TestASessionThatAGuardWouldNotAdmitIsNotAttached(t *testing.T) {
 func attaches(t *testing.T, url, set string) bool {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	if _, err := conn.Exec(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	ok, err := pgmarks.Attach(t.Context(), conn, term(1).Claim())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return ok
 }
 
@@ -178,9 +169,7 @@ func raise(t *testing.T, j *pgjournal.Journal, token fence.Token) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := j.Raise(ctx, term(token).Claim()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, j.Raise(ctx, term(token).Claim()))
 }
 
 func TestWithoutAnAttachmentEachTransactionIsChecked(t *testing.T) {
@@ -197,23 +186,17 @@ func TestWithoutAnAttachmentEachTransactionIsChecked(t *testing.T) {
 	}
 	pooler := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{})
 	cfg, err := pgxpool.ParseConfig(pooler.URL("app", d.name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer pool.Close()
 	j := pgjournal.New(pool, pgjournal.Options{Raiser: pgmarks.NewRaiser(d.url("guard_role"))})
 	defer j.Close()
 	_, err = lead(t, j, 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
 		return s, insert(ctx, tx, "pooled")
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := d.list(t, "select pid::text from ringfence_private.session s where exists (select from "+
 		"pg_stat_activity a where a.pid = s.pid)"); len(got) != 0 {
 		t.Errorf("the pooler's backends %q are registered", got)

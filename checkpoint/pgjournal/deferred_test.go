@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -31,9 +32,7 @@ func TestAStepSendsItsBeginWithItsFirstStatement(t *testing.T) {
 	d := installed(t)
 	raise(t, d.journal(t, pgjournal.Options{}), 1)
 	cfg, err := pgxpool.ParseConfig(d.url("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var sent atomic.Int64
 	cfg.MaxConns = 1
 	dial := cfg.ConnConfig.DialFunc
@@ -42,9 +41,7 @@ func TestAStepSendsItsBeginWithItsFirstStatement(t *testing.T) {
 		return counted{conn, &sent}, err
 	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer pool.Close()
 	j := pgjournal.New(pool, pgjournal.Options{})
 	var until []int64 // what was sent until the end of each step's statement

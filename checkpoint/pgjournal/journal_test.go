@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -50,9 +51,7 @@ func installed(t testing.TB) database {
 	  create table effect (place bigserial primary key, value text not null, token bigint);
 	  grant all on all tables in schema public to app;
 	  grant all on all sequences in schema public to app`)
-	if err := pgmarks.Install(t.Context(), d.url("postgres"), "guard_role", "app"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.Install(t.Context(), d.url("postgres"), "guard_role", "app"))
 	return d
 }
 
@@ -63,9 +62,7 @@ func (d database) exec(t testing.TB, sql string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, d.url("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(ctx)
 	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -76,18 +73,12 @@ func (d database) exec(t testing.TB, sql string) {
 func (d database) list(t testing.TB, sql string) []string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.url("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	rows, err := conn.Query(t.Context(), sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return found
 }
 
@@ -96,9 +87,7 @@ func (d database) list(t testing.TB, sql string) []string {
 func (d database) journal(t testing.TB, o pgjournal.Options) *pgjournal.Journal {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), d.url("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(pool.Close)
 	if o.Raiser == nil {
 		o.Raiser = pgmarks.NewRaiser(d.url("guard_role"))

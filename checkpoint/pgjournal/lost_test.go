@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // deaf is a connection that breaks, once armed, in the middle of an answer: before the command tag
@@ -52,18 +53,14 @@ func (d database) deafJournal(
 ) *pgjournal.Journal {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(d.url("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cfg.ConnConfig.DefaultQueryExecMode = mode
 	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		return deaf{c, word, new(atomic.Bool)}, err
 	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(pool.Close)
 	j := pgjournal.New(pool, pgjournal.Options{Raiser: pgmarks.NewRaiser(d.url("guard_role"))})
 	t.Cleanup(j.Close)
@@ -87,9 +84,7 @@ func loseAnswers(t *testing.T, mode pgx.QueryExecMode) {
 	c := fence.Claim{Resource: "nightly", Token: 7, Issuer: elector.Unverified, Holder: "leader"}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := j.Raise(ctx, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, j.Raise(ctx, c))
 	cp := checkpoint.Checkpoint{
 		Task: "task", Resource: c.Resource, Nonce: "n", Token: c.Token, Run: 1, Round: 1, Rounds: 1,
 		Steps:  []string{"book"},

@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -56,9 +57,7 @@ func lead(
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tm := term(token)
-	if err := j.Raise(ctx, tm.Claim()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, j.Raise(ctx, tm.Claim()))
 	return task.Run(ctx, tm, j, checkpoint.Checkpoint{})
 }
 
@@ -163,9 +162,7 @@ func TestAJournalThatIsNotInstalledReturnsErrNotInstalled(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	pool, err := pgxpool.New(t.Context(), d.url("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer pool.Close()
 	j := pgjournal.New(pool, pgjournal.Options{Raiser: pgmarks.NewRaiser(d.url("postgres"))})
 	defer j.Close()
@@ -191,9 +188,7 @@ func TestTheErrorOfARoleWithoutTheGrantSaysWhatToDo(t *testing.T) {
 	d.exec(t, "do $$ begin if not exists (select from pg_roles where rolname = 'stranger') then "+
 		"create role stranger login; end if; end $$")
 	pool, err := pgxpool.New(t.Context(), d.url("stranger"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer pool.Close()
 	j := pgjournal.New(pool, pgjournal.Options{Raiser: pgmarks.NewRaiser(d.url("guard_role"))})
 	defer j.Close()
@@ -226,9 +221,7 @@ func TestATaskSurvivesAServerThatIsKilledAndRestarted(t *testing.T) {
 	d := database{pg, "postgres"}
 	d.exec(t, "create role guard_role login; create role app login; "+
 		"create table effect (place bigserial, value text); grant all on effect, effect_place_seq to app")
-	if err := pgmarks.Install(t.Context(), d.url("postgres"), "guard_role", "app"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.Install(t.Context(), d.url("postgres"), "guard_role", "app"))
 	const rounds = 60
 	killed := make(chan struct{}) // closed after the last time
 	task := checkpoint.Task[count]{Name: "task", Rounds: rounds, Steps: []checkpoint.Step[count]{
@@ -266,17 +259,11 @@ func TestATaskSurvivesAServerThatIsKilledAndRestarted(t *testing.T) {
 				t.Fatalf("it ended too early: %v", err)
 			}
 		}
-		if err := pg.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := pg.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, pg.Kill())
+		must.Succeed(t, pg.Start(t.Context()))
 	}
 	close(killed)
-	if err := <-result; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-result)
 	got := d.list(t, "select value from effect order by place")
 	for i, value := range got {
 		if value != fmt.Sprint(i+1) {

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/redisjournal"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -92,15 +93,9 @@ func TestFollowersSurviveARestart(t *testing.T) {
 	c := b.lead(t, j, "orders")
 	publish(t, j, c, 1)
 	await(t, seen, 1)
-	if err := b.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := patiently(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Kill())
+	must.Succeed(t, b.Start(t.Context()))
+	must.Succeed(t, patiently(t, func() error { return j.Raise(t.Context(), c) }))
 	publish(t, j, c, 2)
 	await(t, seen, 2)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/redisjournal"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/redisstore"
@@ -37,19 +38,13 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 		if !errors.Is(err, checkpoint.ErrUnknown) && !errors.Is(err, checkpoint.ErrTransient) {
 			t.Fatal(err)
 		}
-		if err := <-killed; err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, <-killed)
+		must.Succeed(t, b.Start(t.Context()))
 		err = patiently(t, func() error { return j.Publish(t.Context(), c, version(acknowledged+1, c)) })
 		if !errors.Is(err, fence.ErrNotRaised) {
 			t.Fatalf("before the mark is raised again: %v", err)
 		}
-		if err := patiently(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, patiently(t, func() error { return j.Raise(t.Context(), c) }))
 		cp, _, err := j.Take(t.Context(), c, nightly, -1)
 		if err != nil || cp.Version != acknowledged && cp.Version != acknowledged+1 {
 			t.Fatalf("%d were acknowledged, %d are stored: %v", acknowledged, cp.Version, err)
@@ -193,9 +188,7 @@ func TestLoadReturnsWhatCanBeRead(t *testing.T) {
 	for i := range 100 {
 		cp := version(1, c)
 		cp.Task = checkpoint.Name(fmt.Sprintf("task-%03d", i))
-		if err := j.Publish(t.Context(), c, cp); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, j.Publish(t.Context(), c, cp))
 	}
 	b.do(t, "HSET", "ringfence:.checkpoint:task-007", "checkpoint", "{")
 	b.do(t, "DEL", "ringfence:.checkpoint:task-050")

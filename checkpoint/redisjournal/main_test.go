@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -45,9 +46,7 @@ func newBench(t *testing.T, server *servers.Redis) *bench {
 		admin: driver.NewClient(&driver.Options{Addr: server.Addr(), Protocol: 2})}
 	t.Cleanup(func() { _ = b.admin.Close() })
 	b.do(t, "FLUSHALL")
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	return b
 }
 
@@ -72,9 +71,7 @@ func (b *bench) journal(t *testing.T, o redisjournal.Options) *redisjournal.Jour
 		o.Raiser = redismarks.Raiser{URL: b.URL(), Authority: trusting{}}
 	}
 	j, err := redisjournal.Open(t.Context(), b.URL(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(j.Close)
 	return j
 }
@@ -84,9 +81,7 @@ func (b *bench) lead(t testing.TB, j checkpoint.Journal, r fence.Resource) fence
 	t.Helper()
 	b.next++
 	c := fence.Claim{Resource: r, Token: b.next, Issuer: elector.Unverified, Holder: "host"}
-	if err := j.Raise(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, j.Raise(t.Context(), c))
 	return c
 }
 
@@ -117,9 +112,7 @@ func version(n int64, c fence.Claim) checkpoint.Checkpoint {
 
 func publish(t *testing.T, j checkpoint.Journal, c fence.Claim, n int64) {
 	t.Helper()
-	if err := j.Publish(t.Context(), c, version(n, c)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, j.Publish(t.Context(), c, version(n, c)))
 }
 
 // patiently repeats a call as long as the journal returns ErrTransient.

@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/redisjournal"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -18,9 +19,7 @@ func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
 	c := b.lead(t, b.journal(t, redisjournal.Options{}), "orders")
 	w := serverstest.NewRelay(t, b.Addr())
 	j, err := redisjournal.Open(t.Context(), "redis://"+w.Addr()+"/0", redisjournal.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(j.Close)
 	publish(t, j, c, 1)
 	w.LoseReply()
@@ -43,9 +42,7 @@ func TestARedisThatIsDownIsTransient(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redisjournal.Options{})
 	c := b.lead(t, j, "orders")
-	if err := b.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Kill())
 	late := b.journal(t, redisjournal.Options{}) // opens without a server
 	for name, call := range map[string]func() error{
 		"raise":   func() error { return j.Raise(t.Context(), c) },
@@ -71,18 +68,14 @@ func TestAHungRedisDoesNotHoldACallForEver(t *testing.T) {
 	j := b.journal(t, redisjournal.Options{})
 	c := b.lead(t, j, "orders")
 	publish(t, j, c, 1)
-	if err := b.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Pause())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // enough to send it
 	defer cancel()
 	err := j.Publish(ctx, c, version(2, c))
 	if !errors.Is(err, checkpoint.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("publish: %v", err)
 	}
-	if err := b.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Resume())
 	if err := j.Publish(t.Context(), c, version(2, c)); err != nil &&
 		!errors.Is(err, checkpoint.ErrConflict) {
 		t.Errorf("the same again: %v", err)

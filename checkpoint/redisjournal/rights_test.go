@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/redisguard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -26,9 +27,7 @@ func (b *bench) as(t *testing.T, rule string, o redisjournal.Options) *redisjour
 	b.acl(t, rule)
 	j, err := redisjournal.Open(t.Context(), fmt.Sprintf("redis://%s:secret@%s/0", words[2], b.Addr()),
 		o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(j.Close)
 	return j
 }
@@ -126,9 +125,7 @@ func TestAForgetWithoutARightChangesNothing(t *testing.T) {
 func (b *bench) newGuard(t *testing.T) (url string) {
 	t.Helper()
 	s, err := redismarks.Open(t.Context(), b.URL(), redismarks.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p := redisguard.New(redisguard.Options{Store: s,
 		Admission: &marks.Admission{Store: s, Authority: marks.Unverified{}}})
 	t.Cleanup(p.Close)

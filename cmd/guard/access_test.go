@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -142,9 +143,7 @@ func TestThePagesNeedTheTokenAndTheProbesDoNot(t *testing.T) {
 		!strings.Contains(body, `ringfence_certificate_expiry_timestamp_seconds{certificate="pages"} `) {
 		t.Errorf("the new token: %d %s", code, body)
 	}
-	if err := os.Remove(token); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(token))
 	hangUp(t)
 	m.hears("", "READY=1", "the last reload failed", "GUARD_HTTP_TOKEN_FILE")
 	if code, _, _, body := s.ask("/metrics", bearer("another")); code != http.StatusOK {
@@ -168,14 +167,10 @@ func TestWithoutATokenAPageOfThisMachineAnswersOnlyToItsNames(t *testing.T) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.page+path,
 			nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		request.Host = host
 		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_ = answer.Body.Close()
 		return answer.StatusCode
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/guard/internal/seal"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -58,16 +59,12 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 	r := serving(t, env...)
 	r.ready(200)
 	member, err := r.connect(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := member.Exec(t.Context(), "insert into entry values (1)"); err != nil {
 		t.Error(err)
 	}
 	stranger, err := pgx.Connect(t.Context(), pg.URL("app", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer stranger.Close(t.Context())
 	_, err = stranger.Exec(t.Context(), "insert into entry values (1)")
 	wantCode(t, err, "RF002")
@@ -176,9 +173,7 @@ func TestANameAddsNoLinesToTheReport(t *testing.T) {
 func execute(t *testing.T, url, text string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(t.Context())
 	const tries = 5
 	for try := 1; ; try++ {

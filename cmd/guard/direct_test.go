@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -26,9 +27,7 @@ const guardHost = "127.0.0.2" // from where the server sees guards; everybody el
 func typed(t *testing.T, page string, words ...string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, block := range strings.Split(string(text), "```\n") {
 		for line := range strings.Lines(block) {
 			if i%2 == 1 && slices.ContainsFunc(words, func(w string) bool {
@@ -61,9 +60,7 @@ func newShop(t *testing.T) *shop {
 	}
 	version := 0
 	c, err := pgx.Connect(t.Context(), admin("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(t.Context())
 	if err = c.QueryRow(t.Context(),
 		"select current_setting('server_version_num')::integer").Scan(&version); err != nil {
@@ -98,9 +95,7 @@ func newShop(t *testing.T) *shop {
 func (s *shop) port(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(s.server.URL("postgres", "shop"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return u.Port()
 }
 
@@ -114,9 +109,7 @@ func do(t *testing.T, address, role, database, options, statement string) error 
 	t.Helper()
 	o, err := pgx.ParseConfig("postgres://" + role + ":secret@" + address + "/" + database +
 		"?sslmode=disable")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o.RuntimeParams["options"] = options
 	c, err := pgx.ConnectConfig(t.Context(), o)
 	if err != nil {
@@ -186,9 +179,7 @@ func TestADumpDelaysNoTakeover(t *testing.T) {
 		}
 	}
 	running, err := pgx.Connect(t.Context(), s.url("backup"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer running.Close(context.WithoutCancel(t.Context()))
 	const locks = `begin isolation level repeatable read read only;
 		do $$ declare r regclass; begin
@@ -210,9 +201,7 @@ func TestADumpDelaysNoTakeover(t *testing.T) {
 func TestOnlyAUserThatMayNotWriteConnectsDirectlyToRedis(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	db := client(t, server.URL())
-	if err := db.Set(t.Context(), "stock", 1, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Set(t.Context(), "stock", 1, 0).Err())
 	for _, line := range typed(t, "redis.md", "ACL SETUSER reader", "ACL SETUSER monitor", "ACL "+
 		"SETUSER backup") {
 		words := strings.Fields(line)
@@ -231,9 +220,7 @@ func TestOnlyAUserThatMayNotWriteConnectsDirectlyToRedis(t *testing.T) {
 	} {
 		for _, user := range []string{"reader", "monitor", "backup"} {
 			u, err := url.Parse(server.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			u.User = url.UserPassword(user, "secret")
 			err = client(t, u.String()).Do(t.Context(), anys(strings.Fields(command))...).Err()
 			refused := err != nil && strings.HasPrefix(err.Error(), "NOPERM")
@@ -247,9 +234,7 @@ func TestOnlyAUserThatMayNotWriteConnectsDirectlyToRedis(t *testing.T) {
 func client(t *testing.T, url string) *redis.Client {
 	t.Helper()
 	o, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := redis.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -19,13 +20,9 @@ func TestADeposedLeaderIsCutOffBeforeTheNewOneConnects(t *testing.T) {
 	r, zk := coordinated(t, env)
 	first := elected(t, zk)
 	idle, err := r.connect(int(first.Token()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	open, err := r.connect(int(first.Token()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := open.Exec(t.Context(), "begin; create temporary table t (n int)"); err != nil {
 		t.Fatal(err)
 	}
@@ -55,9 +52,7 @@ func TestADeposedLeaderIsCutOffInEveryDatabase(t *testing.T) {
 	open := map[string]*pgx.Conn{}
 	for _, database := range []string{"broken", "postgres", "shop", "crm"} {
 		c, err := dial(t, r.pg, database, int(first.Token()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		open[database] = c
 	}
 	execute(t, pg.URL("postgres", "broken"), "drop schema ringfence, ringfence_private cascade")
@@ -91,9 +86,7 @@ func TestASettingKeepsALeaderServedWhileTheCoordinatorIsDown(t *testing.T) {
 		}
 	}
 	started.ready(http.StatusOK)
-	if err := zk.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, zk.Kill())
 	if _, err := keeps.connect(token); err != nil {
 		t.Error(err)
 	}

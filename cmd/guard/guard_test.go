@@ -24,6 +24,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -139,9 +140,7 @@ func fresh(t *testing.T) (*servers.Postgres, []string) {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(context.Background())
 	roles := c.PgConn().Exec(t.Context(), "create role guard login; create role app login")
 	if _, err := roles.ReadAll(); err != nil {
@@ -201,9 +200,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 
 func TestASettingForReadersIsRefusedWithTheirWay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "settings")
-	if err := os.WriteFile(file, []byte("GUARD_UNFENCED=read-only\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("GUARD_UNFENCED=read-only\n"), 0o600))
 	for _, setting := range []string{
 		"GUARD_UNFENCED=read-only", "GUARD_UNFENCED=refuse", "GUARD_UNFENCED=", "GUARD_SETTINGS_FILE=" +
 			file,
@@ -286,15 +283,11 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Kill())
 	r.ready(http.StatusServiceUnavailable)
 	_, err = r.connect(2)
 	wantCode(t, err, "57P03")
-	if err := pg.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Start(t.Context()))
 	r.ready(http.StatusOK)
 	if _, err := r.connect(2); err != nil {
 		t.Fatal(err)
@@ -317,9 +310,7 @@ func TestStatusAndAdopt(t *testing.T) {
 	r.ready(http.StatusOK)
 	const token = 9007199254740993 // 2^53 + 1
 	old, err := r.connect(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	code, out, _ := invoke(t, env, "status", "-o", "json")
 	var all []storeStatus
 	if err := json.Unmarshal([]byte(out), &all); err != nil || code != cli.Done ||
@@ -359,18 +350,14 @@ func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 	r := serving(t, env...)
 	r.ready(http.StatusOK)
 	resign(t, elected(t, zk)) // the election and the issuer are in the backup
-	if err := zk.Backup(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, zk.Backup())
 	for range 20 {
 		resign(t, elected(t, zk))
 	}
 	if _, err := r.connect(int(elected(t, zk).Token())); err != nil {
 		t.Fatal(err)
 	}
-	if err := zk.Restore(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, zk.Restore(t.Context()))
 	token := int(elected(t, zk).Token())
 	_, err := r.connect(token)
 	wantCode(t, err, "RF004")
@@ -416,13 +403,9 @@ func coordinated(t *testing.T, env []string) (*running, *servers.ZooKeeper) {
 func one[T any](t *testing.T, url, query string) (value T) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(t.Context())
-	if err := c.QueryRow(t.Context(), query).Scan(&value); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.QueryRow(t.Context(), query).Scan(&value))
 	return value
 }
 
@@ -434,22 +417,16 @@ func elected(t *testing.T, zk *servers.ZooKeeper) *fence.Term {
 	co, err := zookeeper.Open(ctx, "zk://"+zk.Addr(), zookeeper.Options{
 		SessionTimeout: 30 * time.Second,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = co.Close() })
 	term, err := co.Campaign(ctx, "orders", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return term
 }
 
 func resign(t *testing.T, term *fence.Term) {
 	t.Helper()
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Resign(t.Context()))
 }
 
 func TestAPoolerInFrontOfPostgresStopsTheStart(t *testing.T) {
@@ -485,9 +462,7 @@ func TestAShutdownNotifiesIdleSessionsAndEnds(t *testing.T) {
 	r := serving(t, env...)
 	r.ready(http.StatusOK)
 	c, err := r.connect(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.stop()
 	for err == nil { // a query that was on its way may still be answered
 		_, err = c.Exec(t.Context(), "select 1")

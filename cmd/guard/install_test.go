@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -22,17 +23,13 @@ func TestAnInstallOfRedisLoadsTheFunctionsIfItMay(t *testing.T) {
 	for _, word := range strings.Fields("ACL " + rule) {
 		args = append(args, word)
 	}
-	if err := db.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Do(t.Context(), args...).Err())
 	env := []string{"GUARD_REDIS_UPSTREAM=redis://keeper:secret@" + server.Addr() + "/0"}
 	code, out, errs := invoke(t, env, "install")
 	if code != cli.Done || !strings.Contains(out, "redis: installed\nredis: without functions: ") {
 		t.Errorf("without the right: exit %d: %s%s", code, out, errs)
 	}
-	if err := db.Do(t.Context(), "ACL", "SETUSER", "keeper", "+function|load").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Do(t.Context(), "ACL", "SETUSER", "keeper", "+function|load").Err())
 	code, out, errs = invoke(t, env, "install")
 	if code != cli.Done || out != "redis: was installed, nothing to change\n" {
 		t.Errorf("with the right: exit %d: %s%s", code, out, errs)

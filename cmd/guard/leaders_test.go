@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -20,9 +21,7 @@ func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := serverstest.FreshDatabase(t, pg)
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", database))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(t.Context())
 	roles := conn.PgConn().Exec(t.Context(), `create role keeper login;
 		create role "Nightly Batch" login; create role stranger login; create role warden login`)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -23,9 +24,7 @@ import (
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "guard")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -34,9 +33,7 @@ func socketDir(t *testing.T) string {
 func stale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.SetUnlinkOnClose(false)
 	_ = l.Close()
 }
@@ -79,9 +76,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 	}
 	c, err := pgx.Connect(t.Context(),
 		"host="+dir+" port=6432 user=app dbname=postgres options='-c fence.orders=5'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(t.Context())
 	r := driver.NewClient(&driver.Options{
 		Network: "unix", Addr: redisSocket, ClientName: "fence.orders=5", MaxRetries: -1,

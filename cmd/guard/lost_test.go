@@ -9,6 +9,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -36,9 +37,7 @@ func TestAfterALossInRedisTheNewLeaderIsAdmittedAtItsFirstTry(t *testing.T) {
 	term := elected(t, zk)
 	older := leadsRedis(t, listen, term)
 	for range takeOvers {
-		if err := operator.Do(t.Context(), "SWAPDB", 0, 1).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, operator.Do(t.Context(), "SWAPDB", 0, 1).Err())
 		resign(t, term)
 		term = elected(t, zk)
 		newer := leadsRedis(t, listen, term)
@@ -57,12 +56,8 @@ func leadsRedis(t *testing.T, addr string, term *fence.Term) *driver.Conn {
 	c := db.Conn()
 	t.Cleanup(func() { _ = c.Close(); _ = db.Close() })
 	ctx := context.WithoutCancel(t.Context())
-	if err := c.Do(ctx, "FENCE", "orders", term.Token().String()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Ping(ctx).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Do(ctx, "FENCE", "orders", term.Token().String()).Err())
+	must.Succeed(t, c.Ping(ctx).Err())
 	return c
 }
 
@@ -73,9 +68,7 @@ func TestAfterALossInPostgresTheNewLeaderIsAdmittedAtItsFirstTry(t *testing.T) {
 
 	term := elected(t, zk)
 	older, err := r.connect(int(term.Token()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for range takeOvers {
 		execute(t, pg.URL("postgres", "postgres"), "drop schema ringfence, ringfence_private cascade")
 		if code, _, errs := invoke(t, env, "install"); code != 0 {
@@ -87,9 +80,7 @@ func TestAfterALossInPostgresTheNewLeaderIsAdmittedAtItsFirstTry(t *testing.T) {
 		if err == nil {
 			err = newer.Ping(t.Context())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := older.Ping(t.Context()); err == nil {
 			t.Fatal("the older leader is still there")
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/metrics"
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/queueview"
@@ -47,9 +48,7 @@ func alerts(t *testing.T) (all []alert) {
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(text(t, monitoring+"/alerts.yaml")))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, decoder.Decode(&file))
 	for _, g := range file.Groups {
 		all = append(all, g.Rules...)
 	}
@@ -71,9 +70,7 @@ func queries(t *testing.T) map[string][]string {
 			List []struct{ Name, Definition string }
 		}
 	}
-	if err := json.Unmarshal([]byte(text(t, monitoring+"/dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(text(t, monitoring+"/dashboard.json")), &dashboard))
 	all := map[string][]string{}
 	ids := map[int]bool{}
 	for _, p := range dashboard.Panels {
@@ -97,9 +94,7 @@ func queries(t *testing.T) map[string][]string {
 func text(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(b)
 }
 
@@ -155,9 +150,7 @@ func leaders(t *testing.T) string {
 	c := fencetest.NewMemory(time.Minute).Open()
 	defer c.Close()
 	q, err := queueview.New(c, "nightly")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m := metrics.New(c, func(text string) string { return text })
 	m.Watch(c, "orders")
 	m.Worker(&jobs.Worker{Queue: q.Queue})
@@ -268,13 +261,9 @@ func asRules(t *testing.T) string {
 	}
 	group := map[string]any{"name": "dashboard", "rules": rules}
 	b, err := yaml.Marshal(map[string]any{"groups": []any{group}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file := filepath.Join(t.TempDir(), "dashboard.yaml")
-	if err := os.WriteFile(file, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, b, 0o600))
 	return file
 }
 

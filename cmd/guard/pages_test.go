@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/guard/internal/page"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -73,9 +74,7 @@ func TestTheStatusPageKnowsTheGuardAndTheStore(t *testing.T) {
 	other := serving(t, env...)
 	other.ready(http.StatusOK)
 	old, err := r.connect(5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	await, _ := r.states()
 	await("the session", func(s page.State) bool {
 		return len(s.Stores) == 2 && s.Stores[0].Sessions == 1 && s.Open == 1 &&
@@ -110,18 +109,14 @@ func TestTheStatusPageSaysThatAStoreCannotBeRead(t *testing.T) {
 	r.ready(http.StatusOK)
 	await, _ := r.states()
 	await("a store that was read", func(s page.State) bool { return !s.Stores[0].Read.IsZero() })
-	if err := pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Kill())
 	await("the error", func(s page.State) bool {
 		if strings.Contains(s.Stores[0].Error, "s3cret") {
 			t.Errorf("a secret is in %q", s.Stores[0].Error)
 		}
 		return s.Stores[0].Error != ""
 	})
-	if err := pg.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Start(t.Context()))
 	await("no error", func(s page.State) bool { return s.Stores[0].Error == "" })
 }
 

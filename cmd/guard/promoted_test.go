@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -52,9 +53,7 @@ func (p *byHand) cutOff(t *testing.T, mark int) {
 			t.Fatal("the mark has not reached the standby")
 		}
 	}
-	if err := p.standby.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.standby.Stop())
 }
 
 // promote lets the standby take the place of the primary, which is lost.
@@ -63,15 +62,9 @@ func (p *byHand) promote(t *testing.T) {
 	const identity = `select system_identifier || '/' || timeline_id
 	    from pg_control_system(), pg_control_checkpoint()`
 	before := one[string](t, p.primary.URL("postgres", "postgres"), identity)
-	if err := p.primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(p.standby.Dir(), "data", "standby.signal")); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.standby.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.primary.Kill())
+	must.Succeed(t, os.Remove(filepath.Join(p.standby.Dir(), "data", "standby.signal")))
+	must.Succeed(t, p.standby.Start(t.Context()))
 	if now := one[string](t, p.standby.URL("postgres", "postgres"), identity); now != before {
 		t.Fatalf("the server was %s and is %s, so its data show the promotion", before, now)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -34,16 +35,12 @@ func dial(t *testing.T, address, database string, token int) (*pgx.Conn, error) 
 func claimRedis(t *testing.T, address string, token int) string {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(c, "CLIENT SETNAME fence.orders.%d\r\n", token)
 	answer, err := bufio.NewReader(c).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return answer
 }
 
@@ -129,9 +126,7 @@ func TestOneProcessGuardsSeveralServers(t *testing.T) {
 	wantTokens(t, tokens, "postgres/archive postgres=9")
 
 	// One server's outage is in /readyz, and the page of another server does not show it.
-	if err := archive.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, archive.Kill())
 	if body := r.ready(http.StatusServiceUnavailable); !strings.Contains(body, `"postgres":"ok"`) {
 		t.Errorf("/readyz says %s", body)
 	}
@@ -213,16 +208,12 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	}
 	execute(t, pg.URL("postgres", "crm"), "grant all on ledger to app")
 	sealed, err := dial(t, r.pg, "crm", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := sealed.Exec(t.Context(), "insert into ledger values (3)"); err != nil {
 		t.Error(err)
 	}
 	around, err := pgx.Connect(t.Context(), pg.URL("app", "crm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer around.Close(t.Context())
 	_, err = around.Exec(t.Context(), "insert into ledger values (3)")
 	wantCode(t, err, "RF002")

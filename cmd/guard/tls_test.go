@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -19,15 +20,11 @@ func TestTheEndOfTheGuardsOwnCertificatesIsShown(t *testing.T) {
 		"GUARD_POSTGRES_LISTEN=:6432", "GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db" + files,
 		"GUARD_REDIS_LISTEN=:7379", "GUARD_REDIS_UPSTREAM=rediss://h",
 	}, served...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	registry := prometheus.NewRegistry()
 	c.ownCertificates(guard.NewMetrics(registry))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var shown []string
 	for _, f := range families {
 		if f.GetName() != "ringfence_certificate_expiry_timestamp_seconds" {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -30,9 +31,7 @@ func managed(t *testing.T) *manager {
 	t.Helper()
 	path := filepath.Join(socketDir(t), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return &manager{t, l, "NOTIFY_SOCKET=" + path}
 }
@@ -64,16 +63,12 @@ func (m *manager) hears(never string, parts ...string) {
 
 func hangUp(t *testing.T) {
 	t.Helper()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 }
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 func TestTheServiceManagerHearsOfTheWholeLife(t *testing.T) {
@@ -91,9 +86,7 @@ func TestTheServiceManagerHearsOfTheWholeLife(t *testing.T) {
 	invoke(t, env, "install")
 	r.ready(http.StatusOK)
 	c, err := r.connect(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := c.Exec(t.Context(), "begin"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +107,7 @@ func TestWithADrainDelayReadinessGoesFirst(t *testing.T) {
 	r := serving(t, append(env, "GUARD_DRAIN_DELAY=3s")...)
 	r.ready(http.StatusOK)
 	idle, err := r.connect(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.stop()
 	begin := time.Now()
 	if body := r.ready(http.StatusServiceUnavailable); !strings.Contains(body, "shutting down") {
@@ -162,9 +153,7 @@ func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
 		c, err := pgx.Connect(t.Context(),
 			fmt.Sprintf("postgres://app@%s/postgres?sslmode=verify-full&sslrootcert=%s&"+
 				"options=-c%%20fence.orders%%3D5", r.pg, authority.File))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer c.Close(context.Background())
 		got, ok := tlsName(c)
 		if !ok || got != want {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -43,9 +44,7 @@ func TestAClientThatIsGoneWithoutAWordReleasesItsSession(t *testing.T) {
 			asked <- err
 		}()
 		direct, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer direct.Close(context.Background())
 		await(t, direct, "select count(*) = 1 from pg_stat_activity where query like '%pg_sleep(2)' "+
 			"and state = 'active'")
@@ -71,9 +70,7 @@ func TestADatabaseThatIsGoneWithoutAWordEndsItsSessions(t *testing.T) {
 		var all []*pgx.Conn
 		for range 2 {
 			c, err := r.connect(5)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			all = append(all, c)
 		}
 		far.Vanish()

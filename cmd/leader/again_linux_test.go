@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/process"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -242,13 +243,9 @@ func testAgainWithoutCoordinator(t *testing.T, program string) {
 	s := newSite(t, program, zk, shortSession)
 	l := s.start("run", "--again", "orders", "--", "/bin/sh", "-c", printsRun+"exec sleep 1000")
 	pid := l.runs(1)
-	if err := zk.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, zk.Pause())
 	l.log.Await(t, "standing again")
 	leadertest.MustBeGone(t, pid)
-	if err := zk.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, zk.Resume())
 	l.runs(2)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/test/elections"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // longerThanPatience is a session timeout that no test outlives, so nothing that happens has waited
@@ -38,15 +39,11 @@ func testCoordinatorPaused(t *testing.T, program string) {
 			s := siteAt(t, program, url, 20*time.Second) // long enough to resume it in time
 			l := s.sleeper()
 			pid := l.pid("pid")
-			if err := server.Pause(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, server.Pause())
 			leadertest.Eventually(t, "the command is paused", func() bool {
 				return leadertest.Halted(pid)
 			})
-			if err := server.Resume(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, server.Resume())
 			leadertest.Eventually(t, "the command continues", func() bool {
 				return !leadertest.Halted(pid)
 			})

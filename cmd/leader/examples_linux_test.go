@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Queries that return, for each merchant, the number of rows and their sum.
@@ -65,9 +66,7 @@ while [ -e wait ]; do sleep 0.01; done`)
 	second.kill()
 	third.log.Await(t, "took over the task")
 	s.has("handed-over", 2)
-	if err := os.Remove(filepath.Join(s.dir, "wait")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(s.dir, "wait")))
 	third.exits(cli.Done)
 
 	if got, want := s.Query(booked), "m0=1=63.00 m1=1=70.00 m2=1=77.00"; got != want {
@@ -112,9 +111,7 @@ func testETL(t *testing.T, program string) {
 	s.example("etl")
 	file := filepath.Join(s.dir, "etl.yaml")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.write("etl.yaml", strings.NewReplacer("every: 10s", "every: 10ms", "batch: 500",
 		"batch: 7").Replace(string(text)))
 	s.SQL(`insert into events (happened, payload)

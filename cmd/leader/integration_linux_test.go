@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/environ"
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -274,9 +275,7 @@ func testCoordinatorGone(t *testing.T, program string) {
 	l := s.sleeper()
 	pid := l.pid("pid")
 	start := time.Now()
-	if err := zk.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, zk.Kill())
 	leadertest.Eventually(t, "the command is gone", func() bool { return !leadertest.Alive(pid) })
 	if took := time.Since(start); took > timeout {
 		t.Errorf("it was gone after %s, too late for a session timeout of %s", took, timeout)

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // taskJob is a task for jobs: it notes in the file log which steps begin, and waits in the middle
@@ -318,9 +319,7 @@ func TestAWorkerThatStopsLetsItsCommandsEnd(t *testing.T) {
 			case c.again:
 				worker.signals <- syscall.SIGINT
 			case c.drain:
-				if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 			}
 			worker.exits(128 + 15)
 			shown := begin(t, s, "jobs", "group", "show", id, "-o", "json")

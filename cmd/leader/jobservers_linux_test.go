@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs/job"
 )
 
@@ -127,9 +128,7 @@ steps:
 			_, _ = screen.Write([]byte(s.lines("first.pid") + "\n"))
 			command := screen.PID(t, "pid")
 			first.signal(syscall.SIGSTOP)
-			if err := syscall.Kill(-command, syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, syscall.Kill(-command, syscall.SIGSTOP))
 			s.set("NAME", "second")
 			s.worker()
 			s.eventually("second.pid", "pid=")
@@ -138,9 +137,7 @@ steps:
 			before := s.job(submitted)
 
 			s.write("first.go", "")
-			if err := syscall.Kill(-command, syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, syscall.Kill(-command, syscall.SIGCONT))
 			s.eventually("first.ended", "ended")
 			if got := s.Query("select string_agg(what, ' ' order by n) from effect"); got != c.rows {
 				t.Errorf("the rows are %q, want %q", got, c.rows)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/otheruser"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/job"
@@ -58,9 +59,7 @@ func anybodys(t *testing.T) string {
 	if err == nil {
 		err = os.Chmod(folder, 0o777)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	return folder
 }
@@ -226,9 +225,7 @@ func delegated(t *testing.T) string {
 			}
 			t.Cleanup(func() { _ = os.Remove(group) })
 			for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
-				if err := os.Chown(filepath.Join(group, name), operator, operator); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Chown(filepath.Join(group, name), operator, operator))
 			}
 			return group
 		}
@@ -262,9 +259,7 @@ func testOrphans(t *testing.T, program string) {
 		name, id    string
 		pid, others int
 	}{{"first", first, ofFirst, ofSecond}, {"second", second, ofSecond, 0}} {
-		if err := os.WriteFile(dir+"/end-"+c.name, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(dir+"/end-"+c.name, nil, 0o644))
 		leadertest.Eventually(t, c.name+" has ended", func() bool {
 			return s.state(c.id) == job.Done
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -23,32 +24,27 @@ import (
 // testRefusedRaise gives leader run and leader task a user that may not log in at a store, or may
 // not raise the mark there: another term could not do it either.
 func testRefusedRaise(t *testing.T, program string) {
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		HBA: "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 " +
 			"scram-sha-256\n",
 	})
 	database, cache := pg.URL("postgres", "postgres"), serverstest.Redis(t, servers.RedisOptions{})
-	must(pgmarks.Install(t.Context(), database, "postgres"))
-	must(redismarks.Install(t.Context(), cache.URL()))
+	must.Succeed(t, pgmarks.Install(t.Context(), database, "postgres"))
+	must.Succeed(t, redismarks.Install(t.Context(), cache.URL()))
 	c, err := pgx.Connect(t.Context(), database)
-	must(err)
+	must.Succeed(t, err)
 	defer c.Close(t.Context())
 	_, err = c.Exec(t.Context(), "create role app login password 'right'")
-	must(err)
+	must.Succeed(t, err)
 	driver := redisdriver.NewClient(&redisdriver.Options{Addr: cache.Addr()})
 	defer driver.Close()
-	must(driver.Do(t.Context(), "acl", "setuser", "app", "on", ">right", "~app:*", "+@all").Err())
+	must.Succeed(t, driver.Do(t.Context(), "acl", "setuser", "app", "on", ">right", "~app:*",
+		"+@all").Err())
 
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
 	task := filepath.Join(t.TempDir(), "t.yaml")
-	must(os.WriteFile(task, []byte("task: t\nresource: orders\nsteps: [{name: s, run: 'true'}]\n"),
-		0o600))
+	must.Succeed(t, os.WriteFile(task,
+		[]byte("task: t\nresource: orders\nsteps: [{name: s, run: 'true'}]\n"), 0o600))
 	for kind, url := range map[string]string{
 		"postgres": strings.Replace(pg.URL("app", "postgres"), "app@", "app:PASSWORD@", 1),
 		"redis":    "redis://app:PASSWORD@" + cache.Addr() + "/0",

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
@@ -155,9 +156,7 @@ func TestTheServerOfJobsShowsItsGroupsToWhoHasTheToken(t *testing.T) {
 	c := memory.Open()
 	defer c.Close()
 	q, err := jobs.New(c, "nightly")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := q.Submit(t.Context(), job.Spec{Kind: "a"}); err != nil {
 		t.Fatal(err)
 	}

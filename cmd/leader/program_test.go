@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // call runs leader to its end and returns its output.
@@ -159,9 +160,7 @@ func TestErrorsOfTheCoordinatorContainNoSecret(t *testing.T) {
 
 func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 	source, err := os.ReadFile("settings.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names := regexp.MustCompile(`LEADER_[A-Z_]+`).FindAllString(string(source), -1)
 	tags := regexp.MustCompile("`env:\"(LEADER_[A-Z_]+)").FindAllStringSubmatch(string(source), -1)
 	if len(tags) != len(texts) {
@@ -199,9 +198,7 @@ func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
 		electors: coordinators.Table{"mem": nil},
 	}
 	c, err := p.settings(useStores, useCommands)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") ||
 		c.OnDisconnect != supervise.Pause {
 		t.Errorf("got %+v", c)
@@ -218,9 +215,7 @@ func enrolled(t *testing.T) *fencetest.Memory {
 	if err == nil {
 		err = term.Acknowledge(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }()
 	leadertest.Eventually(t, "there are two candidates", func() bool {
 		queue, err := c.Candidates(t.Context(), "orders")
@@ -288,19 +283,13 @@ func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 	c := m.Open()
 	defer c.Close()
 	term, err := c.Campaign(t.Context(), "orders", "a:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.out.Await(t, `"holder":"a:1","ready":false}}`)
-	if err := term.Acknowledge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Acknowledge(t.Context()))
 	l.out.Await(t, `"holder":"a:1","ready":true}}`)
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }() // no change of leadership
 	leadertest.Eventually(t, "there are two candidates", func() bool { return len(l.queue()) == 2 })
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Resign(t.Context()))
 	l.out.Await(t, `"holder":"b:2","ready":false}}`)
 	l.signals <- syscall.SIGINT
 	l.exits(cli.Done)

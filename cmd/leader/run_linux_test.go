@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestExitCodeIsThatOfTheCommand(t *testing.T) {
@@ -71,9 +72,7 @@ func TestTheWholeGroupIsGoneWhenTheCommandEnds(t *testing.T) {
 func holdStdin(t *testing.T) (stdin, hold *os.File) {
 	t.Helper()
 	stdin, hold, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _, _ = stdin.Close(), hold.Close() })
 	return stdin, hold
 }
@@ -265,9 +264,7 @@ func TestWithAnUnknownCommandLeaderDoesNotStandForElection(t *testing.T) {
 func TestLeaderResignsIfTheCommandCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/broken"
-	if err := os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755))
 	l := begin(t, setup{}, "run", "orders", "--", path)
 	l.exits(notRun)
 	if len(l.queue()) != 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -27,12 +28,8 @@ func testStores(t *testing.T, program string) {
 	l.exits(runError)
 	l.log.Await(t, "guard install")
 
-	if err := pgmarks.Install(t.Context(), database, "postgres"); err != nil {
-		t.Fatal(err)
-	}
-	if err := redismarks.Install(t.Context(), cache); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.Install(t.Context(), database, "postgres"))
+	must.Succeed(t, redismarks.Install(t.Context(), cache))
 	l = s.start(psql...)
 	l.exits(0)
 	if got := strings.TrimSpace(l.out.String()); got != "t|me" {
@@ -54,16 +51,12 @@ func testStores(t *testing.T, program string) {
 	t.Run("a coordinator that was rolled back", func(t *testing.T) {
 		out, err := exec.Command("psql", database, "-Atc",
 			"select issuer from ringfence_private.mark where resource = 'orders'").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		newer := fence.Claim{
 			Resource: "orders", Token: 1 << 60, Issuer: fence.Issuer(strings.TrimSpace(string(out))),
 			Holder: "newer",
 		}
-		if err := pgmarks.NewRaiser(database).Raise(t.Context(), newer); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, pgmarks.NewRaiser(database).Raise(t.Context(), newer))
 		l := s.start(psql...)
 		l.exits(runError)
 		l.log.Await(t, "guard adopt --new-issuer")

@@ -23,6 +23,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestWrongUsageOfTaskExits2(t *testing.T) {
@@ -49,9 +50,7 @@ func TestWrongUsageOfTaskExits2(t *testing.T) {
 func taskIn(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "t.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -131,9 +130,7 @@ func kept(t *testing.T) setup {
 			err = j.Publish(t.Context(), claim, cp)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return setup{journal: j}
 }
 
@@ -244,13 +241,9 @@ func TestEverySettingReachesTheTasks(t *testing.T) {
 		journals: tasks.AllJournals,
 	}
 	c, err := p.settings(useStores, useCommands, useJournal, useWork)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	claims, err := environ.Setting{"DATABASE_URL"}.Claims(c.Stores, carrier.Setting{}.Carries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := tasks.Settings{
 		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "rediss://b"},
 		Journal:        taskfile.Journal{URL: "redis://c"},

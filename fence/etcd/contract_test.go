@@ -22,6 +22,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
@@ -169,9 +170,7 @@ func deleteCandidate(t testing.TB, admin *clientv3.Client, election string, toke
 func compact(t testing.TB, admin *clientv3.Client) {
 	t.Helper()
 	now, err := admin.Get(t.Context(), "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = admin.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical())
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // another test has compacted more
 		t.Fatal(err)
@@ -184,9 +183,7 @@ func leases(t testing.TB, admin *clientv3.Client, rs []fence.Resource) int {
 	at := layout{"/contract"}
 	// With the values, because etcd 3.7 returns no lease with a key alone.
 	all, err := admin.Get(t.Context(), at.prefix+"/elections/", clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := map[int64]bool{}
 	for _, kv := range all.Kvs {
 		if slices.ContainsFunc(rs, func(r fence.Resource) bool {

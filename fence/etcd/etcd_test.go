@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -112,16 +113,12 @@ func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	dir := c.election("orders")
 	_, err := admin.Txn(t.Context()).Then(clientv3.OpPut(dir+"twin1", "{}"),
 		clientv3.OpPut(dir+"twin2", "{}")).Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, leaders, err := c.Leaders(t.Context(), "orders"); !errors.Is(err, errShared) {
 		t.Errorf("who leads: %v, %v", leaders, err)
 	}
 	s, err := c.campaigns.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	twin := electiontest.Queued(t, c, "orders", 2)[0].Token
 	e := s.Candidate("orders", "a")
 	e.Key = dir + "twin1"
@@ -182,13 +179,9 @@ func TestAClusterThatIsBuiltAgainIsAnotherIssuer(t *testing.T) {
 	server := serverstest.Etcd(t, servers.EtcdOptions{})
 	c := openWith(t, "etcd://"+server.Addr(), 2*time.Second, nil)
 	before, err := c.Issuer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	old := electiontest.Win(t, c, "orders", "a")
-	if err := server.Wipe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Wipe(t.Context()))
 	again := electiontest.Win(t, c, "orders", "b")
 	if old.State() != fence.Lost {
 		t.Error("the term of the cluster that is gone goes on")
@@ -205,16 +198,12 @@ func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
 	c := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
 	term := electiontest.Win(t, c, "orders", "a")
 	for _, m := range server.Members {
-		if err := m.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Kill())
 		first := term.Deadline()
 		electiontest.Eventually(t, "the term is confirmed without "+m.Addr(), func() bool {
 			return term.Deadline().After(first)
 		})
-		if err := m.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Start(t.Context()))
 	}
 	if term.State() == fence.Lost {
 		t.Errorf("the term is lost: %v", context.Cause(term.Context()))
@@ -250,9 +239,7 @@ func TestAWaitingCandidateFindsALostNotice(t *testing.T) {
 	if !e.unchanged(t.Context(), at) {
 		t.Error("nothing has changed")
 	}
-	if err := leader.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, leader.Resign(t.Context()))
 	if e.unchanged(t.Context(), at) {
 		t.Error("the leader has gone")
 	}
@@ -262,9 +249,7 @@ func TestAWaitingCandidateFindsALostNotice(t *testing.T) {
 	if err := e.wait(ctx, at); err != nil {
 		t.Errorf("it waits for a notice: %v", err)
 	}
-	if err := <-campaign; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-campaign)
 	if _, err := c.Depose(t.Context(), "orders", e.Token()); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -53,9 +54,7 @@ func beats(t *testing.T, server *servers.Etcd, term *fence.Term, d time.Duration
 func requests(t *testing.T, server *servers.Etcd) map[string]int {
 	t.Helper()
 	all, err := server.Members[0].Requests(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -36,9 +37,7 @@ func TestATermIsKeptWhileEtcdHasNoSpace(t *testing.T) {
 	if err := deposed.Acknowledge(t.Context()); !errors.Is(err, fence.ErrLost) {
 		t.Errorf("a deposed leader acknowledges: %v", err)
 	}
-	if err := first.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Resign(t.Context()))
 	leader := electiontest.Next(t, next)
 	if err := leader.Acknowledge(t.Context()); err != nil || leader.State() == fence.Lost {
 		t.Fatalf("the next leader is %v: %v", leader.State(), err)

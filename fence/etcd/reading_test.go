@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/journaltest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -26,9 +27,7 @@ func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T)
 	c := openWith(t, "etcd://"+serverstest.SharedEtcd(t).Addr()+freshPrefix(), 20*time.Second, nil)
 	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
 	first, err := u.Put(t.Context(), 0, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if now, err := c.RenewIssuer(t.Context()); err != nil || now == u.Claim.Issuer {
 		t.Fatalf("issuer %q became %q, %v", u.Claim.Issuer, now, err)
 	}
@@ -59,9 +58,7 @@ func TestAnAnswerOfAnotherClusterProvesNothing(t *testing.T) {
 		c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(meddle))
 	}).Documents(), claim)
 	first, err := u.Put(t.Context(), 0, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	elsewhere = true
 	if _, err := u.Put(t.Context(), first, "y"); !errors.Is(err, documents.ErrUnknown) {
 		t.Errorf("change: %v", err)
@@ -77,15 +74,11 @@ func TestNeitherOfTwoCandidatesWithOneTokenReadsOrChanges(t *testing.T) {
 	prefix := freshPrefix()
 	c := openWith(t, "etcd://"+server+prefix, 20*time.Second, nil)
 	term := electiontest.Win(t, c, "orders", "a")
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Resign(t.Context()))
 	dir := layout{prefix}.election("orders")
 	made, err := etcdtest.Connect(t, server).Txn(t.Context()).
 		Then(clientv3.OpPut(dir+"twin1", "{}"), clientv3.OpPut(dir+"twin2", "{}")).Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	u := electiontest.Under(c.Documents(), term.Claim())
 	u.Claim.Token, u.Claim.Candidate = fence.Token(made.Header.Revision), ""
 	if _, err := u.Get(t.Context()); !errors.Is(err, errShared) {
@@ -113,16 +106,12 @@ func TestAMemberWithoutItsClusterConfirmsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range e.Members[1:] {
-		if err := m.Pause(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Pause())
 	}
 	control, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{alone.Addr()}, Logger: zap.NewNop(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer control.Close()
 	old, err := control.Get(t.Context(), layout{prefix}.key("f/a"), clientv3.WithSerializable())
 	if err != nil || len(old.Kvs) != 1 {
@@ -131,9 +120,7 @@ func TestAMemberWithoutItsClusterConfirmsNobody(t *testing.T) {
 	if _, err := u.Get(t.Context()); !errors.Is(err, documents.ErrUnreachable) {
 		t.Errorf("get: %v", err)
 	}
-	if err := e.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Resume())
 }
 
 // What comes between a read and the watch behind it is compacted, so the watch fails.
@@ -159,9 +146,7 @@ func TestACompactionHidesNoChangeFromAWatch(t *testing.T) {
 		c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(stop))
 	})
 	version, err := u.Put(t.Context(), 0, "1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	enough := errors.New("enough")
@@ -209,12 +194,8 @@ func TestCheckpointsOutliveMembersThatAreKilled(t *testing.T) {
 	}
 	journaltest.ThroughKills(t, open, 3, 12, func(n int, more func(string)) {
 		m := e.Members[n%3]
-		if err := m.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Kill())
 		more("the leader publishes without a member")
-		if err := m.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Start(t.Context()))
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -26,9 +27,7 @@ func TestARenewalThatOnlyADeposedMemberSawDoesNotCount(t *testing.T) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainStreamInterceptor(old.intercept))
 	})
 	s, err := c.grant(t.Context()) // nobody else makes it beat
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	beat := func() (counts bool, err error) {
 		start := time.Now()
@@ -59,13 +58,9 @@ func elect(t *testing.T, server *servers.Etcd) {
 	admin := etcdtest.Connect(t, server.Addr())
 	leader, term := leads(t, admin, server.Members, 0)
 	next, err := admin.Status(t.Context(), others(server, leader)[0].Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = etcdtest.Connect(t, leader.Addr()).MoveLeader(t.Context(), next.Header.MemberId)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	leads(t, admin, server.Members, term+1)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 const memoryTimeout = 6 * time.Second // long enough for a busy machine
@@ -57,12 +58,8 @@ func leadOnce(t *testing.T, m *Memory) {
 	c := m.Open()
 	defer c.Close()
 	term, err := c.Campaign(t.Context(), "earlier", "earlier")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, term.Resign(t.Context()))
 }
 
 // In a bubble a session timeout takes no time.
@@ -73,14 +70,10 @@ func TestMemoryInABubble(t *testing.T) {
 		defer a.Close()
 		defer b.Close()
 		first, err := a.Campaign(t.Context(), "orders", "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		a.Cut()
 		next, err := b.Campaign(t.Context(), "orders", "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if first.State() != fence.Lost || next.State() != fence.Active || next.Token() <= first.Token() {
 			t.Errorf("%v is %v, %v is %v", first.Claim(), first.State(), next.Claim(), next.State())
 		}
@@ -92,15 +85,11 @@ func TestAWipedMemoryIsAnotherIssuer(t *testing.T) {
 	c := m.Open()
 	defer c.Close()
 	before, err := c.Campaign(t.Context(), "orders", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m.Wipe()
 	<-before.Context().Done()
 	after, err := c.Campaign(t.Context(), "orders", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if before.Claim().Issuer == after.Claim().Issuer || before.Token() != after.Token() {
 		t.Errorf("%+v became %+v", before.Claim(), after.Claim())
 	}

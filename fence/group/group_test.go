@@ -13,14 +13,13 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/fence/group"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func open(t *testing.T, c documents.Coordinator) *group.Group {
 	t.Helper()
 	g, err := group.New(c, "settlement")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return g
 }
 
@@ -29,9 +28,7 @@ func id(t *testing.T, m *group.Membership, before fence.Token) fence.Token {
 	t.Helper()
 	for {
 		id, changed, err := m.ID()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if id != 0 && id != before {
 			return id
 		}
@@ -42,9 +39,7 @@ func id(t *testing.T, m *group.Membership, before fence.Token) fence.Token {
 func names(t *testing.T, g *group.Group) string {
 	t.Helper()
 	all, err := g.Members(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, m := range all {
 		names = append(names, m.Name+string(m.Value))
@@ -60,14 +55,10 @@ func TestMembersComeAndGo(t *testing.T) {
 		defer there.Close()
 		a, b := open(t, here), open(t, there)
 		first, err := a.Join("a", []byte(`{"capacity":4}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		id(t, first, 0)
 		second, err := b.Join("b", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		was := id(t, second, 0)
 		if got := names(t, a); got != `a{"capacity":4} b` {
 			t.Errorf("members: %s", got)

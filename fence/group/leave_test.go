@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/etcd"
 	"github.com/ringfence/ringfence/fence/group"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -19,18 +20,14 @@ func TestAMemberThatHasLeftIsListedNoMore(t *testing.T) {
 	process := func() *group.Group {
 		c, err := etcd.Open(t.Context(), "etcd://"+server+"/leave",
 			etcd.Options{SessionTimeout: 30 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { c.Close() })
 		return open(t, c)
 	}
 	here, there := process(), process()
 	join := func(name string) *group.Membership {
 		m, err := here.Join(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(m.Leave)
 		id(t, m, 0)
 		return m

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -26,9 +27,7 @@ func TestWatchingAndWaitingShareOneConnectionThatListens(t *testing.T) {
 	c, err := Open(t.Context(), d.url(), Options{
 		SessionTimeout: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var watching sync.WaitGroup
@@ -151,15 +150,11 @@ func TestATermOutlivesARestartOfTheServer(t *testing.T) {
 	c := openWith(t, d.url(), long, nil)
 	term := electiontest.Win(t, c, "orders", "a")
 	won := electiontest.Stand(t, openWith(t, d.url(), long, nil), "orders", "b")
-	if err := d.pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.pg.Kill())
 	electiontest.Eventually(t, "the term is suspended", func() bool {
 		return term.State() == fence.Suspended
 	})
-	if err := d.pg.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.pg.Start(t.Context()))
 	electiontest.Eventually(t, "the term is active", func() bool {
 		return term.State() == fence.Active
 	})
@@ -175,9 +170,7 @@ func TestATermOutlivesARestartOfTheServer(t *testing.T) {
 func TestAnErrorWithoutASQLStateIsAnError(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var serving sync.WaitGroup
 	t.Cleanup(serving.Wait)
 	t.Cleanup(func() { _ = l.Close() })

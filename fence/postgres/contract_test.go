@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
@@ -48,9 +49,7 @@ func faultyHarness(
 	d := fresh(t)
 	// Calls that meet an installation can deadlock with it, and are repeated. Clients that open at
 	// once would count such deadlocks.
-	if err := Install(t.Context(), d.url()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url()))
 	t.Cleanup(func() {
 		n := d.number(t,
 			"select deadlocks from pg_stat_database where datname = current_database()")
@@ -120,9 +119,7 @@ func (d database) through(r *servers.Relay) string {
 func (d database) sql(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	conn, err := pgx.Connect(context.WithoutCancel(t.Context()), d.url())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	if _, err := conn.Exec(context.WithoutCancel(t.Context()), sql, args...); err != nil {
 		t.Fatal(err)
@@ -133,13 +130,9 @@ func (d database) sql(t testing.TB, sql string, args ...any) {
 func (d database) number(t testing.TB, sql string, args ...any) (n int64) {
 	t.Helper()
 	conn, err := pgx.Connect(context.WithoutCancel(t.Context()), d.url())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if err := conn.QueryRow(context.WithoutCancel(t.Context()), sql, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, conn.QueryRow(context.WithoutCancel(t.Context()), sql, args...).Scan(&n))
 	return n
 }
 
@@ -149,9 +142,7 @@ func openWith(
 ) *Coordinator {
 	t.Helper()
 	a, err := parseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if change != nil {
 		change(a.cfg)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -44,9 +45,7 @@ func TestACandidateHasTheNameOfItsHolderInEveryEncoding(t *testing.T) {
 
 func TestADatabaseWithoutItsTriggersHoldsNoElections(t *testing.T) {
 	d := fresh(t)
-	if err := Install(t.Context(), d.url()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url()))
 	d.sql(t, "alter database "+d.name+" set session_replication_role = replica")
 	_, err := Open(t.Context(), d.url(), Options{})
 	var setup *fence.SetupError
@@ -57,9 +56,7 @@ func TestADatabaseWithoutItsTriggersHoldsNoElections(t *testing.T) {
 
 func TestEveryTextIsInTheOrderOfItsBytes(t *testing.T) {
 	d := fresh(t)
-	if err := Install(t.Context(), d.url()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url()))
 	const unordered = `select count(*) from pg_attribute a join pg_class c on c.oid = a.attrelid
 	    where c.relnamespace = 'ringfence_private'::regnamespace and c.relkind in ('r', 'i')
 	      and a.attcollation not in (0, 'pg_catalog."C"'::regcollation)`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -103,26 +104,18 @@ func pooler(t *testing.T, pg *servers.Postgres) *servers.PgBouncer {
 func poolerOf(t *testing.T, pg *servers.Postgres, addr string) *servers.PgBouncer {
 	t.Helper()
 	b := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{})
-	if err := b.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Stop())
 	file := filepath.Join(b.Dir(), "pgbouncer.ini")
 	config, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, from, _ := net.SplitHostPort(pg.Addr())
 	_, to, _ := net.SplitHostPort(addr)
 	changed := strings.NewReplacer("pool_mode = session", "pool_mode = transaction",
 		"default_pool_size = 250", "default_pool_size = 2", "port="+from, "port="+
 			to).Replace(string(config))
-	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(changed), 0o644))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := b.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Start(ctx))
 	return b
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -76,9 +77,7 @@ func fillNotices(t *testing.T, d database) {
 	t.Helper()
 	conn := func() *pgx.Conn {
 		conn, err := pgx.Connect(t.Context(), d.url())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 		return conn
 	}
@@ -91,9 +90,7 @@ func fillNotices(t *testing.T, d database) {
 		if pg, full := errors.AsType[*pgconn.PgError](err); full && pg.Code == "54000" {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 }
 
@@ -102,9 +99,7 @@ func TestARoleWithFewConnectionsLeadsOrSaysWhyNot(t *testing.T) {
 	for most, leads := range map[string]bool{"1": false, "2": true} {
 		d := fresh(t)
 		d.sql(t, "create role few"+d.name+most+" login connection limit "+most)
-		if err := Install(t.Context(), d.url(), "few"+d.name+most); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, Install(t.Context(), d.url(), "few"+d.name+most))
 		url := strings.Replace(d.url(), "postgres@", "few"+d.name+most+"@", 1)
 		session := 6 * time.Second
 		ctx, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -20,23 +21,15 @@ func TestThePasswordOfTheRoleMayChange(t *testing.T) {
 	d.sql(t, "create role elects login superuser password 'p0'")
 	file := filepath.Join(t.TempDir(), "password")
 	changeFile := func(password string) {
-		if err := os.WriteFile(file+".new", []byte(password+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file+".new", []byte(password+"\n"), 0o600))
+		must.Succeed(t, os.Rename(file+".new", file))
 	}
 	changeServer := func(password string) { d.sql(t, "alter role elects password '"+password+"'") }
 	changeFile("p0")
 	address := pg.URL("elects", d.name) + "&password_file=" + url.QueryEscape(file)
-	if err := Install(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), address))
 	c, err := Open(t.Context(), address, Options{SessionTimeout: 20 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	term := electiontest.Win(t, c, "orders", "a")
 	for _, password := range []string{"p1", "p2"} {

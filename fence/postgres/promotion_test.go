@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -20,25 +21,17 @@ import (
 func standbyOf(t *testing.T, primary *servers.Postgres) database {
 	t.Helper()
 	standby, err := primary.StartCopy(t.Context(), "standby")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := standby.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := standby.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, standby.Stop())
 	signal := filepath.Join(standby.Dir(), "data", "standby.signal")
-	if err := os.WriteFile(signal, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(signal, nil, 0o600))
 	run(t, "chown", "--reference="+filepath.Dir(signal), signal)
-	if err := standby.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, standby.Start(t.Context()))
 	return database{standby, "postgres"}
 }
 
@@ -50,9 +43,7 @@ func (d database) promote(t *testing.T) {
 func TestAStandbyIsRefused(t *testing.T) {
 	t.Parallel()
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
-	if err := Install(t.Context(), d.url()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url()))
 	standby := standbyOf(t, d.pg)
 	_, err := Open(t.Context(), standby.url(), Options{})
 	wantSetupError(t, err, "standby", "primary")
@@ -70,25 +61,17 @@ func TestAPromotionEndsEveryTermAndTokensRise(t *testing.T) {
 	url := "postgres://postgres@" + r.Addr() + "/postgres?sslmode=disable"
 	c, other := openWith(t, url, long, nil), openWith(t, url, long, nil)
 	issuer, err := c.Issuer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	kept := electiontest.Win(t, c, "orders", "kept")
 	resigned := electiontest.Win(t, c, "stock", "resigned")
 	standby := standbyOf(t, d.pg)
 
-	if err := resigned.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, resigned.Resign(t.Context()))
 	for range 3 {
-		if err := electiontest.Win(t, other, "stock", "b").Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, electiontest.Win(t, other, "stock", "b").Resign(t.Context()))
 	}
 	lost := electiontest.Win(t, other, "stock", "lost")
-	if err := d.pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.pg.Kill())
 	r.To(standby.pg.Addr())
 	electiontest.Eventually(t, "the term is suspended", func() bool { // a standby confirms nothing
 		return lost.State() != fence.Active
@@ -168,23 +151,17 @@ func run(t *testing.T, name string, args ...string) {
 func TestASilentHostDoesNotHideThePrimary(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer silent.Close()
 	hosts := silent.Addr().String() + "," + pg.Addr()
 	url := strings.Replace(pg.URL("postgres", serverstest.FreshDatabase(t, pg)), pg.Addr(), hosts, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := Open(ctx, url, Options{SessionTimeout: 4 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	term, err := c.Campaign(ctx, "orders", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	first := term.Deadline()
 	electiontest.Eventually(t, "the term is confirmed", func() bool {
 		return term.Deadline().After(first)

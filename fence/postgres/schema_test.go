@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestALateRenewalOfTheIssuerReplacesNoNewerOne(t *testing.T) {
@@ -20,9 +21,7 @@ func TestALateRenewalOfTheIssuerReplacesNoNewerOne(t *testing.T) {
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
 	before, err := c.Issuer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	renewed, err := c.RenewIssuer(t.Context())
 	if err != nil || renewed == before {
 		t.Fatal(renewed, err)
@@ -45,14 +44,10 @@ func TestARoleWithoutPrivilegesIsToldWhatAnOperatorRuns(t *testing.T) {
 	url := d.pg.URL(role, d.name)
 	_, err := Open(t.Context(), url, Options{})
 	wantSetupError(t, err, "permission denied", "Install")
-	if err := Install(t.Context(), d.url()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url()))
 	_, err = Open(t.Context(), url, Options{})
 	wantSetupError(t, err, "permission denied", "Install")
-	if err := Install(t.Context(), d.url(), role); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url(), role))
 	c := openWith(t, url, long, nil)
 	if err := electiontest.Win(t, c, "orders", "a").Acknowledge(t.Context()); err != nil {
 		t.Error(err)
@@ -66,9 +61,7 @@ func TestARoleWithoutPrivilegesIsToldWhatAnOperatorRuns(t *testing.T) {
 		t.Error(err)
 	}
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	if _, err := conn.Exec(t.Context(), "delete from ringfence_private.candidate"); err == nil {
 		t.Error("the role deletes candidates by hand")
@@ -108,9 +101,7 @@ func TestASchemaThatIsWipedIsAnotherIssuer(t *testing.T) {
 	d := fresh(t)
 	c := openWith(t, d.url(), 4*time.Second, nil)
 	before, err := c.Issuer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	old := electiontest.Win(t, c, "orders", "a")
 	electiontest.Win(t, c, "stock", "a")
 	waits := electiontest.Stand(t, openWith(t, d.url(), 4*time.Second, nil), "stock", "c")
@@ -133,18 +124,14 @@ func TestASchemaThatIsWipedIsAnotherIssuer(t *testing.T) {
 func (d database) dropSchema(t *testing.T) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.url())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for {
 		_, err := conn.Exec(t.Context(), "drop schema ringfence, ringfence_private cascade")
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "40P01" {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return
 	}
 }
@@ -156,9 +143,7 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	term := electiontest.Win(t, c, "orders", "a")
 	s := current(c)
 	conn, err := pgx.Connect(t.Context(), d.url()+"&synchronous_commit=off")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	token := fmt.Sprint(int64(term.Token()))
 	for _, call := range []string{
@@ -176,9 +161,7 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 		"delete from ringfence_private.candidate", "delete from ringfence_private.lease",
 	} {
 		tx, err := conn.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := tx.Exec(t.Context(), call); err != nil {
 			t.Fatal(err)
 		}
@@ -187,9 +170,7 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 		if err != nil || now != "on" {
 			t.Errorf("%s: synchronous_commit is %s, %v", call, now, err)
 		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tx.Rollback(t.Context()))
 	}
 }
 
@@ -203,14 +184,10 @@ func TestAResignationWaitsForTheDiskIfSomebodyElseIsInTheElection(t *testing.T) 
 	resign := func() (mode string) {
 		t.Helper()
 		conn, err := pgx.Connect(t.Context(), d.url())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer conn.Close(context.WithoutCancel(t.Context()))
 		tx, err := conn.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer tx.Rollback(context.WithoutCancel(t.Context()))
 		key := s.Enrolled()[0].Key
 		if _, err := tx.Exec(t.Context(), "select ringfence.resign($1, $2)", s.id, key); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -81,9 +82,7 @@ func (d database) expired(t *testing.T, s *session) {
 func beat(t *testing.T, d database, s *session) error {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.url())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	_, err = readPlaces(t.Context(), conn, "beat($1)", s.id)
 	return err
@@ -241,16 +240,12 @@ func TestTokensAreCommittedInTheirOrder(t *testing.T) {
 	s := current(c)
 	connect := func(options string) *pgx.Conn {
 		conn, err := pgx.Connect(t.Context(), d.url()+options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
 		return conn
 	}
 	slow, err := connect("").Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	enrol := "select ringfence.enrol($1, $2, 'orders', 'x')"
 	if _, err := slow.Exec(t.Context(), enrol, s.id, "slow"); err != nil {
 		t.Fatal(err)
@@ -327,9 +322,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 	orders := electiontest.Win(t, c, "orders", "leader")
 	electiontest.Win(t, crowd, "bills", "b") // so that its session exists
 	conn, err := pgx.Connect(t.Context(), d.url())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for _, channel := range []string{
 		sessionChannel + current(c).id, sessionChannel + current(crowd).id,
@@ -345,9 +338,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 		defer cancel()
 		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return n.Channel
 	}
 	// Notices are sent after the commit, by one call after another: those of the elections above come
@@ -366,9 +357,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 			t.Errorf("the notice is in %s; want one of %s", channel, r)
 		}
 	}
-	if err := stock.Acknowledge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, stock.Acknowledge(t.Context()))
 	told("stock")
 	electiontest.Win(t, c, "parts", "a")
 	told("parts")
@@ -384,19 +373,13 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	c := openWith(t, d.url(), long, nil)
 	electiontest.Win(t, c, "orders", "leader")
 	conn, err := pgx.Connect(t.Context(), d.url())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	slow, err := conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = slow.Exec(t.Context(),
 		"select from ringfence_private.election where resource = 'orders' for update")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -416,9 +399,7 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	if n := d.number(t, waits); n != 1 {
 		t.Errorf("%d enrolments wait at the server", n)
 	}
-	if err := slow.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, slow.Rollback(t.Context()))
 	electiontest.Queued(t, c, "orders", candidates+1)
 }
 

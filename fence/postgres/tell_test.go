@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -20,9 +21,7 @@ func (d database) listens(
 ) (hears func(what string) (payload string)) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.url())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	for _, channel := range channels {
 		if _, err := conn.Exec(t.Context(), "listen "+pgx.Identifier{channel}.Sanitize()); err != nil {
@@ -47,15 +46,11 @@ func TestAMemberThatJoinsSendsANotice(t *testing.T) {
 	d := fresh(t)
 	c := openWith(t, d.url(), time.Minute, nil)
 	g, err := group.New(c, "crew")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	hears := d.listens(t, electionChannel+string(g.Election()))
 	for _, name := range []string{"the first, which leads", "another, which waits"} {
 		m, err := g.Join(name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer m.Leave()
 		hears(name)
 	}

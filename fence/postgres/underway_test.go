@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // The change has found that its term leads, and waits for a document. So nobody else may be elected
@@ -23,13 +24,9 @@ func TestADepositionWaitsForAChangeThatIsUnderWay(t *testing.T) {
 		})
 		return err
 	}
-	if err := change(documents.Create("folder/a", []byte("1"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, change(documents.Create("folder/a", []byte("1"))))
 	a, err := c.Documents().Get(t.Context(), documents.At("folder/a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	release := d.lockDocument(t, "a")
 	changed, deposed := make(chan error, 1), make(chan error, 1)
 	go func() { changed <- change(documents.Replace(a[0], []byte("2"))) }()
@@ -55,18 +52,14 @@ func TestADepositionWaitsForAChangeThatIsUnderWay(t *testing.T) {
 func (d database) lockDocument(t *testing.T, name string) (release func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.url())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { conn.Close(t.Context()) })
 	_, err = conn.Exec(t.Context(), "begin")
 	if err == nil {
 		_, err = conn.Exec(t.Context(),
 			"select from ringfence_private.document d where d.name = $1 for update", name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return func() {
 		if _, err := conn.Exec(t.Context(), "rollback"); err != nil {
 			t.Fatal(err)

@@ -18,23 +18,20 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func fourLetters(t *testing.T, server, word string) string {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", server, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	if _, err := io.WriteString(c, word); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := io.ReadAll(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(answer)
 }
 
@@ -66,17 +63,13 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 		t.Error(err)
 	}
 	alice := zookeepertest.Connect(t, ensemble)
-	if err := alice.AddAuth("digest", []byte("alice:s:cret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, alice.AddAuth("digest", []byte("alice:s:cret")))
 	all := below(t, alice, "/private")
 	if len(all) != 7 {
 		t.Fatalf("alice sees %q", all)
 	}
 	nobody, mallory := zookeepertest.Connect(t, ensemble), zookeepertest.Connect(t, ensemble)
-	if err := mallory.AddAuth("digest", []byte("mallory:guess")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, mallory.AddAuth("digest", []byte("mallory:guess")))
 	for who, conn := range map[string]*zk.Conn{"nobody": nobody, "mallory": mallory} {
 		for _, at := range all {
 			zookeepertest.MayDoNothing(t, who, conn, at)
@@ -127,9 +120,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 func silent(t *testing.T, url string, o Options) *Coordinator {
 	t.Helper()
 	c, err := unopened(url, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
@@ -137,9 +128,7 @@ func silent(t *testing.T, url string, o Options) *Coordinator {
 func below(t *testing.T, conn *zk.Conn, at string) []string {
 	t.Helper()
 	names, _, err := conn.Children(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := []string{at}
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		all = append(all, below(t, conn, at+"/"+name)...)
@@ -172,9 +161,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 			var log synchronized
 			logger := slog.New(slog.NewTextHandler(&log, nil))
 			co, err := Open(t.Context(), c.url, Options{SessionTimeout: 20 * time.Second, Logger: logger})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer co.Close()
 			for _, r := range []fence.Resource{"orders", "invoices"} { // each in its own session
 				if err := electiontest.Win(t, co, r, "a").Resign(t.Context()); err != nil {
@@ -266,9 +253,7 @@ func TestOpenSaysWhyAnEnsembleIsUnreachable(t *testing.T) {
 func listener(t *testing.T, do func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	done := make(chan struct{})
 	var conns []net.Conn
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
 )
@@ -90,9 +91,7 @@ func sessionsOf(t testing.TB, admin *zk.Conn, rs []fence.Resource) int {
 	for _, r := range rs {
 		dir := "/contract/elections/" + string(r)
 		names, _, err := admin.Children(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, name := range names {
 			if !isCandidate(name) {
 				continue

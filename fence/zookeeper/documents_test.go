@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/journaltest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -72,9 +73,7 @@ func TestAnIssuerThatIsMadeAgainEndsClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	operator := zookeepertest.Connect(t, server)
-	if err := operator.Delete(root+"/issuer", -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, operator.Delete(root+"/issuer", -1))
 	if _, err := c.Issuer(t.Context()); err != nil { // makes another one, as any client would
 		t.Fatal(err)
 	}

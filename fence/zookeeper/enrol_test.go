@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -23,23 +24,17 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := c.campaigns.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	own := s.Candidate("orders", "a")
 	foreign := path.Join(own.dir, own.id.namePrefix()+"0000000001")
 	admin := zookeepertest.Connect(t, ensemble)
 	_, err = admin.Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := own.recover(t.Context(), 0); err != nil || own.name != "" {
 		t.Errorf("recover = %v and took %q", err, own.name)
 	}
 	for range 2 { // two znodes of our own, as after a late create: the older one counts
-		if err := own.create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, own.create(t.Context()))
 	}
 	younger := own.name
 	own.name = ""
@@ -80,18 +75,12 @@ func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
 	admin := zookeepertest.Connect(t, ensemble)
 	c := openFor(t, "zk://"+ensemble+"/acknowledge", 20*time.Second)
 	s, err := c.campaigns.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	own := s.Candidate("orders", "a")
 	token, err := own.Enrol(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	own.Enrolled(token)
-	if err := admin.Delete(own.path(), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, admin.Delete(own.path(), -1))
 	if err := own.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
 		t.Errorf("acknowledge without a candidate returned %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -20,17 +21,13 @@ func TestAPausedEnsembleExpiresTheTermByTheLocalClock(t *testing.T) {
 	const timeout = 8 * time.Second
 	c := openFor(t, "zk://"+z.Addr(), timeout)
 	term := electiontest.Win(t, c, "orders", "a")
-	if err := z.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Pause())
 	reaches(t, term, fence.Suspended) // for half the timeout
 	ends(t, term, 30*time.Second, fence.ErrExpired)
 	if late := time.Since(term.Deadline()); late > timeout/2 {
 		t.Errorf("the term was lost %v after its deadline", late)
 	}
-	if err := z.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Resume())
 	if next := electiontest.Win(t, c, "orders", "a"); next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
 	}
@@ -41,9 +38,7 @@ func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	c := openFor(t, "zk://"+z.Addr(), time.Minute) // a restart may take a while
 	term := electiontest.Win(t, c, "orders", "a")
-	if err := term.Acknowledge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Acknowledge(t.Context()))
 	waiting := make(chan *fence.Term, 1)
 	go func() {
 		term, _ := c.Campaign(t.Context(), "orders", "b")
@@ -54,13 +49,9 @@ func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
 		before, _ = c.Candidates(t.Context(), "orders")
 		return len(before) == 2
 	})
-	if err := z.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Kill())
 	reaches(t, term, fence.Suspended)
-	if err := z.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Start(t.Context()))
 	reaches(t, term, fence.Active)
 	confirmedAgain(t, term)
 	after, err := c.Candidates(t.Context(), "orders")
@@ -82,9 +73,7 @@ func TestATermOutlivesTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	const timeout = time.Minute
 	c := openFor(t, "zk://"+z.Addr(), timeout)
 	term := electiontest.Win(t, c, "orders", "a")
-	if err := inMode(t, z, "leader").Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, inMode(t, z, "leader").Kill())
 	start := time.Now()
 	zookeepertest.Within(t, timeout, "the term is confirmed by the new ensemble leader", func() bool {
 		return term.State() == fence.Active && term.Deadline().After(start.Add(timeout))
@@ -129,9 +118,7 @@ func TestAServerWithoutItsEnsembleConfirmsNothing(t *testing.T) {
 	term := electiontest.Win(t, c, "orders", "a")
 	for _, n := range z.Nodes {
 		if n != alone {
-			if err := n.Pause(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, n.Pause())
 			t.Cleanup(func() { n.Resume() })
 		}
 	}
@@ -149,14 +136,10 @@ func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 	// No timeout passes: the new ensemble says at once that it does not know the session.
 	c := openFor(t, "zk://"+z.Addr(), 20*time.Second)
 	for range 20 { // so that the new ensemble's counter is behind
-		if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, electiontest.Win(t, c, "orders", "a").Resign(t.Context()))
 	}
 	term := electiontest.Win(t, c, "orders", "a")
-	if err := z.Wipe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Wipe(t.Context()))
 	ends(t, term, 30*time.Second, fence.ErrExpired)
 	issuer, err := c.Issuer(t.Context())
 	if err != nil || issuer == term.Claim().Issuer {
@@ -195,9 +178,7 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	if got, err := other.Issuer(t.Context()); got != now || err != nil {
 		t.Errorf("the ensemble says %q, %v; renewed to %q", got, err, now)
 	}
-	if err := old.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, old.Resign(t.Context()))
 	for range 2 {
 		next := <-won
 		if next == nil {
@@ -206,9 +187,7 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 		if next.Claim().Issuer != now {
 			t.Errorf("the issuer of %v is %q", next.Claim(), next.Claim().Issuer)
 		}
-		if err := next.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, next.Resign(t.Context()))
 	}
 }
 

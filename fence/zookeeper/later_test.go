@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -42,16 +43,12 @@ func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	before := openFor(t, "zk://"+ensemble+root, 20*time.Second)
 	term := electiontest.Win(t, before, "orders", "a")
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Resign(t.Context()))
 	warnings := func() string {
 		var log synchronized
 		co, err := Open(t.Context(), "zk://alice:secret@"+ensemble+root,
 			Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		co.Close()
 		return log.String()
 	}
@@ -67,9 +64,7 @@ func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
 	confirmedAgain(t, term)
 	nobody := zookeepertest.Connect(t, ensemble)
 	alice := zookeepertest.Connect(t, ensemble)
-	if err := alice.AddAuth("digest", []byte("alice:secret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, alice.AddAuth("digest", []byte("alice:secret")))
 	all := below(t, alice, root)
 	if len(all) != 5 {
 		t.Errorf("there are %q", all)

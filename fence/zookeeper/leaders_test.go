@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -59,9 +60,7 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 	oneRequest(once)
 	oneRequest(once, "orders")
 	oneRequest(once, "invoices", "orders", "invoices")
-	if err := term.Acknowledge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Acknowledge(t.Context()))
 	oneRequest(once, "orders")
 	// Another candidate waits.
 	zookeepertest.Craft(t, zookeepertest.Connect(t, ensemble), c.dir("orders"), "crafted",
@@ -81,9 +80,7 @@ func TestTheVersionShowsARenewedIssuer(t *testing.T) {
 	for range 3 {
 		before, _ := named(t, c, "orders")
 		renewed, err := operator.RenewIssuer(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if now, _ := named(t, c, "orders"); now != renewed || now == before {
 			t.Errorf("issuer %q was renewed to %q; the answer is %q", before, renewed, now)
 		}
@@ -111,9 +108,7 @@ func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
 	at, id := root+"/issuer", zookeepertest.NewUUID()
 	_, err := admin.Multi(&zk.DeleteRequest{Path: at, Version: -1},
 		&zk.CreateRequest{Path: at, Data: []byte(id), Acl: zk.WorldACL(zk.PermAll)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, stat, err := admin.Get(at); err != nil || stat.Version != 0 {
 		t.Fatalf("the new issuer has version %d, so this test proves nothing; %v", stat.Version, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -29,9 +30,7 @@ func apart(
 func stop(t *testing.T, nodes ...*servers.ZooKeeperNode) {
 	t.Helper()
 	for _, n := range nodes {
-		if err := n.Pause(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, n.Pause())
 		t.Cleanup(func() { n.Resume() })
 	}
 }
@@ -39,9 +38,7 @@ func stop(t *testing.T, nodes ...*servers.ZooKeeperNode) {
 func resume(t *testing.T, nodes ...*servers.ZooKeeperNode) {
 	t.Helper()
 	for _, n := range nodes {
-		if err := n.Resume(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, n.Resume())
 	}
 }
 
@@ -116,9 +113,7 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	electiontest.Win(t, elector, "orders", "b")
 	electiontest.Win(t, elector, "invoices", "c")
 	issuer, err := elector.RenewIssuer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	told := make(chan string, 2)
 	for _, c := range []*Coordinator{warm, cold} {
 		go func() { told <- firstAnswer(t, c) }()
@@ -144,9 +139,7 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	c, elector := openFor(t, "zk://"+z.Addr(), time.Minute), openFor(t, "zk://"+z.Addr(), time.Minute)
 	a := electiontest.Win(t, elector, "orders", "a")
 	issuer, _ := named(t, c, "orders", "invoices")
-	if err := inMode(t, z, "leader").Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, inMode(t, z, "leader").Kill())
 	eventuallyNames(t, c, issuer, "a", "")
 	// The other client may not have found a server yet.
 	zookeepertest.Eventually(t, "a is deposed", func() bool {
@@ -166,22 +159,14 @@ func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	elector := openFor(t, "zk://"+z.Addr(), time.Minute)
 	a := electiontest.Win(t, elector, "orders", "a")
 	before, _ := named(t, c, "orders", "invoices")
-	if err := z.Backup(); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Backup())
+	must.Succeed(t, a.Resign(t.Context()))
 	electiontest.Win(t, elector, "orders", "b")
 	electiontest.Win(t, elector, "invoices", "c")
 	eventuallyNames(t, c, before, "b", "c")
-	if err := z.Restore(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Restore(t.Context()))
 	eventuallyNames(t, c, before, "a", "") // a's restored session lasts until it times out
-	if err := z.Wipe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Wipe(t.Context()))
 	other := openFor(t, "zk://"+z.Addr(), time.Minute)
 	issuer, err := other.Issuer(t.Context()) // a new one, with the same version as the one before
 	if err != nil || issuer == before {

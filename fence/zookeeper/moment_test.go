@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -39,9 +40,7 @@ func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 			func(ctx context.Context, s *ensemble.Session) (any, error) {
 				return nil, s.Ensure(ctx, c.dir(r))
 			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	enters("orders", "a")(h)
 	enters("orders", "b")(h)

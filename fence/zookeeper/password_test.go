@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -20,9 +21,7 @@ func TestThePasswordOfAnObserverMayChangeWithTheACLs(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	file := filepath.Join(t.TempDir(), "password")
 	write := func(password string) {
-		if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(password+"\n"), 0o600))
 	}
 	write("old")
 	leader := openFor(t, "zk://alice:old@"+server+root, 20*time.Second)
@@ -36,9 +35,7 @@ func TestThePasswordOfAnObserverMayChangeWithTheACLs(t *testing.T) {
 
 	operator := zookeepertest.Connect(t, server)
 	for _, password := range []string{"old", "new"} {
-		if err := operator.AddAuth("digest", []byte("alice:"+password)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, operator.AddAuth("digest", []byte("alice:"+password)))
 	}
 	for _, at := range below(t, operator, root) {
 		if _, err := operator.SetACL(at, zk.DigestACL(zk.PermAll, "alice", "new"), -1); err != nil {
@@ -60,8 +57,6 @@ func TestThePasswordOfAnObserverMayChangeWithTheACLs(t *testing.T) {
 		t.Error(err)
 	}
 	only := zookeepertest.Connect(t, server)
-	if err := only.AddAuth("digest", []byte("alice:new")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, only.AddAuth("digest", []byte("alice:new")))
 	below(t, only, root) // which fails if one of them belongs to the old password
 }

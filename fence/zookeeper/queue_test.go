@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -113,9 +114,7 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 			queue[26].Holder)
 	}
 
-	if err := leader.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, leader.Resign(t.Context()))
 	next := <-cr.won
 	cr.settle()
 	if woken, lists := cr.count(); !slices.Equal(woken, []string{queue[1].Holder}) || lists != 1 {
@@ -168,9 +167,7 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 		t.Fatalf("%v leads before an older candidate with a higher suffix", term.Claim())
 	default:
 	}
-	if err := admin.Delete(older, -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, admin.Delete(older, -1))
 	select {
 	case term := <-won:
 		if term.Token() != queue[1].Token {
@@ -199,9 +196,7 @@ func TestWakingProvesNothing(t *testing.T) {
 	})
 	admin := zookeepertest.Connect(t, ensemble)
 	names, _, err := admin.Children(c.dir("orders"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var both []any
 	for _, name := range names {
 		both = append(both, &zk.DeleteRequest{Path: path.Join(c.dir("orders"), name), Version: -1})
@@ -228,9 +223,7 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 		leaderName} {
 		_, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent,
 			zk.WorldACL(zk.PermAll))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	// A candidate that would never end.
 	zookeepertest.Craft(t, admin, dir, "crafted", "0000000000", zk.FlagPersistent)

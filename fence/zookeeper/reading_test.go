@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/journaltest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -207,12 +208,8 @@ func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
 	_, stat, err := admin.Get(zookeepertest.Craft(t, admin, root+"/elections/stock", "crafted",
 		"0000000000",
 		zk.FlagPersistent))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := old.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, old.Resign(t.Context()))
 	twin, forged := old.Claim(), old.Claim()
 	twin.Token, twin.Candidate = token, ""
 	forged.Resource, forged.Token, forged.Candidate = "stock", fence.Token(stat.Czxid), ""
@@ -280,9 +277,7 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string) error {
 	admin := zookeepertest.Connect(t, alone.Addr())
 	for _, n := range z.Nodes {
 		if n != alone {
-			if err := n.Pause(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, n.Pause())
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -299,9 +294,7 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string) error {
 	if err := <-read; err == nil || errors.Is(err, fence.ErrStale) {
 		t.Errorf("%s: get returned %v", mode, err)
 	}
-	if err := z.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Resume())
 	return answers
 }
 
@@ -312,8 +305,6 @@ func TestCheckpointsOutliveAServerThatIsKilled(t *testing.T) {
 		return openFor(t, "zk://"+z.Addr(), time.Minute)
 	}
 	journaltest.ThroughKills(t, open, 2, 10, func(int, func(string)) {
-		if err := errors.Join(z.Kill(), z.Start(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(z.Kill(), z.Start(t.Context())))
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper/internal/ensemble"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -249,9 +250,7 @@ func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
 	c := openFor(t, "zk://"+ensembleAddr+root, 4*time.Second)
 	electiontest.Win(t, c, "orders", "x").Resign(t.Context()) // makes the election
 	s, err := c.campaigns.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e := s.Candidate("orders", "late")
 	e.mu.Lock()
 	e.unknown++
@@ -266,9 +265,7 @@ func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
 				encode(entryData{Holder: "late"}), zk.FlagEphemeralSequential,
 				s.zk.ACL)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	electiontest.Win(t, c, "orders", "b")
 }
@@ -279,20 +276,14 @@ func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
 	admin := zookeepertest.Connect(t, ensemble)
 	at := path.Join(c.dir("orders"), leaderName)
 	term := electiontest.Win(t, c, "orders", "a")
-	if err := term.Acknowledge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Acknowledge(t.Context()))
+	must.Succeed(t, term.Resign(t.Context()))
 	if there, _, err := admin.Exists(at); there || err != nil {
 		t.Errorf("after the resignation there is an acknowledgement: %v, %v", there, err)
 	}
 
 	deposed := electiontest.Win(t, c, "orders", "b")
-	if err := deposed.Acknowledge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, deposed.Acknowledge(t.Context()))
 	zookeepertest.DeleteCandidate(t, admin, c.dir("orders"), deposed.Token())
 	// in the session that has made the acknowledgement that is left
 	next := electiontest.Win(t, c, "orders", "c")
@@ -300,9 +291,7 @@ func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
 	if err != nil || len(queue) != 1 || queue[0].Ready {
 		t.Errorf("before its acknowledgement the queue is %+v, %v", queue, err)
 	}
-	if err := next.Acknowledge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, next.Acknowledge(t.Context()))
 	queue, err = c.Candidates(t.Context(), "orders")
 	if err != nil || len(queue) != 1 || !queue[0].Ready || queue[0].Token != next.Token() {
 		t.Errorf("after its acknowledgement the queue is %+v, %v", queue, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -25,9 +26,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	if err != nil || len(queue) != 3 || queue[0].Holder != "a" {
 		t.Errorf("while they wait the queue is %+v, %v", queue, err)
 	}
-	if err := old.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, old.Resign(t.Context()))
 
 	_, _, leaders := c.Leaders(t.Context(), "orders")
 	_, candidates := c.Candidates(t.Context(), "orders")

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // slow is a store that takes a second for Release and Marks, and counts the calls.
@@ -59,9 +60,7 @@ func through(t *testing.T, s marks.Store, m *markstest.Model, token fence.Token,
 	a = &marks.Admission{Store: s, Authority: marks.Unverified{}}
 	for range n {
 		c := m.Connect()
-		if err := a.Admit(t.Context(), c.Session(), claimed(token)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, a.Admit(t.Context(), c.Session(), claimed(token)))
 		sessions = append(sessions, c)
 	}
 	return a, sessions
@@ -105,21 +104,15 @@ func TestARevokedSessionIsNotReleased(t *testing.T) {
 		m := markstest.NewModel()
 		s := &slow{Store: m}
 		a, all := through(t, s, m, 5, crowd)
-		if err := a.Admit(t.Context(), m.Connect().Session(), claimed(7)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, a.Admit(t.Context(), m.Connect().Session(), claimed(7)))
 		releaseAll(t, a, 5, all)
 		if n := recorded(t, m); n != 1 || s.releases != 0 {
 			t.Errorf("%d records are left, after %d calls", n, s.releases)
 		}
 		both := m.Connect()
 		claims := append(claimed(7), marks.Presented{Resource: "stock", Token: 1})
-		if err := a.Admit(t.Context(), both.Session(), claims); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Admit(t.Context(), m.Connect().Session(), claimed(9)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, a.Admit(t.Context(), both.Session(), claims))
+		must.Succeed(t, a.Admit(t.Context(), m.Connect().Session(), claimed(9)))
 		a.Release(t.Context(), both.Session(), claims)
 		if s.releases != 1 {
 			t.Error("the session's record under the other resource stays")

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // electorate is a coordinator whose leader has one token. It counts how often it is asked.
@@ -83,9 +84,7 @@ func restarted(t *testing.T) *markstest.Model {
 	t.Helper()
 	m := markstest.NewModel()
 	first := &marks.Admission{Store: m, Authority: &electorate{leads: 7}}
-	if err := first.Admit(t.Context(), m.Connect().Session(), claimed(7)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Admit(t.Context(), m.Connect().Session(), claimed(7)))
 	m.Restart()
 	return m
 }
@@ -163,9 +162,7 @@ func TestARefusedTokenThatLeadsAfterAnAdoptionIsAdmitted(t *testing.T) {
 		}
 		loop(t, a, m, 5, 10) // nobody has looked yet
 		time.Sleep(time.Minute)
-		if err := a.Precheck(t.Context(), claimed(5)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, a.Precheck(t.Context(), claimed(5)))
 		if err := a.Admit(t.Context(), m.Connect().Session(), claimed(5)); err != nil {
 			t.Error(err)
 		}

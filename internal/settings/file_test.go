@@ -9,14 +9,13 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func inFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "settings")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -61,14 +60,10 @@ func TestEveryBadLineOfAFileIsListedWithoutItsValue(t *testing.T) {
 
 func TestChangedNamesTheSettingsThatDiffer(t *testing.T) {
 	a, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=3s", "T_STORES=redis://a,redis://b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=4s", "T_STORES=redis://a,redis://c",
 		"T_MOST_SESSIONS=7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []string{"T_TIMEOUT", "T_STORES", "T_MOST_SESSIONS"}
 	if got := settings.Changed(&a, &b); !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 type limits struct {
@@ -60,9 +61,7 @@ func load(t *testing.T, environ ...string) (config, error) {
 
 func TestUnsetAndEmptyVariablesHaveTheirDefault(t *testing.T) {
 	c, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=", "OTHER=x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if c.Timeout != 10*time.Second || c.Limits.Sessions != 100 || c.Level != slog.LevelInfo ||
 		c.Grace != 0 {
 		t.Errorf("got %+v", c)
@@ -73,9 +72,7 @@ func TestGivenValuesAreRead(t *testing.T) {
 	c, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=3s", "T_LOG=debug", "T_QUIET=true",
 		"T_MOST_SESSIONS=7",
 		"T_STORES=postgres://a:1,b:2/db, redis://c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := settings.URLs{"postgres://a:1,b:2/db", "redis://c"}
 	if c.Timeout != 3*time.Second || !c.Quiet || c.Limits.Sessions != 7 ||
 		!reflect.DeepEqual(c.Stores, want) {
@@ -162,16 +159,12 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 		"T_STORES=redis://:" + secret + "@h,zk://u:a/" + secret + "@h",
 	}
 	c, err := load(t, environ...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).LogAttrs(t.Context(), slog.LevelInfo, "start",
 		settings.Effective(&c)...)
 	asJSON, err := json.Marshal([]any{c.Store, c.Stores})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, bad := load(t, "T_LISTEN=:1", "T_STORE="+secret, "T_STORES=redis://h, ://"+secret)
 	for _, text := range []string{
 		log.String(), string(asJSON), fmt.Sprint(c.Store, c.Stores),
@@ -210,9 +203,7 @@ func TestURLWithoutSecretsIsPrintedUnchanged(t *testing.T) {
 
 func TestHelpShowsEverySettingWithDefaultAndMeaning(t *testing.T) {
 	var b bytes.Buffer
-	if err := settings.Help(&b, &config{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, settings.Help(&b, &config{}))
 	for _, want := range []string{
 		"T_LISTEN (required)\n      address to listen on\n", "T_TIMEOUT (default: 10s)",
 		"T_GRACE (default: a fifth of T_TIMEOUT)",

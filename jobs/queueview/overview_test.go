@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/jobs/queueview"
@@ -20,9 +21,7 @@ import (
 func summary(t *testing.T, q *queueview.View) string {
 	t.Helper()
 	o, err := q.Overview(t.Context(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var parts []string
 	for _, state := range []job.State{
 		job.Waiting, job.Assigned, job.Running, job.Done, job.Failed, job.Cancelled,
@@ -56,9 +55,7 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 		c := fencetest.NewMemory(10 * time.Second).Open()
 		defer c.Close()
 		q, err := queueview.New(c, "g")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ids := map[string]job.ID{}
 		submit := func(name string, spec job.Spec) {
 			t.Helper()
@@ -101,9 +98,7 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 			"1 waiting 2 running next b active a urgent w 2/2 [gpu] true"; got != want {
 			t.Errorf("while it works: %s, want %s", got, want)
 		}
-		if err := q.Cancel(t.Context(), ids["a"]); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, q.Cancel(t.Context(), ids["a"]))
 		time.Sleep(time.Second)
 		close(release)
 		time.Sleep(time.Second)
@@ -113,9 +108,7 @@ func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
 			"[gpu] true"; got != want {
 			t.Errorf("after: %s, want %s", got, want)
 		}
-		if err := q.Retry(t.Context(), ids["b"]); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, q.Retry(t.Context(), ids["b"]))
 		time.Sleep(time.Minute) // it fails again
 		if got := summary(t, q); !strings.Contains(got, " 1 failed 1 cancelled next later failed b "+
 			"last urgent ") {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // zonesTried have clocks that change by an hour, by half an hour, at midnight, and not at all.
@@ -166,9 +168,7 @@ func TestACrontabMeansWhatCronRuns(t *testing.T) {
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	for _, name := range zonesTried {
 		zone, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		around := append(changesOf(zone, start), start.AddDate(0, 0, r.IntN(365)))
 		for range 60 {
@@ -238,9 +238,7 @@ func TestRoundsOfWellKnownCrontabs(t *testing.T) {
 			continue
 		}
 		at, err := time.Parse("2006-01-02 15:04", c.after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var next []string
 		for range 3 {
 			at, _ = e.Next(time.Time{}, at)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -165,13 +166,9 @@ func TestALongHistoryIsCheckedInSeconds(t *testing.T) {
 
 func TestVisualizeWritesAPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.html")
-	if err := check.Visualize(goodRun(parts{}).finish(), path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, check.Visualize(goodRun(parts{}).finish(), path))
 	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []string{"pause leader #1", "raise(20) ok", "write(10) stale", "mark 30"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not show %q", want)

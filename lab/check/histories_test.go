@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -25,9 +26,7 @@ const histories = "../../testdata/histories"
 
 func TestRecordedHistoriesKeepTheirVerdicts(t *testing.T) {
 	files, err := os.ReadDir(histories)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range files {
 		want, ok := recorded[f.Name()]
 		if !ok {
@@ -50,13 +49,9 @@ func TestRecordedHistoriesKeepTheirVerdicts(t *testing.T) {
 func readRecorded(t *testing.T, name string) []history.Event {
 	t.Helper()
 	in, err := os.Open(filepath.Join(histories, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer in.Close()
 	events, err := history.Read(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return events
 }

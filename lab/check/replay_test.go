@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -249,15 +250,11 @@ func TestTheSecondCheckerAgrees(t *testing.T) {
 func save(t *testing.T, file string, events []history.Event) {
 	t.Helper()
 	out, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer out.Close()
 	w := history.NewWriter(out)
 	for _, e := range events {
 		w.Add(e)
 	}
-	if err := w.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Err())
 }

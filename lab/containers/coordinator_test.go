@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
@@ -107,11 +108,11 @@ func TestTheOverlayRunsOneServerAloneAndKeepsPasswordsOut(t *testing.T) {
 // What people start by hand and what the lab starts have the same links and addresses.
 func TestTheFilesOfComposeHaveEveryCoordinator(t *testing.T) {
 	root, err := findRoot()
-	must(t, err)
+	must.Succeed(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "lab", "containers", "toxiproxy.json"))
-	must(t, err)
+	must.Succeed(t, err)
 	var proxies []struct{ Name, Listen, Upstream string }
-	must(t, json.Unmarshal(text, &proxies))
+	must.Succeed(t, json.Unmarshal(text, &proxies))
 	links := map[string]string{}
 	for _, p := range proxies {
 		links[p.Name] = p.Listen + " " + p.Upstream
@@ -121,7 +122,7 @@ func TestTheFilesOfComposeHaveEveryCoordinator(t *testing.T) {
 		c := coordinatorOf(topology)
 		files := c.files(root)
 		text, err := os.ReadFile(files[len(files)-1])
-		must(t, err)
+		must.Succeed(t, err)
 		has := func(what string) {
 			t.Helper()
 			if !strings.Contains(string(text), what) {
@@ -208,7 +209,7 @@ func TestEveryFaultOfACoordinatorInContainers(t *testing.T) {
 				Workload: scenario.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 			})
 			for _, w := range s.build.Topology.WorkerNames() {
-				must(t, s.Start(t.Context(), w))
+				must.Succeed(t, s.Start(t.Context(), w))
 			}
 			events.leader(t)
 			for _, fault := range []fault{
@@ -224,7 +225,7 @@ func TestEveryFaultOfACoordinatorInContainers(t *testing.T) {
 					return
 				}
 			}
-			must(t, s.Close())
+			must.Succeed(t, s.Close())
 			nothingLeft(t, s.settings.project)
 		})
 	}
@@ -238,15 +239,15 @@ func coordinatorFails(t *testing.T, s *System, rec *recorded) {
 		func(name string) error { return s.Stop(ctx, name) },
 	} {
 		leading, err := s.CoordinatorLeader(ctx)
-		must(t, err)
-		must(t, end(leading))
-		must(t, s.Start(ctx, leading))
+		must.Succeed(t, err)
+		must.Succeed(t, end(leading))
+		must.Succeed(t, s.Start(ctx, leading))
 		rec.leader(t)
 	}
 	leading, err := s.CoordinatorLeader(ctx)
-	must(t, err)
-	must(t, s.Pause(ctx, leading))
-	must(t, s.Resume(ctx, leading))
+	must.Succeed(t, err)
+	must.Succeed(t, s.Pause(ctx, leading))
+	must.Succeed(t, s.Resume(ctx, leading))
 	rec.leader(t)
 }
 
@@ -254,29 +255,29 @@ func coordinatorFails(t *testing.T, s *System, rec *recorded) {
 // Other elections have advanced the counter, so the next tokens are lower.
 func coordinatorRestored(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
-	must(t, s.Backup(ctx, "zookeeper"))
+	must.Succeed(t, s.Backup(ctx, "zookeeper"))
 	rec.leader(t)
 	advance(t, s.Addresses().Coordinator)
 	for range 2 { // the first successor may have been a candidate before the copy
 		leader, from := rec.leader(t), rec.now()
-		must(t, s.Pause(ctx, leader))
+		must.Succeed(t, s.Pause(ctx, leader))
 		rec.waitFor(t, from, "the next leader's write", notBy(leader, acknowledged))
-		must(t, s.Resume(ctx, leader))
+		must.Succeed(t, s.Resume(ctx, leader))
 		rec.waitFor(t, from, leader+" to stand again", by(leader, term(history.Standing)))
 	}
 	from := rec.now()
-	must(t, s.Restore(ctx, "zookeeper"))
+	must.Succeed(t, s.Restore(ctx, "zookeeper"))
 	rec.waitFor(t, from, "a refusal because the coordinator went back", func(e history.Event) bool {
 		return strings.Contains(e.Text, "RF004") || strings.Contains(e.Text, "ISSUER")
 	})
 	workers := s.build.Topology.WorkerNames()
 	for _, w := range workers {
-		must(t, s.Kill(ctx, w))
+		must.Succeed(t, s.Kill(ctx, w))
 	}
 	_, err := s.Operator(ctx, "adopt", "--new-issuer", scenario.Resource)
-	must(t, err)
+	must.Succeed(t, err)
 	for _, w := range workers {
-		must(t, s.Start(ctx, w))
+		must.Succeed(t, s.Start(ctx, w))
 	}
 	rec.leader(t)
 }
@@ -285,12 +286,12 @@ func coordinatorRestored(t *testing.T, s *System, rec *recorded) {
 func advance(t *testing.T, url string) {
 	t.Helper()
 	co, err := system.OpenCoordinator(t.Context(), url, coordinators.Options{})
-	must(t, err)
+	must.Succeed(t, err)
 	defer co.Close()
 	for range 100 {
 		term, err := co.Campaign(t.Context(), "another", "test")
-		must(t, err)
-		must(t, term.Resign(t.Context()))
+		must.Succeed(t, err)
+		must.Succeed(t, term.Resign(t.Context()))
 	}
 }
 

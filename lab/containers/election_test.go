@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -23,11 +24,11 @@ func win(t *testing.T, s *System) fence.Token {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	co, err := system.OpenCoordinator(ctx, s.Addresses().Coordinator, coordinators.Options{})
-	must(t, err)
+	must.Succeed(t, err)
 	defer co.Close()
 	term, err := co.Campaign(ctx, "another", "test")
-	must(t, err)
-	must(t, term.Resign(ctx))
+	must.Succeed(t, err)
+	must.Succeed(t, term.Resign(ctx))
 	return term.Token()
 }
 
@@ -39,19 +40,19 @@ func serversRebuilt(t *testing.T, s *System, rec *recorded) {
 	last := len(names) - 1
 	before := win(t, s)
 	for _, server := range names[:last] {
-		must(t, s.Lose(ctx, server))
+		must.Succeed(t, s.Lose(ctx, server))
 		after := win(t, s) // two of three serve
-		must(t, s.Rebuild(ctx, server))
+		must.Succeed(t, s.Rebuild(ctx, server))
 		if after <= before {
 			t.Errorf("%s was lost, and %s follows %s", server, after, before)
 		}
 		before = after
 	}
-	must(t, s.Kill(ctx, names[last]))
+	must.Succeed(t, s.Kill(ctx, names[last]))
 	if after := win(t, s); after <= before {
 		t.Errorf("with replaced servers, %s follows %s", after, before)
 	}
-	must(t, s.Start(ctx, names[last]))
+	must.Succeed(t, s.Start(ctx, names[last]))
 	rec.leader(t)
 }
 
@@ -59,14 +60,14 @@ func serversRebuilt(t *testing.T, s *System, rec *recorded) {
 func failedOver(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
 	win(t, s)
-	must(t, s.Lag(ctx))
+	must.Succeed(t, s.Lag(ctx))
 	lost := win(t, s)
 	at := s.settings.postgresURL("postgres", standby)
 	if query[int](t, at, "select count(*)::int from pg_stat_wal_receiver") > 0 {
 		t.Error("the standby still streams")
 	}
-	must(t, s.Kill(ctx, "elections"))
-	must(t, s.Promote(ctx))
+	must.Succeed(t, s.Kill(ctx, "elections"))
+	must.Succeed(t, s.Promote(ctx))
 	if token := win(t, s); token <= lost {
 		t.Errorf("after the failover %s follows %s", token, lost)
 	}
@@ -80,7 +81,7 @@ func linksBreak(t *testing.T, s *System, rec *recorded) {
 	defer cancel()
 	for _, process := range []string{rec.leader(t), "guard-1"} {
 		l, err := s.settings.link(s.build.Topology, process, "coordinator")
-		must(t, err)
+		must.Succeed(t, err)
 		run := func(script string) (string, error) { return s.netfault(ctx, process, script) }
 		dial := func(port string) string { return "exec 3<>/dev/tcp/" + l.address + "/" + port }
 		open := fmt.Sprintf("ss -Htn state established 'dst %s and ( dport = :%s )' | grep .",
@@ -94,8 +95,8 @@ func linksBreak(t *testing.T, s *System, rec *recorded) {
 			ended <- err
 		}()
 		_, err = run("until " + open + "; do sleep 0.05; done")
-		must(t, err)
-		must(t, s.Shape(ctx, process, "coordinator", system.Shape{Break: true}))
+		must.Succeed(t, err)
+		must.Succeed(t, s.Shape(ctx, process, "coordinator", system.Shape{Break: true}))
 		if out, _ := run(open); out != "" {
 			t.Errorf("over broken links %s has the connections\n%s", process, out)
 		}
@@ -108,7 +109,7 @@ func linksBreak(t *testing.T, s *System, rec *recorded) {
 				t.Errorf("a connection of %s over a broken link: %v %s", process, err, out)
 			}
 		}
-		must(t, s.Shape(ctx, process, "coordinator", system.Shape{}))
+		must.Succeed(t, s.Shape(ctx, process, "coordinator", system.Shape{}))
 		if out, err := run("exec bash -c '" + dial(l.ports[0]) + "'"); err != nil {
 			t.Errorf("a connection of %s over a healed link: %v %s", process, err, out)
 		}
@@ -148,23 +149,25 @@ func TestTheStandbyIsNotStartedFromAnEmptyDisk(t *testing.T) {
 func TestACopyBecomesAStandby(t *testing.T) {
 	var disk bytes.Buffer
 	w := tar.NewWriter(&disk)
-	must(t, w.WriteHeader(&tar.Header{
+	must.Succeed(t, w.WriteHeader(&tar.Header{
 		Typeflag: tar.TypeDir, Name: "data/", Mode: 0o700, Uid: 105, Gid: 106,
 	}))
-	must(t, w.WriteHeader(&tar.Header{Name: "data/PG_VERSION", Size: 2, Mode: 0o600, Uid: 105}))
+	must.Succeed(t, w.WriteHeader(&tar.Header{
+		Name: "data/PG_VERSION", Size: 2, Mode: 0o600, Uid: 105,
+	}))
 	_, err := io.WriteString(w, "17")
-	must(t, errors.Join(err, w.Close()))
+	must.Succeed(t, errors.Join(err, w.Close()))
 	all, err := asStandby(disk.Bytes())
-	must(t, err)
+	must.Succeed(t, err)
 	var got []string
 	for r := tar.NewReader(bytes.NewReader(all)); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		must(t, err)
+		must.Succeed(t, err)
 		text, err := io.ReadAll(r)
-		must(t, err)
+		must.Succeed(t, err)
 		got = append(got, fmt.Sprintf("%s %d %o %s", h.Name, h.Uid, h.Mode, text))
 	}
 	want := "[data/standby.signal 105 600  data/ 105 700  data/PG_VERSION 105 600 17]"

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -121,9 +122,7 @@ func build(t *testing.T, b system.Build) *System {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute) // for the images
 	defer cancel()
 	s, err := Build(ctx, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(s.Diagnose())
@@ -133,11 +132,4 @@ func build(t *testing.T, b system.Build) *System {
 		}
 	})
 	return s
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

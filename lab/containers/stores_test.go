@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -31,7 +32,7 @@ func TestEveryFaultOfStoresInContainers(t *testing.T) {
 		Workload: scenario.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 	})
 	for _, w := range s.build.Topology.WorkerNames() {
-		must(t, s.Start(t.Context(), w))
+		must.Succeed(t, s.Start(t.Context(), w))
 	}
 	events.leader(t)
 
@@ -49,7 +50,7 @@ func TestEveryFaultOfStoresInContainers(t *testing.T) {
 			return
 		}
 	}
-	must(t, s.Close())
+	must.Succeed(t, s.Close())
 	nothingLeft(t, s.settings.project)
 }
 
@@ -62,9 +63,9 @@ func reached(t *testing.T, s *System, _ *recorded) {
 		if err := probePostgres(t.Context(), at.Guards[name].Postgres); !refused(err) {
 			t.Errorf("%s answers a client without a token with %v", name, err)
 		}
-		must(t, probeRedis(t.Context(), at.Guards[name].Redis))
+		must.Succeed(t, probeRedis(t.Context(), at.Guards[name].Redis))
 		log, err := s.logs(t.Context(), s.id(name))
-		must(t, err)
+		must.Succeed(t, err)
 		if !strings.Contains(log, `"GUARD_MAX_LOGINS":"7"`) {
 			t.Errorf("%s does not have the setting GUARD_MAX_LOGINS:\n%s", name, log)
 		}
@@ -90,7 +91,7 @@ func refused(err error) bool {
 func query[T any](t *testing.T, url, sql string) (answer T) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
-	must(t, err)
+	must.Succeed(t, err)
 	defer c.Close(context.WithoutCancel(t.Context()))
 	if err := c.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -115,14 +116,14 @@ role() { printf "INFO replication\r\n" >&$1; while read -r -t ${2:-20} -u $1 lin
 
 func storeHeld(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
-	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
-	must(t, s.Shape(ctx, "guard-1", "redis", system.Shape{HoldUp: true}))
+	must.Succeed(t, s.overRedisLink(ctx, "dial 3; role 3"))
+	must.Succeed(t, s.Shape(ctx, "guard-1", "redis", system.Shape{HoldUp: true}))
 	if err := s.overRedisLink(ctx, "dial 3; role 3 2"); err == nil ||
 		!strings.Contains(err.Error(), "no answer") {
 		t.Errorf("over a held link: %v", err)
 	}
-	must(t, s.Shape(ctx, "guard-1", "redis", system.Shape{}))
-	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
+	must.Succeed(t, s.Shape(ctx, "guard-1", "redis", system.Shape{}))
+	must.Succeed(t, s.overRedisLink(ctx, "dial 3; role 3"))
 	rec.leader(t)
 	if err := s.Shape(ctx, scenario.Neighbour, "redis", system.Shape{HoldUp: true}); err == nil {
 		t.Error("the neighbour has a link that can be held")
@@ -142,18 +143,18 @@ func turned(t *testing.T, s *System, rec *recorded) {
 	if n := s.guardsAt(t, scenario.Postgres2); n > 0 {
 		t.Errorf("guards have %d connections to the copy at the beginning", n)
 	}
-	must(t, s.Turn(ctx, "guard-1", scenario.Postgres2))
-	must(t, s.Kill(ctx, "guard-1"))
-	must(t, s.Start(ctx, "guard-1"))
+	must.Succeed(t, s.Turn(ctx, "guard-1", scenario.Postgres2))
+	must.Succeed(t, s.Kill(ctx, "guard-1"))
+	must.Succeed(t, s.Start(ctx, "guard-1"))
 	if s.guardsAt(t, scenario.Postgres2) == 0 {
 		t.Error("a guard that was started after the turn does not reach the copy")
 	}
-	must(t, s.Turn(ctx, "guard-1", "postgres"))
+	must.Succeed(t, s.Turn(ctx, "guard-1", "postgres"))
 	if s.guardsAt(t, scenario.Postgres2) == 0 {
 		t.Error("open connections have followed the turn back")
 	}
-	must(t, s.Kill(ctx, "guard-1"))
-	must(t, s.Start(ctx, "guard-1"))
+	must.Succeed(t, s.Kill(ctx, "guard-1"))
+	must.Succeed(t, s.Start(ctx, "guard-1"))
 	rec.leader(t)
 	for _, wrong := range []string{"postgres-3", scenario.Neighbour} {
 		if err := s.Turn(ctx, "guard-1", wrong); err == nil {
@@ -175,7 +176,7 @@ until dial 4; role 4; [ $role = master ]; do exec 4>&-; sleep 0.05; done`)
 	}()
 	before := s.Addresses().Redis
 	waitForClient(t, ctx, before, "name=watcher")
-	must(t, s.SwitchOver(ctx))
+	must.Succeed(t, s.SwitchOver(ctx))
 	if err := <-watched; err != nil {
 		t.Errorf("one connection that stays, and a new one that does not: %v", err)
 	}
@@ -186,7 +187,7 @@ until dial 4; role 4; [ $role = master ]; do exec 4>&-; sleep 0.05; done`)
 	if _, err := s.Operator(ctx, "status"); err != nil {
 		t.Error(err)
 	}
-	must(t, s.SwitchOver(ctx))
+	must.Succeed(t, s.SwitchOver(ctx))
 	if s.Addresses().Redis != before {
 		t.Error("Addresses does not name the first primary again")
 	}
@@ -197,14 +198,14 @@ until dial 4; role 4; [ $role = master ]; do exec 4>&-; sleep 0.05; done`)
 func waitForClient(t *testing.T, ctx context.Context, url, what string) {
 	t.Helper()
 	o, err := driver.ParseURL(url)
-	must(t, err)
+	must.Succeed(t, err)
 	c := driver.NewClient(o)
 	defer c.Close()
 	again := time.NewTicker(probeInterval)
 	defer again.Stop()
 	for {
 		list, err := c.ClientList(ctx).Result()
-		must(t, err)
+		must.Succeed(t, err)
 		if strings.Contains(list, what) {
 			return
 		}
@@ -216,14 +217,14 @@ func waitForClient(t *testing.T, ctx context.Context, url, what string) {
 // over the data.
 func setBack(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
-	must(t, s.Backup(ctx, "postgres"))
+	must.Succeed(t, s.Backup(ctx, "postgres"))
 	at := s.Addresses().Postgres
 	c, err := pgx.Connect(ctx, at)
-	must(t, err)
+	must.Succeed(t, err)
 	_, err = c.Exec(ctx, "create table later ()")
-	must(t, errors.Join(err, c.Close(ctx)))
+	must.Succeed(t, errors.Join(err, c.Close(ctx)))
 	file := query[string](t, at, "select pg_relation_filepath('later')")
-	must(t, s.Restore(ctx, "postgres"))
+	must.Succeed(t, s.Restore(ctx, "postgres"))
 	sql := "select to_regclass('later') is null and pg_stat_file('%s', true) is null"
 	if !query[bool](t, at, fmt.Sprintf(sql, file)) {
 		t.Error("a table that was created after the backup is there")
@@ -238,22 +239,22 @@ func TestOneFileIsLeftOutOfAnArchive(t *testing.T) {
 	var all bytes.Buffer
 	w := tar.NewWriter(&all)
 	for _, name := range []string{"data/PG_VERSION", "data/postmaster.pid", "data/base/1"} {
-		must(t, w.WriteHeader(&tar.Header{Name: name, Size: 2, Mode: 0o600, Uid: 105}))
+		must.Succeed(t, w.WriteHeader(&tar.Header{Name: name, Size: 2, Mode: 0o600, Uid: 105}))
 		_, err := io.WriteString(w, "15")
-		must(t, err)
+		must.Succeed(t, err)
 	}
-	must(t, w.Close())
+	must.Succeed(t, w.Close())
 	rest, err := withoutFile(postmasterFile, &all)
-	must(t, err)
+	must.Succeed(t, err)
 	var got []string
 	for r := tar.NewReader(bytes.NewReader(rest)); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		must(t, err)
+		must.Succeed(t, err)
 		text, err := io.ReadAll(r)
-		must(t, err)
+		must.Succeed(t, err)
 		got = append(got, fmt.Sprintf("%s %d %s", h.Name, h.Uid, text))
 	}
 	if want := "[data/PG_VERSION 105 15 data/base/1 105 15]"; fmt.Sprint(got) != want {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
@@ -26,7 +27,7 @@ func TestEveryFaultInContainers(t *testing.T) {
 	})
 	ctx := t.Context()
 	for _, w := range s.build.Topology.WorkerNames() {
-		must(t, s.Start(ctx, w))
+		must.Succeed(t, s.Start(ctx, w))
 	}
 	events.leader(t)
 
@@ -52,18 +53,18 @@ func TestEveryFaultInContainers(t *testing.T) {
 		}
 	}
 	for _, w := range s.build.Topology.WorkerNames() {
-		must(t, s.Stop(ctx, w))
+		must.Succeed(t, s.Stop(ctx, w))
 	}
 	events.once(t)
-	must(t, s.Pause(ctx, "postgres")) // Close has to end a paused server too
-	must(t, s.Close())
+	must.Succeed(t, s.Pause(ctx, "postgres")) // Close has to end a paused server too
+	must.Succeed(t, s.Close())
 	nothingLeft(t, s.settings.project)
 }
 
 func isolated(t *testing.T, s *System, _ *recorded) {
 	ctx := t.Context()
 	found, err := s.docker.ContainerInspect(ctx, s.id("postgres"), client.ContainerInspectOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	for _, n := range found.Container.NetworkSettings.Networks {
 		script := fmt.Sprintf("timeout 3 bash -c 'exec 3<>/dev/tcp/%s/5432'", n.IPAddress)
 		if _, err := s.netfault(ctx, "worker-1", script); err == nil {
@@ -79,9 +80,9 @@ func isolated(t *testing.T, s *System, _ *recorded) {
 
 func paused(t *testing.T, s *System, rec *recorded) {
 	leader, from := rec.leader(t), rec.now()
-	must(t, s.Pause(t.Context(), leader))
+	must.Succeed(t, s.Pause(t.Context(), leader))
 	rec.waitFor(t, from, "the next leader's write", notBy(leader, acknowledged))
-	must(t, s.Resume(t.Context(), leader))
+	must.Succeed(t, s.Resume(t.Context(), leader))
 	rec.waitFor(t, from, "a stale refusal of "+leader, by(leader, stale))
 }
 
@@ -90,14 +91,14 @@ var cut = system.Shape{HoldUp: true, HoldDown: true, Refuse: true}
 func cutFromCoordinator(t *testing.T, s *System, rec *recorded) {
 	leader, from := rec.leader(t), rec.now()
 	before := s.addresses(t, leader)
-	must(t, s.Shape(t.Context(), leader, "coordinator", cut))
+	must.Succeed(t, s.Shape(t.Context(), leader, "coordinator", cut))
 	if now := s.addresses(t, leader); len(now) != 1 {
 		t.Errorf("%s is still on %v", leader, now)
 	}
 	rec.waitFor(t, from, leader+" to step down", by(leader, term(history.Lost)))
 	rec.waitFor(t, from, "the next leader's write", notBy(leader, acknowledged))
 	healed := rec.now()
-	must(t, s.Shape(t.Context(), leader, "coordinator", system.Shape{}))
+	must.Succeed(t, s.Shape(t.Context(), leader, "coordinator", system.Shape{}))
 	if now := s.addresses(t, leader); fmt.Sprint(now) != fmt.Sprint(before) {
 		t.Errorf("%s was at %v, and is at %v", leader, before, now)
 	}
@@ -108,19 +109,19 @@ func cutFromCoordinator(t *testing.T, s *System, rec *recorded) {
 // same.
 func cutFromGuard(t *testing.T, s *System, rec *recorded) {
 	leader := rec.leader(t)
-	must(t, s.Shape(t.Context(), leader, "guard", cut))
+	must.Succeed(t, s.Shape(t.Context(), leader, "guard", cut))
 	from := rec.now()
-	must(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
+	must.Succeed(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
 	rec.waitFor(t, from, "a write of the same leader", by(leader, acknowledged))
 }
 
 func oneDirection(t *testing.T, s *System, rec *recorded) {
 	for _, shape := range []system.Shape{{HoldUp: true}, {HoldDown: true}} {
 		leader, from := rec.leader(t), rec.now()
-		must(t, s.Shape(t.Context(), leader, "coordinator", shape))
+		must.Succeed(t, s.Shape(t.Context(), leader, "coordinator", shape))
 		rec.waitFor(t, from, "the next leader's write", notBy(leader, acknowledged))
 		healed := rec.now()
-		must(t, s.Shape(t.Context(), leader, "coordinator", system.Shape{}))
+		must.Succeed(t, s.Shape(t.Context(), leader, "coordinator", system.Shape{}))
 		rec.waitFor(t, healed, leader+" to stand again", by(leader, term(history.Standing)))
 	}
 }
@@ -128,11 +129,11 @@ func oneDirection(t *testing.T, s *System, rec *recorded) {
 func late(t *testing.T, s *System, rec *recorded) {
 	const each = 150 * time.Millisecond
 	leader := rec.leader(t)
-	must(t, s.Shape(t.Context(), leader, "guard", system.Shape{Delay: each}))
+	must.Succeed(t, s.Shape(t.Context(), leader, "guard", system.Shape{Delay: each}))
 	if took := rec.took(t, leader); took < 2*each {
 		t.Errorf("with a delay of %v each way a write took %v", each, took)
 	}
-	must(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
+	must.Succeed(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
 	for deadline := time.Now().Add(20 * time.Second); rec.took(t, rec.leader(t)) > each; {
 		if time.Now().After(deadline) {
 			t.Fatal("writes are late after the delay has ended")
@@ -163,12 +164,12 @@ func lossy(t *testing.T, s *System, rec *recorded) {
 		t.Log(err)
 	}
 	rec.leader(t)
-	must(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
+	must.Succeed(t, s.Shape(t.Context(), leader, "guard", system.Shape{}))
 }
 
 func killed(t *testing.T, s *System, rec *recorded) {
 	leader, from := rec.leader(t), rec.now()
-	must(t, s.Kill(t.Context(), leader))
+	must.Succeed(t, s.Kill(t.Context(), leader))
 	dead := rec.now()
 	rec.waitFor(t, from, "the next leader's write", notBy(leader, acknowledged))
 	for _, e := range rec.all()[dead:] {
@@ -176,21 +177,21 @@ func killed(t *testing.T, s *System, rec *recorded) {
 			t.Errorf("reported after the kill: %+v", e)
 		}
 	}
-	must(t, s.Start(t.Context(), leader))
+	must.Succeed(t, s.Start(t.Context(), leader))
 	rec.waitFor(t, dead, leader+" to stand again", by(leader, term(history.Standing)))
 	from = rec.now()
-	must(t, s.Signal(t.Context(), leader, 9))
+	must.Succeed(t, s.Signal(t.Context(), leader, 9))
 	ended := func(e history.Event) bool { return e.Text == history.Ended+"exit code 137" }
 	rec.waitFor(t, from, "the note that it has ended by itself", by(leader, ended))
-	must(t, s.Start(t.Context(), leader))
+	must.Succeed(t, s.Start(t.Context(), leader))
 }
 
 func serversKilled(t *testing.T, s *System, rec *recorded) {
 	zk, err := s.CoordinatorLeader(t.Context())
-	must(t, err)
+	must.Succeed(t, err)
 	for _, name := range []string{zk, "postgres", "redis", "guard-1"} {
-		must(t, s.Kill(t.Context(), name))
-		must(t, s.Start(t.Context(), name))
+		must.Succeed(t, s.Kill(t.Context(), name))
+		must.Succeed(t, s.Start(t.Context(), name))
 		rec.leader(t)
 	}
 }
@@ -198,7 +199,7 @@ func serversKilled(t *testing.T, s *System, rec *recorded) {
 func operatorAsks(t *testing.T, s *System, rec *recorded) {
 	rec.leader(t)
 	out, err := s.Operator(t.Context(), "status", "-o", "json")
-	must(t, err)
+	must.Succeed(t, err)
 	var stores []struct{ Marks []struct{ Resource string } }
 	err = json.Unmarshal([]byte(out), &stores)
 	if err != nil || len(stores) != 2 || len(stores[0].Marks) != 1 ||
@@ -213,12 +214,12 @@ func operatorAsks(t *testing.T, s *System, rec *recorded) {
 
 func wiped(t *testing.T, s *System, rec *recorded) {
 	from := rec.now()
-	must(t, s.Wipe(t.Context()))
+	must.Succeed(t, s.Wipe(t.Context()))
 	rec.waitFor(t, from, "a refusal because of the issuer", func(e history.Event) bool {
 		return strings.Contains(e.Text, "RF004") || strings.Contains(e.Text, "ISSUER")
 	})
 	_, err := s.Operator(t.Context(), "adopt", scenario.Resource)
-	must(t, err)
+	must.Succeed(t, err)
 	rec.leader(t)
 }
 
@@ -227,7 +228,7 @@ func (s *System) addresses(t *testing.T, process string) map[string]string {
 	t.Helper()
 	found, err := s.docker.ContainerInspect(t.Context(), s.id(process),
 		client.ContainerInspectOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	all := map[string]string{}
 	for name, n := range found.Container.NetworkSettings.Networks {
 		all[name] = n.IPAddress.String()
@@ -240,17 +241,17 @@ func nothingLeft(t *testing.T, project string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	docker, err := dial(ctx)
-	must(t, err)
+	must.Succeed(t, err)
 	defer docker.Close()
 	ours := make(client.Filters).Add("label", projectLabel+"="+project)
 	containers, err := docker.ContainerList(ctx,
 		client.ContainerListOptions{All: true, Filters: ours})
-	must(t, err)
+	must.Succeed(t, err)
 	networks, err := docker.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
-	must(t, err)
+	must.Succeed(t, err)
 	dangling := make(client.Filters).Add("dangling", "true")
 	volumes, err := docker.VolumeList(ctx, client.VolumeListOptions{Filters: dangling})
-	must(t, err)
+	must.Succeed(t, err)
 	if len(containers.Items)+len(networks.Items)+len(volumes.Items) > 0 {
 		t.Errorf("left behind: %v %v %v", containers.Items, networks.Items, volumes.Items)
 	}

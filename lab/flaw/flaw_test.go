@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/flaw"
@@ -77,9 +78,7 @@ func newSite(t *testing.T, name flaw.Name) *site {
 			return system.Ready(ctx, "http://"+at[2]+"/readyz")
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.guard = guard
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -89,9 +88,7 @@ func newSite(t *testing.T, name flaw.Name) *site {
 			t.Error(err)
 		}
 	})
-	if err := s.guard.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.guard.Start(t.Context()))
 	return s
 }
 
@@ -251,9 +248,7 @@ func dialogue(t *testing.T, s *site, name flaw.Name, open func(*site, int) (sess
 func TestAFlawedGuardLogsItsFlawFirst(t *testing.T) {
 	s := newSite(t, flaw.Apart)
 	text, err := os.ReadFile(s.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	first, _, _ := strings.Cut(string(text), "\n")
 	if !strings.Contains(first, "flawed on purpose") || !strings.Contains(first, "check-apart") {
 		t.Errorf("its first line is %s", first)
@@ -262,9 +257,7 @@ func TestAFlawedGuardLogsItsFlawFirst(t *testing.T) {
 
 func TestAGuardThatMakesNoRoomRaisesOnlyForASession(t *testing.T) {
 	s, err := flaw.Store(flaw.NoRoom, roomy{}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, ok := s.(marks.Crowded); ok {
 		t.Error("it ends older sessions before a raise")
 	}

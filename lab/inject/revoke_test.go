@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -18,14 +19,10 @@ func TestASessionOfZooKeeperIsClosedFromAnotherConnection(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	at := "zk://" + z.Addr() + "/lab"
 	co, err := system.OpenCoordinator(ctx, at, coordinators.Options{SessionTimeout: 20 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer co.Close()
 	term, err := co.Campaign(ctx, scenario.Resource, "leader")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := closeSession(ctx, at, term.Token()); err != nil {
 		t.Error(err)
 	}

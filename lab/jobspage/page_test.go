@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/browser"
 )
 
@@ -51,9 +52,7 @@ func TestThePageFollowsJobs(t *testing.T) {
 	p.Wait(has("failed", running, "running again", "one", "was gone")) // its first attempt was lost
 	p.Wait(has("ended", waiting, "done", "two") + ` && ` + counts("1 done"))
 	p.Wait(`!` + has("workers", "one"))
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(gate, nil, 0o600))
 	p.Wait(has("ended", running, "done", "two", "2") + ` && ` + counts("2 done") + ` && ` +
 		counts("1 failed"))
 	p.Wait(`!` + has("failed", running))
@@ -111,9 +110,7 @@ func TestAJobIsShownWithItsAttemptsAndOutput(t *testing.T) {
 	p.Wait(
 		`document.getElementById('job-output').innerText.includes('Standard error so far\nwarned\nsecond')`,
 	)
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(gate, nil, 0o600))
 	p.Wait(has("job-history", "2", "one", "done") +
 		` && document.getElementById('job-facts').innerText.includes('done')`)
 	p.Wait(`document.getElementById('job-output').innerText === ''`)

@@ -7,6 +7,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -16,23 +17,17 @@ func TestWipeMakesAnotherCoordinator(t *testing.T) {
 	ctx := limited(t)
 	issuer := func() string {
 		co, err := zookeeper.Open(ctx, s.Addresses().Coordinator, zookeeper.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer co.Close()
 		is, err := co.Issuer(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return string(is)
 	}
 	before := issuer()
 	if again := issuer(); again != before {
 		t.Fatalf("issuer %s became %s", before, again)
 	}
-	if err := s.Wipe(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Wipe(ctx))
 	if after := issuer(); after == before {
 		t.Errorf("the wiped coordinator is still %s", after)
 	}
@@ -42,12 +37,8 @@ func TestAnEnsembleHasALeaderThatCanBeKilled(t *testing.T) {
 	s, _ := built(t, func(b *system.Build) { b.Topology.CoordinatorServers, b.Topology.Guards = 3, 2 })
 	ctx := limited(t)
 	first, err := s.CoordinatorLeader(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Kill(ctx, first); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, s.Kill(ctx, first))
 	second, err := s.CoordinatorLeader(ctx)
 	if err != nil || second == first {
 		t.Fatalf("%s was killed, and %s leads: %v", first, second, err)
@@ -65,17 +56,11 @@ func win(t *testing.T, s *System) fence.Token {
 	t.Helper()
 	ctx := limited(t)
 	co, err := system.OpenCoordinator(ctx, s.Addresses().Coordinator, coordinators.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer co.Close()
 	term, err := co.Campaign(ctx, scenario.Resource, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := term.Resign(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, term.Resign(ctx))
 	return term.Token()
 }
 
@@ -89,22 +74,16 @@ func TestALostServerIsReplacedByAnEmptyOne(t *testing.T) {
 			before := win(t, s)
 			names := s.build.Topology.CoordinatorNames()
 			for _, server := range names[:2] {
-				if err := s.Lose(ctx, server); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.Lose(ctx, server))
 				after := win(t, s) // two of three serve
-				if err := s.Rebuild(ctx, server); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.Rebuild(ctx, server))
 				if after <= before {
 					t.Errorf("%s was lost, and %s follows %s", server, after, before)
 				}
 				before = after
 			}
 			// The two that were replaced are a majority, and know everything.
-			if err := s.Kill(ctx, names[2]); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.Kill(ctx, names[2]))
 			if after := win(t, s); after <= before {
 				t.Errorf("with replaced servers, %s follows %s", after, before)
 			}
@@ -121,16 +100,10 @@ func TestTheCoordinatorFailsOverToAStandbyThatLags(t *testing.T) {
 	})
 	ctx := limited(t)
 	win(t, s)
-	if err := s.Lag(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Lag(ctx))
 	lost := win(t, s)
-	if err := s.Kill(ctx, "elections"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Promote(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Kill(ctx, "elections"))
+	must.Succeed(t, s.Promote(ctx))
 	if token := win(t, s); token <= lost {
 		t.Errorf("after the failover %s follows %s", token, lost)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/system"
 )
 
@@ -18,13 +19,9 @@ func TestALinkOfAWorkerCanBeCut(t *testing.T) {
 	ctx := limited(t)
 	url := s.asApp(s.links[ends{"worker-1", "journal"}][0].Addr())
 	open, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer open.Close(ctx)
-	if err := s.Shape(ctx, "worker-1", "journal", cut); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Shape(ctx, "worker-1", "journal", cut))
 	written := make(chan error, 1)
 	go func() {
 		_, err := open.Exec(ctx, "insert into world (key, token) values ('late', 1)")
@@ -41,9 +38,7 @@ func TestALinkOfAWorkerCanBeCut(t *testing.T) {
 		t.Fatalf("a write over a cut link: %v", err)
 	default:
 	}
-	if err := s.Shape(ctx, "worker-1", "journal", system.Shape{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Shape(ctx, "worker-1", "journal", system.Shape{}))
 	if err := <-written; err != nil {
 		t.Error(err)
 	}
@@ -66,14 +61,10 @@ func TestAGuardCanBeCutFromTheCoordinator(t *testing.T) {
 		return strings.Contains(connect(20*time.Second).Error(), "does not lead")
 	}
 	eventually(t, "an answer of the coordinator", asks)
-	if err := s.Shape(ctx, "guard-1", "coordinator", cut); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Shape(ctx, "guard-1", "coordinator", cut))
 	if err := connect(2 * time.Second); strings.Contains(err.Error(), "does not lead") {
 		t.Errorf("the guard is cut from the coordinator, and has reached it: %v", err)
 	}
-	if err := s.Shape(ctx, "guard-1", "coordinator", system.Shape{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Shape(ctx, "guard-1", "coordinator", system.Shape{}))
 	eventually(t, "an answer of the coordinator again", asks)
 }

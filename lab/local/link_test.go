@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/system"
 )
 
@@ -25,13 +26,9 @@ type far struct {
 func newFar(t *testing.T) *far {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l, err := NewLink(listener.Addr().String(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		listener.Close()
 		l.Close()
@@ -221,9 +218,7 @@ func TestAFullLinkBlocksTheSender(t *testing.T) {
 	if _, err := io.ReadFull(server, got); err != nil || !bytes.Equal(got, all) {
 		t.Fatalf("not what was sent: %v", err)
 	}
-	if err := <-sent; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-sent)
 }
 
 func TestARefusedConnectionIsMadeLater(t *testing.T) {
@@ -247,9 +242,7 @@ func TestARefusedConnectionIsNotMadeIfTheClientHasLeft(t *testing.T) {
 	f.link.Shape(system.Shape{HoldUp: true, HoldDown: true, Refuse: true})
 	client := f.dial()
 	send(t, client, "hello")
-	if err := client.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.(*net.TCPConn).CloseWrite())
 	hasEnded(t, client) // the link has seen that the client left
 	f.link.Shape(system.Shape{})
 	if f.accept(200*time.Millisecond) != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
@@ -26,9 +27,7 @@ func logger(t *testing.T) (s *System, dir string) {
 	p, err := s.newProgram(servers.ProgramOptions{
 		Name: "logger", Command: []string{"/bin/sh", "-c", script, dir},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -40,9 +39,7 @@ func logger(t *testing.T) (s *System, dir string) {
 			t.Errorf("%v is left", left)
 		}
 	})
-	if err := p.Start(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Start(limited(t)))
 	return s, dir
 }
 
@@ -60,19 +57,13 @@ func TestAProgramWaitsWhileItsLogIsClogged(t *testing.T) {
 	}
 	eventually(t, "the first line is in the log", logged(1))
 	for n := 1; n < 3; n++ {
-		if err := s.Clog(limited(t), "logger"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("go-%d", n)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Clog(limited(t), "logger"))
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("go-%d", n)), nil, 0o600))
 		settle(limited(t))
 		if _, err := os.Stat(filepath.Join(dir, fmt.Sprintf("wrote-%d", n))); err == nil {
 			t.Errorf("line %d was written to a full pipe", n)
 		}
-		if err := s.Unclog(limited(t), "logger"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Unclog(limited(t), "logger"))
 		eventually(t, "the line is in the log", logged(n+1))
 	}
 	if err := s.Clog(limited(t), "logger"); err != nil { // Close can end it

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -136,9 +137,7 @@ func (u *subject) hit() {
 
 func TestEachKindOfProcessCanBePausedAndKilled(t *testing.T) {
 	s, h := built(t, nil)
-	if err := s.Start(limited(t), "worker-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Start(limited(t), "worker-1"))
 	for name, probe := range probes(s, h) {
 		u := &subject{t, s, name, probe}
 		u.hit()

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
@@ -97,9 +98,7 @@ func built(t *testing.T, change func(*system.Build)) (*System, *heard) {
 		change(&b)
 	}
 	s, err := Build(limited(t), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(s.Diagnose())
@@ -137,9 +136,7 @@ func closeClean(t *testing.T, s *System) {
 func superuser(t *testing.T, ctx context.Context, s *System) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(ctx, s.Addresses().Postgres)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -157,9 +154,7 @@ func noToken(t *testing.T, ctx context.Context, s *System) {
 func status(t *testing.T, ctx context.Context, s *System) {
 	t.Helper()
 	out, err := s.Operator(ctx, "status", "-o", "json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var stores []struct {
 		Store string
 		Ready bool

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -21,9 +22,7 @@ func TestASystemComesUp(t *testing.T) {
 	s, h := built(t, func(b *system.Build) { b.Topology.PGSettings = []string{"work_mem=5MB"} })
 	ctx := limited(t)
 	t.Setenv("GUARD_LOG", "debug") // must not reach a worker
-	if err := s.Start(ctx, "worker-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Start(ctx, "worker-1"))
 	eventually(t, "a tick", func() bool { return len(h.texts("worker-1", "tick")) > 0 })
 	if len(h.texts("worker-1", "not an event: this is no event")) != 1 {
 		t.Error("a line that is not an event was not noted")
@@ -84,13 +83,9 @@ func TestOnlyTheFirstStartHasTheFailpoint(t *testing.T) {
 	if len(h.texts("worker-2", "failpoint")) != 0 {
 		t.Error("worker-2 has the failpoint of worker-1")
 	}
-	if err := s.Start(ctx, "worker-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Start(ctx, "worker-1"))
 	eventually(t, "a tick of the second start", func() bool { return count("tick") > 0 })
-	if err := s.Signal(ctx, "worker-1", syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Signal(ctx, "worker-1", syscall.SIGKILL))
 	eventually(t, "its second end", func() bool { return count(killed) == 2 })
 }
 
@@ -99,22 +94,16 @@ func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
 		b.Workload = scenario.Workload{Kind: scenario.Commands, Child: "fork"}
 	})
 	ctx := limited(t)
-	if err := s.Start(ctx, "worker-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Start(ctx, "worker-1"))
 	ticks := func() bool { return len(h.texts("worker-1", "tick")) > 0 }
 	eventually(t, "a tick of the command", ticks)
-	if err := s.Pause(ctx, "worker-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Pause(ctx, "worker-1"))
 	paused := history.Now()
 	settle(ctx)
 	if h.ticked("worker-1", paused) {
 		t.Error("the command of a paused leader has ticked")
 	}
-	if err := s.Resume(ctx, "worker-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Resume(ctx, "worker-1"))
 	eventually(t, "a tick after that", func() bool { return h.ticked("worker-1", paused) })
 
 	// The process that the command has forked outlives the leader, and Close finds it.
@@ -122,9 +111,7 @@ func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
 	if _, err := fmt.Sscanf(h.texts("worker-1", "forked")[0], "forked %d", &orphan); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Signal(ctx, "worker-1", syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Signal(ctx, "worker-1", syscall.SIGKILL))
 	killed := func() bool { return len(h.texts("worker-1", history.Ended+"exit code 137")) == 1 }
 	eventually(t, "its end", killed)
 	if !alive(orphan) {
@@ -142,17 +129,13 @@ func TestRoutesThatBypassTheGuard(t *testing.T) {
 	})
 	ctx := limited(t)
 	c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(ctx)
 	if _, err := c.Exec(ctx, "insert into ledger (op, token) values ('a', 1)"); err != nil {
 		t.Error(err)
 	}
 	d, err := net.Dial("tcp", s.links[ends{"worker-1", "guard"}][1].Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer d.Close()
 	send(t, d, "PING\r\n")
 	arrives(t, d, "+PONG\r\n")
@@ -169,15 +152,11 @@ func TestThePathSQLLeadsThroughAPooler(t *testing.T) {
 		t.Helper()
 		c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", peer}][0].Addr())+
 			"&default_query_exec_mode=exec")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer c.Close(ctx)
 		err = c.QueryRow(ctx, "select session_user, ready from ringfence.campaign('orders'::text, "+
 			"'worker-1')").Scan(&role, &ready)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return role, ready
 	}
 	for _, peer := range []string{"coordinator", "guard"} {
@@ -185,15 +164,11 @@ func TestThePathSQLLeadsThroughAPooler(t *testing.T) {
 			t.Errorf("the link %s leads to role %s, ready %t", peer, role, ready)
 		}
 	}
-	if err := s.Kill(ctx, scenario.Pooler); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Kill(ctx, scenario.Pooler))
 	if _, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr())); err == nil {
 		t.Error("the link bypasses the pooler")
 	}
-	if err := s.Start(ctx, scenario.Pooler); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Start(ctx, scenario.Pooler))
 	if _, ready := leads("guard"); !ready {
 		t.Error("it does not lead after the pooler's restart")
 	}
@@ -208,9 +183,7 @@ func TestTextsAreSortedAnew(t *testing.T) {
 	ctx := limited(t)
 	first := func() (name string) {
 		conn, err := pgx.Connect(ctx, s.Addresses().Postgres)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer conn.Close(ctx)
 		if err := conn.QueryRow(ctx,
 			"select min(name) from unnest(array['aa', 'z']) as u(name)").Scan(&name); err != nil {
@@ -219,9 +192,7 @@ func TestTextsAreSortedAnew(t *testing.T) {
 		return name
 	}
 	before := first()
-	if err := s.SortAnew(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.SortAnew(ctx))
 	if after := first(); before != "aa" || after != "z" {
 		t.Errorf("%q came first, and then %q", before, after)
 	}
@@ -232,14 +203,10 @@ func TestTextsAreSortedAnew(t *testing.T) {
 func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 	s, _ := built(t, func(b *system.Build) { b.Topology.GuardFlaw = string(flaw.Observe) })
 	ctx := limited(t)
-	if err := system.Exec(ctx, s.Addresses().Postgres, flaw.Vouch); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, system.Exec(ctx, s.Addresses().Postgres, flaw.Vouch))
 	url := s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr())
 	old, err := pgx.Connect(ctx, url+"&options=-c%20fence.orders%3D5")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer old.Close(ctx)
 	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
 	if err := pgmarks.NewRaiser(url).Raise(ctx, claim); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -34,9 +35,7 @@ func TestWithTLSEveryLegOfAWorkerIsEncrypted(t *testing.T) {
 				}
 			}
 			plain, err := net.Dial("tcp", guard[1].Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer plain.Close()
 			send(t, plain, "PING\r\n")
 			arrives(t, plain, "-ERR guard: TLS is required")
@@ -45,13 +44,9 @@ func TestWithTLSEveryLegOfAWorkerIsEncrypted(t *testing.T) {
 				t.Errorf("guards reach Redis with %+v, %v", o, err)
 			}
 			url, err := s.linkCoordinator("worker-1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			co, err := system.OpenCoordinator(ctx, url, coordinators.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer co.Close()
 			if _, err := co.Issuer(ctx); err != nil {
 				t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -65,12 +66,8 @@ func TestNothingOutlivesALabThatIsKilled(t *testing.T) {
 	cmd := exec.Command(programs.Worker)
 	cmd.Env = append(os.Environ(), victimDir+"="+t.TempDir()+":"+programs.Guard)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }()
 	defer func() { _ = cmd.Process.Kill() }()
 	watchdog := time.AfterFunc(90*time.Second, func() { _ = cmd.Process.Kill() })
@@ -94,9 +91,7 @@ func TestNothingOutlivesALabThatIsKilled(t *testing.T) {
 	if n := len(tagged.processes()); n < 2 {
 		t.Fatalf("%d processes have the tag", n)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Kill())
 	eventually(t, "the end of all processes that the lab had started", func() bool {
 		left := tagged.processes()
 		for _, pid := range pids {

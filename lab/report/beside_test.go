@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/report"
@@ -28,12 +29,8 @@ func TestTheRunOfTheSameSeedIsBesideTheOther(t *testing.T) {
 	put := func(name string, events []history.Event, r check.Result) string {
 		t.Helper()
 		run := filepath.Join(dir, name)
-		if err := os.MkdirAll(run, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := report.Save(run, events, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(run, 0o755))
+		must.Succeed(t, report.Save(run, events, r))
 		return filepath.Join(run, report.PageFile)
 	}
 	r := valid()
@@ -60,9 +57,7 @@ func TestTheRunOfTheSameSeedIsBesideTheOther(t *testing.T) {
 		t.Error("the other run is not on the page once")
 	}
 
-	if err := report.Index(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, report.Index(dir))
 	index, err := os.ReadFile(filepath.Join(dir, report.IndexFile))
 	if err != nil ||
 		!strings.Contains(string(index), `<a href="b/report.html">guard off</a>: 155 stale accepted`) ||

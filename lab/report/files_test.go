@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/report"
@@ -22,14 +23,10 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, got, 0o644))
 	}
 	wanted, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !bytes.Equal(got, wanted) {
 		t.Errorf("%s differs (go test ./report -update rewrites it); got:\n%s", file, got)
 	}
@@ -75,37 +72,23 @@ func TestIndex(t *testing.T) {
 	dir := t.TempDir()
 	for i, r := range results() {
 		run := filepath.Join(dir, "2026", string(rune('a'+i)))
-		if err := os.MkdirAll(run, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := report.Save(run, nil, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(run, 0o755))
+		must.Succeed(t, report.Save(run, nil, r))
 	}
 	broken := filepath.Join(dir, "broken")
-	if err := os.Mkdir(broken, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(broken, 0o755))
 	broken = filepath.Join(broken, report.ResultsFile)
-	if err := os.WriteFile(broken, []byte(`{"verdict":`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := report.Index(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(broken, []byte(`{"verdict":`), 0o644))
+	must.Succeed(t, report.Index(dir))
 	page, err := os.ReadFile(filepath.Join(dir, report.IndexFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, body, _ := bytes.Cut(page, []byte("</style>"))
 	golden(t, "index.html", body)
 }
 
 func TestIndexOfNothing(t *testing.T) {
 	dir := t.TempDir()
-	if err := report.Index(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, report.Index(dir))
 	page, err := os.ReadFile(filepath.Join(dir, report.IndexFile))
 	if err != nil || !strings.Contains(string(page), "No run was found here") {
 		t.Errorf("an index of nothing does not say so: %v", err)
@@ -119,16 +102,12 @@ func TestResultsRoundTrip(t *testing.T) {
 	r, _, _ := invalid()
 	file := filepath.Join(filepath.Dir(save(t, r.events, r.result)), report.ResultsFile)
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !bytes.Contains(text, []byte("\n  \"verdict\"")) && !bytes.HasPrefix(text, []byte("{\n  ")) {
 		t.Error("results.json is not indented")
 	}
 	var back check.Result
-	if err := json.Unmarshal(text, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &back))
 	if !reflect.DeepEqual(back, r.result) {
 		t.Errorf("results.json holds\n%+v, want\n%+v", back, r.result)
 	}
@@ -138,13 +117,9 @@ func TestThePageLinksToTheFilesBesideIt(t *testing.T) {
 	dir := t.TempDir()
 	links := func() (found []string) {
 		t.Helper()
-		if err := report.Save(dir, nil, check.Result{Verdict: check.Unknown}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, report.Save(dir, nil, check.Result{Verdict: check.Unknown}))
 		page, err := os.ReadFile(filepath.Join(dir, report.PageFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, name := range []string{report.HistoryFile, report.ResultsFile, report.ModelFile} {
 			if bytes.Contains(page, []byte(`href="`+name+`"`)) {
 				found = append(found, name)
@@ -156,9 +131,7 @@ func TestThePageLinksToTheFilesBesideIt(t *testing.T) {
 		t.Errorf("without other files the page links %q", got)
 	}
 	for _, name := range []string{report.HistoryFile, report.ModelFile} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	if got := links(); len(got) != 3 {
 		t.Errorf("the page links %q, want all three", got)

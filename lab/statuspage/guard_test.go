@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	coordinator "github.com/ringfence/ringfence/fence/etcd"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/browser"
@@ -44,9 +45,7 @@ func elected(t *testing.T) *guard {
 	etcd := serverstest.Etcd(t, servers.EtcdOptions{})
 	address := "etcd://" + etcd.Addr() + "/ringfence"
 	co, err := coordinator.Open(t.Context(), address, coordinator.Options{SessionTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = co.Close() })
 	g := start(t, "GUARD_COORDINATOR="+address)
 	g.etcd, g.co = etcd, co
@@ -79,9 +78,7 @@ func start(t *testing.T, more ...string) *guard {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	rd := serverstest.Redis(t, servers.RedisOptions{})
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(t.Context())
 	roles := conn.PgConn().Exec(t.Context(), "create role guard login; create role app login")
 	if _, err := roles.ReadAll(); err != nil {

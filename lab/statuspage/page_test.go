@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/browser"
 )
 
@@ -87,15 +88,11 @@ func TestThePageSaysWhatIsOut(t *testing.T) {
 	p.Wait(has("resources", "orders", "billing-1"))
 	freeze := func(what string, pause, resume func() error, parts string) {
 		t.Helper()
-		if err := pause(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, pause())
 		p.Wait(fmt.Sprintf(`document.getElementById('verdict').innerText.includes(%q)`, what+" is out"))
 		p.Wait(fmt.Sprintf(`document.getElementById('parts').innerText.includes(%q)`, parts))
 		browser.Want(p, `document.getElementById('verdict').className`, "out")
-		if err := resume(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, resume())
 		p.Wait(`document.getElementById('verdict').innerText === 'All well'`)
 	}
 	freeze("the coordinator", g.etcd.Pause, g.etcd.Resume, "redis is well, but admits nobody "+

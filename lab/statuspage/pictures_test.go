@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/browser"
 )
 
@@ -77,14 +78,10 @@ func TestStates(t *testing.T) {
 		p.Wait(fmt.Sprintf(`document.getElementById('verdict').innerText.includes(%q)`, text))
 	}
 	frozen := func(name, text string, pause, resume func() error) {
-		if err := pause(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, pause())
 		verdict(text)
 		shoot(name)
-		if err := resume(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, resume())
 		verdict("All well")
 	}
 	p.Wait(has("resources", "orders", "billing-2") + ` && ` + has("sessions", "depot-1") + ` && ` +

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	terms "github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -69,9 +70,7 @@ func underJump(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime b
 	inner := &leased{}
 	j := &jumpingElector{Elector: inner, timeout: lease, clock: read}
 	term, err := j.Campaign(t.Context(), "orders", "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for range 3 {
 		inner.confirm(t, term)
 	}
@@ -121,9 +120,7 @@ func TestATermIsLostWhenTheTermInsideIsLost(t *testing.T) {
 	inner := &leased{}
 	j := &jumpingElector{Elector: inner, timeout: lease, clock: newSignals().clock(time.Hour)}
 	term, err := j.Campaign(t.Context(), "orders", "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	inner.keeper.Suspend()
 	becomes(t, term, fence.Suspended)
 	inner.keeper.Confirm(time.Now())

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/store/pgstore"
 )
 
@@ -31,16 +32,12 @@ func newTransaction(t *testing.T, change func(*pgxpool.Config)) *transaction {
 	t.Helper()
 	s := newStage(t)
 	cfg, err := pgstore.ParseConfig(s.direct())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if change != nil {
 		change(cfg)
 	}
 	db, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(db.Close)
 	return &transaction{s, db, pgmarks.NewRaiser(s.server.URL("guard_role", s.database))}
 }
@@ -58,12 +55,8 @@ func done(pgx.Tx) error { return nil }
 
 func TestATransactionRaisesAMarkThatIsNotRaised(t *testing.T) {
 	x := newTransaction(t, nil)
-	if err := x.run(orders(5), done); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.run(orders(7), done); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, x.run(orders(5), done))
+	must.Succeed(t, x.run(orders(7), done))
 	if n := x.rows(); n != 2 {
 		t.Errorf("%d rows", n)
 	}
@@ -80,9 +73,7 @@ func TestATransactionThatFailsLeavesNothing(t *testing.T) {
 		_ = x.run(orders(5), func(pgx.Tx) error { panic("failed") })
 	}()
 	if err := x.run(orders(5), func(tx pgx.Tx) error {
-		if err := x.raiser.Raise(t.Context(), orders(7)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, x.raiser.Raise(t.Context(), orders(7)))
 		_, err := tx.Exec(t.Context(), writeOne)
 		return err
 	}); err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/pgguard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/pgstore"
@@ -44,9 +45,7 @@ func newStage(t *testing.T) *stage {
 	}
 	s.sql("create table ledger (token bigint); grant all on ledger to app")
 	err := pgmarks.Install(t.Context(), s.admin(), "guard_role")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s
 }
 
@@ -133,21 +132,15 @@ func TestNothingIsWrittenThroughAPoolWithoutAGuard(t *testing.T) {
 	s := newStage(t)
 	bare := serverstest.FreshDatabase(t, s.server)
 	leads, err := s.elections.Campaign(t.Context(), "orders", "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, url := range map[string]string{
 		"the database itself": s.direct(), "a database without the schema": s.server.URL("app", bare),
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := pgstore.ParseConfig(url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			pool, err := pgstore.NewPool(t.Context(), leads, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer pool.Close()
 			_, err = pool.Exec(t.Context(), writeOne)
 			if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Hint == "" {
@@ -157,18 +150,14 @@ func TestNothingIsWrittenThroughAPoolWithoutAGuard(t *testing.T) {
 	}
 	t.Run("under another token", func(t *testing.T) {
 		cfg, err := pgstore.ParseConfig(s.guard())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		// A pooler that drops the options, such as PgBouncer with ignore_startup_parameters.
 		cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 			c.RuntimeParams["options"] = "-c fence.other=5"
 			return nil
 		}
 		pool, err := pgstore.NewPool(t.Context(), leads, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer pool.Close()
 		if _, err := pool.Exec(t.Context(), writeOne); err == nil {
 			t.Error("written under another claim")

@@ -12,6 +12,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/redisstore"
@@ -26,9 +27,7 @@ func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
 			o.Protocol, o.ClientName = protocol, "mine"
 			o.OnConnect = func(context.Context, *driver.Conn) error { greeted++; return nil }
 		})
-		if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, db.Set(t.Context(), "a", "1", 0).Err())
 		conn := db.Conn() // a second connection
 		if v, err := conn.Get(t.Context(), "a").Result(); v != "1" || err != nil {
 			t.Errorf("%q, %v", v, err)
@@ -87,9 +86,7 @@ func TestADeposedTermsClientIsToldAndWritesNothingMore(t *testing.T) {
 	})
 	newTerm, _ := term(t, 6)
 	fresh := termClient(t, newTerm, addr, nil)
-	if err := fresh.RPush(t.Context(), "written", "new").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, fresh.RPush(t.Context(), "written", "new").Err())
 	if err := <-ended; !errors.Is(err, fence.ErrStale) || !errors.Is(err, fence.ErrLost) {
 		t.Errorf("the older leader got %v", err)
 	}
@@ -117,9 +114,7 @@ func TestATermsClientSendsNoCommandTwice(t *testing.T) {
 	term, _ := term(t, 5)
 	w := serverstest.NewRelay(t, addr)
 	db := termClient(t, term, w.Addr(), func(o *driver.Options) { o.MaxRetries = 3 })
-	if err := db.Incr(t.Context(), "n").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Incr(t.Context(), "n").Err())
 	w.LoseReply()
 	if err := db.Incr(t.Context(), "n").Err(); err == nil || errors.Is(err, redisstore.ErrNotRun) {
 		t.Errorf("the error for a lost answer: %v", err)
@@ -143,9 +138,7 @@ func TestTheOutcomeOfARunningCommandIsUnknownWhenANewerLeaderIsAdmitted(t *testi
 		return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop")
 	})
 	newTerm, _ := term(t, 6)
-	if err := termClient(t, newTerm, addr, nil).Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, termClient(t, newTerm, addr, nil).Ping(t.Context()).Err())
 	if err := <-blocked; !errors.Is(err, redisstore.ErrUnknown) ||
 		errors.Is(err, redisstore.ErrNotRun) ||
 		!errors.Is(err, fence.ErrStale) {
@@ -163,14 +156,10 @@ func TestAPlainClientsOutcomeIsUnknownAfterAStaleAnswer(t *testing.T) {
 			return c.Do(ctx, "FENCE", "orders", "5").Err()
 		}
 	})
-	if err := put(t, db, claim(5), "old"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, put(t, db, claim(5), "old"))
 	newer, _ := term(t, 6)
 	fresh := termClient(t, newer, addr, nil)
-	if err := fresh.RPush(t.Context(), "written", "new").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, fresh.RPush(t.Context(), "written", "new").Err())
 	if err := put(t, db, claim(5), "late"); !errors.Is(err, fence.ErrStale) ||
 		!errors.Is(err, redisstore.ErrUnknown) {
 		t.Errorf("got %v", err)
@@ -185,9 +174,7 @@ func TestTheClientOfAStaleTermIsRefusedWhenItConnects(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		b, addr := guarded(t)
 		newer, _ := term(t, 6)
-		if err := termClient(t, newer, addr, nil).Ping(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, termClient(t, newer, addr, nil).Ping(t.Context()).Err())
 		late, _ := term(t, 5)
 		db := termClient(t, late, addr, func(o *driver.Options) { o.Protocol = protocol })
 		err := db.Set(t.Context(), "a", "late", 0).Err()
@@ -212,9 +199,7 @@ func TestOtherRefusalsDoNotEndATerm(t *testing.T) {
 	if err := db.FlushAll(t.Context()).Err(); !errors.Is(err, fence.ErrNotAllowed) {
 		t.Errorf("got %v", err)
 	}
-	if err := db.LPush(t.Context(), "a", 1).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.LPush(t.Context(), "a", 1).Err())
 	if err := db.Incr(t.Context(), "a").Err(); !driver.HasErrorPrefix(err, "WRONGTYPE") ||
 		errors.Is(err, redisstore.ErrUnknown) {
 		t.Errorf("an error of Redis: %v", err)
@@ -244,9 +229,7 @@ func TestConnectionsEndWithTheirTerm(t *testing.T) {
 		return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop")
 	})
 	// a second connection, which stays idle
-	if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Set(t.Context(), "a", "1", 0).Err())
 	keeper.Lose(fence.ErrDeposed)
 	if err := <-blocked; !errors.Is(err, fence.ErrDeposed) || !errors.Is(err, redisstore.ErrUnknown) {
 		t.Errorf("the running command: %v", err)
@@ -279,9 +262,7 @@ func TestNothingIsSentAfterTheEndOfTheTermOnAConnectionThatIsStillOpen(t *testin
 			return uncut{c, cut}, err
 		}
 	})
-	if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Set(t.Context(), "a", "1", 0).Err())
 	keeper.Lose(fence.ErrDeposed)
 	pipe := db.Pipeline()
 	late := pipe.Set(t.Context(), "a", "late", 0)

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/redisstore"
@@ -35,9 +36,7 @@ type bench struct {
 
 func open(t *testing.T, server *servers.Redis) *bench {
 	t.Helper()
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	b := &bench{server: server}
 	b.admin = b.client(t, func(o *driver.Options) { o.Protocol = 2 })
 	return b
@@ -66,9 +65,7 @@ func (b *bench) do(t *testing.T, args ...any) any {
 func (b *bench) written(t *testing.T) []string {
 	t.Helper()
 	list, err := b.admin.LRange(t.Context(), "written", 0, -1).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return list
 }
 

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // filled returns a row in which a proxy is half as good as direct and the peer three quarters.
@@ -75,13 +77,9 @@ func TestWhatWasNotMeasuredIsLeftOut(t *testing.T) {
 	row.Add("guard", 1)
 	row.AddCPU("guard", 12)
 	var out bytes.Buffer
-	if err := r.options.Write(&out, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.options.Write(&out, r))
 	var got struct{ Rows []map[string]any }
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(out.Bytes(), &got))
 	if len(got.Rows) != 1 || got.Rows[0]["bar"].(map[string]any)["value"] != nil {
 		t.Errorf("got %v", got.Rows)
 	}
@@ -97,13 +95,9 @@ func TestThePlotIsXMLWithABarForEachWay(t *testing.T) {
 	r.rows = append(r.rows, filled(false), filled(true))
 	limit := r.Row(Row{Name: "take-over", Lower: true, Bar: &Bar{Way: "guard", Limit: 5}})
 	limit.Add("guard", 10)
-	if err := r.options.Write(io.Discard, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.options.Write(io.Discard, r))
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	counted := map[string]int{}
 	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
 		token, err := d.Token()
@@ -151,9 +145,7 @@ func TestMarkdownHasAColumnForEachWay(t *testing.T) {
 	r := New("suite", Options{Rounds: 3, output: "markdown"})
 	r.rows = append(r.rows, filled(false))
 	var out bytes.Buffer
-	if err := r.options.Write(&out, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.options.Write(&out, r))
 	want := "| row | tps | 400 | 200 | 300 | 0.50 | 0.67 |  |\n"
 	if !strings.HasSuffix(out.String(), want) {
 		t.Errorf("got\n%s\nwant at its end\n%s", out.String(), want)

@@ -17,15 +17,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // pipe returns a pipe as a program inherits it: the write end blocks.
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Pipe2(fds[:], unix.O_CLOEXEC))
 	r, w = os.NewFile(uintptr(fds[0]), "r"), os.NewFile(uintptr(fds[1]), "w")
 	t.Cleanup(func() { r.Close(); w.Close() })
 	return r, w
@@ -101,9 +101,7 @@ func TestAFullPipeCostsLinesThatAreCountedWhereTheyAreMissing(t *testing.T) {
 func TestAFileThatWasMadeNonBlockingLosesNothing(t *testing.T) {
 	r, file := pipe(t)
 	w := opened(t, r, file)
-	if err := unix.SetNonblock(int(file.Fd()), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.SetNonblock(int(file.Fd()), true))
 	written := flood(w, 1)
 	if kept, count := scan(t, bufio.NewScanner(r)); kept+count != written {
 		t.Errorf("%d lines and a count of %d, of %d", kept, count, written)
@@ -112,17 +110,11 @@ func TestAFileThatWasMadeNonBlockingLosesNothing(t *testing.T) {
 
 func TestAReaderThatComesBackIsToldHowManyLinesItHasMissed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mkfifo(path, 0o600))
 	r, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	w := opened(t, r, file)
 	r.Close()
@@ -133,9 +125,7 @@ func TestAReaderThatComesBackIsToldHowManyLinesItHasMissed(t *testing.T) {
 		}
 	}
 	back, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer back.Close()
 	fmt.Fprintln(w, "heard")
 	lines := bufio.NewScanner(back)

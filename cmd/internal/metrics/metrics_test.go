@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/webpage"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/queueview"
 )
@@ -46,20 +47,14 @@ func TestMetricsHaveTheFormThatPrometheusExpects(t *testing.T) {
 	m := New(c, func(text string) string { return text })
 	m.Watch(c, "orders")
 	q, err := queueview.New(c, "nightly")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	w := jobs.Worker{Queue: q.Queue, Capacity: 4}
 	m.Worker(&w)
 	m.Group(q, "")
 	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

@@ -12,24 +12,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // managed opens the socket of a service manager, and returns what reads its next message.
 func managed(t *testing.T, address string) (next func() string) {
 	t.Helper()
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return func() string {
 		t.Helper()
 		b := make([]byte, 4<<10)
 		_ = l.SetReadDeadline(time.Now().Add(30 * time.Second))
 		n, err := l.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return string(b[:n])
 	}
 }
@@ -44,9 +42,7 @@ func TestTheServiceManagerHearsEachMessageInItsForm(t *testing.T) {
 		next := managed(t, address)
 		t.Setenv("NOTIFY_SOCKET", address)
 		m, err := Connect(os.Environ())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, set := os.LookupEnv("NOTIFY_SOCKET"); set {
 			t.Error("a child would hear of the service manager")
 		}
@@ -91,9 +87,7 @@ func TestAWatchdogOfThisProcessCounts(t *testing.T) {
 		fmt.Sprintf("WATCHDOG_USEC=1000000 WATCHDOG_PID=%d", os.Getpid()): time.Second,
 	} {
 		m, err := Connect(strings.Fields(env))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := m.Watchdog(); got != want {
 			t.Errorf("%s: %s", env, got)
 		}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestMain(m *testing.M) {
@@ -68,9 +70,7 @@ func start(t *testing.T, env string, sockets ...*os.File) string {
 func file(t *testing.T, s interface{ File() (*os.File, error) }) *os.File {
 	t.Helper()
 	f, err := s.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
@@ -78,9 +78,7 @@ func file(t *testing.T, s interface{ File() (*os.File, error) }) *os.File {
 func listener(t *testing.T, network, address string) (net.Listener, *os.File) {
 	t.Helper()
 	l, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l, file(t, l.(interface{ File() (*os.File, error) }))
 }
@@ -93,9 +91,7 @@ func TestASocketOutlivesTheProcessThatServesIt(t *testing.T) {
 		var clients []net.Conn
 		for range 2 { // nobody accepts them yet
 			c, err := net.Dial(network, l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer c.Close()
 			clients = append(clients, c)
 		}
@@ -113,19 +109,13 @@ func TestOnlySocketsForThisProcessAreTaken(t *testing.T) {
 	_, web := listener(t, "tcp", "127.0.0.1:0")
 	l, _ := listener(t, "tcp", "127.0.0.1:0")
 	connected, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer connected.Close()
 	datagrams, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer datagrams.Close()
 	plain, err := os.Open(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer plain.Close()
 	for name, test := range map[string]struct {
 		env     string

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/network/clienthost"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // pipes is a listener of connections in memory.
@@ -118,9 +119,7 @@ func dialFrom(t *testing.T, from string, l net.Listener, text string) net.Conn {
 func listening(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return l
 }
 
@@ -221,9 +220,7 @@ func TestAStreamGoesOnAfterTheTimeOfARequest(t *testing.T) {
 		defer s.Close()
 		begun := time.Now()
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for lines := bufio.NewScanner(answer.Body); time.Since(begun) <= 2*max(maxRequest, maxIdle); {
 			if !lines.Scan() {
 				t.Fatalf("it ended after %s: %v", time.Since(begun), lines.Err())

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -40,13 +41,9 @@ func WithTLS(t testing.TB) TLS {
 			return c.Close()
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { p.Close() })
-	if err := p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Start(t.Context()))
 	root := "?sslrootcert=" + ca
 	return TLS{Addr: client, Root: root, All: root + "&sslcert=" + cert + "&sslkey=" + key}
 }

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -23,9 +24,7 @@ func Connect(t testing.TB, server string) *clientv3.Client {
 	admin, err := clientv3.New(clientv3.Config{
 		Endpoints: strings.Split(server, ","), Logger: zap.NewNop(), MaxCallSendMsgSize: 1 << 30,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { admin.Close() })
 	return admin
 }
@@ -43,9 +42,7 @@ var ShortTokens = []string{"--auth-token-ttl", "1"}
 func SignedTokens(t testing.TB) []string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
 	write := func(name, kind string, der []byte) string {
 		file := filepath.Join(dir, name)
@@ -56,9 +53,7 @@ func SignedTokens(t testing.TB) []string {
 		return file
 	}
 	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return []string{"--auth-token", "jwt,sign-method=RS256,ttl=10m" +
 		",pub-key=" + write("public", "PUBLIC KEY", public) +
 		",priv-key=" + write("private", "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))}
@@ -70,9 +65,7 @@ func Root(t testing.TB, server string) *clientv3.Client {
 	root, err := clientv3.New(clientv3.Config{
 		Endpoints: strings.Split(server, ","), Username: "root", Password: "secret", Logger: zap.NewNop(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { root.Close() })
 	return root
 }

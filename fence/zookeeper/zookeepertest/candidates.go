@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // candidatePrefix begins a candidate's name, c-<guid>-<sequence>.
@@ -72,14 +73,10 @@ func CraftTwins(t testing.TB, admin *zk.Conn, dir string) (names []string, token
 func DeleteCandidate(t testing.TB, conn *zk.Conn, dir string, token fence.Token) {
 	t.Helper()
 	names, _, err := conn.Children(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, name := range names {
 		if _, stat, err := conn.Exists(path.Join(dir, name)); err == nil && stat.Czxid == int64(token) {
-			if err := conn.Delete(path.Join(dir, name), -1); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, conn.Delete(path.Join(dir, name), -1))
 			return
 		}
 	}

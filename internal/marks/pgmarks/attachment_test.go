@@ -17,7 +17,7 @@ func step(t *testing.T, c *pgx.Conn, before string) error {
 	const publish = "begin; set local ringfence.orders = 'attached 5 zk:a'; " +
 		"select ringfence.publish('orders', 5, 'zk:a', 'nightly', 2, '{}')"
 	_, err := c.PgConn().Exec(t.Context(), before+"; "+publish).ReadAll()
-	must(t, c, "rollback")
+	execute(t, c, "rollback")
 	return err
 }
 
@@ -90,7 +90,7 @@ func TestASessionThatAGuardHasRegisteredPublishesByItsNumberToo(t *testing.T) {
 func TestASessionWithoutItsNumberIsLookedUp(t *testing.T) {
 	d, c := attachedTo5(t)
 	for _, lose := range []string{"discard all", "reset all"} {
-		must(t, c, lose)
+		execute(t, c, lose)
 		if err := step(t, c, ""); err != nil {
 			t.Errorf("%s: %v", lose, err)
 		}
@@ -129,7 +129,7 @@ func TestNobodyButAttachGivesANumber(t *testing.T) {
 		if err := d.run(t, call); sqlstate(err) != "42501" {
 			t.Errorf("%s: %v", call, err)
 		}
-		must(t, c, "rollback")
+		execute(t, c, "rollback")
 		if _, err := c.Exec(t.Context(), call); sqlstate(err) != "42501" {
 			t.Errorf("%s in an attached session: %v", call, err)
 		}

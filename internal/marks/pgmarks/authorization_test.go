@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // authorized returns a realm where authorization is on and nobody may claim anything. It has the
@@ -26,27 +27,21 @@ func authorized(t *testing.T) (*realm, *Authorizer) {
 	}
 	r.sql(t, "grant team to member; grant all on entry to public")
 	a := r.authorizer(t)
-	if err := a.Authorize(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Authorize(t.Context(), true))
 	return r, a
 }
 
 func (d database) authorizer(t *testing.T) *Authorizer {
 	t.Helper()
 	a, err := OpenAuthorizer(t.Context(), d.url("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(a.Close)
 	return a
 }
 
 func allow(t *testing.T, a *Authorizer, role string, all ...marks.Pattern) {
 	t.Helper()
-	if err := a.Allow(t.Context(), role, all...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Allow(t.Context(), role, all...))
 }
 
 // claimsAs opens a session of a role and has it admitted where its token leads.
@@ -54,9 +49,7 @@ func (r *realm) claimsAs(t *testing.T, role string, c fence.Claim) (*pgx.Conn, e
 	t.Helper()
 	conn := r.connect(t, role)
 	s, err := identify(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	a := &marks.Admission{Store: r.s, Authority: leader(c.Token)}
 	return conn, a.Admit(t.Context(), s, marks.Present(c))
 }
@@ -99,9 +92,7 @@ func TestOnlyAllowedRolesAndTheirMembersClaim(t *testing.T) {
 	}
 	both := []fence.Claim{claimed(5), {Resource: "other", Token: 5, Issuer: "zk:a"}}
 	s, err := identify(t.Context(), leading)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = r.s.Register(t.Context(), s, both)
 	notAuthorized(t, "one of two resources", err, both[1], "member")
 	stock := fence.Claim{Resource: "stock", Token: 5, Issuer: "zk:a", Holder: "a"}
@@ -129,9 +120,7 @@ func TestOnlyAllowedRolesAndTheirMembersClaim(t *testing.T) {
 	}
 	_, err = r.claimsAs(t, "member", older)
 	notAuthorized(t, "what was forbidden", err, older, "member")
-	if err := a.Authorize(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Authorize(t.Context(), false))
 	if _, err := r.claimsAs(t, "stranger", older); err != nil {
 		t.Errorf("with authorization off: %v", err)
 	}
@@ -150,18 +139,18 @@ func TestASessionCannotPretendToBeAnotherRole(t *testing.T) {
 		"set ringfence.orders = 'entered 5 zk:a'", "set application_name = 'app'", "set role none",
 	} {
 		conn := r.connect(t, "stranger")
-		must(t, conn, setting)
+		execute(t, conn, setting)
 		notAuthorized(t, setting, try(t, conn, claimed(5), pgx.ReadCommitted), claimed(5), "stranger")
 	}
 	conn := r.connect(t, "team")
-	must(t, conn, "set standard_conforming_strings = off")
+	execute(t, conn, "set standard_conforming_strings = off")
 	notAuthorized(t, "_ in a pattern", try(t, conn, c, pgx.ReadCommitted), c, "team")
 	if _, err := conn.Exec(t.Context(), "set session authorization app"); err == nil {
 		t.Error("an ordinary role has changed its session's user")
 	}
 	// A role that may become an allowed one is a member of it; one that has become another is not.
 	conn = r.connect(t, "member")
-	must(t, conn, "set role team")
+	execute(t, conn, "set role team")
 	notAuthorized(t, "set role", try(t, conn, claimed(5), pgx.ReadCommitted), claimed(5), "member")
 }
 
@@ -170,10 +159,8 @@ func TestPatternsFitTheSameInThisProgramAndInTheDatabase(t *testing.T) {
 	conn := r.connect(t, "postgres")
 	for _, pattern := range []string{"orders", "orders_*", "*", "o*s", "*_eu", "a*b*c", "orders_"} {
 		p, err := marks.ParsePattern(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		must(t, conn, "delete from ringfence_private.allowed")
+		must.Succeed(t, err)
+		execute(t, conn, "delete from ringfence_private.allowed")
 		allow(t, a, "stranger", p)
 		for _, resource := range []fence.Resource{
 			"orders", "ordersx", "orders_", "orders_eu", "xorders", "os", "abc", "axbxc", "ab",
@@ -236,13 +223,9 @@ func TestACopyOfWhatIsAllowedAllowsNothing(t *testing.T) {
 			t.Cleanup(func() { r.sql(t, "drop owned by temp; drop role temp") })
 			a := r.authorizer(t)
 			allow(t, a, "temp", "orders")
-			if err := a.Authorize(t.Context(), true); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, a.Authorize(t.Context(), true))
 			before, err := r.claimsAs(t, "temp", claimed(5))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			_ = before.Close(t.Context())
 			r.over(t, before.PgConn().PID(), claimed(5))
 			a.Close()

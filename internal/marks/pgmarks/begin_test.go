@@ -9,19 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // appPool opens a connection pool of the application. more is appended to the URL.
 func (d database) appPool(t *testing.T, url, more string) *pgxpool.Pool {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url + more)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -31,9 +28,7 @@ func TestBeginWorksOnEveryKindOfConnectionAndARefusalKeepsItUsable(t *testing.T)
 	old, c := d.lead(t, d.next()), d.lead(t, d.next())
 	pool := d.appPool(t, d.url("app"), "&pool_max_conns=2")
 	pooled, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer pooled.Release()
 	single := d.connect(t, "app")
 	for name, db := range map[string]Beginner{"conn": single, "pooled conn": pooled, "pool": pool} {
@@ -73,8 +68,8 @@ func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
 	d := led(t)
 	c := d.lead(t, d.next())
 	locker := d.connect(t, "postgres")
-	must(t, locker, "begin")
-	must(t, locker, "lock table ringfence_private.entered in access exclusive mode")
+	execute(t, locker, "begin")
+	execute(t, locker, "lock table ringfence_private.entered in access exclusive mode")
 	conn, begun := d.connect(t, "app"), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -86,7 +81,7 @@ func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
 	if err := <-begun; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	must(t, locker, "rollback")
+	execute(t, locker, "rollback")
 	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where pid = $1",
 		int64(conn.PgConn().PID()))
 }
@@ -99,9 +94,7 @@ func TestATransactionMayEnterForSeveralResourcesAndIsEndedByEach(t *testing.T) {
 		d.lead(t, orders)
 		d.lead(t, stock)
 		_, tx := d.enters(t, orders, pgx.TxOptions{})
-		if err := Enter(t.Context(), tx, stock); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, Enter(t.Context(), tx, stock))
 		newer := d.next()
 		newer.Resource = deposed
 		d.lead(t, newer)
@@ -151,7 +144,7 @@ func TestAClaimWithQuotesAndBackslashesIsEscaped(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn := d.connect(t, "app")
-		must(t, conn, "set standard_conforming_strings = "+conforming)
+		execute(t, conn, "set standard_conforming_strings = "+conforming)
 		tx, err := Begin(t.Context(), conn, c, pgx.TxOptions{})
 		if err != nil {
 			t.Errorf("standard_conforming_strings %s: %v", conforming, err)
@@ -173,8 +166,8 @@ func TestDefaultsOfRoleAndDatabaseDoNotWeakenTheCheck(t *testing.T) {
 			"'; alter role app in database "+d.name+" set search_path = 'nowhere'")
 		old := d.lead(t, d.next())
 		conn := d.connect(t, "app")
-		must(t, conn, "begin")
-		must(t, conn, "insert into public.entry values (0)")
+		execute(t, conn, "begin")
+		execute(t, conn, "insert into public.entry values (0)")
 		d.lead(t, d.next())
 		_, err := conn.Exec(t.Context(), enterQuery(old))
 		refused(t, Refused(err, old), level, false)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -27,9 +28,7 @@ func (d database) sortAnew(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := d.pg.SortAnew(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.pg.SortAnew(ctx))
 }
 
 // moved are names of resources that the two locales sort differently.
@@ -42,9 +41,7 @@ func moved() (all []fence.Resource) {
 
 func TestAMarkIsFoundAfterTheOrderOfTextsHasChanged(t *testing.T) {
 	d := sortedDatabase(t)
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	s := d.open(t, Options{})
 	for _, r := range moved() {
 		if _, err := raiseTo(t.Context(), s, fence.Claim{

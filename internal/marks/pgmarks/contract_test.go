@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -27,9 +28,7 @@ func open(t testing.TB, pg *servers.Postgres) markstest.Fixture {
 	d.roles(t)
 	d.sql(t, `create table written (n bigserial, value text);
 	    grant all on written, written_n_seq to app`)
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	s := d.open(t, Options{})
 	return markstest.Fixture{
 		Store: s, Admin: s,
@@ -47,26 +46,18 @@ func (d database) promote(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
-	if err := d.pg.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.pg.Stop())
 	data, err := filepath.Glob(filepath.Join(d.pg.Dir(), "*", "PG_VERSION"))
 	if err != nil || len(data) != 1 {
 		t.Fatalf("no data directory below %s: %v %v", d.pg.Dir(), data, err)
 	}
 	dir := filepath.Dir(data[0])
-	if err := os.WriteFile(filepath.Join(dir, "standby.signal"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "standby.signal"), nil, 0o644))
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Join(dir, "standby.signal"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.pg.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(filepath.Join(dir, "standby.signal"), 0o666))
+	must.Succeed(t, d.pg.Start(ctx))
 	d.sql(t, "select pg_promote(true, 60)")
 }
 
@@ -76,13 +67,9 @@ func (d database) list(t testing.TB, query string, args ...any) []string {
 	c := d.connect(t, "postgres")
 	defer c.Close(context.Background())
 	rows, err := c.Query(context.WithoutCancel(t.Context()), query, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -94,15 +81,11 @@ func (d database) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	rows, err := c.Query(t.Context(), `select
 	    by_holder, coalesce(old_token, 0), new_token, coalesce(old_issuer, ''), new_issuer
 	    from ringfence_private.adoption where resource = $1 order by adopted_at`, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (a markstest.Adoption, err error) {
 		return a, r.Scan(&a.By, &a.Before, &a.After, &a.From, &a.To)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -118,9 +101,7 @@ func connect(t testing.TB, d database, s *Store) markstest.Conn {
 	t.Helper()
 	c := d.connect(t, "app")
 	sess, err := identify(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &client{t, d, c, sess}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Any role that can log in may call enter and attach, and take advisory locks. None of these may
@@ -20,8 +21,8 @@ const soon = 20 * time.Second
 func TestATransactionThatAttachesAndStaysOpenDelaysNobody(t *testing.T) {
 	d := tasked(t)
 	attached := d.connect(t, "app")
-	must(t, attached, "begin")
-	must(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')",
+	execute(t, attached, "begin")
+	execute(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')",
 		int64(attached.PgConn().PID()))
 	stock := claimed(6)
 	stock.Resource = "stock"
@@ -31,9 +32,7 @@ func TestATransactionThatAttachesAndStaysOpenDelaysNobody(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if err := takeOver(ctx, d.s, claimed(7)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, takeOver(ctx, d.s, claimed(7)))
 	if _, err := attached.Exec(t.Context(), "commit"); err == nil {
 		t.Error("the older session is still alive")
 	}
@@ -45,10 +44,10 @@ func TestASessionThatAttachesDuringARaiseIsEndedByIt(t *testing.T) {
 	d := tasked(t)
 	raising := d.raising(t, claimed(7))
 	attached := d.connect(t, "app")
-	must(t, attached, "begin")
-	must(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')",
+	execute(t, attached, "begin")
+	execute(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')",
 		int64(attached.PgConn().PID()))
-	must(t, raising, "commit")
+	execute(t, raising, "commit")
 	if _, step := d.admitted(t, claimed(7)); step == 0 {
 		t.Error("a newer session is admitted while an older one attaches")
 	}
@@ -66,17 +65,15 @@ func TestAdvisoryLocksDelayNobody(t *testing.T) {
 		"resource = 'orders'")[0]
 	for i, role := range []string{"app", "postgres"} {
 		shared, exclusive := d.connect(t, role), d.connect(t, role)
-		must(t, shared, "select pg_advisory_lock_shared("+number+
+		execute(t, shared, "select pg_advisory_lock_shared("+number+
 			", k) from generate_series(1, 20) k")
-		must(t, exclusive, "select pg_advisory_lock("+number+
+		execute(t, exclusive, "select pg_advisory_lock("+number+
 			", k) from generate_series(100 * $1 + 100, 100 * $1 + 120) k", i)
 	}
 	d.enters(t, claimed(5), pgx.TxOptions{})
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if err := takeOver(ctx, d.s, claimed(7)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, takeOver(ctx, d.s, claimed(7)))
 	d.enters(t, claimed(7), pgx.TxOptions{})
 }
 
@@ -107,11 +104,9 @@ func TestASessionThatIsResetStaysAttached(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	for i, reset := range []string{"select", "reset all", "discard all"} {
-		must(t, c, reset)
+		execute(t, c, reset)
 		tx, err := BeginAttached(t.Context(), c, claimed(5), pgx.TxOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		const publish = "select ringfence.publish('orders', 5, 'zk:a', 'nightly', $1, '{}')"
 		if _, err := tx.Exec(t.Context(), publish, pgx.QueryExecModeExec, i+1); err != nil {
 			t.Errorf("after %s: %v", reset, err)
@@ -125,7 +120,7 @@ func TestASessionThatIsResetStaysAttached(t *testing.T) {
 func TestAttachFailsInAnOpenTransaction(t *testing.T) {
 	d := tasked(t)
 	c := d.connect(t, "app")
-	must(t, c, "begin")
+	execute(t, c, "begin")
 	if ok, err := Attach(t.Context(), c,
 		fence.Claim{Resource: "orders", Token: 5, Issuer: "zk:a"}); ok || err == nil {
 		t.Errorf("attached in a transaction: %v, %v", ok, err)

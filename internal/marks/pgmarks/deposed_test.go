@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // occupations are what a transaction that has entered and written may be doing when its leader is
@@ -30,7 +31,7 @@ var occupations = map[string]func(t *testing.T, d *realm, c *pgx.Conn) <-chan er
 	"in COPY from a client":                  copies,
 	"writing to a client that does not read": writesToNobody,
 	"in an aborted savepoint": func(t *testing.T, _ *realm, c *pgx.Conn) <-chan error {
-		must(t, c, "savepoint a")
+		execute(t, c, "savepoint a")
 		_, _ = c.Exec(t.Context(), "select 1/0")
 		return nil
 	},
@@ -70,8 +71,8 @@ func (d database) until(t *testing.T, query string, args ...any) {
 func waitsForARow(t *testing.T, d *realm, c *pgx.Conn) <-chan error {
 	d.sql(t, "create table if not exists held as select 1 as n; grant all on held to app")
 	holder := d.connect(t, "app")
-	must(t, holder, "begin")
-	must(t, holder, "update held set n = n")
+	execute(t, holder, "begin")
+	execute(t, holder, "update held set n = n")
 	return runs("update held set n = n")(t, d, c)
 }
 
@@ -164,18 +165,12 @@ func TestNoTransactionOfAPausedProcessIsCommittedWhenItResumes(t *testing.T) {
 	old := d.lead(t, d.next())
 	psql := exec.CommandContext(t.Context(), "psql", "-qAtX", "-v", "ON_ERROR_STOP=1", d.url("app"))
 	stdin, err := psql.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stdout, err := psql.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var stderr strings.Builder
 	psql.Stderr = &stderr
-	if err := psql.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, psql.Start())
 	write(t, stdin, "begin; "+enterQuery(old)+
 		"; insert into entry values (1) returning 'written';\n")
 	for lines := bufio.NewScanner(stdout); lines.Scan() && lines.Text() != "written"; {
@@ -203,7 +198,5 @@ func write(t *testing.T, w io.Writer, text string) {
 
 func signal(t *testing.T, c *exec.Cmd, s syscall.Signal) {
 	t.Helper()
-	if err := c.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Process.Signal(s))
 }

@@ -66,13 +66,13 @@ func TestAHolderIsTheSameForClientsOfEachEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := d.connect(t, "postgres")
-	must(t, c, "set client_encoding = 'UTF8'")
+	execute(t, c, "set client_encoding = 'UTF8'")
 	var holder string
 	if err := c.QueryRow(t.Context(),
 		"select holder from ringfence_private.mark").Scan(&holder); err != nil || holder != "büro-1" {
 		t.Errorf("%q, %v", holder, err)
 	}
-	must(t, c, "update ringfence_private.mark set holder = 'für'")
+	execute(t, c, "update ringfence_private.mark set holder = 'für'")
 	if found, err := s.Marks(t.Context()); err != nil || found[0].Holder != "für" {
 		t.Errorf("%v, %v", found, err)
 	}

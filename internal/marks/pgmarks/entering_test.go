@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 var levels = []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted,
@@ -48,9 +49,7 @@ func (r *realm) next() fence.Claim {
 // takes long.
 func (r *realm) lead(t testing.TB, c fence.Claim) fence.Claim {
 	t.Helper()
-	if err := takeOver(t.Context(), r.s, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, takeOver(t.Context(), r.s, c))
 	return c
 }
 
@@ -78,9 +77,7 @@ func (d database) transact(t testing.TB, db Beginner, c fence.Claim, o pgx.TxOpt
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	tx, err := Begin(ctx, db, c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := tx.Exec(ctx, "insert into entry values ($1)", int64(c.Token)); err != nil {
 		t.Fatal(err)
 	}
@@ -142,11 +139,9 @@ func TestATransactionFromBeforeARaiseCannotEnterAfterIt(t *testing.T) {
 			old := d.lead(t, d.next())
 			conn := d.connect(t, "app")
 			tx, err := conn.BeginTx(t.Context(), at(level))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if wrote { // its snapshot is from before the raise
-				must(t, conn, "insert into entry values ($1)", int64(old.Token))
+				execute(t, conn, "insert into entry values ($1)", int64(old.Token))
 			}
 			d.lead(t, d.next())
 			refused(t, Enter(t.Context(), tx, old), level, !wrote)
@@ -165,14 +160,14 @@ func TestATransactionThatWaitedForItsLocksSeesARaiseThatCameMeanwhile(t *testing
 	locker := d.connect(t, "postgres")
 	for _, level := range levels {
 		old := d.lead(t, d.next())
-		must(t, locker, "begin")
-		must(t, locker, "lock table ringfence_private.entered in access exclusive mode")
+		execute(t, locker, "begin")
+		execute(t, locker, "lock table ringfence_private.entered in access exclusive mode")
 		begun := d.begins(t, old, level)
 		d.waits(t, "ringfence.enter", begun)
 		if _, err := raiseTo(t.Context(), d.s, d.next()); err != nil {
 			t.Fatal(err)
 		}
-		must(t, locker, "rollback")
+		execute(t, locker, "rollback")
 		refused(t, <-begun, level, false)
 		if n := d.holders(t); n != "0" {
 			t.Errorf("%s: a refused transaction holds %s advisory locks", level, n)
@@ -195,8 +190,8 @@ func (d database) begins(t *testing.T, c fence.Claim, level pgx.TxIsoLevel) <-ch
 func (d database) raising(t *testing.T, c fence.Claim) *pgx.Conn {
 	t.Helper()
 	conn := d.connect(t, guardRole)
-	must(t, conn, "begin")
-	must(t, conn,
+	execute(t, conn, "begin")
+	execute(t, conn,
 		"select ringfence.raise($1, $2, $3, 'host', '', (select basis from ringfence.look($1)))",
 		c.Resource, int64(c.Token), c.Issuer)
 	return conn
@@ -210,7 +205,7 @@ func TestATransactionThatEntersDuringARaiseIsEndedByIt(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted} {
 		d.enters(t, old, at(level))
 	}
-	must(t, raising, "commit")
+	execute(t, raising, "commit")
 	d.lead(t, newer)
 	if n := d.holders(t); n != "0" {
 		t.Error("a transaction is still inside after the revocation")
@@ -225,7 +220,7 @@ func TestAnOldSnapshotWaitsForAnOpenRaise(t *testing.T) {
 			raising := d.raising(t, d.next())
 			begun := d.begins(t, old, level)
 			d.waits(t, "ringfence.enter", begun)
-			must(t, raising, end)
+			execute(t, raising, end)
 			if err := <-begun; sqlstate(err) != want || (want == "") != (err == nil) {
 				t.Errorf("%s, %s: got %v", level, end, err)
 			}
@@ -240,7 +235,7 @@ func TestAfterARaiseThatWasRolledBackTransactionsEnterAndTheNextRaiseEndsThem(t 
 	d := led(t)
 	for _, level := range levels {
 		old := d.lead(t, d.next())
-		must(t, d.raising(t, d.next()), "rollback")
+		execute(t, d.raising(t, d.next()), "rollback")
 		_, tx := d.enters(t, old, at(level))
 		newer := d.next()
 		d.lead(t, newer) // which must not take long
@@ -259,15 +254,11 @@ func TestATransactionCannotPassFromOneTermToTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 		inner, err := tx.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := Enter(t.Context(), inner, newer); err == nil {
 			t.Errorf("%s: a transaction of the older term has entered under the newer one", level)
 		}
-		if err := inner.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, inner.Rollback(t.Context()))
 		d.lead(t, newer)
 		if err := tx.Commit(t.Context()); err == nil || d.landed(t, old) != "0" {
 			t.Errorf("%s: the transaction was committed: %v", level, err)

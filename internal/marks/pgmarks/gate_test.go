@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // admitted opens a session of an application and tries to register it once.
@@ -17,13 +18,9 @@ func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, marks.Next) {
 	t.Helper()
 	conn := r.connect(t, "app")
 	sess, err := identify(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	st, err := r.s.Register(t.Context(), sess, []fence.Claim{c})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return conn, st.Next
 }
 
@@ -42,7 +39,7 @@ func (d database) outside(t *testing.T, c fence.Claim, why error) {
 // revokeOnce calls revoke once and ends no backend.
 func (d database) revokeOnce(t *testing.T, c fence.Claim) {
 	t.Helper()
-	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, 0)", c.Resource,
+	execute(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, 0)", c.Resource,
 		int64(c.Token), c.Issuer)
 }
 
@@ -60,9 +57,7 @@ func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
 	d.outside(t, newer, fence.ErrNotRaised) // registering has not opened the gate
 	d.revokeOnce(t, newer)
 	d.outside(t, newer, fence.ErrNotRaised) // nor has the revocation
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, tx.Rollback(t.Context()))
 	d.outside(t, newer, fence.ErrNotRaised) // no revocation has seen the end yet
 	if _, step := d.admitted(t, newer); step != marks.Admitted {
 		t.Errorf("a session when the older transaction has ended: step %v", step)
@@ -177,14 +172,14 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	}
 	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000)"
 	first, second, revoked := d.connect(t, guardRole), d.connect(t, guardRole), make(chan error, 1)
-	must(t, first, "begin")
-	must(t, first, revoke, int64(c.Token))
+	execute(t, first, "begin")
+	execute(t, first, revoke, int64(c.Token))
 	go func() {
 		_, err := second.Exec(context.WithoutCancel(t.Context()), revoke, int64(c.Token))
 		revoked <- err
 	}()
 	d.waits(t, "ringfence.revoke", revoked)
-	must(t, first, "commit")
+	execute(t, first, "commit")
 	if err := <-revoked; err != nil {
 		t.Error(err)
 	}
@@ -217,7 +212,7 @@ func TestARevocationThatANewerRaiseOvertakesOpensNoGate(t *testing.T) {
 		revoked <- err
 	}()
 	d.waits(t, "ringfence.revoke", revoked)
-	must(t, raising, "commit")
+	execute(t, raising, "commit")
 	<-revoked // it may have finished before the newer raise
 	d.outside(t, c, fence.ErrStale)
 	d.outside(t, newer, fence.ErrNotRaised)
@@ -245,7 +240,7 @@ func TestARevocationThatANewerRaiseOvertakesDoesNotReportThatNobodyIsLeft(t *tes
 	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
-	must(t, session, "select") // only the newest leader's revocation may end it
+	execute(t, session, "select") // only the newest leader's revocation may end it
 }
 
 // A revocation that has begun before the raise may have missed a transaction that entered since.
@@ -281,8 +276,8 @@ func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, first, revoked := d.connect(t, "postgres"), d.connect(t, guardRole), make(chan error, 1)
-	must(t, key, "select pg_advisory_lock(1)")
-	must(t, first, "set test.held_up = 'yes'")
+	execute(t, key, "select pg_advisory_lock(1)")
+	execute(t, first, "set test.held_up = 'yes'")
 	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000)"
 	go func() {
 		_, err := first.Exec(context.WithoutCancel(t.Context()), revoke, int64(c.Token))
@@ -296,10 +291,8 @@ func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
 	if _, err := raiseTo(t.Context(), d.s, again); err != nil {
 		t.Fatal(err)
 	}
-	must(t, key, "select pg_advisory_unlock(1)")
-	if err := <-revoked; err != nil {
-		t.Fatal(err)
-	}
+	execute(t, key, "select pg_advisory_unlock(1)")
+	must.Succeed(t, <-revoked)
 	d.lead(t, newer)
 	d.enters(t, newer, pgx.TxOptions{})
 	if err := tx.Commit(t.Context()); err == nil || d.landed(t, c) != "0" {

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // recorded is a realm that keeps the order of commits: each write increments a counter, whose row
@@ -49,13 +50,9 @@ func (r *realm) written(t testing.TB, resource string) []fence.Token {
 	c := r.connect(t, "postgres")
 	rows, err := c.Query(t.Context(), "select token from history where resource = $1 order by n",
 		resource)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tokens, err := pgx.CollectRows(rows, pgx.RowTo[fence.Token])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return tokens
 }
 

@@ -9,13 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func claimed(token fence.Token) fence.Claim {
 	return fence.Claim{Resource: "orders", Token: token, Issuer: "zk:a", Holder: "host"}
 }
 
-func must(t *testing.T, c *pgx.Conn, statement string, args ...any) {
+func execute(t *testing.T, c *pgx.Conn, statement string, args ...any) {
 	t.Helper()
 	if _, err := c.Exec(t.Context(), statement, args...); err != nil {
 		t.Fatalf("%s: %v", statement, err)
@@ -34,9 +35,9 @@ func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
 				"from ringfence.look('orders')))",
 			"select * from ringfence.adopt('stock', 5, 'zk:a', 'host', 'me')",
 		} {
-			must(t, c, "set synchronous_commit = "+setting)
-			must(t, c, "begin")
-			must(t, c, call)
+			execute(t, c, "set synchronous_commit = "+setting)
+			execute(t, c, "begin")
+			execute(t, c, call)
 			var got string
 			if err := c.QueryRow(t.Context(),
 				"select current_setting('synchronous_commit')").Scan(&got); err != nil {
@@ -45,7 +46,7 @@ func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
 			if got != want {
 				t.Errorf("%s under %s commits with %s, want %s", call, setting, got, want)
 			}
-			must(t, c, "commit")
+			execute(t, c, "commit")
 		}
 	}
 }
@@ -61,12 +62,12 @@ func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
 			"select ringfence.revoke('orders', 5, 'zk:a', 1000)",
 			"select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
 		} {
-			must(t, c, "begin isolation level "+level)
+			execute(t, c, "begin isolation level "+level)
 			if _, err := c.Exec(t.Context(), call); err == nil ||
 				!strings.Contains(err.Error(), "READ COMMITTED") {
 				t.Errorf("%s under %s: %v", call, level, err)
 			}
-			must(t, c, "rollback")
+			execute(t, c, "rollback")
 		}
 	}
 	d.sql(t, "alter database "+d.name+" set default_transaction_isolation = 'serializable'; "+
@@ -85,7 +86,7 @@ func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	registering := d.connect(t, guardRole)
-	must(t, registering, "begin")
+	execute(t, registering, "begin")
 	var step string
 	const register = `select step
 	    from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', array[''], 'zk:a')`
@@ -99,10 +100,8 @@ func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 		raised <- err
 	}()
 	d.waits(t, "ringfence.raise", raised)
-	must(t, registering, "commit")
-	if err := <-raised; err != nil {
-		t.Fatal(err)
-	}
+	execute(t, registering, "commit")
+	must.Succeed(t, <-raised)
 	if n := d.list(t, "select count(*)::text from ringfence_private.session"); n[0] != "1" {
 		t.Errorf("%s sessions are recorded, want 1", n[0])
 	}
@@ -137,8 +136,8 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	const register = "select step from ringfence.register($1, now(), ringfence.run(), " +
 		"'{orders}', '{5}', array[''], 'zk:a')"
 	first, second := d.connect(t, guardRole), d.connect(t, guardRole)
-	must(t, first, "begin")
-	must(t, first, register, first.PgConn().PID())
+	execute(t, first, "begin")
+	execute(t, first, register, first.PgConn().PID())
 	raised, registered := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := raiseTo(context.WithoutCancel(t.Context()), s, claimed(7))
@@ -151,10 +150,8 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 			second.PgConn().PID()).Scan(&step)
 	}()
 	d.waits(t, "ringfence.register", registered)
-	must(t, first, "commit")
-	if err := <-raised; err != nil {
-		t.Fatal(err)
-	}
+	execute(t, first, "commit")
+	must.Succeed(t, <-raised)
 	if err := <-registered; err != nil || step != "stale" {
 		t.Errorf("the later registration: %s, %v", step, err)
 	}
@@ -167,22 +164,20 @@ func TestARegistrationThatWaitsForARaiseSeesItsMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	raising := d.connect(t, guardRole)
-	must(t, raising, "begin")
-	must(t, raising,
+	execute(t, raising, "begin")
+	execute(t, raising,
 		"select ringfence.raise('orders', 7, 'zk:a', 'host', '', (select basis "+
 			"from ringfence.look('orders')))")
 	app := d.connect(t, "app")
 	sess, err := identify(t.Context(), app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	registered := make(chan error, 1)
 	go func() {
 		_, err := s.Register(context.WithoutCancel(t.Context()), sess, []fence.Claim{claimed(5)})
 		registered <- err
 	}()
 	d.waits(t, "ringfence.register", registered)
-	must(t, raising, "commit")
+	execute(t, raising, "commit")
 	if err := <-registered; err == nil || !strings.Contains(err.Error(), "stale") {
 		t.Errorf("got %v", err)
 	}
@@ -210,7 +205,7 @@ func TestFunctionsThatShadowBuiltInOnesAreNotCalled(t *testing.T) {
 			if f.value != "" {
 				value = "return " + f.value + ";"
 			}
-			must(t, app, "create function "+schema+"."+f.name+"("+f.args+") returns "+f.returns+
+			execute(t, app, "create function "+schema+"."+f.name+"("+f.args+") returns "+f.returns+
 				` language plpgsql as $$ begin
 			    insert into public.caught values (current_user, '`+f.name+`'); `+value+` end $$`)
 		}
@@ -251,9 +246,7 @@ func TestAnApplicationRoleMayOnlyCheckItsAdmissionEnterAndAttach(t *testing.T) {
 	for _, f := range d.list(t, functions) {
 		var may bool
 		const privilege = "select has_function_privilege($1, 'execute')"
-		if err := app.QueryRow(t.Context(), privilege, f).Scan(&may); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, app.QueryRow(t.Context(), privilege, f).Scan(&may))
 		name, _, _ := strings.Cut(strings.TrimPrefix(f, "ringfence."), "(")
 		if may != slices.Contains(public, name) {
 			t.Errorf("app may execute %s: %v, want %v", f, may, !may)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -25,9 +26,7 @@ func TestATagIdentifiesOnlyTheConnectionThatItWasSentOn(t *testing.T) {
 	}
 	c := d.connect(t, "app")
 	want, err := identify(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := c.PgConn().Exec(t.Context(), tag).ReadAll(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -50,9 +51,7 @@ func (d database) roles(t testing.TB) {
 func installed(t *testing.T) database {
 	t.Helper()
 	d := bare(t)
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	return d
 }
 
@@ -64,9 +63,7 @@ func (d database) connect(t testing.TB, user string) *pgx.Conn {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
 	defer cancel()
 	c, err := pgx.Connect(ctx, d.url(user))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -82,9 +79,7 @@ func (d database) sql(t testing.TB, text string) {
 func (d database) open(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := Open(d.url(guardRole), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -96,9 +91,7 @@ func TestInstallTwiceKeepsTheMarks(t *testing.T) {
 	if _, err := raiseTo(t.Context(), s, c); err != nil {
 		t.Fatal(err)
 	}
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	marks, err := s.Marks(t.Context())
 	if err != nil || len(marks) != 1 || marks[0].Token != c.Token || !marks[0].Confirmed {
 		t.Fatalf("marks after a second install: %+v, %v", marks, err)
@@ -107,9 +100,7 @@ func TestInstallTwiceKeepsTheMarks(t *testing.T) {
 
 func TestTheGuardsRoleNeedsNoSuperuserAndOwnsNothing(t *testing.T) {
 	d := installed(t)
-	if err := d.open(t, Options{}).Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.open(t, Options{}).Probe(t.Context()))
 	for _, user := range []string{guardRole, "app"} {
 		c := d.connect(t, user)
 		for _, forbidden := range []string{
@@ -169,25 +160,19 @@ func TestAServerWithPreparedTransactionsIsRefusedUnlessTheOperatorAllowsIt(t *te
 	})
 	d := database{pg, "postgres"}
 	d.sql(t, "create role "+guardRole+" login")
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	if err := d.open(t, Options{}).Probe(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "max_prepared_transactions is 5") {
 		t.Fatalf("got %v", err)
 	}
-	if err := d.open(t, Options{AllowPrepared: true}).Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.open(t, Options{AllowPrepared: true}).Probe(t.Context()))
 }
 
 func TestAPoolerBetweenGuardAndPostgresIsRefused(t *testing.T) {
 	d := installed(t)
 	bouncer := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{})
 	s, err := Open(bouncer.URL(guardRole, d.name), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	if err := s.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "pooler") {
 		t.Fatalf("got %v", err)
@@ -203,9 +188,7 @@ func TestThePrintedInstallationRunsInPsql(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := d.open(t, Options{}).Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.open(t, Options{}).Probe(t.Context()))
 }
 
 func TestInstallForARoleThatDoesNotExistSaysHowToMakeIt(t *testing.T) {
@@ -226,13 +209,9 @@ func TestAnOlderSchemaIsUpgradedInPlaceAndANewerOneIsLeftAlone(t *testing.T) {
 	d.sql(t,
 		`update ringfence_private.installation set version = 0;
 		drop function ringfence.sweep(); drop table ringfence_private.adoption`)
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	fresh := d.open(t, Options{})
-	if err := fresh.Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, fresh.Probe(t.Context()))
 	if marks, err := fresh.Marks(t.Context()); err != nil || len(marks) != 1 ||
 		marks[0].Token != 7 {
 		t.Errorf("marks after the upgrade: %+v, %v", marks, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -51,9 +52,7 @@ func TestListeningEndsWhenTheDatabaseIsDropped(t *testing.T) {
 		}
 	}
 	c, err := pgx.Connect(t.Context(), serverstest.SharedPostgres(t).URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(t.Context())
 	if _, err := c.Exec(t.Context(), "drop database "+pgx.Identifier{d.name}.Sanitize()+
 		" with (force)"); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	elections "github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -76,7 +77,7 @@ func managed(
 	if s.revoked != "" {
 		d.sql(t, s.revoked)
 	}
-	must(t, d.connect(t, admin), "create table entry (token bigint); grant all on entry to "+app)
+	execute(t, d.connect(t, admin), "create table entry (token bigint); grant all on entry to "+app)
 	return d, admin, guard, app
 }
 
@@ -86,9 +87,7 @@ func TestOnEachManagedServiceTheDatabaseFences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, admin, guard, app := managed(t, pg, name, s)
 			warnings, err := Roles{Guard: guard, Leaders: []string{app}}.Install(t.Context(), d.url(admin))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			all := strings.Join(warnings, "\n")
 			for _, w := range s.warns {
 				if !strings.Contains(all, w) {
@@ -104,9 +103,7 @@ func TestOnEachManagedServiceTheDatabaseFences(t *testing.T) {
 			electsOne(t, d.url(app))
 			takesBySQL(t, d, app)
 			store, err := Open(d.url(guard), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			t.Cleanup(store.Close)
 			if err := store.Probe(t.Context()); err != nil {
 				var setup *fence.SetupError
@@ -125,9 +122,7 @@ func TestOnEachManagedServiceTheDatabaseFences(t *testing.T) {
 func electsOne(t *testing.T, url string) {
 	t.Helper()
 	c, err := elections.Open(t.Context(), url, elections.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	lead := fence.Lead{Elector: c, Resource: "orders", Holder: "host"}
 	won := false
@@ -153,25 +148,19 @@ func takesBySQL(t *testing.T, d database, app string) {
 			}
 			err := conn.QueryRow(t.Context(), "select pass, ready from ringfence.take('by_sql', $1)",
 				holder).Scan(&pass, &ready)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 		}
 		return pass
 	}
 	enter := func(pass string) (pgx.Tx, error) {
 		tx, err := d.connect(t, app).Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, err = tx.Exec(t.Context(), "select ringfence.enter($1)", pass)
 		return tx, err
 	}
 	old := take("a")
 	inside, err := enter(old)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	newer := take("b")
 	if inside.Commit(t.Context()) == nil {
 		t.Error("the older transaction has committed")
@@ -181,9 +170,7 @@ func takesBySQL(t *testing.T, d database, app string) {
 		t.Errorf("the older holder: %v", err)
 	}
 	tx, err := enter(newer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -194,18 +181,14 @@ func takesBySQL(t *testing.T, d database, app string) {
 func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 	t.Helper()
 	old, newer := claimed(5), claimed(7)
-	if err := takeOver(t.Context(), s, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, takeOver(t.Context(), s, old))
 	session := d.connect(t, app)
 	if attached, err := Attach(t.Context(), session, old); err != nil || !attached {
 		t.Errorf("attach: %t, %v", attached, err)
 	}
 	inside := d.connect(t, app)
 	tx, err := Begin(t.Context(), inside, old, pgx.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
 
 	err = takeOver(t.Context(), s, newer)
@@ -223,9 +206,7 @@ func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 		d.sql(t, fmt.Sprintf("grant %s to %s", app, s.cfg.User))
 		err = takeOver(t.Context(), s, newer)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if session.Ping(t.Context()) == nil || inside.Ping(t.Context()) == nil {
 		t.Error("an older session is alive after the take-over")
 	}
@@ -248,14 +229,10 @@ func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 func TestAGuardWithoutPgSignalBackendEndsSessionsOfItsOwnRole(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	d, admin, guard, _ := managed(t, pg, "own", services["cloudsql"])
-	if err := Install(t.Context(), d.url(admin), guard); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url(admin), guard))
 	d.sql(t, "grant all on entry to "+guard)
 	store, err := Open(d.url(guard), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(store.Close)
 	fences(t, d, store, guard, true)
 }
@@ -268,12 +245,8 @@ func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
 	r.sql(t, "drop schema ringfence, ringfence_private, ringfence_installed cascade")
 	r.sql(t, hideWAL+"; create role owner login; grant create on database postgres to owner; "+
 		"grant pg_monitor, pg_signal_backend to owner with admin option; grant owner to app")
-	if err := Install(t.Context(), r.url("owner"), guardRole, "app"); err != nil {
-		t.Fatal(err)
-	}
-	if err := elections.Install(t.Context(), r.url("owner")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), r.url("owner"), guardRole, "app"))
+	must.Succeed(t, elections.Install(t.Context(), r.url("owner")))
 	timeline := func() string {
 		t.Helper()
 		return r.list(t, "select ringfence.begin_call()::text")[0]
@@ -289,12 +262,8 @@ func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
 		"crash":         {r.pg.Kill, false},
 	} {
 		before := timeline()
-		if err := step.restart(); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.pg.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, step.restart())
+		must.Succeed(t, r.pg.Start(t.Context()))
 		r.outside(t, c, fence.ErrNotRaised)
 		_, err := r.opens(t, marks.Unverified{Name: "zk:a"}, c)
 		if (err == nil) != step.continued {

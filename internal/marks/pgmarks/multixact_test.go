@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Shared row locks on one hot row consume multixact ids until Postgres forces a vacuum of the whole
@@ -46,15 +48,11 @@ func (d database) together(t *testing.T, begin func(*pgx.Conn) (pgx.Tx, error)) 
 		var open []pgx.Tx
 		for _, conn := range conns {
 			tx, err := begin(conn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			open = append(open, tx)
 		}
 		for _, tx := range open {
-			if err := tx.Commit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, tx.Commit(t.Context()))
 		}
 	}
 }
@@ -65,8 +63,6 @@ func (d database) multixacts(t *testing.T) int64 {
 	d.sql(t, "checkpoint")
 	n, err := strconv.ParseInt(d.list(t,
 		"select next_multixact_id::text from pg_control_checkpoint()")[0], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -22,22 +23,16 @@ func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
 		"host all owner 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"})
 	database := serverstest.FreshDatabase(t, pg)
 	admin, err := pgx.Connect(t.Context(), pg.URL("postgres", database))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer admin.Close(t.Context())
 	if _, err := admin.Exec(t.Context(),
 		"create role owner login superuser password 's3cret'"); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
 	address := pg.URL("owner", database) + "&password_file=" + url.QueryEscape(file)
-	if err := pgmarks.Install(t.Context(), address, "owner"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.Install(t.Context(), address, "owner"))
 	if names, err := pgmarks.Databases(t.Context(), address); err != nil ||
 		!slices.Contains(names, database) {
 		t.Errorf("%q, %v", names, err)
@@ -53,9 +48,7 @@ func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
 	if shown := pgmarks.Address(address); strings.Contains(shown, "password") {
 		t.Errorf("the address is shown as %s", shown)
 	}
-	if err := os.WriteFile(file, []byte("wr0ng"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("wr0ng"), 0o600))
 	err = pgmarks.Install(t.Context(), address, "owner")
 	if err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "wr0ng") {
 		t.Errorf("got %v", err)

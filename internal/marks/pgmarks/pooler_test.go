@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -21,25 +22,17 @@ import (
 func (d database) pooler(t *testing.T) *servers.PgBouncer {
 	t.Helper()
 	b := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{})
-	if err := b.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Stop())
 	file := filepath.Join(b.Dir(), "pgbouncer.ini")
 	config, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	changed := strings.NewReplacer("user=postgres", "user=app",
 		"pool_mode = session", "pool_mode = transaction",
 		"default_pool_size = 250", "default_pool_size = 2").Replace(string(config))
-	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(changed), 0o644))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := b.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.Start(ctx))
 	return b
 }
 

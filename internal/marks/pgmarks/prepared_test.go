@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -23,9 +24,7 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *te
 	d := &realm{database: database{pg, "postgres"}}
 	d.roles(t)
 	d.sql(t, "create table entry (token bigint); grant all on entry to app")
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	d.s = d.open(t, Options{AllowPrepared: true})
 
 	if attached, err := Attach(t.Context(), d.connect(t, "app"), d.lead(t, d.next())); attached ||
@@ -36,11 +35,11 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *te
 	for _, crash := range []bool{false, true} {
 		old := d.lead(t, d.next())
 		conn, _ := d.enters(t, old, at(pgx.RepeatableRead))
-		must(t, conn, "savepoint a")
-		must(t, conn, "insert into entry values (0)") // with a transaction id of its own
-		must(t, conn, "prepare transaction 'the one'")
-		must(t, conn, "begin")
-		must(t, conn, "insert into entry values (0)") // the backend does something else now
+		execute(t, conn, "savepoint a")
+		execute(t, conn, "insert into entry values (0)") // with a transaction id of its own
+		execute(t, conn, "prepare transaction 'the one'")
+		execute(t, conn, "begin")
+		execute(t, conn, "insert into entry values (0)") // the backend does something else now
 		if crash {
 			d.restart(t)
 		}
@@ -54,7 +53,7 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *te
 			t.Errorf("crash %v: a session while a transaction is prepared: step %v", crash, step)
 		}
 		if !crash {
-			must(t, conn, "commit") // the revocation has not ended this backend
+			execute(t, conn, "commit") // the revocation has not ended this backend
 		}
 		d.sql(t, "rollback prepared 'the one'")
 		d.lead(t, newer)
@@ -65,12 +64,8 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *te
 // restart kills the server and starts it again.
 func (d database) restart(t *testing.T) {
 	t.Helper()
-	if err := d.pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.pg.Kill())
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := d.pg.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.pg.Start(ctx))
 }

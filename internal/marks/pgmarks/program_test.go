@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	elections "github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -31,41 +32,27 @@ func programs(t *testing.T) database {
 func TestAProgramRaisesWithoutAGuardAndEndsWhoIsOlder(t *testing.T) {
 	d := programs(t)
 	c, err := elections.Open(t.Context(), d.url("app"), elections.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	raiser := Raiser{URL: d.url("app"), Authority: marks.Elected{Observer: c}}
 	term, err := c.Campaign(t.Context(), "orders", "first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	first := term.Claim()
-	if err := raiser.Raise(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, raiser.Raise(t.Context(), first))
 	older := d.connect(t, "app")
 	tx, err := Begin(t.Context(), older, first, pgx.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := tx.Exec(t.Context(), "insert into entry values ($1)",
 		int64(first.Token)); err != nil {
 		t.Fatal(err)
 	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, term.Resign(t.Context()))
 	second, err := c.Campaign(t.Context(), "orders", "second")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := raiser.Raise(t.Context(), first); !errors.Is(err, fence.ErrNotLeader) {
 		t.Errorf("the deposed leader raises: %v", err)
 	}
-	if err := raiser.Raise(t.Context(), second.Claim()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, raiser.Raise(t.Context(), second.Claim()))
 	if err := tx.Commit(context.WithoutCancel(t.Context())); err == nil {
 		t.Error("the transaction of the older leader was committed")
 	}

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // tasked returns a realm under token 5, where the application's role may write checkpoints.
 func tasked(t *testing.T) *realm {
 	t.Helper()
 	d := led(t)
-	if err := Install(t.Context(), d.url("postgres"), guardRole, "app"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole, "app"))
 	c := claimed(5)
 	d.lead(t, c)
 	c.Resource = "stock"
@@ -28,7 +28,7 @@ func (d database) run(t *testing.T, script string) error {
 	t.Helper()
 	c := d.connect(t, "app")
 	_, err := c.PgConn().Exec(t.Context(), script).ReadAll()
-	must(t, c, "rollback")
+	execute(t, c, "rollback")
 	return err
 }
 
@@ -123,7 +123,7 @@ func TestACheckpointIsForgottenOnlyUnderTheMarkOfItsResource(t *testing.T) {
 	c := d.connect(t, "postgres")
 	for _, q := range []string{`create role "o'b x" in role app`,
 		`set session authorization "o'b x"`} {
-		must(t, c, q)
+		execute(t, c, q)
 	}
 	_, err = c.Exec(t.Context(), "select ringfence.enter_and_forget('orders', 5, 'zk:a', 'nightly')")
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok ||
@@ -140,16 +140,16 @@ func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 		for _, call := range []string{"enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
 			"publish('orders', 5, 'zk:a', 'nightly', 1, '{}')", "enter_and_forget('orders', 5, 'zk:a', " +
 				"'nightly')"} {
-			must(t, c, "set synchronous_commit = "+setting)
-			must(t, c, "begin")
-			must(t, c, "select ringfence.enter('orders', 5, 'zk:a')")
-			must(t, c, "select ringfence."+call)
+			execute(t, c, "set synchronous_commit = "+setting)
+			execute(t, c, "begin")
+			execute(t, c, "select ringfence.enter('orders', 5, 'zk:a')")
+			execute(t, c, "select ringfence."+call)
 			var got string
 			if err := c.QueryRow(t.Context(),
 				"select current_setting('synchronous_commit')").Scan(&got); err != nil || got != want {
 				t.Errorf("under %s %s commits with %s, want %s: %v", setting, call, got, want, err)
 			}
-			must(t, c, "rollback")
+			execute(t, c, "rollback")
 		}
 	}
 }

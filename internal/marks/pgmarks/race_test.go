@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // busy locks the table of sessions, as a checkpoint or a slow disk might for a moment, until
@@ -19,13 +20,13 @@ func (d database) busy(
 ) error {
 	t.Helper()
 	holder := d.connect(t, "postgres")
-	must(t, holder, "begin")
-	must(t, holder, "lock table ringfence_private.session in access exclusive mode")
+	execute(t, holder, "begin")
+	execute(t, holder, "lock table ringfence_private.session in access exclusive mode")
 	returned := make(chan error, 1)
 	go func() { returned <- start() }()
 	d.waits(t, call, returned)
 	meanwhile(holder)
-	must(t, holder, "commit")
+	execute(t, holder, "commit")
 	return <-returned
 }
 
@@ -34,12 +35,10 @@ func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int
 	t.Helper()
 	app := d.connect(t, "app")
 	sess, err := identify(t.Context(), app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const insert = `insert into ringfence_private.session
 	    values ('orders', $1, 'zk:a', $2, $3::text::timestamptz)`
-	must(t, holder, insert, token, sess.ID, sess.Birth)
+	execute(t, holder, insert, token, sess.ID, sess.Birth)
 	return sess
 }
 
@@ -55,9 +54,7 @@ func TestASweepKeepsTheRecordOfASessionThatIsAdmittedMeanwhile(t *testing.T) {
 			return err
 		},
 		func(holder *pgx.Conn) { d.registered(t, s, holder, 5) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if n := d.list(t, "select count(*)::text from ringfence_private.session")[0]; n != "1" {
 		t.Errorf("%s sessions are left", n)
 	}
@@ -76,9 +73,7 @@ func TestARevocationEndsASessionThatIsRecordedWhileItRuns(t *testing.T) {
 			return err
 		},
 		func(holder *pgx.Conn) { late = d.registered(t, s, holder, 5) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if n := d.list(t, "select count(*)::text from pg_stat_activity where pid = $1",
 		late.ID)[0]; n != "0" {
 		t.Error("the session is still alive after the revocation")
@@ -90,9 +85,9 @@ func TestASweepRemovesOnlyTheRecordsOfEndedSessions(t *testing.T) {
 	s := d.open(t, Options{})
 	super := d.connect(t, "postgres")
 	living := d.registered(t, s, super, 5)
-	must(t, super, `insert into ringfence_private.session
+	execute(t, super, `insert into ringfence_private.session
 	    values ('orders', 5, 'zk:a', 999999, now()), ('orders', 5, 'zk:a', $1, now())`, living.ID)
-	must(t, d.connect(t, guardRole), "select ringfence.sweep()")
+	execute(t, d.connect(t, guardRole), "select ringfence.sweep()")
 	const born = `select count(*)::text from ringfence_private.session
 	    where backend_start = $1::text::timestamptz`
 	if n := d.list(t, born, living.Birth)[0]; n != "1" {
@@ -123,8 +118,8 @@ func TestCallersDoNotNoticeThatControlConnectionsWereEnded(t *testing.T) {
 func (d database) busyPool(t *testing.T, s *Store) {
 	t.Helper()
 	holder := d.connect(t, "postgres")
-	must(t, holder, "begin")
-	must(t, holder, "lock table ringfence_private.mark in access exclusive mode")
+	execute(t, holder, "begin")
+	execute(t, holder, "lock table ringfence_private.mark in access exclusive mode")
 	results := make(chan error, 4)
 	for range cap(results) {
 		go func() {
@@ -139,11 +134,9 @@ func (d database) busyPool(t *testing.T, s *Store) {
 			t.Fatal(<-results)
 		}
 	}
-	must(t, holder, "commit")
+	execute(t, holder, "commit")
 	for range cap(results) {
-		if err := <-results; err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, <-results)
 	}
 }
 
@@ -153,8 +146,8 @@ func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	holder := d.connect(t, "postgres")
-	must(t, holder, "begin")
-	must(t, holder, "insert into ringfence_private.mark (resource, token, issuer, holder, server, "+
+	execute(t, holder, "begin")
+	execute(t, holder, "insert into ringfence_private.mark (resource, token, issuer, holder, server, "+
 		"pass) values ('orders', 7, 'zk:a', 'newer', 'x', '')")
 	raised := make(chan error, 1)
 	go func() {
@@ -162,7 +155,7 @@ func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 		raised <- err
 	}()
 	d.waits(t, "ringfence.raise", raised)
-	must(t, holder, "commit")
+	execute(t, holder, "commit")
 	if err := <-raised; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -19,9 +20,7 @@ func few(t *testing.T, settings map[string]string) *realm {
 	settings["max_locks_per_transaction"] = "10"
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{Settings: settings}), "postgres"}
 	d.roles(t)
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	return &realm{database: d, s: d.open(t, Options{})}
 }
 
@@ -70,9 +69,7 @@ func TestALeaderThatHoldsEveryLockIsTakenOverFrom(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	a := marks.Admission{Store: r.s, Authority: agreeing{}}
-	if err := a.Raise(ctx, r.next()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Raise(ctx, r.next()))
 	if _, err := hog.Exec(t.Context(), "select 1"); err == nil {
 		t.Error("the older session is still alive")
 	}
@@ -113,17 +110,15 @@ func TestNobodyIsEndedForAClaimThatIsNotConfirmed(t *testing.T) {
 func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
 	r := few(t, map[string]string{"max_connections": "20"})
 	hog := r.session(t, r.lead(t, r.next()))
-	if err := r.s.Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.s.Probe(t.Context()))
 	operator := r.connect(t, "postgres")
 	for _, table := range []string{"mark", "leaving"} {
-		must(t, operator, "begin")
-		must(t, operator, "lock table ringfence_private."+table+" in exclusive mode")
+		execute(t, operator, "begin")
+		execute(t, operator, "lock table ringfence_private."+table+" in exclusive mode")
 		if err := r.s.Probe(t.Context()); err == nil {
 			t.Errorf("ready while %s is locked", table)
 		}
-		must(t, operator, "rollback")
+		execute(t, operator, "rollback")
 	}
 	if err := r.s.Probe(t.Context()); err != nil {
 		t.Error(err)
@@ -132,7 +127,7 @@ func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
 	if err := r.s.Probe(t.Context()); sqlstate(err) != NoMemory {
 		t.Errorf("without locks: %v", err)
 	}
-	must(t, hog, "select pg_advisory_unlock_all()")
+	execute(t, hog, "select pg_advisory_unlock_all()")
 	if err := r.s.Probe(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -148,9 +143,7 @@ func TestAStoreThatHasWarmedUpEndsSessionsOfRolesThatItHasNotSeen(t *testing.T) 
 	useUpLocks(t, hog)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if err := other.EndOlder(ctx, r.next()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, other.EndOlder(ctx, r.next()))
 	if _, err := hog.Exec(t.Context(), "select 1"); err == nil {
 		t.Error("the older session is still alive")
 	}
@@ -179,9 +172,7 @@ func TestAControlConnectionOutlivesTheContextsOfItsStatements(t *testing.T) {
 	s := r.open(t, Options{Connections: 1})
 	pid := func() (pid int) {
 		t.Helper()
-		if err := s.pool.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.pool.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid))
 		return pid
 	}
 	first := pid()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // What ends a run of the server, or takes a gate away, and what comes of it. setback_test.go has
@@ -27,9 +28,7 @@ func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
 	r, _ := own(t)
 	old := r.lead(t, claimed(5))
 	standby, err := r.pg.StartStandby(t.Context(), "standby")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = standby.Close() })
 	s := &realm{database: database{standby, "postgres"}}
 	started := s.list(t, serverStarted)[0]
@@ -72,9 +71,7 @@ func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
 		t.Fatalf("step %v", step)
 	}
 	started := r.list(t, serverStarted)[0]
-	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL))
 	deadline := time.Now().Add(time.Minute)
 	for r.standing(t) { // until the server has noticed the crash, and recovered
 		if time.Now().After(deadline) {
@@ -90,7 +87,7 @@ func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.enters(t, c, pgx.TxOptions{})
-	must(t, stranger, "select")
+	execute(t, stranger, "select")
 }
 
 // standing returns whether a gate counts; true while the server does not answer.
@@ -132,12 +129,10 @@ func TestAGateThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNobody(t *tes
 			}
 			stranger := r.connect(t, "app")
 			before, err := pgx.Connect(t.Context(), r.url("app"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer before.Close(context.WithoutCancel(t.Context()))
-			must(t, before, "begin isolation level repeatable read")
-			must(t, before, "select") // takes the snapshot
+			execute(t, before, "begin isolation level repeatable read")
+			execute(t, before, "select") // takes the snapshot
 			r.sql(t, loses)
 			r.outside(t, old, fence.ErrNotRaised)
 			if _, err := r.opens(t, leader(7), claimed(7)); err != nil {
@@ -149,7 +144,7 @@ func TestAGateThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNobody(t *tes
 			if inside() == nil {
 				t.Error("a transaction of the older leader was committed")
 			}
-			must(t, stranger, "select")
+			execute(t, stranger, "select")
 			r.outside(t, old, fence.ErrStale)
 			if _, err := before.Exec(t.Context(), enterQuery(old)); err == nil {
 				t.Error("a transaction with an old snapshot has entered under the older token")

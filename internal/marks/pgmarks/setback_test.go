@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -48,9 +49,7 @@ func (r *realm) opens(t *testing.T, a marks.Authority, c fence.Claim) (*pgx.Conn
 	t.Helper()
 	conn := r.connect(t, "app")
 	s, err := identify(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return conn, (&marks.Admission{Store: r.s, Authority: a}).Admit(t.Context(),
 		s, marks.Present(c))
 }
@@ -69,9 +68,7 @@ func own(t *testing.T) (r *realm, data string) {
 	t.Helper()
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
 	d.roles(t)
-	if err := Install(t.Context(), d.url("postgres"), guardRole, "app"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole, "app"))
 	d.sql(t, "create table entry (token bigint); grant all on entry to app")
 	found, err := filepath.Glob(filepath.Join(d.pg.Dir(), "*", "PG_VERSION"))
 	if err != nil || len(found) != 1 {
@@ -83,13 +80,9 @@ func own(t *testing.T) (r *realm, data string) {
 // stopped stops the server, runs meanwhile and starts the server again.
 func (r *realm) stopped(t *testing.T, meanwhile func()) {
 	t.Helper()
-	if err := r.pg.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.pg.Stop())
 	meanwhile()
-	if err := r.pg.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.pg.Start(t.Context()))
 }
 
 func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
@@ -172,9 +165,7 @@ func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
 			if _, err := r.opens(t, leader(9), claimed(9)); !errors.Is(err, fence.ErrNotInstalled) {
 				t.Errorf("the newest leader, and nobody knows who is at work: %v", err)
 			}
-			if err := Install(t.Context(), r.url("postgres"), guardRole); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, Install(t.Context(), r.url("postgres"), guardRole))
 			if _, err := r.opens(t, leader(7), old); !errors.Is(err, fence.ErrNotLeader) {
 				t.Errorf("the older leader gets %v", err)
 			}
@@ -202,9 +193,7 @@ func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T
 		t.Fatalf("step %v", step)
 	}
 	r.sql(t, "drop schema ringfence, ringfence_private cascade")
-	if err := Install(t.Context(), r.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), r.url("postgres"), guardRole))
 	if err := session.Ping(t.Context()); err != nil {
 		t.Fatal("the new schema itself has ended the session, which proves nothing")
 	}
@@ -213,10 +202,8 @@ func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T
 		t.Errorf("without a coordinator: %v", err)
 	}
 	newcomer, err := r.opens(t, leader(7), claimed(7))
-	if err != nil {
-		t.Fatal(err)
-	}
-	must(t, newcomer, "insert into entry values (7)")
+	must.Succeed(t, err)
+	execute(t, newcomer, "insert into entry values (7)")
 	if session.Ping(t.Context()) == nil {
 		t.Error("a session of the older leader is still alive")
 	}
@@ -234,14 +221,12 @@ func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T
 func TestAFirstInstallationEndsNobody(t *testing.T) {
 	d := bare(t)
 	stranger := d.connect(t, "app")
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	r := &realm{database: d, s: d.open(t, Options{})}
 	if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(5)); err != nil {
 		t.Fatal(err)
 	}
-	must(t, stranger, "select")
+	execute(t, stranger, "select")
 }
 
 // A copy within the same server differs from the original only in the database's OID.
@@ -302,7 +287,7 @@ func TestAfterARestartTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
 		}
 		r.enters(t, c, pgx.TxOptions{})
 		// the restart has ended every admitted session, so no other is ended
-		must(t, stranger, "select")
+		execute(t, stranger, "select")
 	}
 }
 
@@ -336,9 +321,7 @@ func TestASessionOfAnotherDatabaseIsRefused(t *testing.T) {
 	shop, crm := led(t), led(t)
 	conn := crm.connect(t, "app")
 	s, err := identify(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	shop.lead(t, claimed(5))
 	_, err = shop.s.Register(t.Context(), s, []fence.Claim{claimed(5)})
 	var setup *fence.SetupError
@@ -355,7 +338,7 @@ func TestARefusalNamesTheSessionThatDoesNotEnd(t *testing.T) {
 	r := led(t)
 	old := r.lead(t, claimed(5))
 	conn, _ := r.admitted(t, old)
-	must(t, conn, "set application_name = 'billing'")
+	execute(t, conn, "set application_name = 'billing'")
 	pid := conn.PgConn().PID()
 	stop(t, int(pid))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -60,8 +60,8 @@ func subscribes(t *testing.T, copied string) {
 	}
 	arrives("1")
 	from.lead(t, claimed(10))
-	must(t, to.connect(t, "app"), "select * from ringfence.take('stock', 'here', 1)")
-	must(t, from.connect(t, "app"), "select * from ringfence.take('stock', 'elsewhere', 1)")
+	execute(t, to.connect(t, "app"), "select * from ringfence.take('stock', 'here', 1)")
+	execute(t, from.connect(t, "app"), "select * from ringfence.take('stock', 'elsewhere', 1)")
 	arrives("2")
 	got := to.list(t,
 		"select resource || ' ' || holder || ' ' || confirmed from ringfence.marks(null)")

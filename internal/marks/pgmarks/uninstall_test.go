@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // nobody is the role of a guard that is not connected.
@@ -20,9 +21,7 @@ func (d database) removes(
 	t.Helper()
 	o.Drop = true
 	r, err := Uninstall(t.Context(), d.url("postgres"), guard, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	schemas := d.list(t, "select count(*)::text from pg_namespace where nspname ~ '^ringfence'")[0]
 	switch why := strings.Join(r.Blocked, "; "); {
 	case reason == "" && (why != "" || schemas != "0"):
@@ -104,9 +103,7 @@ func TestNothingIsRemovedWhileSomethingReliesOnIt(t *testing.T) {
 func (d database) closed(t *testing.T, c *pgx.Conn) {
 	t.Helper()
 	pid := c.PgConn().PID()
-	if err := c.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Close(t.Context()))
 	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where pid = $1", int64(pid))
 }
 
@@ -131,15 +128,11 @@ func TestASessionThatIsAdmittedMeanwhileIsFound(t *testing.T) {
 	c := d.lead(t, d.next())
 	app, registering := d.connect(t, "app"), d.connect(t, guardRole)
 	sess, err := identify(t.Context(), app)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	start, err := parseBirth(sess.Birth)
-	if err != nil {
-		t.Fatal(err)
-	}
-	must(t, registering, "begin")
-	must(t, registering, "select step from ringfence.register($1, $2, $3, $4, $5, array[''], $6)",
+	must.Succeed(t, err)
+	execute(t, registering, "begin")
+	execute(t, registering, "select step from ringfence.register($1, $2, $3, $4, $5, array[''], $6)",
 		sess.ID, start, sess.Run, []string{string(c.Resource)}, []int64{int64(c.Token)}, c.Issuer)
 	d.s.Close()
 	removed := make(chan error, 1)
@@ -150,7 +143,7 @@ func TestASessionThatIsAdmittedMeanwhileIsFound(t *testing.T) {
 		removed <- err
 	}()
 	d.waits(t, "lock table", removed)
-	must(t, registering, "commit")
+	execute(t, registering, "commit")
 	if err := <-removed; err != nil || len(r.Blocked) != 1 || !strings.Contains(r.Blocked[0], "a "+
 		"session is open") {
 		t.Errorf("%q, %v", r.Blocked, err)
@@ -166,13 +159,13 @@ func TestATransactionThatBeginsDuringTheRemovalWritesNothing(t *testing.T) {
 	c := d.lead(t, d.next())
 	d.s.Close()
 	dropping := d.connect(t, "postgres")
-	must(t, dropping, "begin")
-	must(t, dropping, "lock table ringfence_private.mark, ringfence_private.gate, "+
+	execute(t, dropping, "begin")
+	execute(t, dropping, "lock table ringfence_private.mark, ringfence_private.gate, "+
 		"ringfence_private.entered, ringfence_private.installation in access exclusive mode")
 	began := d.begins(t, c, pgx.ReadCommitted)
 	d.waits(t, "ringfence.enter", began)
-	must(t, dropping, "drop schema ringfence, ringfence_private, ringfence_installed cascade")
-	must(t, dropping, "commit")
+	execute(t, dropping, "drop schema ringfence, ringfence_private, ringfence_installed cascade")
+	execute(t, dropping, "commit")
 	if err := <-began; err == nil {
 		t.Error("a transaction has begun under a token")
 	}

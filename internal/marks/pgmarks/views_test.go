@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/postgres/pgschema"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -71,7 +72,7 @@ func TestTheViewsShowTermsSessionsAndTransactions(t *testing.T) {
 		t.Fatalf("step %v", step)
 	}
 	attached := d.connect(t, "app")
-	must(t, attached, "set application_name = 'billing'")
+	execute(t, attached, "set application_name = 'billing'")
 	if ok, err := Attach(t.Context(), attached, claimed(5)); !ok || err != nil {
 		t.Fatalf("attached %v, %v", ok, err)
 	}
@@ -108,25 +109,21 @@ func TestTheViewsNamePreparedTransactions(t *testing.T) {
 	d.roles(t)
 	d.sql(t, "create role monitor login in role pg_monitor; create table entry (token bigint); "+
 		"grant all on entry to app")
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	d.s = d.open(t, Options{AllowPrepared: true})
 	conn, _ := d.enters(t, d.lead(t, claimed(5)), pgx.TxOptions{})
-	must(t, conn, "prepare transaction 'the one'")
+	execute(t, conn, "prepare transaction 'the one'")
 	expect(t, "prepared", d.sees(t, monitor, transactionsRow), "orders 5 older f the one app t")
 	if _, err := raiseTo(t.Context(), d.s, claimed(7)); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "prepared before the raise", d.sees(t, monitor, transactionsRow), "orders ? older t "+
 		"the one app t")
-	must(t, conn, "rollback prepared 'the one'")
+	execute(t, conn, "rollback prepared 'the one'")
 	expect(t, "rolled back", d.sees(t, monitor, transactionsRow))
 
 	standby, err := pg.StartStandby(t.Context(), "standby")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = standby.Close() })
 	there := database{standby, "postgres"}
 	for _, view := range views {
@@ -163,10 +160,10 @@ func TestOnlyMembersOfPgMonitorReadTheViews(t *testing.T) {
 func (d database) besieged(t *testing.T) (holder *pgx.Conn, end func()) {
 	t.Helper()
 	holder = d.connect(t, "app")
-	must(t, holder, "begin")
+	execute(t, holder, "begin")
 	queued := make(chan error, len(views))
 	for _, view := range views {
-		must(t, holder, fmt.Sprintf("prepare %s as select * from ringfence.%[1]s", view))
+		execute(t, holder, fmt.Sprintf("prepare %s as select * from ringfence.%[1]s", view))
 		stranger := d.connect(t, "app")
 		go func() {
 			_, err := stranger.Exec(context.WithoutCancel(t.Context()), "create rule mine as on insert to "+
@@ -179,7 +176,7 @@ func (d database) besieged(t *testing.T) (holder *pgx.Conn, end func()) {
 	      and l.database = (select oid from pg_database where datname = current_database())`, int64(len(views)))
 	return holder, func() {
 		t.Helper()
-		must(t, holder, "rollback")
+		execute(t, holder, "rollback")
 		for range views {
 			if err := <-queued; sqlstate(err) != "42501" {
 				t.Errorf("the stranger who has waited: %v", err)
@@ -193,14 +190,12 @@ func TestAStrangerWhoLocksTheViewsDelaysOnlyThoseWhoLook(t *testing.T) {
 	d.lead(t, claimed(5))
 	super := d.connect(t, "postgres")
 	image, err := pgschema.Image(t.Context(), super)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stranger, end := d.besieged(t)
 	d.enters(t, claimed(5), pgx.TxOptions{})
 	// It has the lock of a transaction that has entered, but for the one on our table.
-	must(t, stranger, "select pg_advisory_xact_lock_shared(classid::integer, pg_backend_pid()) from "+
-		"pg_locks where locktype = 'advisory' and objsubid = 2")
+	execute(t, stranger, "select pg_advisory_xact_lock_shared(classid::integer, pg_backend_pid()) "+
+		"from pg_locks where locktype = 'advisory' and objsubid = 2")
 	d.lead(t, claimed(7)) // it would end the stranger if it counted
 	if _, step := d.admitted(t, claimed(7)); step != marks.Admitted {
 		t.Errorf("step %v", step)

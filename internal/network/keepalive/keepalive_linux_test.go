@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // option reads an option of a connection.
 func option(t *testing.T, c net.Conn, name int) (value int) {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var failure error
 	err = raw.Control(func(fd uintptr) {
 		value, failure = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name)
@@ -28,35 +28,23 @@ func option(t *testing.T, c net.Conn, name int) (value int) {
 func TestBothEndsOfAConnectionNoticeASilentPeer(t *testing.T) {
 	both := Timeouts{Silence: 30 * time.Second, User: 20 * time.Second}
 	l, err := both.ListenConfig().Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	dialed, err := both.Dialer().DialContext(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer dialed.Close()
 	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer accepted.Close()
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	opened = both.Listener(opened)
 	defer opened.Close()
 	other, err := net.Dial("tcp", opened.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer other.Close()
 	inherited, err := opened.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer inherited.Close()
 	for name, c := range map[string]net.Conn{
 		"dialed": dialed, "accepted": accepted, "accepted of another's listener": inherited,

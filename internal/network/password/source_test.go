@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // written returns the name of a file with this text.
@@ -24,20 +26,14 @@ func written(t *testing.T, text string) string {
 // rewrite replaces a file as most tools do.
 func rewrite(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(name+".new", []byte(text), 0o600))
+	must.Succeed(t, os.Rename(name+".new", name))
 }
 
 func source(t *testing.T, file, command string) *Source {
 	t.Helper()
 	s, err := New(file, command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s
 }
 
@@ -89,9 +85,7 @@ func TestAFileThatIsBeingReplacedIsWaitedFor(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			name := written(t, "old")
-			if err := before(name); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, before(name))
 			read := make(chan string)
 			go func() {
 				got, err := source(t, name, "").Read(t.Context())

@@ -13,18 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence/internal/network/tally"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/otheruser"
 )
 
 func TestTheKernelNamesTheUser(t *testing.T) {
 	dir, err := os.MkdirTemp("", "peer") // which others may enter
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(dir, 0o755))
 	for _, way := range []struct{ network, address, host string }{
 		{"unix", filepath.Join(dir, "s"), ""}, {"tcp", "127.0.0.1:0", "127.0.0.1"},
 		{"tcp", "[::1]:0", "::1"},
@@ -43,9 +40,7 @@ func TestTheKernelNamesTheUser(t *testing.T) {
 		}
 		otheruser.Dial(t, otheruser.Nobody, way.network, at)
 		c, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer c.Close()
 		if p, err := Of(c); p.User != otheruser.Nobody || err != nil {
 			t.Errorf("%s: got %v, %v", at, p, err)
@@ -56,9 +51,7 @@ func TestTheKernelNamesTheUser(t *testing.T) {
 // Java connects to 127.0.0.1 with a socket for both kinds of addresses.
 func TestASocketForBothKindsOfAddressesIsFound(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -66,15 +59,11 @@ func TestASocketForBothKindsOfAddressesIsFound(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	to := l.Addr().(*net.TCPAddr)
-	if err := unix.Connect(fd, &unix.SockaddrInet6{
+	must.Succeed(t, unix.Connect(fd, &unix.SockaddrInet6{
 		Port: to.Port, Addr: [16]byte(to.IP.To16()),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	c, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	if p, err := Of(c); p.User != os.Getuid() || err != nil {
 		t.Errorf("got %v, %v", p, err)
@@ -83,24 +72,18 @@ func TestASocketForBothKindsOfAddressesIsFound(t *testing.T) {
 
 func TestOtherUsersAreClosed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	var log strings.Builder
 	otheruser.Dial(t, otheruser.Nobody, "tcp", l.Addr().String()) // before ours
 	ours, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer ours.Close()
 	accepted, err := Listener{
 		Listener: l, Admit: OnlyUser(os.Getuid()),
 		Log: tally.NewLog(slog.New(slog.NewTextHandler(&log, nil))),
 	}.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer accepted.Close()
 	if accepted.RemoteAddr().String() != ours.LocalAddr().String() ||
 		!strings.Contains(log.String(), "user=65534") {
@@ -111,21 +94,15 @@ func TestOtherUsersAreClosed(t *testing.T) {
 // A process that has closed its socket has left bytes in it. The kernel forgets whose it was.
 func TestAClosedSocketIsNobodys(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := io.WriteString(c, "left behind"); err != nil {
 		t.Fatal(err)
 	}
 	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer accepted.Close()
 	_ = c.Close()
 	if p, err := Of(accepted); err == nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -13,13 +14,9 @@ import (
 func shake(t *testing.T, p serverstest.Pair, client *tls.Config) error {
 	t.Helper()
 	s, err := NewServer(Files{Cert: p.CertFile, Key: p.KeyFile}, Reports{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", s.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -64,9 +61,7 @@ func TestAServersCertificateIsCheckedAsTheModeSays(t *testing.T) {
 			}
 		}
 		c, err := Client("test", options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c.ServerName = test.host
 		if err := shake(t, server, c); test.good != (err == nil) {
 			t.Errorf("%+v: %v", test, err)

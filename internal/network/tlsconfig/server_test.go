@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -23,9 +24,7 @@ func TestANewVersionOfTheFilesIsUsedOnceItIsGood(t *testing.T) {
 			Failed: func(err error) { warnings = append(warnings, err) },
 			Used:   func(c *x509.Certificate) { used = append(used, c.Subject.CommonName) },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		name := func() string {
 			time.Sleep(lookEvery)
 			return s.current().Certificates[0].Leaf.Subject.CommonName
@@ -44,9 +43,7 @@ func TestANewVersionOfTheFilesIsUsedOnceItIsGood(t *testing.T) {
 		if got := name(); got != "second" || len(warnings) != 1 {
 			t.Errorf("replaced: shows %q, warned of %v", got, warnings)
 		}
-		if err := os.Remove(first.CertFile); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Remove(first.CertFile))
 		if got := name(); got != "second" || len(warnings) != 2 {
 			t.Errorf("removed: shows %q, warned of %v", got, warnings)
 		}
@@ -63,9 +60,7 @@ func TestOtherFilesAreUsedAtOnceIfTheyAreGood(t *testing.T) {
 	s, err := NewServer(Files{Cert: first.CertFile, Key: first.KeyFile}, Reports{
 		Used: func(c *x509.Certificate) { used = append(used, c.Subject.CommonName) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	name := func() string { return s.Certificate().Subject.CommonName }
 	if _, err := s.Prepare(Files{
 		Cert: second.CertFile, Key: first.KeyFile,
@@ -74,9 +69,7 @@ func TestOtherFilesAreUsedAtOnceIfTheyAreGood(t *testing.T) {
 	}
 	for range 2 { // the second time nothing is new
 		use, err := s.Prepare(Files{Cert: second.CertFile, Key: second.KeyFile})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(used) == 1 && name() != "first" {
 			t.Errorf("prepared, and shows %q", name())
 		}
@@ -91,9 +84,7 @@ func TestOtherFilesAreUsedAtOnceIfTheyAreGood(t *testing.T) {
 
 func write(t *testing.T, file string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, content, 0o600))
 }
 
 func TestFilesThatCannotBeUsedAreAnError(t *testing.T) {

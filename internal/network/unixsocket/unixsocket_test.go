@@ -10,15 +10,15 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // stale leaves a socket behind, as a killed process does.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.SetUnlinkOnClose(false)
 	_ = l.Close()
 }
@@ -27,9 +27,7 @@ func TestOnlyAStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	stale(t, path)
 	l, err := Listen(t.Context(), path, 0o640)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if info, err := os.Stat(path); err != nil || info.Mode() != fs.ModeSocket|0o640 {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -42,9 +40,7 @@ func TestOnlyAStaleSocketIsReplaced(t *testing.T) {
 		_ = c.Close()
 	}
 	_ = l.Close()
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("precious"), 0o600))
 	if _, err := Listen(t.Context(), path, 0o600); err == nil || !strings.Contains(err.Error(), "is "+
 		"not a socket") {
 		t.Errorf("a file: %v", err)

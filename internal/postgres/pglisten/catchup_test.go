@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -16,9 +17,7 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 func TestAListenerThatCatchesUpHoldsNothingBack(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(t.Context(), "listen news"); err != nil {
 		t.Fatal(err)
@@ -38,9 +37,7 @@ func TestAListenerThatCatchesUpHoldsNothingBack(t *testing.T) {
 		}
 	}
 	written(&before)
-	if err := CatchUp(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, CatchUp(t.Context(), conn))
 	if written(&after); after != before {
 		t.Error("it writes although the queue is empty")
 	}

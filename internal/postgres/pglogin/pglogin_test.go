@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -23,9 +24,7 @@ func TestTheOptionsDoNotReachTheServer(t *testing.T) {
 			"password_file=/run/a application_name=x",
 	} {
 		cfg, err := pgx.ParseConfig(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		source, err := pglogin.Prepare(cfg)
 		if err != nil || source.String() != "password_file /run/a" ||
 			fmt.Sprint(cfg.RuntimeParams) != "map[application_name:x client_encoding:UTF8]" {
@@ -35,9 +34,7 @@ func TestTheOptionsDoNotReachTheServer(t *testing.T) {
 	for _, bad := range []string{"postgres://u:s3cret@h/d?password_file=/a",
 		"postgres://u@h/d?password_file=/a&password_command=b"} {
 		cfg, err := pgx.ParseConfig(bad)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if source, err := pglogin.Prepare(cfg); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, %v", bad, source, err)
 		}
@@ -49,34 +46,24 @@ func TestAPoolGetsAPasswordThatIsAccepted(t *testing.T) {
 		HBA: "local all all trust\nhost all app 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 " +
 			"trust\n"})
 	admin, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer admin.Close(t.Context())
 	if _, err := admin.Exec(t.Context(), "create role app login password 'right'"); err != nil {
 		t.Fatal(err)
 	}
 	tool := filepath.Join(t.TempDir(), "tool") // behind the server the first time
 	const text = "#!/bin/sh\nif [ -e $0.ran ]; then echo right; else touch $0.ran; echo behind; fi\n"
-	if err := os.WriteFile(tool, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(tool, []byte(text), 0o700))
 	cfg, err := pgx.ParseConfig(pg.URL("app", "postgres") + "&password_command=" +
 		url.QueryEscape(tool))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	source, err := pglogin.Prepare(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := pglogin.FillAccepted(t.Context(), cfg, source); err != nil || cfg.Password != "right" {
 		t.Errorf("%q, %v", cfg.Password, err)
 	}
 	conn, err := pgx.ConnectConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	conn.Close(t.Context())
 	cfg.User = "nobody"
 	if _, err := pgx.ConnectConfig(t.Context(), cfg); err == nil { // trusted: there is no such role

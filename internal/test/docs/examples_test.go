@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // For a file with one example and other declarations, go doc and pkg.go.dev show the whole file,
@@ -37,14 +39,10 @@ func TestEveryPublicPackageHasAWholeProgramAsExample(t *testing.T) {
 func hasWholeProgram(t *testing.T, dir string) bool {
 	t.Helper()
 	files, err := filepath.Glob(dir + "/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, example := range doc.Examples(parsed) {
 			if _, whole := example.Code.(*ast.File); whole {
 				return true

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 const (
@@ -85,9 +87,7 @@ func pages(t *testing.T) (all []string) {
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "lab/*.md",
 		"examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, found...)
 	}
 	if len(all) < 8 {
@@ -99,9 +99,7 @@ func pages(t *testing.T) (all []string) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(b)
 }
 

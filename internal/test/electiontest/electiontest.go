@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // patience is how long a helper waits for something that has to happen.
@@ -22,9 +23,7 @@ func Win(t testing.TB, c fence.Elector, r fence.Resource, holder string) *fence.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	term, err := c.Campaign(ctx, r, holder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return term
 }
 
@@ -154,9 +153,7 @@ func (w *Woken) OnlyNext(
 	t.Helper()
 	for i := 1; wakes > 0; i++ {
 		w.drain()
-		if err := leader.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, leader.Resign(t.Context()))
 		leader = Next(t, won)
 		by := w.drain()
 		if next := queue[i]; leader.Token() != next.Token || len(by) > 1 || len(by) != by[next.Holder] {

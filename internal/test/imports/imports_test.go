@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 const module = "github.com/ringfence/ringfence"
@@ -116,14 +118,10 @@ func listOne(t *testing.T, dir string) (all []pkg) {
 		"./...")
 	cmd.Dir = dir
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
 		var p pkg
-		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.Decode(&p))
 		all = append(all, p)
 	}
 	return all
@@ -228,9 +226,7 @@ func TestNoProgramKeepsMethodsThatNobodyCalls(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		symbols, err := exec.CommandContext(t.Context(), "go", "tool", "nm", file).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, unwanted := range []string{"text/template.(*Template).Execute", "spf13/cobra/doc."} {
 			if strings.Contains(string(symbols), unwanted) {
 				t.Errorf("%s links %s", program, unwanted)
@@ -242,9 +238,7 @@ func TestNoProgramKeepsMethodsThatNobodyCalls(t *testing.T) {
 // The Dockerfile copies the folders one by one, so that a change of the lab builds no guard.
 func TestImagesAreBuiltFromAllThatTheirProgramsImport(t *testing.T) {
 	text, err := os.ReadFile(root + "/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range list(t, root, lab) {
 		if p.Name != "main" || p.ImportPath == module+"/lab/cmd/lab" ||
 			strings.Contains(p.ImportPath, "/examples/") {

@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/documents/documentstest"
 	"github.com/ringfence/ringfence/internal/test/contract"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Run tests the journal in the coordinators that the fixture opens.
@@ -111,9 +112,7 @@ func (p *stage) contract(j, second checkpoint.Journal) checkpointtest.Fixture {
 		Journal: j, Second: second,
 		Lead: func(t testing.TB, r fence.Resource) fence.Claim {
 			c := p.lead(r)
-			if err := j.Raise(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, j.Raise(t.Context(), c))
 			return c
 		},
 	}

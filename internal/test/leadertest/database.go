@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -38,9 +39,7 @@ func Install(t *testing.T, d Database, guard string, leaders ...string) {
 	t.Helper()
 	installing.Lock()
 	defer installing.Unlock()
-	if err := pgmarks.Install(t.Context(), d.URL("postgres"), guard, leaders...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.Install(t.Context(), d.URL("postgres"), guard, leaders...))
 }
 
 // BareDatabase creates a database without the schema.
@@ -48,9 +47,7 @@ func BareDatabase(t *testing.T) Database {
 	t.Helper()
 	pg := serverstest.SharedPostgres(t)
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", serverstest.FreshDatabase(t, pg)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := Database{test: t, pg: pg, Conn: conn}
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	roles.Do(func() { d.SQL("create role warden login; create role keeper login") })

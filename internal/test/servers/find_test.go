@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestMissingProgramSaysHowToInstallIt(t *testing.T) {
@@ -36,8 +38,8 @@ func install(t *testing.T, root string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		file := filepath.Join(root, name)
-		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		must(t, os.WriteFile(file, nil, 0o755))
+		must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Succeed(t, os.WriteFile(file, nil, 0o755))
 	}
 }
 

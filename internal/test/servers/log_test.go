@@ -4,11 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestLogTail(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
-	must(t, os.WriteFile(file, []byte("old\none\ntwo\nthree\n"), 0o644))
+	must.Succeed(t, os.WriteFile(file, []byte("old\none\ntwo\nthree\n"), 0o644))
 	for _, c := range []struct {
 		from int64
 		n    int

@@ -65,13 +65,6 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func allGone(all []member) bool {
 	for _, m := range all {
 		if m.exists() {

@@ -4,13 +4,15 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestFreePortsAreDistinct(t *testing.T) {
 	seen := map[int]bool{}
 	for range 20 {
 		got, err := freePorts(9)
-		must(t, err)
+		must.Succeed(t, err)
 		for _, port := range got {
 			if seen[port] {
 				t.Fatal("handed out twice:", port)
@@ -25,7 +27,7 @@ func TestThePortOfAStoppedServerIsKeptFromOtherProcesses(t *testing.T) {
 		t.Skip("ports are kept on Linux only")
 	}
 	got, err := freePorts(1)
-	must(t, err)
+	must.Succeed(t, err)
 	if !bindable(got[0]) {
 		t.Fatal("somebody listens on it")
 	}

@@ -9,19 +9,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(limited(t), url)
-	must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 	return c
 }
 
 func query[T any](t *testing.T, c *pgx.Conn, sql string) (v T) {
 	t.Helper()
-	must(t, c.QueryRow(limited(t), sql).Scan(&v))
+	must.Succeed(t, c.QueryRow(limited(t), sql).Scan(&v))
 	return v
 }
 
@@ -31,7 +33,7 @@ func TestPostgresLife(t *testing.T) {
 	p, err := StartPostgres(limited(t), PostgresOptions{
 		Settings: map[string]string{"application_name": "it's set"},
 	})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, p)
 	url := p.URL("postgres", "postgres")
 
@@ -56,18 +58,18 @@ func TestPostgresLife(t *testing.T) {
 	})
 	t.Run("kill ends backends and keeps committed rows", func(t *testing.T) { killKeepsRows(t, p) })
 	t.Run("a stopped server keeps rows too", func(t *testing.T) {
-		must(t, p.Stop())
+		must.Succeed(t, p.Stop())
 		if !strings.Contains(p.LogTail(5), "database system is shut down") {
 			t.Error("the stop was not orderly")
 		}
-		must(t, p.Start(limited(t)))
+		must.Succeed(t, p.Start(limited(t)))
 		query[int](t, connect(t, url), "select 1 from kept")
 	})
 	t.Run("pause holds every backend until resume", func(t *testing.T) { pauseHolds(t, p) })
 	t.Run("close works while paused, and leaves nothing", func(t *testing.T) {
 		family := p.live().family()
-		must(t, p.Pause())
-		must(t, p.Close())
+		must.Succeed(t, p.Pause())
+		must.Succeed(t, p.Close())
 		if !allGone(family) || !gone(p.Dir()) {
 			t.Error("something is left")
 		}
@@ -84,20 +86,20 @@ func killKeepsRows(t *testing.T, p *Postgres) {
 	url := p.URL("postgres", "postgres")
 	c := connect(t, url)
 	_, err := c.Exec(limited(t), "create table kept as select 1")
-	must(t, err)
+	must.Succeed(t, err)
 	family := p.live().family()
 	if len(family) < 2 {
 		t.Fatal("no backend in the family")
 	}
-	must(t, p.Kill())
+	must.Succeed(t, p.Kill())
 	if !allGone(family) {
 		t.Error("a process is left")
 	}
-	must(t, p.Kill()) // nothing to do
+	must.Succeed(t, p.Kill()) // nothing to do
 	if err := p.Pause(); !errors.Is(err, ErrNotRunning) {
 		t.Error("Pause of a killed server:", err)
 	}
-	must(t, p.Start(limited(t)))
+	must.Succeed(t, p.Start(limited(t)))
 	query[int](t, connect(t, url), "select 1 from kept")
 }
 
@@ -105,8 +107,8 @@ func pauseHolds(t *testing.T, p *Postgres) {
 	ctx, cancel := context.WithCancel(limited(t))
 	defer cancel()
 	c := connect(t, p.URL("postgres", "postgres"))
-	must(t, p.Pause())
-	must(t, p.Pause()) // again: no change
+	must.Succeed(t, p.Pause())
+	must.Succeed(t, p.Pause()) // again: no change
 	family := p.live().family()
 	for _, m := range family {
 		if !m.stopped() {
@@ -126,9 +128,9 @@ func pauseHolds(t *testing.T, p *Postgres) {
 		answered <- err
 	default:
 	}
-	must(t, p.Resume())
-	must(t, p.Resume()) // again: no change
-	must(t, <-answered)
+	must.Succeed(t, p.Resume())
+	must.Succeed(t, p.Resume()) // again: no change
+	must.Succeed(t, <-answered)
 }
 
 func TestBadSettingFailsWithTheLog(t *testing.T) {
@@ -145,7 +147,7 @@ func TestBadSettingFailsWithTheLog(t *testing.T) {
 
 func TestTheCallerSetsTheHBA(t *testing.T) {
 	p, err := StartPostgres(limited(t), PostgresOptions{HBA: "host all all 127.0.0.1/32 reject\n"})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, p)
 	_, err = pgx.Connect(limited(t), p.URL("postgres", "postgres"))
 	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "28000" {
@@ -155,17 +157,17 @@ func TestTheCallerSetsTheHBA(t *testing.T) {
 
 func TestPgBouncerPools(t *testing.T) {
 	p, err := StartPostgres(limited(t), PostgresOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, p)
 	b, err := StartPgBouncer(limited(t), p, PgBouncerOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, b)
 	url := b.URL("anybody", "postgres")
 	got := query[string](t, connect(t, url+"&options=-c%20fence.orders%3D1"), "select current_user")
 	if got != "postgres" {
 		t.Error("user", got)
 	}
-	must(t, b.Stop()) // at once, although the client above is still connected
-	must(t, b.Start(limited(t)))
+	must.Succeed(t, b.Stop()) // at once, although the client above is still connected
+	must.Succeed(t, b.Start(limited(t)))
 	connect(t, url)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -40,17 +41,13 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 			time.Sleep(50 * time.Millisecond) // meanwhile the test starts it again
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Close()
 	_ = p.Start(t.Context()) // it may have ended before it was looked at
 	if code, out := <-codes, <-outputs; code != 3 || out != "start 1 ours \n" {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
-	if err := p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Start(t.Context()))
 	if err := errors.Join(p.Pause(), p.Close()); err != nil {
 		t.Error(err)
 	}
@@ -70,9 +67,7 @@ func TestAProgramThatIsNeverReadyIsKilled(t *testing.T) {
 		Name: "sleeper", Command: []string{"/bin/sh", "-c", "sleep 600"},
 		Ready: func(ctx context.Context) error { return errors.New("not yet") },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))

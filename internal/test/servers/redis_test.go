@@ -9,18 +9,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func redisDo(t *testing.T, r *Redis, command string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", r.Addr())
-	must(t, err)
+	must.Succeed(t, err)
 	defer c.Close()
-	must(t, c.SetDeadline(time.Now().Add(30*time.Second))) // an append takes long on a slow disk
+	// an append takes long on a slow disk
+	must.Succeed(t, c.SetDeadline(time.Now().Add(30*time.Second)))
 	_, err = c.Write([]byte(command + "\r\n"))
-	must(t, err)
+	must.Succeed(t, err)
 	reply, err := bufio.NewReader(c).ReadString('\n')
-	must(t, err)
+	must.Succeed(t, err)
 	return strings.TrimSpace(reply)
 }
 
@@ -28,14 +31,14 @@ func TestKilledRedisKeepsItsAppendOnlyFile(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{
 		Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
 	})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, r)
 	addr := r.Addr()
 	if got := redisDo(t, r, "SET kept 1"); got != "+OK" {
 		t.Fatal(got)
 	}
-	must(t, r.Kill())
-	must(t, r.Start(limited(t)))
+	must.Succeed(t, r.Kill())
+	must.Succeed(t, r.Start(limited(t)))
 	if got := redisDo(t, r, "INCR kept"); got != ":2" || r.Addr() != addr {
 		t.Error(got, r.Addr())
 	}
@@ -43,21 +46,21 @@ func TestKilledRedisKeepsItsAppendOnlyFile(t *testing.T) {
 
 func TestPausedRedisAnswersAfterResume(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, r)
-	must(t, r.Pause())
+	must.Succeed(t, r.Pause())
 	c, err := net.Dial("tcp", r.Addr()) // the kernel accepts the connection
-	must(t, err)
+	must.Succeed(t, err)
 	defer c.Close()
 	_, err = c.Write([]byte("PING\r\n"))
-	must(t, err)
+	must.Succeed(t, err)
 	in := bufio.NewReader(c)
-	must(t, c.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+	must.Succeed(t, c.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	if _, err := in.ReadByte(); err == nil {
 		t.Error("a paused server answered")
 	}
-	must(t, r.Resume())
-	must(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
+	must.Succeed(t, r.Resume())
+	must.Succeed(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
 	if line, err := in.ReadString('\n'); line != "+PONG\r\n" {
 		t.Error(line, err)
 	}
@@ -65,10 +68,10 @@ func TestPausedRedisAnswersAfterResume(t *testing.T) {
 
 func TestCloseEndsRedisAndMayBeCalledTwice(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	family := r.live().family()
-	must(t, r.Close())
-	must(t, r.Close())
+	must.Succeed(t, r.Close())
+	must.Succeed(t, r.Close())
 	if len(family) == 0 || !allGone(family) || !gone(r.Dir()) || r.PID() != 0 {
 		t.Error("something is left")
 	}
@@ -76,7 +79,7 @@ func TestCloseEndsRedisAndMayBeCalledTwice(t *testing.T) {
 
 func TestRedisWithAPasswordStarts(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{Args: []string{"--requirepass", "secret"}})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, r)
 	if got := redisDo(t, r, "PING"); !strings.HasPrefix(got, "-NOAUTH") {
 		t.Error(got)
@@ -85,35 +88,35 @@ func TestRedisWithAPasswordStarts(t *testing.T) {
 
 func TestStartOnATakenPortReportsIt(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, r)
-	must(t, r.Stop())
+	must.Succeed(t, r.Stop())
 	l, err := net.Listen("tcp", r.Addr())
-	must(t, err)
+	must.Succeed(t, err)
 	err = r.Start(limited(t))
 	if !errors.Is(err, errPortTaken) || r.PID() != 0 {
 		t.Error(err)
 	}
-	must(t, l.Close())
-	must(t, r.Start(limited(t)))
+	must.Succeed(t, l.Close())
+	must.Succeed(t, r.Start(limited(t)))
 }
 
 func TestAnotherPortIsTriedWhenOneIsTaken(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, r)
-	must(t, r.Stop())
+	must.Succeed(t, r.Stop())
 	var l net.Listener
 	t.Cleanup(func() { _ = l.Close() })
 	err = startOnFreePorts(limited(t), 1, func(ports []int) error {
 		if r.port = ports[0]; l == nil {
 			var err error
 			l, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(r.port)))
-			must(t, err)
+			must.Succeed(t, err)
 		}
 		return r.Start(limited(t))
 	})
-	must(t, err)
+	must.Succeed(t, err)
 	if l.Addr().String() == r.Addr() {
 		t.Error("the taken port was used")
 	}
@@ -121,9 +124,9 @@ func TestAnotherPortIsTriedWhenOneIsTaken(t *testing.T) {
 
 func TestKillEndsAWaitingStart(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, r)
-	must(t, r.Stop())
+	must.Succeed(t, r.Stop())
 	asked := make(chan struct{}, 1)
 	r.spec.ready = func(context.Context) error {
 		select {
@@ -135,7 +138,7 @@ func TestKillEndsAWaitingStart(t *testing.T) {
 	started := make(chan error)
 	go func() { started <- r.Start(limited(t)) }()
 	<-asked
-	must(t, r.Kill())
+	must.Succeed(t, r.Kill())
 	if err := <-started; !errors.Is(err, errExited) {
 		t.Error(err)
 	}

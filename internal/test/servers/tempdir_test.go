@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestTempRootIsNotUsedIfAnotherAccountCannotEnterIt(t *testing.T) {
 	private := filepath.Join(t.TempDir(), "private")
 	open := filepath.Join(private, "open")
-	must(t, os.Mkdir(private, 0o700))
-	must(t, os.Mkdir(open, 0o777))
+	must.Succeed(t, os.Mkdir(private, 0o700))
+	must.Succeed(t, os.Mkdir(open, 0o777))
 	t.Setenv("TMPDIR", open)
 	if got := tempRoot(&account{}); got != "/tmp" {
 		t.Error("for another account:", got)

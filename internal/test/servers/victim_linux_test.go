@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // victimEnv makes the test binary a victim: it starts servers, prints their processes and
@@ -56,8 +58,8 @@ func TestKilledTestLeavesNoProcess(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), victimEnv+"=1")
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	var l leftovers
 	if err == nil {
@@ -75,6 +77,6 @@ func TestKilledTestLeavesNoProcess(t *testing.T) {
 	}
 	for _, dir := range l.Dirs { // only these stay behind
 		removeSharedMemory(filepath.Join(dir, "data"))
-		must(t, os.RemoveAll(dir))
+		must.Succeed(t, os.RemoveAll(dir))
 	}
 }

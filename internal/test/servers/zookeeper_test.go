@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 type silent struct{}
@@ -18,7 +20,7 @@ func (silent) Printf(string, ...any) {}
 func zkClient(t *testing.T, addr string) *zk.Conn {
 	t.Helper()
 	c, events, err := zk.Connect(strings.Split(addr, ","), 10*time.Second, zk.WithLogger(silent{}))
-	must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(c.Close)
 	for e := range events {
 		if e.State == zk.StateHasSession {
@@ -31,40 +33,40 @@ func zkClient(t *testing.T, addr string) *zk.Conn {
 
 func TestZooKeeperLife(t *testing.T) {
 	z, err := StartZooKeeper(limited(t), ZooKeeperOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, z)
 	create(t, z.Addr(), "/kept")
 
-	must(t, z.Kill())
-	must(t, z.Start(limited(t)))
+	must.Succeed(t, z.Kill())
+	must.Succeed(t, z.Start(limited(t)))
 	if !exists(t, z.Addr(), "/kept") {
 		t.Error("a node is lost after Kill and Start")
 	}
 
-	must(t, z.Pause())
+	must.Succeed(t, z.Pause())
 	short, cancel := context.WithTimeout(limited(t), 50*time.Millisecond)
 	defer cancel()
 	if _, err := fourLetters(short, z.Addr(), "ruok"); err == nil {
 		t.Error("a paused server answered")
 	}
-	must(t, z.Resume())
+	must.Succeed(t, z.Resume())
 
-	must(t, z.Backup())
+	must.Succeed(t, z.Backup())
 	create(t, z.Addr(), "/later")
-	must(t, z.Restore(limited(t)))
+	must.Succeed(t, z.Restore(limited(t)))
 	if !exists(t, z.Addr(), "/kept") || exists(t, z.Addr(), "/later") {
 		t.Error("Restore did not bring back what the backup had")
 	}
 
 	addr := z.Addr()
-	must(t, z.Wipe(limited(t)))
+	must.Succeed(t, z.Wipe(limited(t)))
 	if exists(t, z.Addr(), "/kept") || z.Addr() != addr {
 		t.Error("Wipe left data or changed the address")
 	}
 
 	family := z.Nodes[0].live().family()
-	must(t, z.Close())
-	must(t, z.Close())
+	must.Succeed(t, z.Close())
+	must.Succeed(t, z.Close())
 	if len(family) == 0 || !allGone(family) || !gone(z.dir) {
 		t.Error("something is left")
 	}
@@ -72,25 +74,25 @@ func TestZooKeeperLife(t *testing.T) {
 
 func TestEnsembleOfThreeServesWithoutOne(t *testing.T) {
 	z, err := StartZooKeeper(limited(t), ZooKeeperOptions{Nodes: 3})
-	must(t, err)
+	must.Succeed(t, err)
 	closed(t, z)
 	create(t, z.Addr(), "/kept")
-	must(t, z.Nodes[2].Kill())
+	must.Succeed(t, z.Nodes[2].Kill())
 	if !exists(t, z.Nodes[0].Addr()+","+z.Nodes[1].Addr(), "/kept") {
 		t.Error("two of three do not serve")
 	}
-	must(t, z.Nodes[1].Stop())
+	must.Succeed(t, z.Nodes[1].Stop())
 
 	short, cancel := context.WithTimeout(limited(t), time.Second)
 	defer cancel()
 	if err := z.Nodes[0].Start(short); !errors.Is(err, ErrRunning) {
 		t.Error("Start of the running node:", err)
 	}
-	must(t, z.Nodes[0].Kill())
+	must.Succeed(t, z.Nodes[0].Kill())
 	if err := z.Nodes[0].Start(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error("one of three serves:", err)
 	}
-	must(t, z.Start(limited(t)))
+	must.Succeed(t, z.Start(limited(t)))
 	for _, n := range z.Nodes {
 		if !exists(t, n.Addr(), "/kept") {
 			t.Error("not on", n.Addr())
@@ -132,7 +134,7 @@ func patiently(t *testing.T, addr string, ask func(*zk.Conn) error) {
 		if errors.Is(err, zk.ErrConnectionClosed) {
 			return false
 		}
-		must(t, err)
+		must.Succeed(t, err)
 		return true
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // A session has entered often, so the server keeps its plans. What counts is whether authorization
@@ -15,14 +17,10 @@ func TestAuthorizationCountsForPlansAndSnapshotsOfBefore(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
 		s.exec(admin, "select ringfence.authorize(false)")
 		for range 10 {
-			if err := s.enters(c, level, pass, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.enters(c, level, pass, ""))
 		}
 		s.fails(s.enters(c, level, pass, "select ringfence.authorize(true)"), "RF010")
-		if err := s.install(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.install())
 		s.fails(s.enters(c, level, pass, ""), "RF010") // an installation leaves it on
 		if err := s.enters(c, level, pass, "select ringfence.authorize(false)"); err != nil {
 			t.Errorf("%s, switched off: %v", level, err)

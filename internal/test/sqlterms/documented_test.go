@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func document(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/sql.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // A caller may leave the transaction of its call open, in any state: that delays its own resource
@@ -43,22 +44,14 @@ func TestACallThatIsHeldOpenDelaysItsResourceAlone(t *testing.T) {
 			s := newStage(t)
 			coordinator, err := postgres.Open(s.ctx, s.url("postgres"),
 				postgres.Options{SessionTimeout: session})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			t.Cleanup(func() { _ = coordinator.Close() })
 			healthy := electiontest.Win(t, coordinator, "healthy", "go")
 			both, err := s.call(s.connect("app"), "campaign(array['led', 'other'], 'host-1')")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			tx, err := s.connect("app").Begin(s.ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := hold(s, tx, both[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			must.Succeed(t, hold(s, tx, both[0]))
 			// a statement that needs nothing of ours
 			s.exec(s.connect("postgres"), "alter role app reset all")
 			c := s.connect("app")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 const (
@@ -82,9 +84,7 @@ func eachLanguage(t *testing.T, test func(t *testing.T, command []string)) {
 				t.Fatalf("%q has failed: make deps-drivers installs what is missing", l.has)
 			}
 			text, err := os.ReadFile(filepath.Join(examples, l.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if n := strings.Count(string(text), " fence\n"); n == 0 || n > maxLines {
 				t.Errorf("the fence needs %d lines, %d are allowed", n, maxLines)
 			}

@@ -3,6 +3,8 @@ package sqlterms
 import (
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // The name of a holder is no secret, and with authorization on another role may not claim its
@@ -30,9 +32,7 @@ func TestAPauseBeforeTheCommitHoldsUpNobody(t *testing.T) {
 	c, paused := s.connect("app"), s.connect("app")
 	s.ready(paused, "campaign('orders', 'host-1', '1 second')")
 	tx, err := paused.Begin(s.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.one(tx, "campaign('orders', 'host-1', '1 second')")
 	s.ready(c, "campaign('orders', 'host-2', '1 minute')") // it waits, for seconds
 	if err := tx.Commit(s.ctx); err == nil {
@@ -46,9 +46,7 @@ func TestAShorterPauseStays(t *testing.T) {
 	c := s.connect("app")
 	for chosen, want := range map[string]string{"0": "5s", "1h": "5s", "3s": "3s", "200ms": "200ms"} {
 		tx, err := c.Begin(s.ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var got string
 		if _, err = tx.Exec(s.ctx, "select set_config('idle_in_transaction_session_timeout', $1, true)",
 			chosen); err != nil {
@@ -59,9 +57,7 @@ func TestAShorterPauseStays(t *testing.T) {
 			got != want {
 			t.Errorf("%s became %s, %v; want %s", chosen, got, err, want)
 		}
-		if err := tx.Rollback(s.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tx.Rollback(s.ctx))
 	}
 }
 
@@ -71,9 +67,7 @@ func TestWhoIsDeposedDuringItsCallGetsARow(t *testing.T) {
 	c, taker, admin := s.connect("app"), s.connect("app"), s.connect("postgres")
 	s.ready(c, "campaign(array['orders'], 'host-1', '1 minute')")
 	tx, err := taker.Begin(s.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.one(tx, "take('orders', 'host-2', 1)")
 	got := make(chan []term, 1)
 	go func() {
@@ -89,9 +83,7 @@ func TestWhoIsDeposedDuringItsCallGetsARow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := tx.Commit(s.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, tx.Commit(s.ctx))
 	all := <-got
 	if len(all) != 2 {
 		t.Errorf("%d rows", len(all))
@@ -120,17 +112,13 @@ func TestWhatARaiseHasWrittenIsDurableBesideARevocation(t *testing.T) {
 	}
 	for _, call := range []string{"take('orders', 'host-2', 2)", "campaign(array['new'], 'host-2')"} {
 		tx, err := c.Begin(s.ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		s.one(tx, call)
 		var level string
 		if err := tx.QueryRow(s.ctx, "show synchronous_commit").Scan(&level); err != nil ||
 			level != "on" {
 			t.Errorf("%s commits with synchronous_commit %s, %v", call, level, err)
 		}
-		if err := tx.Commit(s.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tx.Commit(s.ctx))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -92,9 +93,7 @@ func TestRedeliveriesOfCeleryInOtherLanguagesLeadInTurn(t *testing.T) {
 	needsDrivers(t, queues["celery"].has)
 	s := newQueueStage(t)
 	folder, err := filepath.Abs("../../../examples/celery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	said := s.run([]string{"PYTHONPATH=" + folder, "PYTHONDONTWRITEBYTECODE=1", "DATABASE_URL=" +
 		s.url("app")}, "/usr/bin/python3", "testdata/redelivered.py")
 	if said != "done\n" {

@@ -3,6 +3,8 @@ package sqlterms
 import (
 	"sync"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // minute is how docs/sql.md numbers the runs of a job.
@@ -13,9 +15,7 @@ func TestAScheduledJobRunsOnOneOfItsHosts(t *testing.T) {
 	s := newStage(t)
 	admin := s.connect("postgres")
 	var now int64
-	if err := admin.QueryRow(s.ctx, "select "+minute).Scan(&now); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, admin.QueryRow(s.ctx, "select "+minute).Scan(&now))
 	first, refused := s.startJob(now, "host-1", "host-2")
 	s.fails(refused, "RF001")
 	next, refused := s.startJob(now+1, "host-1", "host-2")
@@ -27,9 +27,7 @@ func TestAScheduledJobRunsOnOneOfItsHosts(t *testing.T) {
 	const state = `select concat((select string_agg(e::text, ' ') from ringfence_private.election e), (select string_agg(m::text, ' ') from ringfence_private.mark m),
 		(select string_agg(c::text, ' ') from ringfence_private.candidate c))`
 	var before, after string
-	if err := admin.QueryRow(s.ctx, state).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, admin.QueryRow(s.ctx, state).Scan(&before))
 	for _, host := range []string{"host-1", "host-2", "host-3"} {
 		_, err := s.call(s.connect("app"), "take('nightly', $1, $2)", host, now)
 		s.fails(err, "RF001")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -47,12 +48,8 @@ func stageAt(t testing.TB, pg *servers.Postgres, roles *sync.Once) *stage {
 		s.exec(admin, "create role warden login; create role app login; create role second login; "+
 			"create role stranger login")
 	})
-	if err := postgres.Install(ctx, s.url("postgres")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.install(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, postgres.Install(ctx, s.url("postgres")))
+	must.Succeed(t, s.install())
 	s.exec(admin, "create table written (n bigserial, token bigint); grant all on written, "+
 		"written_n_seq to app, second;"+inFunction("insert into written (token) values (1)"))
 	return s

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // writes are one of each kind, for a table with a row.
@@ -57,9 +59,7 @@ func TestATransactionWithoutBeginWritesOnlyWithThePassThatCounts(t *testing.T) {
 					if now := s.written(); now != before {
 						t.Errorf("with a stale pass %q became %q", before, now)
 					}
-					if err := run(s, c, write, *second.Pass); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, run(s, c, write, *second.Pass))
 					if now := s.written(); now == before {
 						t.Error("with the pass that counts nothing was written")
 					}
@@ -112,9 +112,7 @@ func TestPostgresSkipsEnterInTheStatementThatWrites(t *testing.T) {
 func TestAPoolerInStatementModeRefusesBegin(t *testing.T) {
 	s := newStage(t)
 	c, err := pgx.Connect(s.ctx, s.pooler("statement"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	_, err = c.Exec(s.ctx, "begin")
 	s.fails(err, "08P01")

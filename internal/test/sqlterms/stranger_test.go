@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Before Postgres looks at privileges it locks what a statement names. So a role that may only
@@ -22,18 +24,12 @@ func TestAStrangerLocksNothingThatOthersNeed(t *testing.T) {
 	t.Cleanup(func() { _, _ = admin.Exec(context.WithoutCancel(s.ctx), "drop owned by stranger") })
 	first := s.ready(s.connect("app"), "take('orders', 'host-1', 1)")
 	inside, err := s.begin(s.connect("app"), "", first.Pass) // it holds the locks of enter
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names := func(sql string) []string {
 		rows, err := admin.Query(s.ctx, sql)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return all
 	}
 	var attempts []string

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // take in each way that a holder can come to a term.
@@ -39,14 +41,10 @@ func TestATakeOverEndsOlderTransactionsAndRefusesLaterOnes(t *testing.T) {
 			old, idle, c := s.connect("app"), s.connect("app"), s.connect("app")
 			first := s.ready(old, "take('orders', 'host-1', 1)")
 			inside, err := s.begin(old, level, first.Pass)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			// has a snapshot, and has not entered
 			early, err := idle.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if _, err := early.Exec(s.ctx, "select count(*) from written"); err != nil {
 				t.Fatal(err)
 			}
@@ -124,9 +122,7 @@ func TestATermDoesNotBeginInTheTransactionThatRaisesItsMark(t *testing.T) {
 			c, old := s.connect("app"), s.connect("app")
 			first := s.ready(c, "take('orders', 'host-1', 1)")
 			tx, err := c.Begin(s.ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if _, err := tx.Exec(s.ctx, nested); err != nil {
 				t.Fatal(err)
 			}
@@ -139,9 +135,7 @@ func TestATermDoesNotBeginInTheTransactionThatRaisesItsMark(t *testing.T) {
 			if err != nil {
 				t.Fatalf("nobody has taken it yet: %v", err)
 			}
-			if err := tx.Commit(s.ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, tx.Commit(s.ctx))
 			if now := s.one(c, "take('orders', 'host-2', 2)"); now.Ready || now.Ending != 1 {
 				t.Errorf("%+v", now)
 			}
@@ -158,13 +152,9 @@ func TestATransactionThatIsRolledBackHasTakenNothing(t *testing.T) {
 	c := s.connect("app")
 	first := s.ready(c, "take('orders', 'host-1', 1)")
 	tx, err := c.Begin(s.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	second := s.one(tx, "take('orders', 'host-2', 2)")
-	if err := tx.Rollback(s.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, tx.Rollback(s.ctx))
 	if err := s.writes(c, first.Pass); err != nil {
 		t.Error(err)
 	}
@@ -175,9 +165,7 @@ func TestAnOldSnapshotCannotTake(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
 	tx, err := c.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := s.call(tx, "take('orders', 'host-1')"); err == nil {
 		t.Error("it is taken")
 	}
@@ -292,18 +280,14 @@ func TestWhoMayNotBeEndedIsNamed(t *testing.T) {
 	})
 	first := s.ready(old, "take('orders', 'host-1', 1)")
 	inside, err := s.begin(old, "", first.Pass)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.one(c, "take('orders', 'host-2', 2)")
 	now := s.one(c, "take('orders', 'host-2', 2)")
 	if now.Ready || now.Ending != 1 || now.Refused == nil ||
 		!strings.Contains(*now.Refused, "RF006") || !strings.Contains(*now.Refused, "second") {
 		t.Errorf("%+v", now)
 	}
-	if err := inside.Commit(s.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, inside.Commit(s.ctx))
 	s.ready(c, "take('orders', 'host-2', 2)")
 }
 

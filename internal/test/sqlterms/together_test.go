@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/postgres"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/pgstore"
@@ -21,25 +22,19 @@ func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
 	s := newStage(t)
 	c := s.connect("app")
 	coordinator, err := postgres.Open(s.ctx, s.url("postgres"), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = coordinator.Close() })
 	raiser := pgstore.NewRaiser(s.url("warden"), coordinator)
 	t.Cleanup(raiser.Close)
 	pool, err := pgxpool.New(s.ctx, s.url("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(pool.Close)
 	leads := func() *fence.Term {
 		term, err := coordinator.Campaign(s.ctx, "orders", "in Go")
 		if err == nil {
 			err = raiser.Raise(s.ctx, term.Claim())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return term
 	}
 	writes := func(term *fence.Term) error {
@@ -57,9 +52,7 @@ func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
 	}
 
 	first := leads()
-	if err := writes(first); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writes(first))
 	if now := s.one(c, "campaign('orders', 'in SQL')"); now.Ready || now.Leader != "in Go" {
 		t.Fatalf("beside a leader: %+v", now)
 	}
@@ -109,9 +102,7 @@ func TestThroughAPoolerInTransactionMode(t *testing.T) {
 	old, c := s.pooled(at), s.pooled(at)
 	first := s.ready(c, "take('orders', 'host-1', 1)")
 	inside, err := s.begin(old, "", first.Pass)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	second := s.ready(c, "take('orders', 'host-2', 2)")
 	if err := inside.Commit(s.ctx); err == nil {
 		t.Error("the older transaction has committed")
@@ -197,9 +188,7 @@ func TestATermEndsWithTheTimeline(t *testing.T) {
 	s := stageAt(t, serverstest.Postgres(t, servers.PostgresOptions{}), &own)
 	first := s.ready(s.connect("app"), "take('orders', 'host-1', 1)")
 	standby, err := s.pg.StartStandby(s.ctx, "standby")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = standby.Close() })
 	old := s.pg
 	s.pg = standby

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -92,13 +93,9 @@ func postgresWorld(t *testing.T) *world {
 	  grant all on all tables in schema public to succession_app;
 	  grant all on all sequences in schema public to succession_app`)
 	err := pgmarks.Install(t.Context(), pg.URL("postgres", d), "succession_guard", "succession_app")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pool, err := pgxpool.New(t.Context(), pg.URL("postgres", d))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(pool.Close)
 	j := pgjournal.New(pool, pgjournal.Options{})
 	t.Cleanup(j.Close)

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/redisjournal"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -54,26 +55,18 @@ func redisWorld(t *testing.T) *world {
 	r := serverstest.Redis(t, servers.RedisOptions{
 		Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
 	})
-	if err := redismarks.Install(t.Context(), r.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), r.URL()))
 	j, err := redisjournal.Open(t.Context(), r.URL(), redisjournal.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(j.Close)
 	o, err := driver.ParseURL(r.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := driver.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
 	return &world{t: t, kind: "redis", url: r.URL(), raise: r.URL(), journal: j,
 		outside: func() []string {
 			found, err := c.LRange(t.Context(), "world", 0, -1).Result()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return found
 		}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/coordinator"
 	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -69,18 +70,14 @@ func zookeeperWorld(t *testing.T) *world {
 	zk := serverstest.SharedZooKeeper(t)
 	u := fmt.Sprintf("zk://%s/%s", zk.Addr(), strings.ToLower(crand.Text()))
 	co, err := zookeeper.Open(t.Context(), u, zookeeper.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = co.Close() })
 	j := coordinator.New(co.Documents())
 	file := filepath.Join(t.TempDir(), "world")
 	return &world{t: t, kind: "zookeeper", url: u, raise: file, journal: j, depose: deposer(t, u),
 		outside: func() (lines []string) {
 			f, err := os.Open(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer f.Close()
 			for in := bufio.NewScanner(f); in.Scan(); {
 				lines = append(lines, in.Text())
@@ -92,9 +89,7 @@ func zookeeperWorld(t *testing.T) *world {
 // deposer returns a function that ends the candidacy of a process, if it has one.
 func deposer(t *testing.T, url string) func(pid int) error {
 	co, err := zookeeper.Open(t.Context(), url, zookeeper.Options{SessionTimeout: longSession})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = co.Close() })
 	return func(pid int) error {
 		queue, err := co.Candidates(t.Context(), resource)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 const systemd = "/lib/systemd/systemd"
@@ -36,9 +37,7 @@ func newManager(t *testing.T) *manager {
 	}
 	// PrivateTmp=yes and ProtectHome=yes of the units hide other places.
 	dir, err := os.MkdirTemp("/var/lib", "ringfence-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	out, err := exec.Command("go", "build", "-o", dir+"/", "../../../cmd/leader",
 		"../../../cmd/guard").CombinedOutput()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -60,9 +61,7 @@ func TestTheUnitOfACommand(t *testing.T) {
 	m.write("writes/ends", "2\n")
 	m.must("restart", "--no-block", unit)
 	m.restartsPast(unit)
-	if err := os.Remove(filepath.Join(m.dir, "writes/ends")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(filepath.Join(m.dir, "writes/ends")))
 	m.await(unit, "StatusText", "Leading")
 
 	// A stop is no failure.
@@ -74,9 +73,7 @@ func TestTheUnitOfACommand(t *testing.T) {
 
 	// A port that is taken for a while.
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	set("LEADER_HTTP_LISTEN=" + taken.Addr().String() + "\n")
 	_, _ = m.systemctl("start", unit)
 	m.restartsPast(unit)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
@@ -88,9 +89,7 @@ const histories = "../../../testdata/histories"
 
 func TestCheckExitsWithTheVerdict(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.jsonl")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(empty, nil, 0o600))
 	for file, want := range map[string]int{
 		histories + "/leader-paused.jsonl":           exitValid,
 		histories + "/leader-paused-unguarded.jsonl": exitInvalid,
@@ -107,17 +106,11 @@ func TestCheckExitsWithTheVerdict(t *testing.T) {
 
 func TestReportIsWrittenBesideTheHistory(t *testing.T) {
 	text, err := os.ReadFile(histories + "/leader-paused-unguarded.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := filepath.Join(t.TempDir(), "run")
 	file := filepath.Join(dir, lab.HistoryFile)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(dir, 0o700))
+	must.Succeed(t, os.WriteFile(file, text, 0o600))
 	code, out, errs := invoke(t, "report", file)
 	if code != exitInvalid || !strings.Contains(out, "report.html") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
@@ -153,13 +146,9 @@ func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "README.md")
 	before := "before\n<!-- controls -->\nold\n| a bug | `memory-mark` | kept |\n<!-- /controls " +
 		"-->\nafter\n"
-	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(before), 0o600))
 	all := []caught{{Control: scenario.Controls[0], by: []string{"I1"}}}
-	if err := updateTable(file, all); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, updateTable(file, all))
 	text, _ := os.ReadFile(file)
 	got := string(text)
 	if !strings.HasPrefix(got, "before\n") ||
@@ -178,9 +167,7 @@ func TestResultsReplaceOnlyTheRowsOfTheirScenarios(t *testing.T) {
 	const etcd = "<!-- results etcd -->\n| leader-paused | in etcd |\n<!-- /results etcd -->\n"
 	before := "<!-- results zk -->\n| scenario | head |\n|---|---|\n| leader-paused | old |\n" +
 		"| no-such-scenario | old |\n| random-mix | kept |\n<!-- /results zk -->\n" + etcd
-	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(before), 0o600))
 	result := func(accepted int) []check.Result {
 		return []check.Result{{
 			Verdict: check.Valid, Header: &history.Header{Scenario: "leader-paused"},
@@ -188,9 +175,7 @@ func TestResultsReplaceOnlyTheRowsOfTheirScenarios(t *testing.T) {
 		}}
 	}
 	err := updateResults(file, scenario.InZooKeeper, result(0), result(155))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, _ := os.ReadFile(file)
 	want := "<!-- results zk -->\n" + resultsHead +
 		"| leader-paused | valid | 0 | 321 | 0 | 0 | 0 | - | 155 |\n| random-mix | kept |\n" +
@@ -207,9 +192,7 @@ func TestResultsOfJobsHaveATableForAllCoordinators(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "README.md")
 	before := "<!-- results jobs -->\n| job-worker-killed | ZooKeeper | old |\n" +
 		"| job-worker-killed | etcd | kept |\n<!-- /results jobs -->\n"
-	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(before), 0o600))
 	with := []check.Result{{
 		Verdict: check.Valid, Header: &history.Header{Scenario: "job-worker-killed"},
 		Figures: check.Figures{StaleAttempts: 9, Jobs: &check.JobFigures{
@@ -217,9 +200,7 @@ func TestResultsOfJobsHaveATableForAllCoordinators(t *testing.T) {
 		}},
 	}}
 	without := []check.Result{{Figures: check.Figures{StaleAccepted: 155}}}
-	if err := updateResults(file, scenario.InZooKeeper, with, without); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, updateResults(file, scenario.InZooKeeper, with, without))
 	text, _ := os.ReadFile(file)
 	want := "<!-- results jobs -->\n" + jobsHead +
 		"| job-worker-killed | ZooKeeper | valid | 98 | 106 | 7 | 9 | 0 | 3 | 0 | - | 155 |\n" +
@@ -231,23 +212,15 @@ func TestResultsOfJobsHaveATableForAllCoordinators(t *testing.T) {
 
 func TestAPublishedRunHasWhatItTakesToJudgeIt(t *testing.T) {
 	recorded, err := os.ReadFile("../../../testdata/histories/steps-recorded.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	run, to := filepath.Join(t.TempDir(), "a-run"), t.TempDir()
-	if err := os.Mkdir(run, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(run, 0o755))
 	for name, content := range map[string][]byte{
 		lab.HistoryFile: recorded, "guard-1.log": []byte("a log"),
 	} {
-		if err := os.WriteFile(filepath.Join(run, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(run, name), content, 0o644))
 	}
-	if err := publish(t.Context(), to, run); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, publish(t.Context(), to, run))
 	index, err := os.ReadFile(filepath.Join(to, "index.html"))
 	for _, link := range []string{"a-run/report.html", `"history.md"`, `"check.py"`} {
 		if !strings.Contains(string(index), link) {

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // led is a page of a guard whose coordinator a test plays.
@@ -97,9 +98,7 @@ func TestWhatTheGuardHasFollowedSaysSinceWhen(t *testing.T) {
 	}
 	l.followed["orders"] = marks.Election{Since: ago.Add(-idleAfter)}
 	l.followed["job_g_ab12cd34_3"] = marks.Election{Since: ago}
-	if err := l.ask(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, l.ask(t.Context()))
 	for _, r := range l.state().Resources {
 		if !r.Idle {
 			t.Errorf("not folded: %+v", r)

@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // pipes is a listener whose connections have no buffer, so a client that does not read blocks the
@@ -125,9 +126,7 @@ func TestAStreamSendsChangesAtMostOnceASecondAndAHeartbeat(t *testing.T) {
 		next := messages(answer)
 		for read := false; !read; { // the first state may be older than the first read of the marks
 			state, _, err := next()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			read = !state.Stores[0].Read.IsZero()
 		}
 		begin := time.Now()
@@ -309,9 +308,7 @@ func TestAStoreComesAndGoesWhileThePageIsOpen(t *testing.T) {
 			t.Helper()
 			for {
 				state, _, err := next()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if len(state.Stores) == stores && is(state) {
 					return
 				}

@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/pgstore"
@@ -58,14 +59,10 @@ const values = `select name, case vartype
 func set(t *testing.T, pg *servers.Postgres, database string, round int) (changed int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(context.WithoutCancel(t.Context()))
 	rows, err := c.Query(t.Context(), values, left)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := map[string][]string{}
 	var name string
 	var found []string
@@ -111,9 +108,7 @@ func works(t *testing.T, url func(role string) string) {
 	defer cancel()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	conn, err := pgmarks.Connect(ctx, admin)
 	must(err)
@@ -175,18 +170,14 @@ func works(t *testing.T, url func(role string) string) {
 func publishes(t *testing.T, url string, c fence.Claim) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), url+"&default_transaction_read_only=off")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer pool.Close()
 	j := pgjournal.New(pool, pgjournal.Options{})
 	defer j.Close()
 	cp := checkpoint.Checkpoint{Task: "task", Resource: c.Resource, Version: 1, Token: c.Token,
 		Issuer: c.Issuer,
 		Holder: c.Holder, State: []byte(`"büro 😀"`), Steps: []string{"ж"}}
-	if err := j.Publish(t.Context(), c, cp); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, j.Publish(t.Context(), c, cp))
 	got, _, err := j.Take(t.Context(), c, "task", 0)
 	if err != nil || got.Holder != c.Holder || got.Steps[0] != "ж" {
 		t.Errorf("%+v, %v", got, err)

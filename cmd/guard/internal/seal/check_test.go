@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -259,9 +260,7 @@ func TestCheckNamesEveryRoleThatMayWrite(t *testing.T) {
 		"seal_group; create role seal_column login; grant update (id) on shop.stock to seal_column")
 	defer r.sql("drop owned by seal_group, seal_column; drop role seal_sets, seal_column, seal_group")
 	report, err := Check(t.Context(), r.connect("postgres"), guardRole, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const want = "writes need no token; roles that may write: seal_column, seal_sets"
 	if !slices.ContainsFunc(report.Findings, func(f Finding) bool {
 		return f.Object == "shop.stock" && f.What == want
@@ -355,9 +354,7 @@ func TestCheckSaysWhatItsRoleCannotSee(t *testing.T) {
 	r := newRealm(t)
 	c := r.connect(guardRole)
 	report, err := Check(t.Context(), c, guardRole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !slices.ContainsFunc(report.Findings, func(f Finding) bool {
 		return f.ID == "network-hidden"
 	}) {
@@ -392,9 +389,7 @@ func TestAPoolerIsFound(t *testing.T) {
 		serverstest.PgBouncer(t, r.pg, servers.PgBouncerOptions{}).URL("app", r.name): 1,
 	} {
 		c, err := pgmarks.Connect(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer c.Close(t.Context())
 		if found, err := Pooler(t.Context(), c); err != nil || len(found) != want {
 			t.Errorf("%s: %+v, %v", url, found, err)
@@ -433,9 +428,7 @@ func TestCheckSaysWhatTheGuardsRoleLacks(t *testing.T) {
 	} {
 		r.sql(step.grant)
 		report, err := Check(t.Context(), r.connect("postgres"), "seal_bare")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		blind, ends := false, false
 		for _, f := range report.Findings {
 			if f.Object != "seal_bare" {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -61,9 +62,7 @@ func TestACopyIsUnsealed(t *testing.T) {
 	if err == nil {
 		err = p.Run(t.Context(), c)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	other.do(other.connect("app"), insert)
 }
 
@@ -76,9 +75,7 @@ func TestDataAloneAreNotRestoredPastASeal(t *testing.T) {
 	defer cancel()
 	dump, err := exec.CommandContext(ctx, "pg_dump", "--data-only", "-t", "entry",
 		"-d", r.pg.URL("postgres", r.name)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	restore := exec.CommandContext(ctx, "psql", "-q", "-v", "ON_ERROR_STOP=1",
 		"-d", r.pg.URL("postgres", r.name))
 	restore.Stdin = strings.NewReader(string(dump))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -21,13 +22,9 @@ func TestATransactionThatHasEnteredWritesUntilTheMarkIsRaised(t *testing.T) {
 	for _, level := range levels {
 		conn := r.connect("app")
 		tx, err := pgmarks.Begin(t.Context(), conn, token, pgx.TxOptions{IsoLevel: level})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.do(conn, insert)
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tx.Commit(t.Context()))
 		rows++
 		r.refused(conn, insert, "RF002") // outside the transaction
 
@@ -45,9 +42,7 @@ func TestATransactionThatHasEnteredWritesUntilTheMarkIsRaised(t *testing.T) {
 		}
 		r.refused(conn, insert, want)
 		r.do(conn, "rollback to before")
-		if err := r.revoke(token); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.revoke(token))
 		if r.try(conn, "commit") == nil || r.count() != rows {
 			t.Errorf("%s: a transaction under token %s was committed after the raise", level, old.Token)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // objects are what some of the writes need.
@@ -113,9 +114,7 @@ func TestObjectsWithTheSameNamesAreNotUsed(t *testing.T) {
 	var pid, birth int64
 	err := r.connect("postgres").QueryRow(t.Context(), "select pid, extract(epoch from "+
 		"backend_start) * 1000000 from ringfence_private.session").Scan(&pid, &birth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := r.connect("app")
 	for _, shadow := range []string{
 		"create temporary table session as select 'orders' as resource, 5::bigint as token, 'zk:a' as " +
@@ -146,9 +145,7 @@ func TestASessionUnderAnotherResourceIsRefused(t *testing.T) {
 	stock := claimed(5)
 	stock.Resource = "stock"
 	r.raise(stock)
-	if err := r.revoke(stock); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.revoke(stock))
 	r.refused(r.admitted(stock), insert, "RF002")
 }
 
@@ -184,9 +181,7 @@ func TestADeposedSessionIsRefusedOrEnded(t *testing.T) {
 	r.refused(current, insert, "RF001")
 	r.refused(attached, insert, "RF001")
 	r.do(snapshot, insert)
-	if err := r.revoke(claimed(7)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.revoke(claimed(7)))
 	for _, c := range []*pgx.Conn{current, snapshot, attached} {
 		if r.try(c, "commit") == nil {
 			t.Error("an older session is alive after the revocation")

@@ -29,6 +29,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/network/peeruser"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // raiser is a store that only says whether it was asked.
@@ -54,9 +55,7 @@ func serve(t *testing.T, all ...fence.Raiser) *served {
 	log := slog.New(slog.DiscardHandler)
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	l, err := Listen(t.Context(), "unix:"+path, nil, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &served{t: t, path: path, other: other, agent: &Agent{
 		Coordinator: c, Holder: "test", Stores: all, Table: stores.All, Raise: time.Minute,
 		Session: 10 * time.Second, Log: log,
@@ -465,15 +464,11 @@ func TestServerSentEventsForWhoAcceptsThem(t *testing.T) {
 	s := serve(t)
 	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://agent/v1/terms",
 		strings.NewReader(`{"resource":"orders"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
 	got, err := s.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer got.Body.Close()
 	lines := bufio.NewScanner(got.Body)
 	if !lines.Scan() || lines.Text() != "event: leading" || !lines.Scan() ||
@@ -486,9 +481,7 @@ func TestAnAgentTakesTheSocketOfOneThatIsGone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent.sock")
 	log := slog.New(slog.DiscardHandler)
 	first, err := Listen(t.Context(), "unix:"+path, nil, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
@@ -500,13 +493,9 @@ func TestAnAgentTakesTheSocketOfOneThatIsGone(t *testing.T) {
 	first.Listener.(peeruser.Listener).Listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = first.Close()
 	second, err := Listen(t.Context(), "unix:"+path, nil, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_ = second.Close()
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, nil, 0o600))
 	if _, err := Listen(t.Context(), "unix:"+path, nil, log); err == nil ||
 		!strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("a file: %v", err)
@@ -520,9 +509,7 @@ func TestTheDescriptionNamesEachPathAndField(t *testing.T) {
 			Schemas map[string]struct{ Properties map[string]any }
 		}
 	}
-	if err := yaml.Unmarshal(openAPI, &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(openAPI, &d))
 	for _, path := range []string{"/v1/terms", "/v1/terms/{id}", "/v1/leaders/{resource}",
 		"/v1/leaders/{resource}/events"} {
 		if d.Paths[path] == nil {

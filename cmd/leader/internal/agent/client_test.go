@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 const asksForOrders = `{"resource":"orders","holder":"one"}`
@@ -50,12 +52,8 @@ func TestAClientThatIsPausedLosesItsTerm(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestClientProcess$")
 	cmd.Env = append(os.Environ(), "AGENT_TEST_SOCKET="+s.path)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	lines := bufio.NewScanner(out)
 	until := func(what What) {
@@ -69,18 +67,14 @@ func TestAClientThatIsPausedLosesItsTerm(t *testing.T) {
 		t.Fatalf("the stream has ended before %s", what)
 	}
 	until(Alive)
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Signal(syscall.SIGSTOP))
 	paused := time.Now()
 	s.led("")
 	if took := time.Since(paused); took > 2*s.agent.Session {
 		// the session, and what a busy machine takes
 		t.Errorf("a paused client has kept its term for %s", took)
 	}
-	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Signal(syscall.SIGCONT))
 	until(Lost)
 }
 

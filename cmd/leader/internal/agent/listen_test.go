@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/otheruser"
 )
 
@@ -15,9 +16,7 @@ func TestTheFolderOfTheSocketIsMadeForItsUser(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "ringfence")
 	for range 2 { // it is made, and then it exists
 		l, err := Listen(t.Context(), UnixPrefix+filepath.Join(folder, "agent.sock"), nil, log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_ = l.Close()
 		if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%v, %v", info, err)
@@ -31,9 +30,7 @@ func TestTheFolderOfTheSocketIsMadeForItsUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("the rest needs root")
 	}
-	if err := os.Chown(folder, otheruser.Nobody, otheruser.Nobody); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chown(folder, otheruser.Nobody, otheruser.Nobody))
 	_, err := Listen(t.Context(), UnixPrefix+filepath.Join(folder, "agent.sock"), nil, log)
 	if err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
 		t.Errorf("got %v", err)

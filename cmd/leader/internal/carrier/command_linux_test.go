@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/network/peeruser"
 	"github.com/ringfence/ringfence/internal/network/tally"
 	"github.com/ringfence/ringfence/internal/process"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // The test's program is also what connects: it prints what the listener has said.
@@ -36,18 +37,14 @@ func TestMain(m *testing.M) {
 func admitting(t *testing.T, network string, c *Command) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rf-admit-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	at := "127.0.0.1:0"
 	if network == "unix" {
 		at = filepath.Join(dir, "s")
 	}
 	l, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if network == "unix" {
 		_, _ = os.Chmod(dir, 0o755), os.Chmod(at, 0o777)
 	}
@@ -74,22 +71,14 @@ func admitting(t *testing.T, network string, c *Command) string {
 func dialer(t *testing.T) string {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	program, err := os.ReadFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir, err := os.MkdirTemp("", "rf-dialer-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "dialer")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, program, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, program, 0o755)))
 	return path
 }
 
@@ -103,9 +92,7 @@ func says(t *testing.T, c *Command, env []string, script, dialer, network, at st
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	if c != nil {
 		c.Started(cmd.Process.Pid)
 	}
@@ -141,9 +128,7 @@ func TestOnlyProcessesOfTheCommandAreAdmitted(t *testing.T) {
 		running := exec.Command("sleep", "600")
 		running.Env = environOf(c)
 		running.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-		if err := running.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, running.Start())
 		c.Started(running.Process.Pid)
 		for _, env := range [][]string{os.Environ(), environOf(earlier)} {
 			if got := says(t, nil, env, `exec "$@"`, dialer, network, at); got != "" {
@@ -163,9 +148,7 @@ func TestNoTermHasTheAddressOfAnother(t *testing.T) {
 			l, err := listen(t.Context(), Address{Kind: kind}, false, peeruser.Listener{
 				Admit: NewCommand(process.NewMark()).Admit, Log: tally.NewLog(slog.New(slog.DiscardHandler)),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			at := l.Addr().String()
 			if seen[at] {
 				t.Errorf("%s a second time", at)
@@ -180,17 +163,13 @@ func TestAFolderIsOfOneTermAndGoesWithIt(t *testing.T) {
 	var before string
 	for range 100 {
 		at, remove, err := ownFolder("postgres")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if at == before || (Address{"postgres", at}).check(true) != nil {
 			t.Errorf("%s after %s", at, before)
 		}
 		before = at
 		l, err := net.Listen("unix", strings.TrimPrefix(at, unixPrefix))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_ = l.Close()
 		remove()
 		if _, err := os.Stat(filepath.Dir(strings.TrimPrefix(at, unixPrefix))); err == nil {

@@ -9,26 +9,21 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // environ returns what a program gets for a store's URL.
 func environ(t *testing.T, guard string, private bool) map[string]string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	p, err := openPostgres(Route{
 		Guard: settings.URL(guard), Private: private,
 	}, fence.Claim{Resource: "orders", Token: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all, err := p.environ(t.Context(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := map[string]string{"at": l.Addr().String()}
 	for _, v := range all {
 		got[v[0]] = v[1]
@@ -49,9 +44,7 @@ func TestAnotherUsersProgramGetsNoPassword(t *testing.T) {
 		for _, private := range []bool{false, true} {
 			got := environ(t, guard, private)
 			u, err := url.Parse(got["DATABASE_URL"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if password, _ := u.User.Password(); (password == "s3cret") == private {
 				t.Errorf("%s, private %t: the password is %q", guard, private, password)
 			}

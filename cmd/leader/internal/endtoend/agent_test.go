@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/cmd/leader/internal/agent"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // agentProcess is one of `leader agent`.
@@ -175,9 +176,7 @@ func aProgramHoldsATermByReadingAStream(t *testing.T, s *stack) {
 	a := s.agent(g, "LEADER_CARRY=postgres")
 	one := s.stands(a.client, "one")
 	leading := one.until(agent.Leading)
-	if err := s.writes(g, leading); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.writes(g, leading))
 	two := s.stands(a.client, "two")
 	if e := two.until(agent.Waiting); e.Leader != "one" || e.Place != 1 {
 		t.Errorf("%+v", e)
@@ -196,9 +195,7 @@ func aProgramHoldsATermByReadingAStream(t *testing.T, s *stack) {
 			t.Error("a deposed program connects")
 		}
 	}
-	if err := s.writes(g, next); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.writes(g, next))
 	_ = a.cmd.Process.Signal(syscall.SIGTERM)
 	if e := two.until(agent.Lost); e.Cause != agent.Stopped {
 		t.Errorf("%+v", e)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/cmd/leader/internal/agent"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -41,9 +42,7 @@ func TestDriversHoldTermsByTheAgent(t *testing.T) {
 		"GUARDED_JDBC="+fmt.Sprintf("jdbc:postgresql://%s/postgres?user=app", g.pg),
 		"DIRECT_JDBC="+fmt.Sprintf("jdbc:postgresql://%s/postgres?user=app", s.pg.Addr()))
 	modules, err := filepath.Abs(filepath.Join("testdata", "drivers", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, l := range []struct {
 		name    string
 		command []string
@@ -82,17 +81,11 @@ func absent(programs ...string) bool {
 func beside(t *testing.T, file, modules string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
 	copied := filepath.Join(dir, filepath.Base(file))
-	if err := os.WriteFile(copied, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(copied, text, 0o600))
+	must.Succeed(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	return copied
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/cmd/leader/internal/agent"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Two agents, of which the first one has the term and is frozen until the second one has it.
@@ -23,9 +24,7 @@ func TestAnAgentThatWakesDoesNotSayThatItsTermIsAlive(t *testing.T) {
 	var last agent.Event
 	for first.lines.Scan() {
 		last = agent.Event{}
-		if err := json.Unmarshal(first.lines.Bytes(), &last); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(first.lines.Bytes(), &last))
 		if last.Event != agent.Lost && last.Left <= 0 {
 			t.Errorf("told of a term that is over: %s", first.lines.Bytes())
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/otheruser"
 )
 
@@ -18,33 +19,21 @@ import (
 func TestTheAgentServesTheOwnerOfTheServiceManagersSocket(t *testing.T) {
 	s := newStackWith(t, "")
 	dir, err := os.MkdirTemp("", "agent") // which others may enter
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "nobody.sock")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
 	}
 	// The mode lets everybody in: not every system honours it.
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(path, otheruser.Nobody, otheruser.Nobody); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(dir, 0o755))
+	must.Succeed(t, os.Chmod(path, 0o777))
+	must.Succeed(t, os.Chown(path, otheruser.Nobody, otheruser.Nobody))
 	passed, err := l.(*net.UnixListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer passed.Close()
 	program := s.program("leader", "agent")
 	cmd := exec.CommandContext(s.ctx, "sh", "-c",
@@ -55,9 +44,7 @@ func TestTheAgentServesTheOwnerOfTheServiceManagersSocket(t *testing.T) {
 
 	for user, served := range map[int]bool{otheruser.Nobody: true, 0: true, otheruser.Daemon: false} {
 		c := otheruser.Dial(t, user, "unix", path)
-		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.SetDeadline(time.Now().Add(time.Minute)))
 		_, _ = io.WriteString(c, "GET /openapi.yaml HTTP/1.0\r\n\r\n")
 		answer, _ := io.ReadAll(c)
 		if strings.HasPrefix(string(answer), "HTTP/1.0 200") != served {

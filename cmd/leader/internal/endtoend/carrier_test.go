@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/network/peeruser"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -39,9 +40,7 @@ func TestTheCarrierFencesAPgbenchAndARedisCLIThatKnowNothing(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "insert.sql")
 	insert := "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, " +
 		"'pgbench');"
-	if err := os.WriteFile(script, []byte(insert), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(script, []byte(insert), 0o600))
 	cmd := s.carries(g,
 		fmt.Sprintf(`pgbench -n -c 2 -t 20 -f %s; redis-cli -u "$REDIS_URL" -3 rpush ledger one; `+
 			`psql -X "$DATABASE_URL" -c "copy ledger (note) from stdin" < /dev/null`, script))
@@ -67,9 +66,7 @@ func TestAConnectionThroughTheCarrierEndsWithTheTerm(t *testing.T) {
 		`trap '' TERM; setsid psql -X -q -v ON_ERROR_STOP=1 -c "insert into ledger (note) select 'late' from pg_sleep(600)"; sleep 600`)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	for len(s.column("select query from pg_stat_activity where query like '%pg_sleep(600)%' and "+
 		"usename = 'app'")) == 0 {
 		if s.ctx.Err() != nil {
@@ -208,23 +205,17 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 			settings.URL("postgres://app:secret@localhost:" + e.postgres + "/postgres" + tls),
 			settings.URL("rediss://app:secret@localhost:" + e.redis + "/0" + tls),
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c, err := carrier.Open(e.ctx, routes, fence.Claim{Resource: "carried", Token: 5},
 		peeruser.OnlyUser(os.Getuid()), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	at := map[string]string{}
 	for _, v := range c.Environ() {
 		at[v[0]] = v[1]
 	}
 	db, err := pgx.Connect(e.ctx, at["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close(e.ctx)
 	var token string
 	if err := db.QueryRow(e.ctx, "select current_setting('fence.carried')").Scan(&token); err != nil ||
@@ -233,9 +224,7 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	}
 	e.cancelled(t, db)
 	options, err := redis.ParseURL(at["REDIS_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cache := redis.NewClient(options)
 	defer cache.Close()
 	if err := cache.RPush(e.ctx, "ledger:carried", 1).Err(); err != nil {
@@ -254,9 +243,7 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 		t.Error("a deposed leader writes to Redis")
 	}
 	raw, err := net.Dial("tcp", options.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer raw.Close()
 	if line, err := io.ReadAll(raw); err != nil || !strings.HasPrefix(string(line), "-STALETOKEN ") {
 		t.Errorf("a deposed leader connects to Redis: %s, %v", line, err)

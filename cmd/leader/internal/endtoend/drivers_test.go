@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -150,9 +151,7 @@ func (e *encrypted) lead(t *testing.T, server, resource string) {
 		c, err := pgx.Connect(e.ctx,
 			fmt.Sprintf("postgres://app:secret@localhost:%s/postgres?sslmode=verify-full"+
 				"&sslrootcert=%s&options=-c%%20fence.%s%%3D6", server, e.authority.File, resource))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 		return
 	}
@@ -162,9 +161,7 @@ func (e *encrypted) lead(t *testing.T, server, resource string) {
 		TLSConfig: &tls.Config{InsecureSkipVerify: true},
 	})
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.Ping(e.ctx).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Ping(e.ctx).Err())
 }
 
 // run runs a program, and compares what it says.
@@ -181,16 +178,10 @@ func (e *encrypted) run(t *testing.T, d driver) {
 	errs := &strings.Builder{}
 	cmd.Stderr = errs
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	want := strings.ReplaceAll(d.says, "NAME", d.name)
 	lines := bufio.NewReader(out)
 	var said strings.Builder

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -109,9 +110,7 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectAfterAFailoverThereAndBack(t *test
 	newer := s.term("newer")
 	other.env = []string{"GUARD_REDIS_UPSTREAM=" + second.URL()}
 	other.start()
-	if err := other.redisClient(newer.Token()).Set(s.ctx, "written", "newer", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, other.redisClient(newer.Token()).Set(s.ctx, "written", "newer", 0).Err())
 	one.follow(second)
 	one.do("REPLICAOF", "NO", "ONE")
 	address.Lead(s.redis.Addr())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -39,17 +40,13 @@ func TestTheFirstStepsOfTheDocumentation(t *testing.T) {
 
 	lines = typed(two) // settings, status, kill, leader
 	status := w.run(lines[0] + lines[1])
-	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.cmd.Process.Signal(syscall.SIGSTOP))
 	w.printed(two, status+w.run(lines[0]+lines[3]))
 
 	w.run("touch go") // the sleep of the first is over
 	first.screen.Await(t, "server closed the connection")
 	w.printed(refused, first.screen.String())
-	if err := first.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.cmd.Process.Signal(syscall.SIGCONT))
 	leadertest.Await(t, "the first leader ends", first.ended)
 	if code := first.cmd.ProcessState.ExitCode(); code != 117 {
 		t.Errorf("exit code %d", code)
@@ -81,9 +78,7 @@ type walk struct {
 func newWalk(t *testing.T) *walk {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/first-steps.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 	t.Cleanup(cancel)
 	w := &walk{t: t, ctx: ctx, dir: t.TempDir(), guard: serverstest.FreeAddresses(t, 1)[0]}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // rawQuery returns a Query message of the Postgres protocol.
@@ -46,9 +47,7 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.
 	if _, err := c.Exec(s.ctx, insert, second.Token(), "second"); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, other.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err())
 	paused.signal(syscall.SIGCONT)
 
 	for name, conn := range map[string]net.Conn{"RF001": pg, "STALETOKEN": rd} {
@@ -94,15 +93,11 @@ func TestAGuardThatWasKilledAndStartedEmptyRefusesTheOldTokenFirst(t *testing.T)
 	g := s.guard()
 	first := s.term("first")
 	g.mustPostgres(first.Token())
-	if err := g.redisClient(first.Token()).RPush(s.ctx, "ledger", "first").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.redisClient(first.Token()).RPush(s.ctx, "ledger", "first").Err())
 	s.resign(first)
 	second := s.term("second")
 	g.mustPostgres(second.Token())
-	if err := g.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err())
 	g.kill()
 	g.start()
 	_, err := g.postgres(first.Token())
@@ -167,12 +162,8 @@ func TestARebuiltCoordinatorFailsClosedUntilAnOperatorAdoptsIt(t *testing.T) {
 	g := s.guard()
 	before := s.term("before")
 	g.mustPostgres(before.Token())
-	if err := g.redisClient(before.Token()).RPush(s.ctx, "ledger", "before").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.zk.Wipe(s.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.redisClient(before.Token()).RPush(s.ctx, "ledger", "before").Err())
+	must.Succeed(t, s.zk.Wipe(s.ctx))
 	after := s.term("after")
 	_, err := g.postgres(after.Token())
 	if err == nil || !strings.Contains(err.Error(), "RF00") {

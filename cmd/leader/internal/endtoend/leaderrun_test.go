@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/agent"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -43,9 +44,7 @@ func leaderRunFencesAnUnchangedPsql(t *testing.T, s *stack) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	token, err := fence.ParseToken(s.column("select token::text from ledger")[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// The mark is on both stores, although psql uses only one.
 	_, err = g.postgres(token - 1)
 	wantStale(t, "Postgres", err)
@@ -84,9 +83,7 @@ func aPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T, 
 	first := s.psql(g, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
 	var said strings.Builder
 	first.Stderr = &said
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Start())
 	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert "+
 		"into ledger%'"), "active") {
 		if s.ctx.Err() != nil {
@@ -119,9 +116,7 @@ func afterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T, s *sta
 	g := s.guard()
 	first := s.psql(g, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
 	first.Env = append(first.Env, "LEADER_SESSION_TIMEOUT="+shortSession.String())
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Start())
 	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert "+
 		"into ledger%'"), "active") {
 		if s.ctx.Err() != nil {
@@ -170,8 +165,8 @@ func leaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing.T, r
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	mark, err := fence.ParseToken(s.column("select token::text from ledger")[0])
-	must(t, err)
-	must(t, r.Restore(s.ctx))
+	must.Succeed(t, err)
+	must.Succeed(t, r.Restore(s.ctx))
 	const each = 2 // starts: with the first numbers, up to the mark, above it
 	for start := range 3 * each {
 		if start == each {

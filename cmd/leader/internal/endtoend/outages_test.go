@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/elections"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -87,16 +88,12 @@ func outagePrograms(t *testing.T) map[string]func(coordinator string) {
 	at := serverstest.FreeAddresses(t, 3)
 	file := filepath.Join(t.TempDir(), "t.yaml")
 	text := "task: t\nresource: outage_task\nsteps: [{name: s, run: sleep 600}]\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	run := func(name string, env []string, args ...string) {
 		t.Helper()
 		p := serverstest.Program(t, name+"-"+args[0], env,
 			append([]string{filepath.Join(programs, name)}, args...)...)
-		if err := p.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Start(t.Context()))
 	}
 	leader := func(args ...string) func(string) {
 		return func(coordinator string) {
@@ -122,13 +119,9 @@ func outagePrograms(t *testing.T) map[string]func(coordinator string) {
 		"guard": func(coordinator string) {
 			pg := serverstest.SharedPostgres(t)
 			database := pg.URL("postgres", serverstest.FreshDatabase(t, pg))
-			if err := pgmarks.Install(t.Context(), database, "postgres"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, pgmarks.Install(t.Context(), database, "postgres"))
 			claim := fence.Claim{Resource: "outage_run", Token: 1, Issuer: "an earlier one", Holder: "h"}
-			if err := pgmarks.NewRaiser(database).Raise(t.Context(), claim); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, pgmarks.NewRaiser(database).Raise(t.Context(), claim))
 			run("guard", []string{
 				"PATH=" + os.Getenv("PATH"), "GUARD_COORDINATOR=" + coordinator,
 				"GUARD_POSTGRES_UPSTREAM=" + database, "GUARD_POSTGRES_LISTEN=" + at[2],

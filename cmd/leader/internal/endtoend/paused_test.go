@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // startVictim starts a leader process. When it returns, the process has left everything open.
@@ -56,9 +57,7 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 	s := newStack(t)
 	g := s.guard()
 	cmd, out, old, resume := s.startVictim(g)
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Signal(syscall.SIGSTOP))
 	awaitStopped(s, cmd.Process.Pid)
 	start := time.Now()
 	term := s.term("successor") // waits until the victim's session has expired
@@ -75,24 +74,16 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := g.redisClient(term.Token())
-	if err := r.RPush(s.ctx, "ledger", "successor").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.RPush(s.ctx, "queue", "work").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.RPush(s.ctx, "ledger", "successor").Err())
+	must.Succeed(t, r.RPush(s.ctx, "queue", "work").Err())
 	t.Logf("elected %s after the pause, first writes %s later", elected.Round(time.Millisecond),
 		(time.Since(start) - elected).Round(time.Millisecond))
 
 	resume()
 	line, err := out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var attempts []attempt
-	if err := json.Unmarshal([]byte(line), &attempts); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(line), &attempts))
 	if len(attempts) < 12 {
 		t.Errorf("only %d attempts: %v", len(attempts), attempts)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -52,9 +53,7 @@ func TestDriversWriteStaleDataWithoutTheCheck(t *testing.T) {
 				t.Fatal("the library has another check")
 			}
 			unfenced := strings.Replace(redismarks.Library(), check, "", 1)
-			if err := w.db.Do(w.ctx, "FUNCTION", "LOAD", "REPLACE", unfenced).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, w.db.Do(w.ctx, "FUNCTION", "LOAD", "REPLACE", unfenced).Err())
 			w.takeOver()
 			for w.late() == 0 {
 				if w.ctx.Err() != nil {
@@ -85,24 +84,18 @@ func startWorker(t *testing.T, interpreter []string, name string) *worker {
 	w := &worker{
 		t: t, ctx: ctx, db: redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: driverTime}),
 	}
-	if err := redismarks.Install(ctx, server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(ctx, server.URL()))
 	if lacks, err := redismarks.LoadFunctions(ctx, server.URL()); lacks != "" || err != nil {
 		t.Fatal(lacks, err)
 	}
 	modules, err := filepath.Abs(filepath.Join("testdata", "drivers", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, port, _ := strings.Cut(server.Addr(), ":")
 	w.command = exec.CommandContext(ctx, interpreter[0],
 		filepath.Join("..", "..", "..", "..", "examples", "redis", name), "1")
 	w.command.Env = append(os.Environ(), "REDIS_PORT="+port, "NODE_PATH="+modules)
 	w.command.Stdout, w.command.Stderr = &w.out, &w.out
-	if err := w.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.command.Start())
 	t.Cleanup(func() {
 		cancel() // kills the program
 		_ = w.command.Wait()

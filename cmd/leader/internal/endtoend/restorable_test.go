@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/elections"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // restorable is a coordinator that can go back to a backup.
@@ -53,9 +54,7 @@ func campaign(
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	term, err := co.Campaign(ctx, resource, holder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return term
 }
 

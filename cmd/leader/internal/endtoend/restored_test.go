@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/store/pgstore"
 	"github.com/ringfence/ringfence/store/redisstore"
 )
@@ -29,8 +30,8 @@ func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
 		r.backUp(s.ctx)
 		co, first := r.win(s.ctx, "paused")
 		old := s.sessions(g, first.Claim())
-		must(t, old.write("paused"))
-		must(t, co.Close()) // the coordinator forgets it anyway
+		must.Succeed(t, old.write("paused"))
+		must.Succeed(t, co.Close()) // the coordinator forgets it anyway
 
 		co, second := r.namesake(s.ctx, first.Token())
 		for name, write := range s.unguarded() {
@@ -40,7 +41,7 @@ func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
 			}
 		}
 		s.refusesAll(s.guard(), co, second.Claim(), "namesake") // a guard that remembers no mark
-		must(t, old.write("paused"))
+		must.Succeed(t, old.write("paused"))
 		s.holdsOnly("paused", "paused")
 		for name, write := range s.unguarded() { // it was rolled back, so nothing of it counts
 			if err := write(first.Claim(), "late"); !errors.Is(err, fence.ErrOtherIssuer) {
@@ -52,10 +53,10 @@ func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
 		g.start()
 		s.refusesAll(g, co, second.Claim(), "namesake")
 
-		must(t, second.Resign(s.ctx))
+		must.Succeed(t, second.Resign(s.ctx))
 		s.adopt()
 		third := campaign(s.ctx, t, co, "orders", "adopted")
-		must(t, s.sessions(g, third.Claim()).write("adopted"))
+		must.Succeed(t, s.sessions(g, third.Claim()).write("adopted"))
 		if old.write("paused") == nil {
 			t.Error("the paused leader writes after the adoption")
 		}
@@ -79,9 +80,9 @@ func TestALeaderOfARestoredCoordinatorThatTriesAgainNeverLeads(t *testing.T) {
 		r.backUp(s.ctx)
 		co := r.open(s.ctx)
 		mark, err := s.lead(guards[0], co)
-		must(t, err)
-		must(t, co.Close())
-		must(t, r.Restore(s.ctx))
+		must.Succeed(t, err)
+		must.Succeed(t, co.Close())
+		must.Succeed(t, r.Restore(s.ctx))
 
 		co = r.open(s.ctx)
 		const each = 3 // tries: with the first numbers, up to the mark, above it
@@ -117,8 +118,8 @@ func TestADocumentIsNotChangedUnderANumberThatAnotherCandidateHas(t *testing.T) 
 		defer cancel()
 		r.backUp(ctx)
 		co, first := r.win(ctx, "paused")
-		must(t, put(ctx, co, first.Claim()))
-		must(t, co.Close())
+		must.Succeed(t, put(ctx, co, first.Claim()))
+		must.Succeed(t, co.Close())
 
 		co, second := r.namesake(ctx, first.Token())
 		if err := put(ctx, co, first.Claim()); !errors.Is(err, fence.ErrStale) {
@@ -127,7 +128,7 @@ func TestADocumentIsNotChangedUnderANumberThatAnotherCandidateHas(t *testing.T) 
 		if err := put(ctx, r.open(ctx), first.Claim()); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("the paused leader's change, in another process: %v", err)
 		}
-		must(t, put(ctx, co, second.Claim()))
+		must.Succeed(t, put(ctx, co, second.Claim()))
 	})
 }
 
@@ -138,13 +139,6 @@ func put(ctx context.Context, co documents.Coordinator, c fence.Claim) error {
 		Writes: []documents.Write{documents.Create("restored/by", []byte(c.Holder))},
 	})
 	return err
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // pair is a session in each database under one token.
@@ -158,7 +152,7 @@ type pair struct {
 func (s *stack) sessions(g *guard, c fence.Claim) *pair {
 	s.t.Helper()
 	p := &pair{s, c.Token, g.mustPostgres(c.Token), g.redisClient(c.Token)}
-	must(s.t, p.redis.Ping(s.ctx).Err())
+	must.Succeed(s.t, p.redis.Ping(s.ctx).Err())
 	return p
 }
 
@@ -248,7 +242,7 @@ func (s *stack) adopt() {
 func (s *stack) unguarded() map[string]func(c fence.Claim, note string) error {
 	s.t.Helper()
 	pool, err := pgxpool.New(s.ctx, s.pg.URL("postgres", "postgres"))
-	must(s.t, err)
+	must.Succeed(s.t, err)
 	s.t.Cleanup(pool.Close)
 	db := goredis.NewClient(&goredis.Options{Addr: s.redis.Addr()})
 	s.t.Cleanup(func() { _ = db.Close() })

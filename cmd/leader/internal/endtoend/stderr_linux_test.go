@@ -19,6 +19,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/cmd/leader/internal/agent"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -29,7 +30,7 @@ const inTime = 90 * time.Second
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	var fds [2]int
-	must(t, unix.Pipe2(fds[:], unix.O_CLOEXEC))
+	must.Succeed(t, unix.Pipe2(fds[:], unix.O_CLOEXEC))
 	r, w = os.NewFile(uintptr(fds[0]), "r"), os.NewFile(uintptr(fds[1]), "w")
 	t.Cleanup(func() { r.Close(); w.Close() })
 	return r, w
@@ -50,7 +51,7 @@ func fullPipe(t *testing.T) *os.File {
 func fill(t *testing.T, w *os.File) {
 	t.Helper()
 	fd := int(w.Fd())
-	must(t, unix.SetNonblock(fd, true))
+	must.Succeed(t, unix.SetNonblock(fd, true))
 	for {
 		if _, err := unix.Write(fd, []byte{'x'}); err == unix.EAGAIN {
 			break
@@ -58,20 +59,20 @@ func fill(t *testing.T, w *os.File) {
 			t.Fatal(err)
 		}
 	}
-	must(t, unix.SetNonblock(fd, false))
+	must.Succeed(t, unix.SetNonblock(fd, false))
 }
 
 // stoppedTerminal returns a terminal that shows nothing more, as after Ctrl-S.
 func stoppedTerminal(t *testing.T) *os.File {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { keyboard.Close() })
-	must(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
+	must.Succeed(t, unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
-	must(t, err)
+	must.Succeed(t, err)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { tty.Close() })
 	fill(t, tty)
 	return tty
@@ -112,7 +113,7 @@ func (s *stack) begin(stderr *os.File, cmd *exec.Cmd) *process {
 	s.t.Helper()
 	p := &process{s, cmd, make(chan struct{})}
 	cmd.Stderr = stderr
-	must(s.t, cmd.Start())
+	must.Succeed(s.t, cmd.Start())
 	go func() {
 		defer close(p.ended)
 		_ = cmd.Wait()
@@ -189,16 +190,16 @@ func TestAGuardWhoseLogNothingReadsAdmitsAndStops(t *testing.T) {
 func TestAGuardTellsTheNextReaderHowManyLinesAreMissing(t *testing.T) {
 	s := newStackWith(t, "")
 	path := filepath.Join(t.TempDir(), "log")
-	must(t, unix.Mkfifo(path, 0o600))
+	must.Succeed(t, unix.Mkfifo(path, 0o600))
 	listen := func() *os.File {
 		r, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-		must(t, err)
+		must.Succeed(t, err)
 		t.Cleanup(func() { r.Close() })
 		return r
 	}
 	first := listen()
 	log, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
+	must.Succeed(t, err)
 	defer log.Close()
 	g := s.prepared(serverstest.FreeAddresses(t, 3))
 	g.log = log
@@ -219,7 +220,7 @@ func TestAGuardTellsTheNextReaderHowManyLinesAreMissing(t *testing.T) {
 	})
 	lines := bufio.NewScanner(listen())
 	g.signal(syscall.SIGTERM)
-	must(t, g.cmd.Wait())
+	must.Succeed(t, g.cmd.Wait())
 	log.Close()
 	// The lines from before the loss, which the first reader has left in the pipe, come first.
 	for _, message := range []string{"lines of the log were dropped here", "stopped"} {
@@ -239,7 +240,7 @@ func TestTheCommandOfADeposedLeaderEndsAlthoughNothingReadsTheLog(t *testing.T) 
 		first := s.begin(stderr, s.program("leader", "run", "orders", "--",
 			"sh", "-c", "echo $$ >"+file+"; exec sleep 600"))
 		pid, err := strconv.Atoi(s.appears(file))
-		must(t, err)
+		must.Succeed(t, err)
 		next := s.begin(stderr, s.program("leader", "run", "orders", "--",
 			"sh", "-c", fmt.Sprintf("while kill -0 %d; do sleep 0.1; done 2>/dev/null", pid)))
 		s.deposed(stderr)
@@ -262,9 +263,9 @@ func TestACommandThatFillsTheLogIsStoppedWithItsTerm(t *testing.T) {
 	p := s.begin(stderr, s.program("leader", "run", "orders", "--",
 		"sh", "-c", "echo $$ >"+file+"; exec cat /dev/zero >&2"))
 	pid, err := strconv.Atoi(s.appears(file))
-	must(t, err)
+	must.Succeed(t, err)
 	room, err := unix.FcntlInt(r.Fd(), unix.F_GETPIPE_SZ, 0)
-	must(t, err)
+	must.Succeed(t, err)
 	s.eventually("the pipe is full", func() bool {
 		n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ)
 		return err == nil && n >= room-4096
@@ -290,7 +291,7 @@ func TestASignalEndsALeaderWhoseLogNothingReads(t *testing.T) {
 				// The step writes more than fits in a pipe.
 				text := "task: t\nresource: orders\nsteps:\n  - {name: loud, run: '" +
 					"head -c 300000 /dev/zero | tr \"\\0\" x >&2; echo lives >$FILE; sleep 600'}\n"
-				must(t, os.WriteFile(filepath.Join(dir, "t.yaml"), []byte(text), 0o600))
+				must.Succeed(t, os.WriteFile(filepath.Join(dir, "t.yaml"), []byte(text), 0o600))
 				cmd := s.program("leader", args...)
 				cmd.Dir = dir
 				cmd.Env = append(cmd.Env, "FILE="+file, "LEADER_DRAIN_TIMEOUT=0s", "LEADER_JOURNAL=coordinator")
@@ -346,17 +347,13 @@ func TestAnAgentWhoseLogNothingReadsHoldsTermsAndStops(t *testing.T) {
 		g := s.guard()
 		a := s.agentInto(stderr, g, "LEADER_CARRY=postgres")
 		one, two := s.stands(a.client, "one"), stream{}
-		if err := s.writes(g, one.until(agent.Leading)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.writes(g, one.until(agent.Leading)))
 		two = s.stands(a.client, "two")
 		s.deposed(stderr)
 		if e := one.until(agent.Lost); e.Cause != agent.Deposed {
 			t.Errorf("%+v", e)
 		}
-		if err := s.writes(g, two.until(agent.Leading)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.writes(g, two.until(agent.Leading)))
 		_ = a.cmd.Process.Signal(syscall.SIGTERM)
 		if e := two.until(agent.Lost); e.Cause != agent.Stopped {
 			t.Errorf("%+v", e)
@@ -422,7 +419,7 @@ func TestTheCommandOfALeaderCanBeEndedByABrokenPipe(t *testing.T) {
 	s := newStackWith(t, "")
 	out, err := s.program("leader", "run", "orders", "--",
 		"grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status").Output()
-	must(t, err)
+	must.Succeed(t, err)
 	masks := strings.Fields(string(out))
 	if len(masks) != 4 {
 		t.Fatalf("got %q", out)

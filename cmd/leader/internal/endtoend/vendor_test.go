@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -30,9 +31,7 @@ func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
 	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres="+at, "LEADER_GRACE=30s",
 		"LEADER_SESSION_TIMEOUT=2m")
 	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	for len(s.column("select note from ledger")) < 3 {
 		if s.ctx.Err() != nil {
 			t.Fatal("the jar does not write")
@@ -62,13 +61,9 @@ func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
 func vendorJar(t *testing.T, address string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "drivers", "Vendor.java"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
 	source := filepath.Join(dir, "Vendor.java")
 	if err := os.WriteFile(source, []byte(strings.ReplaceAll(string(text), "PORT", port)),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 var claim = fence.Claim{Resource: "orders", Token: 9007199254740993, Holder: "me"}
@@ -91,18 +92,12 @@ func TestClaimsOfAnOuterLeaderStay(t *testing.T) {
 
 func TestDATABASE_URLHasThePasswordOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("p@ss w+rd\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("p@ss w+rd\n"), 0o600))
 	got, err := exported(t, "DATABASE_URL",
 		"postgres://app@guard/shop?options=-c%20work_mem%3D5MB&password_file="+file, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cfg, err := pgx.ParseConfig(settings.Lookup(got, "DATABASE_URL"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := "-c work_mem=5MB -c fence.orders=9007199254740993"
 	if cfg.Password != "p@ss w+rd" || cfg.RuntimeParams["options"] != want ||
 		len(cfg.RuntimeParams) != 1 {

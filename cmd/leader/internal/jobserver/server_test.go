@@ -21,6 +21,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/jobs/queueview"
@@ -39,9 +40,7 @@ func serve(t *testing.T, token string) (url string, worker func(context.Context)
 	h := httptest.NewServer(s.Handler(ctx))
 	t.Cleanup(func() { cancel(); h.Close(); c.Close() })
 	q, err := jobs.New(c, "nightly")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return h.URL, jobs.Worker{Queue: q, Name: "w", Handlers: map[string]jobs.Handler{
 		"echo": func(_ context.Context, r *jobs.Run) (any, error) { return r.Spec.Payload, nil },
 		"slow": func(ctx context.Context, r *jobs.Run) (any, error) {
@@ -56,14 +55,10 @@ func serve(t *testing.T, token string) (url string, worker func(context.Context)
 func ask(t *testing.T, method, url, body string) (int, map[string]any) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	got, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer got.Body.Close()
 	var answer map[string]any
 	if err := json.NewDecoder(got.Body).Decode(&answer); err != nil {
@@ -99,16 +94,12 @@ func TestAJobIsHandedInAndFollowed(t *testing.T) {
 	defer working.Wait()
 	defer cancel()
 	stream, err := http.Get(all + "/" + id + "/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer stream.Body.Close()
 	var last map[string]any
 	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
 		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			if err := json.Unmarshal([]byte(text), &last); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(text), &last))
 		}
 	}
 	if last["state"] != "done" || !reflect.DeepEqual(last["result"], map[string]any{"n": 1.0}) {
@@ -136,21 +127,15 @@ func overviews(t *testing.T, url string, wanted func(State) bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", url+"/v1/groups/nightly/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stream, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer stream.Body.Close()
 	var last State
 	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
 		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			last = State{}
-			if err := json.Unmarshal([]byte(text), &last); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(text), &last))
 			if wanted(last) {
 				return
 			}
@@ -294,9 +279,7 @@ func TestAGroupIsReadWhileSomebodyLooks(t *testing.T) {
 	defer m.Close()
 	all := &boards{coordinator: m, all: map[string]*board{}}
 	_, first, err := all.open("nightly")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	shown, second, err := all.open("nightly")
 	if err != nil || len(all.all) != 1 {
 		t.Fatal(err, all.all)
@@ -322,14 +305,10 @@ func TestWithoutATokenOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
 		"evil.example:8480": http.StatusForbidden, "localhost.evil.example": http.StatusForbidden,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Host = host
 		got, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got.Body.Close()
 		if got.StatusCode != want {
 			t.Errorf("%s: %s", host, got.Status)
@@ -345,15 +324,11 @@ func TestWithoutATokenPagesOfOtherSitesAreRefused(t *testing.T) {
 			"": http.StatusOK, "same-origin": http.StatusOK, "none": http.StatusOK, "cross-site": refused,
 		} {
 			r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			r.Header.Set("Sec-Fetch-Site", site)
 			r.Header.Set("Authorization", "Bearer "+token)
 			got, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			got.Body.Close()
 			if got.StatusCode != want {
 				t.Errorf("token %q, %q: %s", token, site, got.Status)
@@ -394,13 +369,9 @@ func TestAChangeWhoseStatusCannotBeReadWasMade(t *testing.T) {
 	c := fencetest.NewMemory(10 * time.Second).Open()
 	defer c.Close()
 	q, err := jobs.New(c, "nightly")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	id, err := q.Submit(t.Context(), job.Spec{Kind: "echo"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &Server{
 		Coordinator: failsAfter{c, new(atomic.Bool)}, Patience: 30 * time.Second,
 		Log: slog.New(slog.DiscardHandler),
@@ -429,9 +400,7 @@ func TestThePageNeedsNoTokenAndSaysNothing(t *testing.T) {
 		"/v1/nothing": http.StatusUnauthorized,
 	} {
 		got, err := http.Get(url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got.Body.Close()
 		if got.StatusCode != want || want == http.StatusOK &&
 			!strings.HasPrefix(got.Header.Get("Content-Security-Policy"), "default-src 'none';") {
@@ -485,9 +454,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	}
 	// as a form of a foreign page
 	got, err := http.Post(all, "text/plain", strings.NewReader(`{"kind":"a"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer got.Body.Close()
 	if got.StatusCode != http.StatusUnsupportedMediaType {
 		t.Error(got.Status)
@@ -536,14 +503,10 @@ func TestOnlyTheTokenOpensTheAPI(t *testing.T) {
 		"Bearer s3cret": http.StatusOK,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Header.Set("Authorization", header)
 		got, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, _ := io.ReadAll(got.Body)
 		got.Body.Close()
 		if got.StatusCode != want || strings.Contains(string(text), "s3cret") {
@@ -559,9 +522,7 @@ func TestOpenAPIDescribesTheTypes(t *testing.T) {
 			Schemas map[string]struct{ Properties map[string]any }
 		}
 	}
-	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(openAPI, &doc))
 	for name, of := range map[string]any{
 		"Spec": job.Spec{}, "Status": job.Status{}, "Worker": queueview.Worker{}, "Overview": State{},
 		"Attempt": job.Attempt{}, "Calendar": schedule.Calendar{}, "ClockChange": schedule.ClockChange{},

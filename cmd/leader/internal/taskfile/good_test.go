@@ -10,14 +10,13 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/unfinished"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func loaded(t *testing.T, name string) *File {
 	t.Helper()
 	f, err := Load(filepath.Join(tasks, "good", name), lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return f
 }
 
@@ -97,9 +96,7 @@ func TestChangedAcceptsOrRestarts(t *testing.T) {
 	saved := checkpoint.Checkpoint{Run: 1, Round: 1, Steps: []string{"a", "s"}, Step: 1}
 	for word, want := range map[string]int64{"accept": 1, "restart": 2} {
 		f, err := parse("task: t\nresource: r\nchanged: " + word + "\nsteps: [{name: s, run: x}]\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if cp, err := f.Changed(saved, []string{"s"}); err != nil || cp.Run != want || cp.Step != 0 {
 			t.Errorf("%s: got %+v, %v", word, cp, err)
 		}
@@ -109,9 +106,7 @@ func TestChangedAcceptsOrRestarts(t *testing.T) {
 func TestRetryWaitsWithinItsLimits(t *testing.T) {
 	f, err := parse("task: t\nresource: r\nretry: {attempts: 9, backoff: 4s, most: 8s}\nsteps: " +
 		"[{name: s, run: x}]\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for failed, most := range map[int]time.Duration{
 		1: 4 * time.Second, 2: 8 * time.Second, 5: 8 * time.Second,
 	} {

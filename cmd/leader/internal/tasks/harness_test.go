@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Session timeouts.
@@ -66,18 +67,14 @@ func (s setup) invocation(
 ) (*Invocation, func(*Invocation, context.Context) int) {
 	t.Helper()
 	var v variables
-	if err := settings.Load(&v, "LEADER_", s.env); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, settings.Load(&v, "LEADER_", s.env))
 	journals := maps.Clone(AllJournals)
 	journals["mem"] = func(context.Context, string, JournalOptions) (checkpoint.Journal, func(),
 		error) {
 		return s.journal, func() {}, nil
 	}
 	claims, err := environ.Setting(nil).Claims(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	made := &Invocation{Setup: Setup{
 		Settings: Settings{
 			Coordinator: "mem://here", Stores: v.Stores, Journal: v.Journal, Redis: v.Redis,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
@@ -23,19 +24,13 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 		{"coordinator", pg, named, "coordinator"},
 	} {
 		var stores settings.URLs
-		if err := stores.UnmarshalText([]byte(c.stores)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, stores.UnmarshalText([]byte(c.stores)))
 		path := filepath.Join(t.TempDir(), "t.yaml")
-		if err := os.WriteFile(path, []byte(c.file), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(c.file), 0o644))
 		inv := &Invocation{Path: path, Setup: Setup{Journals: AllJournals, Settings: Settings{
 			Coordinator: "zk://h", Journal: taskfile.Journal{URL: settings.URL(c.journal)}, Stores: stores,
 		}}}
-		if err := inv.Load(true); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, inv.Load(true))
 		if u, _ := inv.journalAt(); u.Reveal() != c.want {
 			t.Errorf("%+v: the journal is %s", c, u)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // A worker may be gone after the task of a round is done, and before the job's end is published.
@@ -27,25 +28,19 @@ func TestATaskIsBegunAnewOnceInARound(t *testing.T) {
 	attempt := func(began fence.Token) fence.Token {
 		t.Helper()
 		term, err := c.Campaign(t.Context(), "noted", "w")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if began == 0 {
 			began = term.Token()
 		}
 		renew := renewal{term, journal, task.Name, began}
 		for range 2 { // again after a lost connection
-			if err := renew.Raise(t.Context(), term.Claim()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, renew.Raise(t.Context(), term.Claim()))
 		}
 		if _, err := task.Run(t.Context(), term, journal,
 			checkpoint.Checkpoint{Task: task.Name}); err != nil {
 			t.Fatal(err)
 		}
-		if err := term.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, term.Resign(t.Context()))
 		return began
 	}
 	first := attempt(0)
@@ -68,15 +63,11 @@ func TestATaskThatWasDoneUnderAnotherIssuerIsBegunAnew(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		for {
 			term, err := c.Campaign(t.Context(), "noted", "w")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if terms--; terms == 0 {
 				return term
 			}
-			if err := term.Resign(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, term.Resign(t.Context()))
 		}
 	}
 	old, term := lead(5), lead(1)
@@ -86,20 +77,14 @@ func TestATaskThatWasDoneUnderAnotherIssuerIsBegunAnew(t *testing.T) {
 	for _, issuer := range []fence.Issuer{old.Claim().Issuer, ""} {
 		// "": of a program that stored none
 		journal := checkpointtest.NewMemory() // its mark was adopted for the new issuer
-		if err := journal.Raise(t.Context(), term.Claim()); err != nil {
-			t.Fatal(err)
-		}
-		if err := journal.Publish(t.Context(), term.Claim(), checkpoint.Checkpoint{
+		must.Succeed(t, journal.Raise(t.Context(), term.Claim()))
+		must.Succeed(t, journal.Publish(t.Context(), term.Claim(), checkpoint.Checkpoint{
 			Task: task, Resource: "noted", Version: 1, Run: 1, Status: checkpoint.Done,
 			Token: old.Token(), Issuer: issuer,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		renew := renewal{term, journal, task, term.Token()}
 		for range 2 { // again after a lost connection
-			if err := renew.Raise(t.Context(), term.Claim()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, renew.Raise(t.Context(), term.Claim()))
 		}
 		found, err := journal.Load(t.Context(), task)
 		if err != nil || len(found) != 1 || found[0].Run != 2 || found[0].Issuer != term.Claim().Issuer {

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -24,13 +25,9 @@ func inRedis(t *testing.T, steps string) (*bench, *driver.Client) {
 	t.Helper()
 	b := newBench(t, steps)
 	server := serverstest.Redis(t, servers.RedisOptions{})
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	o, err := driver.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	db := driver.NewClient(o)
 	t.Cleanup(func() { _ = db.Close() })
 	b.stores = stores.All
@@ -74,14 +71,10 @@ func TestStaleRedisStepIsNotRun(t *testing.T) {
 	l := b.run()
 	l.out.Await(t, "began")
 	issuer, err := l.client.Issuer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	url := settings.Lookup(b.env, "LEADER_STORES")
 	newer := fence.Claim{Resource: "orders", Token: 1 << 60, Issuer: issuer, Holder: "newer"}
-	if err := redismarks.NewRaiser(url).Raise(t.Context(), newer); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.NewRaiser(url).Raise(t.Context(), newer))
 	b.touch("go")
 	l.log.Await(t, "stale token")
 	l.signals <- syscall.SIGTERM
@@ -97,21 +90,15 @@ func TestRedisStepSurvivesARestartOfRedis(t *testing.T) {
 	b := newBench(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; "+
 		"done'}, {name: s, redis: [INCR, n]}]\n")
 	server := serverstest.Redis(t, servers.RedisOptions{})
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL()) // the journal is in memory
 	l := b.run()
 	l.out.Await(t, "began")
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Kill())
 	b.touch("go")
 	l.log.Await(t, "Redis could not run the step")
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Start(t.Context()))
 	l.exits(cli.Done)
 }
 
@@ -119,16 +106,12 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	b := newBench(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; "+
 		"done'}, {name: s, timeout: 300ms, redis: [INCR, n]}]\n")
 	server := serverstest.Redis(t, servers.RedisOptions{})
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL())
 	l := b.run()
 	l.out.Await(t, "began")
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Pause())
 	start := time.Now()
 	b.touch("go")
 	l.exits(cli.Error)
@@ -136,9 +119,7 @@ func TestRedisStepHasATimeout(t *testing.T) {
 		took > 20*time.Second {
 		t.Errorf("got %+v after %s", b.saved().Failure, took)
 	}
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Resume())
 }
 
 // The leader raises the mark in Redis when it takes over, not at its first Redis step. Otherwise
@@ -152,15 +133,11 @@ func TestMarkIsRaisedInRedisAtTheTakeover(t *testing.T) {
 	l := b.run()
 	l.out.Await(t, "token=1")
 	issuer, err := l.client.Issuer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.depose()
 	l.out.Await(t, "token=2")
 	db, err := redismarks.Connect(server.URL(), "late")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	_, err = redismarks.Run(t.Context(), db,
 		fence.Claim{Resource: "orders", Token: 1, Issuer: issuer, Holder: "late"}, []any{"INCR", "n"})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/internal/campaign"
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -25,9 +26,7 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 func openClient(t *testing.T, url string, timeout time.Duration) *Client {
 	t.Helper()
 	c, err := New(url, timeout, nil, Denied)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -68,9 +67,7 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 	admin := zookeepertest.Connect(t, ensemble)
 	exists := func(at string) bool {
 		there, _, err := admin.Exists(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return there
 	}
 	for name, end := range map[string]func(*zookeepertest.Relay){
@@ -98,9 +95,7 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 			r := zookeepertest.NewRelay(t, ensemble)
 			c := openClient(t, "zk://"+r.Addr(), 5*time.Second)
 			s, err := c.openSession(t.Context(), true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer s.Close()
 			at, created := queuedCreate(t, r, s.conn)
 			end(r)
@@ -151,9 +146,7 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 		time.Hour:             time.Minute,
 	} {
 		a, err := parseURL("zk://" + ensemble + "/granted")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		c := newClient(a, asked, nil)
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -162,9 +155,7 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 		for SessionOver(err) { // a timeout of 400 ms may be too short for this machine
 			s, err = c.openSession(ctx, true)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if s.timeout != granted {
 			t.Errorf("requested %v, was granted %v; want %v", asked, s.timeout, granted)
 		}

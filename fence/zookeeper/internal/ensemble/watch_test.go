@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -18,22 +19,14 @@ func TestASessionKeepsOnlyTheWatchesThatAreSet(t *testing.T) {
 	root := zookeepertest.FreshRoot()
 	c := openClient(t, "zk://"+r.Addr()+root, time.Minute)
 	s, err := c.NewSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
-	if err := s.Ensure(t.Context(), root+"/stays"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Ensure(t.Context(), root+"/stays"))
 	_, stays, err := s.WatchData(t.Context(), root+"/stays")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i := range 300 {
 		at := fmt.Sprintf("%s/goes-%d", root, i)
-		if err := s.Ensure(t.Context(), at); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Ensure(t.Context(), at))
 		for range 2 { // the second one is shared
 			if _, _, err := s.WatchData(t.Context(), at); err != nil {
 				t.Fatal(err)
@@ -61,9 +54,7 @@ func TestASessionKeepsOnlyTheWatchesThatAreSet(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("the watch that is set has not fired when the connection broke")
 	}
-	if err := s.AwaitConnect(t.Context(), connects); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.AwaitConnect(t.Context(), connects))
 	if _, again, err := s.WatchData(t.Context(), root+"/stays"); err != nil || again == stays {
 		t.Errorf("the next connection has the watch of the one before, %v", err)
 	}

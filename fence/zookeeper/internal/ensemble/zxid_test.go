@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -23,13 +24,9 @@ func resumable(t *testing.T) (*Session, *zookeepertest.Relay, string) {
 	root := zookeepertest.FreshRoot()
 	c := openClient(t, "zk://"+r.Addr()+root, time.Minute)
 	s, err := c.NewSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
-	if err := s.Ensure(t.Context(), root); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Ensure(t.Context(), root))
 	return s, r, root
 }
 
@@ -44,9 +41,7 @@ func TestAWatchThatTheLibrarySetsAgainMissesNoChange(t *testing.T) {
 	defer cancel()
 	for range 10 {
 		_, _, fired, err := s.conn.GetW(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Hold()
 		r.Drop()
 		zookeepertest.Eventually(t, "the library waits for a greeting", func() bool {
@@ -59,9 +54,7 @@ func TestAWatchThatTheLibrarySetsAgainMissesNoChange(t *testing.T) {
 		r.Pass()
 		_, err = s.List(ctx, root)
 		watchers.Unlock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		select {
 		case <-fired:
 		case <-time.After(30 * time.Second):
@@ -94,13 +87,9 @@ func TestASessionWithWatchesReconnectsWithoutARace(t *testing.T) {
 			_, _, _, err := conn.GetW(root) // unknown to the session, so the library sets it again
 			return nil, err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Drop()
-		if err := s.AwaitConnect(ctx, connects); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.AwaitConnect(ctx, connects))
 	}
 }
 
@@ -115,14 +104,10 @@ func TestASessionReconnectsWithTheLastZxidThatItHasSeen(t *testing.T) {
 		stat, err := Do(ctx, s, func(conn *zk.Conn) (*zk.Stat, error) {
 			return conn.Set(root, nil, -1)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		connects := s.Connects()
 		r.Drop()
-		if err := s.AwaitConnect(ctx, connects); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.AwaitConnect(ctx, connects))
 		if presented < stat.Mzxid {
 			t.Errorf("it reconnects with zxid %d, and has seen %d", presented, stat.Mzxid)
 		}
