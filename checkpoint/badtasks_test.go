@@ -98,9 +98,7 @@ func (s *stage) put(alter func(cp *checkpoint.Checkpoint)) checkpoint.Checkpoint
 		Status: checkpoint.Running, State: json.RawMessage(`{"Keys":["a"]}`),
 	}
 	alter(&cp)
-	if err := s.journal.Publish(s.Context(), c, cp); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.journal.Publish(s.Context(), c, cp))
 	return cp
 }
 

@@ -255,14 +255,10 @@ func (e *election) coordinatorsIssuer() fence.Issuer {
 	client := e.coordinator.Open()
 	defer client.Close()
 	issuer, err := client.Issuer(e.Context())
-	if err != nil {
-		e.Fatal(err)
-	}
+	must.Succeed(e, err)
 	for range 10 { // skip the tokens that put may have used
 		term, err := client.Campaign(e.Context(), orders, "before")
-		if err != nil {
-			e.Fatal(err)
-		}
+		must.Succeed(e, err)
 		_ = term.Resign(e.Context())
 	}
 	return issuer

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 const orders fence.Resource = "orders"
@@ -38,9 +39,7 @@ func (s *stage) lead() (*fence.Term, *elector.Keeper) {
 	s.Helper()
 	s.token++
 	c := fence.Claim{Resource: orders, Token: s.token, Issuer: s.issuer, Holder: "host-1"}
-	if err := s.journal.Raise(context.Background(), c); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.journal.Raise(context.Background(), c))
 	term, keeper := elector.NewTerm(c, time.Now(), sessionTimeout, nothing{})
 	s.Cleanup(func() { _ = term.Resign(context.Background()) })
 	return term, keeper
@@ -152,9 +151,7 @@ func (s *stage) stops(t checkpoint.Task[done]) *checkpoint.StoppedError {
 func (s *stage) stored() checkpoint.Checkpoint {
 	s.Helper()
 	all, err := s.journal.Load(context.Background(), "nightly")
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	if len(all) == 0 {
 		return checkpoint.Checkpoint{}
 	}
@@ -164,9 +161,7 @@ func (s *stage) stored() checkpoint.Checkpoint {
 // state returns the stored state.
 func (s *stage) state() (d done) {
 	s.Helper()
-	if err := json.Unmarshal(s.stored().State, &d); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, json.Unmarshal(s.stored().State, &d))
 	return d
 }
 

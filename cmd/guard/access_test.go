@@ -27,9 +27,7 @@ type secured struct {
 func (r *running) securedBy(authority string) secured {
 	r.t.Helper()
 	pem, err := os.ReadFile(authority)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	return secured{r, &http.Client{Transport: &http.Transport{
@@ -44,9 +42,7 @@ func (s secured) ask(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.page+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	if with != nil {
 		with(r)
 	}

@@ -111,9 +111,7 @@ func (r *running) ready(status int) (body string) {
 
 func (r *running) get(ctx context.Context, path string) (int, string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.page+path, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(req)
 	if err != nil {

@@ -23,13 +23,9 @@ func (r *running) states() (await func(what string, is func(page.State) bool), e
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), time.Minute)
 	r.t.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.page+"/events", nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	r.t.Cleanup(func() { _ = answer.Body.Close() })
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 1<<20)
@@ -42,9 +38,7 @@ func (r *running) states() (await func(what string, is func(page.State) bool), e
 				continue
 			}
 			var s page.State
-			if err := json.Unmarshal([]byte(data), &s); err != nil {
-				r.t.Fatal(err)
-			}
+			must.Succeed(r.t, json.Unmarshal([]byte(data), &s))
 			if is(s) {
 				return
 			}

@@ -93,14 +93,10 @@ func (r *running) from(far *serverstest.FarAway) *pgx.Conn {
 	r.t.Helper()
 	o, err := pgx.ParseConfig("postgres://app@" + r.pg +
 		"/postgres?sslmode=disable&options=-c%20fence.orders%3D5")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	o.DialFunc = far.Dial
 	c, err := pgx.ConnectConfig(r.t.Context(), o)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	return c
 }
 

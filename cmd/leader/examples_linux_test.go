@@ -32,9 +32,7 @@ func (s *taskStage) settlement() (file string) {
 		select 'm' || n % 3, n, '2026-11-20'::date + (n - 1) / 10 from generate_series(1, 30) as n`)
 	s.set("DATE", "2026-11-21")
 	spool := filepath.Join(s.dir, "spool")
-	if err := os.Mkdir(spool, 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.Mkdir(spool, 0o755))
 	s.set("SPOOL", spool)
 	return filepath.Join(s.dir, "settlement.yaml")
 }

@@ -75,9 +75,7 @@ func (s *site) start(args ...string) *leader {
 
 func (l *leader) begin() {
 	l.t.Helper()
-	if err := l.cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, l.cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -101,9 +99,7 @@ func (s *site) sleeper() *leader {
 
 func (l *leader) signal(sig syscall.Signal) {
 	l.t.Helper()
-	if err := l.cmd.Process.Signal(sig); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, l.cmd.Process.Signal(sig))
 }
 
 // electionStatus runs leader status.

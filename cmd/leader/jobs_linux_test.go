@@ -48,9 +48,7 @@ steps:
 
 func (j *taskJob) write(name, text string) {
 	j.t.Helper()
-	if err := os.WriteFile(filepath.Join(j.dir, name), []byte(text), 0o600); err != nil {
-		j.t.Fatal(err)
-	}
+	must.Succeed(j.t, os.WriteFile(filepath.Join(j.dir, name), []byte(text), 0o600))
 }
 
 func (j *taskJob) notes() string {

@@ -28,14 +28,10 @@ func (s *taskStage) worker() *leader {
 func (s *taskStage) handIn(task string) *leader {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "t.yaml")
-	if err := os.WriteFile(file, []byte(task), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.WriteFile(file, []byte(task), 0o600))
 	l := s.start("submit", "nightly", "--wait", "--task", file)
 	l.out.Await(s.t, "\n") // the ID
-	if err := os.Remove(file); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.Remove(file))
 	return l
 }
 

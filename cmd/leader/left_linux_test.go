@@ -42,9 +42,7 @@ func (s *site) changesUser() (changes string) {
 		if err == nil {
 			err = os.Chmod(filepath.Join(folder, filepath.Base(from)), mode)
 		}
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 	}
 	s.program = filepath.Join(folder, filepath.Base(s.program))
 	s.as = []string{"setpriv", fmt.Sprintf("--reuid=%d", operator),

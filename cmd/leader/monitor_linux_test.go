@@ -38,9 +38,7 @@ func (p pages) get(path string) (code int, body string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.at+path, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	if p.token != "" {
 		r.Header.Set("Authorization", "Bearer "+p.token)
 	}

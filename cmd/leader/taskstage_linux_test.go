@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/leadertest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -76,9 +77,7 @@ func (s *taskStage) guarded() {
 func (s *taskStage) libpq(url string) {
 	s.t.Helper()
 	cfg, err := pgx.ParseConfig(url)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.set("PGHOST", cfg.Host)
 	s.set("PGPORT", fmt.Sprint(cfg.Port))
 	s.set("PGUSER", cfg.User)
@@ -89,13 +88,9 @@ func (s *taskStage) libpq(url string) {
 func (s *taskStage) example(name string) {
 	s.t.Helper()
 	from := filepath.Join("..", "..", "examples", name)
-	if err := os.CopyFS(s.dir, os.DirFS(from)); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.CopyFS(s.dir, os.DirFS(from)))
 	schema, err := os.ReadFile(filepath.Join(from, "schema.sql"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.SQL(string(schema))
 	s.Grant()
 }
@@ -104,9 +99,7 @@ func (s *taskStage) example(name string) {
 func (s *taskStage) write(name, text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.WriteFile(path, []byte(text), 0o755))
 	return path
 }
 

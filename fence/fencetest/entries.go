@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/test/leak"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func deposeTakesTheExactToken(s *stage) {
@@ -179,17 +180,13 @@ func onlyAcknowledgedIsReady(s *stage) {
 	}
 	wantReady(false, false)
 	for range 2 { // again, as after a lost reply
-		if err := leader.Acknowledge(s.ctx); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, leader.Acknowledge(s.ctx))
 	}
 	wantReady(true, false)
 	s.resign(leader)
 	next := b.term()
 	wantReady(false)
-	if err := next.Acknowledge(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, next.Acknowledge(s.ctx))
 	wantReady(true)
 	s.resign(next)
 }

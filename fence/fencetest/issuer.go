@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // alone makes two clients of a coordinator that no other test uses, and closes them at the end of
@@ -37,9 +38,7 @@ func (s *stage) renew(operator elector.Coordinator) fence.Issuer {
 func renewedIssuerIsAnother(s *stage) {
 	c, operator := s.alone()
 	first, err := c.Issuer(s.ctx)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	all := []fence.Issuer{first}
 	for i := range 3 {
 		last := all[len(all)-1]
@@ -70,12 +69,8 @@ func renewedIssuerIsAnother(s *stage) {
 func closedClientRenewsNothing(s *stage) {
 	c, operator := s.alone()
 	before, err := operator.Issuer(s.ctx)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
+	must.Succeed(s, c.Close())
 	if issuer, err := c.RenewIssuer(s.ctx); err == nil {
 		s.Errorf("a closed client renews the issuer to %q", issuer)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // leaders calls Leaders.
@@ -62,9 +63,7 @@ func firstOfSeveralLeads(s *stage) {
 			}
 		}
 	}
-	if err := term.Acknowledge(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, term.Acknowledge(s.ctx))
 	s.wantLeader(s.observer, "a")
 	if _, err := client.Depose(s.ctx, s.resource, s.token("b")); err != nil {
 		s.Fatal(err)
@@ -136,9 +135,7 @@ func leadersAgreeWithCandidates(s *stage) {
 	agree()
 	b := s.enrol(s.open(), "b")
 	agree()
-	if err := a.Acknowledge(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, a.Acknowledge(s.ctx))
 	agree()
 	s.resign(a)
 	agree()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // watchingSurvivesReconnects changes an election while a client that watches it, and stands in it,
@@ -22,9 +23,7 @@ func watchingSurvivesReconnects(s *stage) {
 		w.sees(false, leader.Claim().Holder, ours)
 
 		s.cut(c)
-		if err := leader.Acknowledge(s.ctx); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, leader.Acknowledge(s.ctx))
 		others := s.open()
 		last := s.enrol(others, theirs)
 		passing := s.enrol(others, "passing")
@@ -47,9 +46,7 @@ func watchingSurvivesReconnects(s *stage) {
 		leader = last.term()
 		w.sees(false, theirs)
 		s.drop(c)
-		if err := leader.Acknowledge(s.ctx); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, leader.Acknowledge(s.ctx))
 		w.sees(true, theirs)
 		s.resign(leader)
 		leader = s.lead(others, theirs)

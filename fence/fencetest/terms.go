@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 func termSaysWhoWonWhat(s *stage) {
@@ -16,9 +17,7 @@ func termSaysWhoWonWhat(s *stage) {
 	c := s.open()
 	term := s.lead(c, "a")
 	issuer, err := c.Issuer(s.ctx)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	want := fence.Claim{
 		Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a",
 		Candidate: term.Claim().Candidate,
@@ -196,9 +195,7 @@ func deathInTheMiddle(s *stage) {
 	s.enrol(middle, "b")
 	c := s.enrol(s.open(), "c")
 	d := s.enrol(s.open(), "d")
-	if err := middle.Close(); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, middle.Close())
 	s.wantQueue("a", "c", "d")
 	first := leader.Deadline()
 	s.eventually("the leader is confirmed again", func() bool {

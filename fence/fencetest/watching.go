@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // watcher is a Watch in progress.
@@ -68,9 +69,7 @@ func watchSeesChanges(s *stage) {
 	w.sees(false, "a")
 	late := s.watch(s.observer)
 	late.sees(false, "a")
-	if err := leader.Acknowledge(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, leader.Acknowledge(s.ctx))
 	w.sees(true, "a")
 	late.sees(true, "a")
 	b := s.enrol(s.open(), "b")
@@ -78,9 +77,7 @@ func watchSeesChanges(s *stage) {
 	s.resign(leader)
 	w.sees(false, "b")
 	next := b.term()
-	if err := next.Acknowledge(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, next.Acknowledge(s.ctx))
 	w.sees(true, "b")
 	late.sees(true, "b")
 	s.resign(next)

@@ -66,9 +66,7 @@ func enters(r fence.Resource, holder string) func(*history) {
 func leaves(holder string) func(*history) {
 	return func(h *history) {
 		h.t.Helper()
-		if err := h.admin.Delete(h.at[holder], -1); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Succeed(h.t, h.admin.Delete(h.at[holder], -1))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // followed is a follower, its coordinator, and what is admitted under the token of its leader.
@@ -34,9 +35,7 @@ func follow(t *testing.T) *followed {
 func (f *followed) elect() *fence.Term {
 	f.t.Helper()
 	term, err := f.co.Campaign(f.t.Context(), "orders", "a")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	return term
 }
 
@@ -44,17 +43,13 @@ func (f *followed) elect() *fence.Term {
 func (f *followed) admit(s marks.Store, m *markstest.Model, term *fence.Term) *marks.Admission {
 	f.t.Helper()
 	a := &marks.Admission{Store: s, Authority: marks.Elected{Observer: f.co}}
-	if err := a.Admit(f.t.Context(), m.Connect().Session(), claimed(term.Token())); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, a.Admit(f.t.Context(), m.Connect().Session(), claimed(term.Token())))
 	return a
 }
 
 func (f *followed) resign(term *fence.Term) {
 	f.t.Helper()
-	if err := term.Resign(f.t.Context()); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, term.Resign(f.t.Context()))
 }
 
 // await waits until the mark of a store is the token of a term.
@@ -63,9 +58,7 @@ func (f *followed) await(m *markstest.Model, term *fence.Term) {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		all, err := m.Marks(f.t.Context(), "orders")
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, err)
 		if len(all) == 1 && all[0].Token == term.Token() {
 			return
 		}

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
 
 func waitingIsCancelled(s *stage) {
 	id := s.submit(job.Spec{Unique: "key"})
-	if err := s.queue.Cancel(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Cancel(s.ctx, id))
 	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != job.Cancelled {
 		s.Errorf("%+v, %v", now, err)
 	}
@@ -44,9 +43,7 @@ func runningIsCancelled(s *stage) {
 	s.works(jobs.Worker{Handlers: map[string]jobs.Handler{"stubborn": h.stubborn}})
 	id = s.submit(job.Spec{Kind: "stubborn"})
 	h.next()
-	if err := s.queue.Cancel(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Cancel(s.ctx, id))
 	close(h.leave)
 	s.ends(id, job.Done)
 }

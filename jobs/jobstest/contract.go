@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/internal/test/contract"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/jobs/queueview"
@@ -100,18 +101,14 @@ func (s *stage) connect() documents.Coordinator {
 func (s *stage) open(c documents.Coordinator) *jobs.Queue {
 	s.Helper()
 	q, err := jobs.New(c, s.name)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	return q
 }
 
 func (s *stage) view() *queueview.View {
 	s.Helper()
 	v, err := queueview.New(s.connect(), s.name)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	return v
 }
 
@@ -168,9 +165,7 @@ func (s *stage) submit(spec job.Spec) job.ID {
 		spec.Kind = "job"
 	}
 	id, err := s.queue.Submit(s.ctx, spec)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	return id
 }
 

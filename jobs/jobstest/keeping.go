@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -22,9 +23,7 @@ func (s *stage) kept(end job.Status) {
 
 func keptAsItSays(s *stage) {
 	waits := s.submit(job.Spec{Keep: twoDays})
-	if err := s.queue.Cancel(s.ctx, waits); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Cancel(s.ctx, waits))
 	s.kept(s.ends(waits, job.Cancelled))
 	g := s.gate()
 	s.works(jobs.Worker{Handlers: kinds(func(ctx context.Context, r *jobs.Run) (any, error) {
@@ -35,9 +34,7 @@ func keptAsItSays(s *stage) {
 	})})
 	runs := s.submit(job.Spec{Keep: twoDays})
 	g.next()
-	if err := s.queue.Cancel(s.ctx, runs); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Cancel(s.ctx, runs))
 	s.kept(s.ends(runs, job.Cancelled))
 	s.kept(s.ends(s.submit(job.Spec{Keep: twoDays, Payload: number(1)}), job.Failed))
 	done := s.submit(job.Spec{Keep: twoDays})

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -40,9 +41,7 @@ func largeStatuses(s *stage) {
 	}
 	first.stop()
 	for _, id := range ids {
-		if err := s.queue.Retry(s.ctx, id); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, s.queue.Retry(s.ctx, id))
 	}
 	s.works(run)
 	for _, id := range ids {
@@ -63,9 +62,7 @@ func lowerLimit(s *stage) {
 	}
 	first.stop()
 	for _, id := range ids[:2] {
-		if err := s.queue.Retry(s.ctx, id); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, s.queue.Retry(s.ctx, id))
 	}
 	limit.Store(job.MaxResult)
 	waiting := s.cancelLater(ids[0])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -98,14 +99,10 @@ func lateDrop(s *stage) {
 	d.hold(nil)
 	late.unanswered()
 	s.eventually("the request is dropped", func() bool { return s.documents("cancel") == 0 })
-	if err := s.queue.Retry(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Retry(s.ctx, id))
 	s.works(jobs.Worker{Handlers: kinds(g.stubborn)})
 	g.next()
-	if err := s.queue.Cancel(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Cancel(s.ctx, id))
 	err := late.arrives() // on a bad network, the assigner may have lost its term
 	if !errors.Is(err, documents.ErrConflict) && !errors.Is(err, fence.ErrStale) && !shaken(err) {
 		s.Errorf("the late drop: %v", err)

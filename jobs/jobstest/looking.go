@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 	"github.com/ringfence/ringfence/jobs/queueview"
@@ -56,9 +57,7 @@ func historyOfAttempts(s *stage) {
 	})})
 	id := s.submit(job.Spec{Retries: 1, Backoff: job.Duration(time.Millisecond)})
 	s.ends(id, job.Failed)
-	if err := s.queue.Retry(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Retry(s.ctx, id))
 	end := s.ends(id, job.Done)
 	if len(end.History) != 3 {
 		s.Fatalf("the history is %+v", end.History)
@@ -78,25 +77,19 @@ func historyOfAttempts(s *stage) {
 
 func pausedIsNotAssigned(s *stage) {
 	paused := s.submit(job.Spec{Priority: 9})
-	if err := s.queue.Pause(s.ctx, paused); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Pause(s.ctx, paused))
 	s.works(jobs.Worker{Handlers: kinds(echo)})
 	s.ends(s.submit(job.Spec{Payload: number(1)}), job.Done)
 	if now, err := s.queue.Get(s.ctx, paused); err != nil || now.State != job.Waiting ||
 		now.Attempt != 0 {
 		s.Errorf("%+v, %v", now, err)
 	}
-	if err := s.queue.Resume(s.ctx, paused); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Resume(s.ctx, paused))
 	s.ends(paused, job.Done)
 	cancelled := s.submit(job.Spec{NotBefore: time.Now().Add(time.Hour)})
 	for _, step := range []func(context.Context, job.ID) error{s.queue.Pause, s.queue.Cancel,
 		s.queue.Retry} {
-		if err := step(s.ctx, cancelled); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, step(s.ctx, cancelled))
 	}
 	s.ends(cancelled, job.Done) // it is not paused any more, nor kept from its time
 }
@@ -107,9 +100,7 @@ func pausedWhileItRuns(s *stage) {
 	s.works(jobs.Worker{Handlers: kinds(g.handler)})
 	id := s.submit(job.Spec{Every: "1s"})
 	g.next()
-	if err := s.queue.Pause(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Pause(s.ctx, id))
 	g.leave <- struct{}{}
 	round := s.becomes(id, "waiting for its second round", func(now job.Status) bool {
 		return now.Rounds == 1
@@ -125,9 +116,7 @@ func pausedWhileItRuns(s *stage) {
 		now.Attempt != 1 {
 		s.Errorf("after its time: %+v, %v", now, err)
 	}
-	if err := s.queue.Resume(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Resume(s.ctx, id))
 	g.next()
 	close(g.leave)
 	if err := s.queue.Cancel(s.ctx, id); err != nil && !errors.Is(err, job.ErrWrongState) {

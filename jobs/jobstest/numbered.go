@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -31,9 +32,7 @@ func keepsItsResource(s *stage) {
 			s.Errorf("another job has the resource of one that can be tried again: %+v", other)
 		}
 	}
-	if err := s.queue.Retry(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Retry(s.ctx, id))
 	s.ends(id, job.Done)
 	for range 3 {
 		if got := <-leads; got != failed.Resource {
@@ -94,9 +93,7 @@ func (s *stage) cleanedAfter(ended map[job.ID]job.Status, cleaned <-chan *jobs.R
 		s.Fatal("no clean-up")
 	}
 	var of job.Status
-	if err := r.Decode(&of); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, r.Decode(&of))
 	was, known := ended[of.ID]
 	claim := r.Term.Claim()
 	if !known || of.State != was.State || claim.Resource != was.Resource || claim.Token <= was.Token {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -34,15 +35,11 @@ func retryAfterACancellation(s *stage) {
 	)})
 	id := s.submit(job.Spec{})
 	g.next()
-	if err := s.queue.Cancel(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Cancel(s.ctx, id))
 	close(g.leave)
 	s.ends(id, job.Failed)
 	first.next() // never arrives
-	if err := s.queue.Retry(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Retry(s.ctx, id))
 	close(word)
 	s.depose(s.queue.Leader())
 	s.ends(id, job.Done) // nobody has cancelled it since
@@ -60,13 +57,9 @@ func lateWord(s *stage) {
 	s.worksAt(lateWatch{s.connect(), 1, word}, jobs.Worker{Name: "second", Handlers: kinds(g.handler)})
 	id := s.submit(job.Spec{})
 	g.next()
-	if err := s.queue.Cancel(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Cancel(s.ctx, id))
 	s.ends(id, job.Cancelled)
-	if err := s.queue.Retry(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Retry(s.ctx, id))
 	s.eventually("it is given back", func() bool {
 		now, err := s.queue.Get(s.ctx, id)
 		if err != nil || now.State.Finished() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -92,9 +93,7 @@ func (m *model) submitOne() {
 	w := &want{plan: plan{Fails: rand.IntN(4), Takes: time.Duration(rand.IntN(5)) * time.Millisecond}}
 	w.retries = rand.IntN(4)
 	payload, err := json.Marshal(w.plan)
-	if err != nil {
-		m.Fatal(err)
-	}
+	must.Succeed(m, err)
 	spec := job.Spec{
 		Kind: "job", Payload: payload, Retries: w.retries, Backoff: job.Duration(time.Millisecond),
 		Priority: rand.IntN(3),
@@ -103,9 +102,7 @@ func (m *model) submitOne() {
 		spec.NotBefore = time.Now().Add(time.Duration(rand.IntN(50)) * time.Millisecond)
 	}
 	id, err := m.queue.Submit(m.ctx, spec)
-	if err != nil {
-		m.Fatal(err)
-	}
+	must.Succeed(m, err)
 	m.ids = append(m.ids, id)
 	m.wants[id] = w
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -19,9 +20,7 @@ func retryByHand(s *stage) {
 	})})
 	id := s.submit(job.Spec{Unique: "key"})
 	s.ends(id, job.Failed)
-	if err := s.queue.Retry(s.ctx, id); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Retry(s.ctx, id))
 	s.ends(id, job.Done)
 	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, job.ErrWrongState) {
 		s.Errorf("a job that is done: %v", err)
@@ -38,9 +37,7 @@ func retryOfATakenKey(s *stage) {
 	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, job.ErrTaken) {
 		s.Errorf("its key is that of %s: %v", other, err)
 	}
-	if err := s.queue.Cancel(s.ctx, other); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, s.queue.Cancel(s.ctx, other))
 	if err := s.queue.Retry(s.ctx, id); err != nil {
 		s.Errorf("its key is free again: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/jobs/job"
 )
@@ -30,17 +31,13 @@ func stoppingGivesBack(s *stage) {
 // stoppingLeavesNothing has a worker come and go while nobody assigns.
 func stoppingLeavesNothing(s *stage) {
 	nobody, err := s.connect().Campaign(s.ctx, s.queue.Leader(), "nobody")
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	one := s.connect()
 	s.eventually("one has said that it stops", func() bool { // once it knows its own ID
 		s.worksAt(one, jobs.Worker{Handlers: kinds(echo)}).stop()
 		return s.documents("draining") > 0
 	})
-	if err := nobody.Resign(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, nobody.Resign(s.ctx))
 	s.works(jobs.Worker{Handlers: kinds(echo)})
 	second := s.works(jobs.Worker{Handlers: kinds(echo)})
 	s.eventually("two may have jobs", func() bool { return s.documents("workers") == 2 })

@@ -16,6 +16,7 @@ import (
 	elections "github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/history"
@@ -48,18 +49,12 @@ var changes = []struct {
 		}
 	}},
 	{"a program in SQL", func(f *fenced) {
-		if err := elections.Install(f.t.Context(), f.pg.URL("postgres", "postgres")); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, elections.Install(f.t.Context(), f.pg.URL("postgres", "postgres")))
 		f.sql("select ringfence.campaign('shelf', 'app-1')")
 	}},
 	{"a restart of the server", func(f *fenced) {
-		if err := f.pg.Stop(); err != nil {
-			f.t.Fatal(err)
-		}
-		if err := f.pg.Start(f.t.Context()); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Succeed(f.t, f.pg.Stop())
+		must.Succeed(f.t, f.pg.Start(f.t.Context()))
 		f.admit("stock", 7)
 	}},
 	{"marks that were restored", func(f *fenced) {
@@ -183,9 +178,7 @@ func (f *fenced) connect() *pgx.Conn { f.t.Helper(); return f.as("app") }
 func (f *fenced) as(user string) *pgx.Conn {
 	f.t.Helper()
 	c, err := pgx.Connect(f.t.Context(), f.pg.URL(user, "postgres"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	f.t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -207,17 +200,11 @@ func (f *fenced) admit(r fence.Resource, token fence.Token) *pgx.Conn {
 	f.t.Helper()
 	c := f.connect()
 	var answer string
-	if err := c.QueryRow(f.t.Context(), pgmarks.IdentityQuery).Scan(&answer); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, c.QueryRow(f.t.Context(), pgmarks.IdentityQuery).Scan(&answer))
 	session, err := pgmarks.ParseIdentity(answer)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	a := &marks.Admission{Store: f.store, Authority: elected{}, Timeout: time.Minute}
-	if err := a.Admit(f.t.Context(), session.Session, marks.Present(claim(r, token))); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, a.Admit(f.t.Context(), session.Session, marks.Present(claim(r, token))))
 	return c
 }
 
@@ -232,12 +219,8 @@ func (f *fenced) steps() (all []history.Event) {
 	f.t.Helper()
 	f.sql("select pg_logical_emit_message(true, 'lab', 'flushes what was committed asynchronously')")
 	p := postgres{f.superuser(), map[string]int64{}}
-	if err := p.readLog(f.t.Context()); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := p.steps(f.t.Context(), func(e history.Event) { all = append(all, e) }); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, p.readLog(f.t.Context()))
+	must.Succeed(f.t, p.steps(f.t.Context(), func(e history.Event) { all = append(all, e) }))
 	slices.SortStableFunc(all, func(a, b history.Event) int { return int(a.Place - b.Place) })
 	return all
 }
@@ -283,9 +266,7 @@ func (f *fenced) held() map[string]string {
 		select concat_ws(' ', 'session', resource, lab_backend(pid, backend_start)), concat(token, ' ', issuer) from ringfence_private.session
 		union all
 		select 'registry', 'complete' from ringfence_private.installation where ringfence.complete()`)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	state := map[string]string{}
 	var key, value string
 	if _, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {

@@ -97,9 +97,7 @@ func (s *site) install(pg *servers.Postgres) {
 	s.t.Helper()
 	err := system.Exec(s.t.Context(), pg.URL("postgres", "postgres"), "create role guard login",
 		"create role app login", "create table entry (token bigint)", "grant all on entry to app")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	cmd := exec.Command(filepath.Join(dir, "guard"), "install")
 	cmd.Env = append(s.environment[2:], "GUARD_POSTGRES_ADMIN="+pg.URL("postgres", "postgres"))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -110,9 +108,7 @@ func (s *site) install(pg *servers.Postgres) {
 // restart kills the guard and starts it again.
 func (s *site) restart() {
 	s.t.Helper()
-	if err := errors.Join(s.guard.Kill(), s.guard.Start(s.t.Context())); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, errors.Join(s.guard.Kill(), s.guard.Start(s.t.Context())))
 }
 
 // session is a connection under a token.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/browser"
 )
@@ -49,9 +50,7 @@ func (s *site) start(env []string, args ...string) *process {
 	p := &process{t: s.t, cmd: exec.Command(program, args...)}
 	p.cmd.Env = append(append([]string{}, s.env...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	if err := p.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, p.cmd.Start())
 	p.wait = sync.OnceValue(p.cmd.Wait)
 	s.t.Cleanup(func() {
 		p.end(syscall.SIGKILL)
@@ -73,9 +72,7 @@ func (s *site) serve(groups ...string) *process {
 	defer cancel()
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.http+"/", nil)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		answer, err := http.DefaultClient.Do(request)
 		if err == nil {
 			_ = answer.Body.Close()

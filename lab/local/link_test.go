@@ -39,9 +39,7 @@ func newFar(t *testing.T) *far {
 func (f *far) dial() net.Conn {
 	f.t.Helper()
 	c, err := net.DialTimeout("tcp", f.link.Addr(), patience)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	f.t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -54,9 +52,7 @@ func (f *far) accept(limit time.Duration) net.Conn {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	f.t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -100,9 +100,7 @@ func (u *subject) down(when string) {
 
 func (u *subject) must(do func(context.Context, string) error) {
 	u.t.Helper()
-	if err := do(limited(u.t), u.name); err != nil {
-		u.t.Fatal(err)
-	}
+	must.Succeed(u.t, do(limited(u.t), u.name))
 }
 
 func (u *subject) signal(sig syscall.Signal) func(context.Context, string) error {

@@ -58,9 +58,7 @@ func (g *guard) lead(resource, holder string) *fence.Term {
 	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
 	defer cancel()
 	term, err := g.co.Campaign(ctx, fence.Resource(resource), holder)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	g.admitted(holder, resource+"="+term.Token().String())
 	return term
 }
@@ -68,9 +66,7 @@ func (g *guard) lead(resource, holder string) *fence.Term {
 // resign ends a term.
 func (g *guard) resign(term *fence.Term) {
 	g.t.Helper()
-	if err := term.Resign(g.t.Context()); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, term.Resign(g.t.Context()))
 }
 
 func start(t *testing.T, more ...string) *guard {
@@ -112,16 +108,12 @@ func (g *guard) serve() {
 	g.process = exec.Command(program, "serve")
 	g.process.Env = g.env
 	g.process.Stderr = &g.log
-	if err := g.process.Start(); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, g.process.Start())
 	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
 	defer cancel()
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.http+"/readyz", nil)
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		must.Succeed(g.t, err)
 		answer, err := http.DefaultClient.Do(request)
 		if err == nil {
 			_ = answer.Body.Close()
@@ -171,9 +163,7 @@ func (g *guard) connect(app string, claims ...string) (*pgx.Conn, error) {
 func (g *guard) admitted(app string, claims ...string) *pgx.Conn {
 	g.t.Helper()
 	c, err := g.connect(app, claims...)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	return c
 }
 
@@ -189,16 +179,12 @@ func (g *guard) refused(app string, claims ...string) {
 func (g *guard) claim(resource string, token int) (answer string) {
 	g.t.Helper()
 	c, err := net.Dial("tcp", g.redis)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	g.t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(c, "FENCE %s %d\r\n", resource, token)
 	answer, err = bufio.NewReader(c).ReadString('\n')
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	return answer
 }
 

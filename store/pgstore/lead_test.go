@@ -56,9 +56,7 @@ func (s *stage) admin() string  { return s.server.URL("postgres", s.database) }
 func (s *stage) guard() string {
 	s.t.Helper()
 	store, err := pgmarks.Open(s.server.URL("guard_role", s.database), pgmarks.Options{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.t.Cleanup(store.Close)
 	a := &marks.Admission{Store: store, Authority: marks.Unverified{}, Timeout: soon}
 	at := guardtest.Serve(s.t, pgguard.New(pgguard.Options{Store: store, Admission: a}))
@@ -68,9 +66,7 @@ func (s *stage) guard() string {
 func (s *stage) sql(text string) {
 	s.t.Helper()
 	c, err := pgx.Connect(s.t.Context(), s.admin())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	defer c.Close(s.t.Context())
 	if _, err := c.PgConn().Exec(s.t.Context(), text).ReadAll(); err != nil {
 		s.t.Fatal(err)
@@ -81,13 +77,9 @@ func (s *stage) sql(text string) {
 func (s *stage) rows() (n int) {
 	s.t.Helper()
 	c, err := pgx.Connect(s.t.Context(), s.admin())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	defer c.Close(s.t.Context())
-	if err := c.QueryRow(s.t.Context(), "select count(*) from ledger").Scan(&n); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, c.QueryRow(s.t.Context(), "select count(*) from ledger").Scan(&n))
 	return n
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/internal/test/contract"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 var clauses = []contract.Clause[*stage]{
@@ -139,9 +140,7 @@ func folderHasItsOwn(s *stage) {
 	names := func(folder string) []string {
 		s.Helper()
 		names, err := s.there.Names(s.ctx, folder)
-		if err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, err)
 		return names
 	}
 	if got := names(s.folder); len(got) != 0 {
@@ -299,9 +298,7 @@ func (s *stage) under(claims ...fence.Claim) documents.Change {
 func othersChangeNothing(s *stage) {
 	r := s.resource()
 	earlier := s.win(r, "earlier")
-	if err := earlier.Resign(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, earlier.Resign(s.ctx))
 	claim := s.win(r, "leader").Claim()
 	if _, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}}); err != nil {
 		s.Fatal(err)
@@ -361,9 +358,7 @@ func othersReadNothing(s *stage) {
 	s.change(s.here, documents.Create(s.at("a"), []byte("1")))
 	r := s.resource()
 	earlier := s.win(r, "earlier")
-	if err := earlier.Resign(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, earlier.Resign(s.ctx))
 	leader := s.win(r, "leader").Claim()
 	future, foreign := leader, leader
 	future.Token, future.Candidate = leader.Token+1<<40, ""
@@ -392,9 +387,7 @@ func othersReadNothing(s *stage) {
 
 func oneTermOfTwo(s *stage) {
 	a, b := s.lead(), s.lead()
-	if err := b.Resign(s.ctx); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, b.Resign(s.ctx))
 	s.fails(fence.ErrStale, s.under(a.Claim(), b.Claim()))
 	s.fails(fence.ErrStale, s.under(b.Claim(), a.Claim()))
 	s.missing("bad")

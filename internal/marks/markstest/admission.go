@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/contract"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 var admissionClauses = []contract.Clause[*stage]{
@@ -239,9 +240,7 @@ func admissionRemembersAHigherMark(k *stage) {
 	before := NewModel()
 	a.Store = before // as it was
 	err := a.Admit(k.ctx, before.Connect().Session(), marks.Present(ofOrders(7)))
-	if err != nil {
-		k.Fatal(err)
-	}
+	must.Succeed(k, err)
 	a.Store = k.Store
 	k.in(other, from(elector.Unverified, ofOrders(5)))
 	_, err = k.try(a, from(elector.Unverified, ofOrders(5)))
@@ -259,9 +258,7 @@ func admissionRemembersMoreThanTheCoordinator(k *stage) {
 	before := NewModel()
 	a.Store = before
 	b.elect(here, 7)
-	if err := a.Admit(k.ctx, before.Connect().Session(), marks.Present(ofOrders(7))); err != nil {
-		k.Fatal(err)
-	}
+	must.Succeed(k, a.Admit(k.ctx, before.Connect().Session(), marks.Present(ofOrders(7))))
 	a.Store = k.Store
 	b.elect(here, 5)
 	k.in(other, ofOrders(5))

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/internal/test/contract"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // clauses are what the journal must do in addition to the contract of package checkpointtest.
@@ -164,16 +165,12 @@ func begunAgain(p *stage) {
 	j, other := p.journal(), p.journal()
 	c, stock := p.lead(orders), p.lead("stock")
 	publish(p.T, j, c, version(1, c))
-	if err := other.Forget(p.Context(), c, nightly); err != nil {
-		p.Fatal(err)
-	}
+	must.Succeed(p, other.Forget(p.Context(), c, nightly))
 	publish(p.T, other, c, version(1, c))
 	publish(p.T, other, c, version(2, c))
 	publish(p.T, j, c, version(3, c))
 
-	if err := other.Forget(p.Context(), c, nightly); err != nil {
-		p.Fatal(err)
-	}
+	must.Succeed(p, other.Forget(p.Context(), c, nightly))
 	again := version(1, stock)
 	publish(p.T, other, stock, again)
 	if err := j.Publish(p.Context(), c, version(4, c)); !errors.Is(err, checkpoint.ErrOtherResource) {
@@ -195,18 +192,14 @@ func (p *stage) put(name, data string) {
 			Writes: []documents.Write{documents.Replace(now[0], []byte(data))},
 		})
 	}
-	if err != nil {
-		p.Fatal(err)
-	}
+	must.Succeed(p, err)
 }
 
 // get returns what is stored.
 func (p *stage) get(name string) string {
 	p.Helper()
 	now, err := p.documents().Get(p.Context(), documents.At("checkpoints/"+name))
-	if err != nil {
-		p.Fatal(err)
-	}
+	must.Succeed(p, err)
 	return string(now[0].Data)
 }
 
@@ -215,9 +208,7 @@ func (p *stage) remove(name string) {
 	_, err := p.documents().Change(p.Context(), documents.Change{
 		Writes: []documents.Write{documents.DeleteAny("checkpoints/" + name)},
 	})
-	if err != nil {
-		p.Fatal(err)
-	}
+	must.Succeed(p, err)
 }
 
 func corrupt(p *stage) {

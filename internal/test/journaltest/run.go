@@ -87,9 +87,7 @@ func (p *stage) lead(r fence.Resource) fence.Claim {
 	ctx, cancel := context.WithTimeout(p.Context(), time.Minute)
 	defer cancel()
 	term, err := p.elector.Campaign(ctx, r, fmt.Sprint("holder-", made.Add(1)))
-	if err != nil {
-		p.Fatal(err)
-	}
+	must.Succeed(p, err)
 	p.terms[r] = term
 	return term.Claim()
 }

@@ -87,9 +87,7 @@ func (d Database) Grant() {
 func (d Database) Hold(table string) (release func()) {
 	d.test.Helper()
 	conn, err := pgx.ConnectConfig(d.test.Context(), d.Conn.Config())
-	if err != nil {
-		d.test.Fatal(err)
-	}
+	must.Succeed(d.test, err)
 	if _, err := conn.Exec(d.test.Context(), "begin; lock table "+table+" in share mode"); err != nil {
 		d.test.Fatal(err)
 	}

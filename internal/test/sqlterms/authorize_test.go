@@ -32,9 +32,7 @@ func TestAuthorizationCountsForPlansAndSnapshotsOfBefore(t *testing.T) {
 // enters.
 func (s *stage) enters(c *pgx.Conn, level pgx.TxIsoLevel, pass *string, between string) error {
 	tx, err := c.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	defer func() { _ = tx.Rollback(s.ctx) }()
 	if _, err := tx.Exec(s.ctx, "select count(*) from pg_class"); err != nil {
 		s.Fatal(err)

@@ -23,13 +23,9 @@ func document(t *testing.T) string {
 func (s *stage) texts(c *pgx.Conn, sql string) []string {
 	s.Helper()
 	rows, err := c.Query(s.ctx, sql)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	return all
 }
 
@@ -209,8 +205,6 @@ func (d *documentRun) console(block string) {
 			token.ReplaceAllString(message, "N")) {
 			d.Errorf("%s: got %v, and the document shows %s", line, err, message)
 		}
-		if err := d.run("rollback"); err != nil {
-			d.Fatal(err)
-		}
+		must.Succeed(d, d.run("rollback"))
 	}
 }

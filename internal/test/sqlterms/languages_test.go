@@ -147,9 +147,7 @@ func (s *stage) start(command []string, level, at string) *program {
 	s.exec(s.connect("postgres"), "create table if not exists ledger (line text); grant all on "+
 		"ledger to app")
 	u, err := url.Parse(at)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	ctx, cancel := context.WithTimeout(s.ctx, 50*time.Second)
 	s.Cleanup(cancel)
 	return s.launch(exec.CommandContext(ctx, command[0], append(command[1:], "host-1", "1")...),
@@ -163,16 +161,10 @@ func (s *stage) launch(cmd *exec.Cmd, env ...string) *program {
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = s.Output()
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
+	must.Succeed(s, cmd.Start())
 	s.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return &program{s, cmd, in, out, bufio.NewScanner(out)}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // fencing is a way to keep a deposed leader from writing. docs/by-hand.md has the SQL of each.
@@ -90,9 +92,7 @@ var mistakes = []struct {
 		"create table job (state text, attempt int); insert into job values ('running', 1); grant all " +
 			"on job to app;",
 		func(s *stage, c *pgx.Conn, _ string) any {
-			if err := changes(s, c, "update job set attempt = attempt + 1"); err != nil {
-				s.Fatal(err)
-			}
+			must.Succeed(s, changes(s, c, "update job set attempt = attempt + 1"))
 			return nil
 		},
 		func(s *stage, c querier, _ any) error {
@@ -135,13 +135,9 @@ func inFlight(s *stage, f fencing) bool {
 	if err == nil {
 		err = f.write(s, tx, first)
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	second := f.take(s, b, "host-2")
-	if err := f.write(s, b, second); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, f.write(s, b, second))
 	return tx.Commit(s.ctx) == nil
 }
 
@@ -153,13 +149,9 @@ func oldSnapshot(s *stage, f fencing) bool {
 	if err == nil {
 		_, err = tx.Exec(s.ctx, "select count(*) from written")
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	second := f.take(s, b, "host-2")
-	if err := f.write(s, b, second); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, f.write(s, b, second))
 	return f.write(s, tx, first) == nil && tx.Commit(s.ctx) == nil
 }
 
@@ -168,9 +160,7 @@ func afterwards(s *stage, f fencing) bool {
 	a, b := s.connect("app"), s.connect("app")
 	first := f.take(s, a, "host-1")
 	second := f.take(s, b, "host-2")
-	if err := f.write(s, b, second); err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, f.write(s, b, second))
 	return f.write(s, a, first) == nil
 }
 
@@ -183,14 +173,10 @@ func takenTwice(s *stage, f fencing) bool {
 	}
 	var read [2]int64
 	for i, c := range []*pgx.Conn{a, b} {
-		if err := c.QueryRow(s.ctx, "select token from lease").Scan(&read[i]); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, c.QueryRow(s.ctx, "select token from lease").Scan(&read[i]))
 	}
 	for i, c := range []*pgx.Conn{a, b} {
-		if err := changes(s, c, "update lease set token = $1", read[i]+1); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, changes(s, c, "update lease set token = $1", read[i]+1))
 	}
 	return f.write(s, b, read[1]+1) == nil && f.write(s, a, read[0]+1) == nil
 }
@@ -210,9 +196,7 @@ func checkedElsewhere(s *stage, f fencing) bool {
 	a, b := s.connect("app"), s.connect("app")
 	first := f.take(s, a, "host-1")
 	if f.write == nil {
-		if err := changes(s, a, "select from lease where token = $1", first); err != nil {
-			s.Fatal(err)
-		}
+		must.Succeed(s, changes(s, a, "select from lease where token = $1", first))
 	}
 	f.take(s, b, "host-2")
 	if f.write != nil {

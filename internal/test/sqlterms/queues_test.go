@@ -148,31 +148,23 @@ func (j *job) stopsAndWakes() (first *servers.Program) {
 		err := j.counter.QueryRow(j.ctx, "select exists (select from pg_stat_activity where datname = "+
 			"$1 and wait_event = 'advisory')", j.name).
 			Scan(&waits)
-		if err != nil {
-			j.Fatal(err)
-		}
+		must.Succeed(j, err)
 		j.waits("the first attempt does not begin: " + first.LogTail(50))
 	}
-	if err := first.Pause(); err != nil {
-		j.Fatal(err)
-	}
+	must.Succeed(j, first.Pause())
 	j.exec(j.counter, "select pg_advisory_unlock(7)")
 	j.lost()
 	j.start(second)
 	for j.count("worker = 'worker-2'") == 0 {
 		j.waits("the next attempt does not begin: " + second.LogTail(50))
 	}
-	if err := first.Resume(); err != nil {
-		j.Fatal(err)
-	}
+	must.Succeed(j, first.Resume())
 	return first
 }
 
 func (j *job) start(p *servers.Program) {
 	j.Helper()
-	if err := p.Start(j.ctx); err != nil {
-		j.Fatal(err)
-	}
+	must.Succeed(j, p.Start(j.ctx))
 }
 
 // count returns how many bookings there are.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -33,9 +34,7 @@ func newCelery(s *stage) queue {
 	q := &celery{stage: s, broker: redis.NewClient(&redis.Options{Addr: server.Addr()})}
 	s.Cleanup(func() { _ = q.broker.Close() })
 	folder, err := filepath.Abs("../../../examples/celery")
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	q.env = []string{
 		"PYTHONPATH=" + folder, "PYTHONDONTWRITEBYTECODE=1", "BROKER=" + server.URL(), "DATABASE_URL=" +
 			s.url("app"),
@@ -61,15 +60,11 @@ func (q *celery) worker(name string) *servers.Program {
 func (q *celery) lost() {
 	for {
 		now, err := q.broker.Time(q.ctx).Result()
-		if err != nil {
-			q.Fatal(err)
-		}
+		must.Succeed(q, err)
 		latest := fmt.Sprint(now.Add(-visibility).Unix())
 		if n, err := q.broker.ZCount(q.ctx, "unacked_index", "-inf", latest).Result(); err != nil ||
 			n > 0 {
-			if err != nil {
-				q.Fatal(err)
-			}
+			must.Succeed(q, err)
 			return
 		}
 		q.waits("the message is not lost")
@@ -100,9 +95,7 @@ const quartzJars = "/usr/share/java/quartz2.jar:/usr/share/java/postgresql.jar:"
 func newQuartz(s *stage) queue {
 	const folder = "../../../examples/quartz"
 	u, err := url.Parse(s.url("app"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	q := &quartz{stage: s, admin: s.connect("postgres"), classes: s.TempDir()}
 	q.env = []string{"JDBC_URL=jdbc:postgresql://" + u.Host + "/" + s.name +
 		"?user=app&sslmode=disable"}
@@ -115,9 +108,7 @@ func newQuartz(s *stage) queue {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(q.classes, "quartz.properties"), properties, 0o644)
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	s.exec(q.admin, q.tables()+"; grant all on all tables in schema public to app")
 	return q
 }
@@ -125,19 +116,13 @@ func newQuartz(s *stage) queue {
 // tables returns the SQL that makes Quartz's tables.
 func (q *quartz) tables() string {
 	jar, err := zip.OpenReader("/usr/share/java/quartz2.jar")
-	if err != nil {
-		q.Fatal(err)
-	}
+	must.Succeed(q, err)
 	defer jar.Close()
 	f, err := jar.Open("org/quartz/impl/jdbcjobstore/tables_postgres.sql")
-	if err != nil {
-		q.Fatal(err)
-	}
+	must.Succeed(q, err)
 	defer f.Close()
 	text, err := io.ReadAll(f)
-	if err != nil {
-		q.Fatal(err)
-	}
+	must.Succeed(q, err)
 	return string(text)
 }
 

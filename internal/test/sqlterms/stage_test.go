@@ -68,9 +68,7 @@ func (s *stage) url(role string) string { return s.pg.URL(role, s.name) }
 func (s *stage) connect(role string) *pgx.Conn {
 	s.Helper()
 	c, err := pgx.Connect(s.ctx, s.url(role))
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	s.Cleanup(func() { _ = c.Close(context.WithoutCancel(s.ctx)) })
 	return c
 }
@@ -86,14 +84,10 @@ func (s *stage) pooler(mode string) (url string) {
 func (s *stage) pooled(url string) *pgx.Conn {
 	s.Helper()
 	cfg, err := pgx.ParseConfig(url)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c, err := pgx.ConnectConfig(s.ctx, cfg)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must.Succeed(s, err)
 	s.Cleanup(func() { _ = c.Close(context.WithoutCancel(s.ctx)) })
 	return c
 }

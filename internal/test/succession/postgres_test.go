@@ -122,9 +122,7 @@ func postgresWorld(t *testing.T) *world {
 func (w *world) connect(pg *servers.Postgres, database string) *pgx.Conn {
 	w.t.Helper()
 	conn, err := pgx.Connect(w.t.Context(), pg.URL("postgres", database))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	w.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -143,12 +141,8 @@ func (w *world) exec(conn *pgx.Conn, sql string) {
 func (w *world) list(conn *pgx.Conn, sql string) []string {
 	w.t.Helper()
 	rows, err := conn.Query(w.t.Context(), sql)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return found
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -68,29 +69,19 @@ func (w *world) start(e *ending, wait bool) *leader {
 	text, err := json.Marshal(job{
 		Journal: w.kind, URL: w.url, Raise: w.raise, Token: 1<<60 + w.token, Wait: wait, Ending: e,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	self, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	l := &leader{w: w, token: 1<<60 + w.token, log: &strings.Builder{}}
 	l.cmd = exec.CommandContext(w.t.Context(), self)
 	l.cmd.Env = append(os.Environ(), "RINGFENCE_JOB="+string(text), "GOTRACEBACK=all")
 	l.cmd.Stderr = l.log
 	in, err := l.cmd.StdinPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	out, err := l.cmd.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	l.said, l.resume = bufio.NewReader(out), func() { _, _ = in.Write([]byte("\n")) }
-	if err := l.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, l.cmd.Start())
 	stuck := time.AfterFunc(leaderTimeout, func() { // it prints its goroutines and exits
 		_ = l.cmd.Process.Signal(syscall.SIGQUIT)
 		_ = l.cmd.Process.Signal(syscall.SIGCONT)
@@ -104,9 +95,7 @@ func (w *world) start(e *ending, wait bool) *leader {
 func (w *world) succeed(old *leader, e *ending, wait bool) *leader {
 	w.t.Helper()
 	if w.depose != nil {
-		if err := w.depose(old.cmd.Process.Pid); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Succeed(w.t, w.depose(old.cmd.Process.Pid))
 	}
 	return w.start(e, wait)
 }
@@ -175,9 +164,7 @@ func (l *leader) wait() int {
 func (w *world) stored() checkpoint.Checkpoint {
 	w.t.Helper()
 	found, err := w.journal.Load(w.t.Context(), taskName)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	if len(found) == 0 {
 		return checkpoint.Checkpoint{Task: taskName}
 	}

@@ -109,9 +109,7 @@ func (m *manager) copyUnits() {
 	sockets, _ := filepath.Glob("../../../packaging/*.socket")
 	for _, name := range sockets {
 		b, err := os.ReadFile(name)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		must.Succeed(m.t, err)
 		m.write(filepath.Join(to, filepath.Base(name)), string(b))
 		m.write(filepath.Join(to, filepath.Base(name)+".d", "test.conf"),
 			"[Socket]\nSocketUser=\nSocketGroup=\n")
@@ -122,9 +120,7 @@ func (m *manager) copyUnits() {
 	}
 	for _, name := range units {
 		b, err := os.ReadFile(name)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		must.Succeed(m.t, err)
 		changes := "[Service]\nUser=\nGroup=\nRestartSec=100ms\nWatchdogSec=10s\nStandardError=append:" +
 			m.log() + "\n" + beyond
 		for line := range strings.Lines(string(b)) {
@@ -155,9 +151,7 @@ func (m *manager) write(name, text string) {
 	if err == nil {
 		err = os.WriteFile(name, []byte(text), 0o755)
 	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must.Succeed(m.t, err)
 }
 
 func (m *manager) systemctl(args ...string) (string, error) {

@@ -52,9 +52,7 @@ func (l *led) lead(r fence.Resource, token fence.Token) {
 	if token != 0 {
 		l.notify(marks.Event{Kind: marks.Raised, Claim: claim(r, token)})
 	}
-	if err := l.ask(l.t.Context()); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, l.ask(l.t.Context()))
 }
 
 func TestThePageSaysWhoLeadsNowAndNotWhoRaisedTheMark(t *testing.T) {

@@ -96,9 +96,7 @@ func (s *served) ask() net.Conn {
 func (s *served) stream() *http.Response {
 	s.t.Helper()
 	answer, err := http.ReadResponse(bufio.NewReader(s.ask()), nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return answer
 }
 

@@ -18,9 +18,7 @@ func (r *realm) restored(extra ...string) *realm {
 	defer cancel()
 	arguments := append(extra, "-d", r.pg.URL("postgres", r.name))
 	dump, err := exec.CommandContext(ctx, "pg_dump", arguments...).Output()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	other := &realm{t: r.t, pg: r.pg, name: serverstest.FreshDatabase(r.t, r.pg)}
 	restore := exec.CommandContext(ctx, "psql", "-q", "-v", "ON_ERROR_STOP=1",
 		"-d", r.pg.URL("postgres", other.name))

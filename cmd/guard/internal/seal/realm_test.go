@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -50,13 +51,9 @@ func newRealm(t *testing.T) *realm {
 func (r *realm) install(o pgmarks.Options) {
 	r.t.Helper()
 	r.sql(roles)
-	if err := pgmarks.Install(r.t.Context(), r.pg.URL("postgres", r.name), guardRole); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, pgmarks.Install(r.t.Context(), r.pg.URL("postgres", r.name), guardRole))
 	s, err := pgmarks.Open(r.pg.URL(guardRole, r.name), o)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	r.t.Cleanup(s.Close)
 	r.s = s
 }
@@ -68,9 +65,7 @@ func (r *realm) protect(request Request) {
 	if err == nil {
 		err = p.Run(r.t.Context(), c)
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 }
 
 // bounded returns a context for one step, also of a cleanup.
@@ -83,9 +78,7 @@ func (r *realm) connect(user string) *pgx.Conn {
 	ctx, cancel := r.bounded()
 	defer cancel()
 	c, err := pgx.Connect(ctx, r.pg.URL(user, r.name))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	r.t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -131,9 +124,7 @@ func (r *realm) count() (n int) {
 	r.t.Helper()
 	c := r.connect("postgres")
 	defer c.Close(context.Background())
-	if err := c.QueryRow(r.t.Context(), "select count(*) from entry").Scan(&n); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, c.QueryRow(r.t.Context(), "select count(*) from entry").Scan(&n))
 	return n
 }
 
@@ -148,18 +139,14 @@ func (r *realm) raise(c fence.Claim) {
 	defer cancel()
 	_, err := r.s.Raise(ctx, marks.Session{}, c,
 		func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil })
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 }
 
 // lead raises the mark of orders, and ends older sessions.
 func (r *realm) lead(token fence.Token) {
 	r.t.Helper()
 	r.raise(claimed(token))
-	if err := r.revoke(claimed(token)); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, r.revoke(claimed(token)))
 }
 
 func (r *realm) revoke(c fence.Claim) error {
@@ -174,13 +161,9 @@ func (r *realm) admitted(c fence.Claim) *pgx.Conn {
 	r.t.Helper()
 	conn := r.connect("app")
 	var answer string
-	if err := conn.QueryRow(r.t.Context(), pgmarks.IdentityQuery).Scan(&answer); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, conn.QueryRow(r.t.Context(), pgmarks.IdentityQuery).Scan(&answer))
 	i, err := pgmarks.ParseIdentity(answer)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	reg, err := r.s.Register(r.t.Context(), i.Session, []fence.Claim{c})
 	if err != nil || reg.Next != marks.Admitted {
 		r.t.Fatalf("register: %+v, %v", reg, err)
@@ -194,9 +177,7 @@ func (r *realm) found(schemas ...string) []string {
 	c := r.connect("postgres")
 	defer c.Close(context.Background())
 	report, err := Check(r.t.Context(), c, guardRole, schemas...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	var all []string
 	for _, f := range report.Findings {
 		if strings.HasPrefix(f.Do, "guard ") && strings.Contains(f.Object, `"`) &&

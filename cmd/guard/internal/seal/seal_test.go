@@ -66,9 +66,7 @@ func (r *realm) atLeast(version int) bool {
 	var n int
 	err := r.connect("postgres").QueryRow(r.t.Context(),
 		"select current_setting('server_version_num')::int / 10000").Scan(&n)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	return n >= version
 }
 

@@ -92,14 +92,10 @@ func serve(t *testing.T, all ...fence.Raiser) *served {
 func (s *served) ask(ctx context.Context, method, path, body string) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	r.Header.Set("Content-Type", "application/json")
 	got, err := s.client.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return got
 }
 
@@ -130,9 +126,7 @@ func (r *reading) next() Event {
 	if !r.lines.Scan() {
 		r.t.Fatalf("the stream has ended: %v", r.lines.Err())
 	}
-	if err := json.Unmarshal(r.lines.Bytes(), &e); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, json.Unmarshal(r.lines.Bytes(), &e))
 	return e
 }
 

@@ -24,9 +24,7 @@ const asksForOrders = `{"resource":"orders","holder":"one"}`
 func (s *served) dials() net.Conn {
 	s.t.Helper()
 	c, err := net.Dial("unix", s.path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.t.Cleanup(func() { c.Close() })
 	if _, err := fmt.Fprintf(c, "POST /v1/terms HTTP/1.1\r\nHost: agent\r\nContent-Type: "+
 		"application/json\r\nContent-Length: %d\r\n\r\n%s",

@@ -63,9 +63,7 @@ func (s *stack) run(cmd *exec.Cmd) {
 	if cmd.Stderr == nil {
 		cmd.Stderr = &said
 	}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, cmd.Start())
 	s.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
@@ -109,14 +107,10 @@ func (s *stack) standsFor(client *http.Client, resource, holder string) stream {
 	s.t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "POST", "http://agent/v1/terms",
 		strings.NewReader(`{"resource":"`+resource+`","holder":"`+holder+`"}`))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := client.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.t.Cleanup(func() { answer.Body.Close() })
 	return stream{s, bufio.NewScanner(answer.Body), cancel}
 }
@@ -125,9 +119,7 @@ func (s *stack) standsFor(client *http.Client, resource, holder string) stream {
 func (st stream) until(what agent.What) (e agent.Event) {
 	st.s.t.Helper()
 	for st.lines.Scan() {
-		if err := json.Unmarshal(st.lines.Bytes(), &e); err != nil {
-			st.s.t.Fatal(err)
-		}
+		must.Succeed(st.s.t, json.Unmarshal(st.lines.Bytes(), &e))
 		if e.Event == what {
 			return e
 		}

@@ -99,19 +99,13 @@ type reached struct {
 func (s *stack) terms(a reached) []agent.Event {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.ctx, "GET", a.at+"/v1/terms", nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	r.Header.Set("Authorization", "Bearer "+agentToken)
 	answer, err := a.client.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	defer answer.Body.Close()
 	var all struct{ Terms []agent.Event }
-	if err := json.NewDecoder(answer.Body).Decode(&all); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, json.NewDecoder(answer.Body).Decode(&all))
 	return all.Terms
 }
 
@@ -135,13 +129,9 @@ func (p *holder) start() {
 	p.cmd.Env, p.cmd.SysProcAttr = p.env, &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		p.s.t.Fatal(err)
-	}
+	must.Succeed(p.s.t, err)
 	p.cmd.Stderr = p.cmd.Stdout
-	if err := p.cmd.Start(); err != nil {
-		p.s.t.Fatal(err)
-	}
+	must.Succeed(p.s.t, p.cmd.Start())
 	p.lines = bufio.NewScanner(out)
 	p.reads("leading")
 	for p.written() < before+2 {

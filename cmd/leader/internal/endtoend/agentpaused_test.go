@@ -36,7 +36,5 @@ func TestAnAgentThatWakesDoesNotSayThatItsTermIsAlive(t *testing.T) {
 
 func (s *stack) signal(a *agentProcess, what syscall.Signal) {
 	s.t.Helper()
-	if err := a.cmd.Process.Signal(what); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, a.cmd.Process.Signal(what))
 }

@@ -70,9 +70,7 @@ func (r redisAt) offset() int64 {
 	_, rest, _ := strings.Cut(r.do("INFO", "replication"), "master_repl_offset:")
 	text, _, _ := strings.Cut(rest, "\r")
 	offset, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		r.s.t.Fatal(err)
-	}
+	must.Succeed(r.s.t, err)
 	return offset
 }
 

@@ -98,9 +98,7 @@ func newWalk(t *testing.T) *walk {
 func (w *walk) port(address string) string {
 	w.t.Helper()
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	return port
 }
 
@@ -154,9 +152,7 @@ func (w *walk) start(commands string) *running {
 	r := &running{cmd: w.shell(commands), screen: leadertest.NewScreen(), ended: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = r.screen, r.screen
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := r.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, r.cmd.Start())
 	go func() { defer close(r.ended); _ = r.cmd.Wait() }()
 	w.t.Cleanup(func() {
 		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)

@@ -64,9 +64,7 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.
 func (s *stack) rawRedis(g *guard, token fence.Token) net.Conn {
 	s.t.Helper()
 	c, err := net.Dial("tcp", g.redis)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.t.Cleanup(func() { _ = c.Close() })
 	fmt.Fprintf(c, "FENCE orders %s\r\n", token)
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))

@@ -21,9 +21,7 @@ import (
 // psql runs `leader run orders -- psql …` through a guard. psql itself knows nothing of tokens.
 func (s *stack) psql(g *guard, sql string) *exec.Cmd {
 	host, port, err := net.SplitHostPort(g.pg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	cmd := s.program("leader", "run", "orders", "--", "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1",
 		"-h", host, "-p", port, "-U", "app", "-d", "postgres", "-c", sql)
 	cmd.Env = append(cmd.Env,

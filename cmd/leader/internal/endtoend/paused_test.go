@@ -20,30 +20,20 @@ func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token f
 	resume func()) {
 	s.t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	cmd = exec.CommandContext(s.ctx, self)
 	cmd.Env = append(os.Environ(), "RINGFENCE_VICTIM="+s.coordinator, "VICTIM_PG="+g.pg,
 		"VICTIM_REDIS="+g.redis)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
+	must.Succeed(s.t, cmd.Start())
 	s.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	out = bufio.NewReader(stdout)
 	line, err := out.ReadString('\n')
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	if token, err = fence.ParseToken(strings.TrimSpace(line)); err != nil {
 		s.t.Fatal(err)
 	}

@@ -116,9 +116,7 @@ func (w *worker) takeOver() {
 	if err == nil {
 		err = w.db.FCall(w.ctx, "ringfence_exec", nil, pass, "RPUSH", "written", "2").Err()
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 }
 
 // wait returns what the program said until it ended.

@@ -33,9 +33,7 @@ func (r *restorable) open(ctx context.Context) documents.Coordinator {
 	r.t.Helper()
 	co, err := coordinators.All.Open(ctx, settings.URL(r.URL),
 		coordinators.Options{SessionTimeout: longSession})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	r.t.Cleanup(func() { _ = co.Close() })
 	return co
 }
@@ -88,9 +86,7 @@ func (r *restorable) countTo(ctx context.Context, n fence.Token) bool {
 	count := r.Connect(r.t)
 	for {
 		at, err := count(ctx)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must.Succeed(r.t, err)
 		if at >= n-1 {
 			return at == n-1
 		}

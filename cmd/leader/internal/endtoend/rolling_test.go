@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -62,17 +63,13 @@ func (s *stack) balanced(guards ...*guard) *guard {
 		config += fmt.Sprintf("listen %s\n bind %s\n option httpchk GET /readyz\n", port.name, port.at)
 		for i, g := range guards {
 			_, http, err := net.SplitHostPort(g.page)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			must.Succeed(s.t, err)
 			config += fmt.Sprintf(" server guard-%d %s check port %s inter 100ms rise 1 fall 3\n", i,
 				port.of(g), http)
 		}
 	}
 	file := filepath.Join(s.t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, os.WriteFile(file, []byte(config), 0o600))
 	p, err := servers.NewProgram(servers.ProgramOptions{
 		Name: "haproxy", Command: []string{program, "-db", "-f", file},
 		Log: filepath.Join(s.t.TempDir(), "log"),
@@ -88,9 +85,7 @@ func (s *stack) balanced(guards ...*guard) *guard {
 		s.t.Cleanup(func() { _ = p.Close() })
 		err = p.Start(s.ctx)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return b
 }
 
@@ -125,13 +120,9 @@ func (s *stack) activated() *guard {
 	var at []string
 	for range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		f, err := l.(*net.TCPListener).File()
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		s.t.Cleanup(func() { _ = f.Close() })
 		_ = l.Close() // the file is another reference to the same socket
 		files, at = append(files, f), append(at, l.Addr().String())

@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/test/elections"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -121,9 +122,7 @@ func (s *stack) guard() *guard {
 func (s *stack) prepared(at []string) *guard {
 	s.t.Helper()
 	log, err := os.Create(filepath.Join(s.t.TempDir(), "guard.log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	g := &guard{s: s, pg: at[0], redis: at[1], page: at[2], log: log}
 	s.t.Cleanup(func() {
 		g.signal(syscall.SIGCONT)
@@ -164,9 +163,7 @@ func (g *guard) start() {
 			"GUARD_HTTP_LISTEN=systemd:http")
 	}
 	g.cmd.Stderr = g.log
-	if err := g.cmd.Start(); err != nil {
-		g.s.t.Fatal(err)
-	}
+	must.Succeed(g.s.t, g.cmd.Start())
 	g.ready()
 }
 
@@ -231,22 +228,16 @@ func (g *guard) kill() {
 func (s *stack) term(holder string) *fence.Term {
 	s.t.Helper()
 	co, err := zookeeper.Open(s.ctx, s.coordinator, zookeeper.Options{SessionTimeout: longSession})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.t.Cleanup(func() { _ = co.Close() })
 	term, err := co.Campaign(s.ctx, "orders", holder)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return term
 }
 
 func (s *stack) resign(t *fence.Term) {
 	s.t.Helper()
-	if err := t.Resign(s.ctx); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, t.Resign(s.ctx))
 }
 
 func pgURL(address string, token fence.Token) string {
@@ -266,9 +257,7 @@ func (g *guard) postgres(token fence.Token) (*pgx.Conn, error) {
 func (g *guard) mustPostgres(token fence.Token) *pgx.Conn {
 	g.s.t.Helper()
 	c, err := g.postgres(token)
-	if err != nil {
-		g.s.t.Fatal(err)
-	}
+	must.Succeed(g.s.t, err)
 	return c
 }
 
@@ -290,9 +279,7 @@ func (g *guard) redisClient(token fence.Token) *redis.Client {
 func (s *stack) sql(text string) {
 	s.t.Helper()
 	c, err := pgx.Connect(s.ctx, s.pg.URL("postgres", "postgres"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	defer c.Close(context.Background())
 	if _, err := c.PgConn().Exec(s.ctx, text).ReadAll(); err != nil {
 		s.t.Fatalf("%s: %v", text, err)
@@ -303,18 +290,12 @@ func (s *stack) sql(text string) {
 func (s *stack) column(query string) []string {
 	s.t.Helper()
 	c, err := pgx.Connect(s.ctx, s.pg.URL("postgres", "postgres"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	defer c.Close(context.Background())
 	rows, err := c.Query(s.ctx, query)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return all
 }
 
@@ -324,9 +305,7 @@ func (s *stack) list(key string) []string {
 	c := redis.NewClient(&redis.Options{Addr: s.redis.Addr()})
 	defer c.Close()
 	all, err := c.LRange(s.ctx, key, 0, -1).Result()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	return all
 }
 
@@ -343,9 +322,7 @@ func wantStale(t *testing.T, what string, err error) {
 func (s *stack) enrol(holder string) fence.Token {
 	s.t.Helper()
 	co, err := zookeeper.Open(s.ctx, s.coordinator, zookeeper.Options{SessionTimeout: longSession})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan struct{})
 	go func() {
@@ -355,9 +332,7 @@ func (s *stack) enrol(holder string) fence.Token {
 	s.t.Cleanup(func() { cancel(); <-done; _ = co.Close() })
 	for {
 		queue, err := co.Candidates(s.ctx, "orders")
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.Succeed(s.t, err)
 		for _, c := range queue {
 			if c.Holder == holder {
 				return c.Token

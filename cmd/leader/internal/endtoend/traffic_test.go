@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // traffic is what one leader writes through its guards while they are restarted. It repeats what an
@@ -130,14 +131,10 @@ func (t *traffic) progress(n int) {
 func (t *traffic) pool() *pgxpool.Pool {
 	t.s.t.Helper()
 	c, err := pgxpool.ParseConfig(pgURL(strings.Join(t.pg, ","), t.token))
-	if err != nil {
-		t.s.t.Fatal(err)
-	}
+	must.Succeed(t.s.t, err)
 	c.MaxConns = 4
 	pool, err := pgxpool.NewWithConfig(t.s.ctx, c)
-	if err != nil {
-		t.s.t.Fatal(err)
-	}
+	must.Succeed(t.s.t, err)
 	return pool
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // bench is a task file, and one coordinator and one journal in memory for all leaders of a test.
@@ -35,9 +36,7 @@ func newBench(t *testing.T, steps string) *bench {
 
 func (b *bench) steps(steps string) {
 	b.t.Helper()
-	if err := os.WriteFile(b.file, []byte("task: t\nresource: orders\n"+steps), 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(b.file, []byte("task: t\nresource: orders\n"+steps), 0o644))
 }
 
 // run starts a copy.
@@ -47,9 +46,7 @@ func (b *bench) run() *taskCopy { b.t.Helper(); return begin(b.t, b.setup, "task
 func (b *bench) saved() (cp checkpoint.Checkpoint) {
 	b.t.Helper()
 	found, err := b.journal.Load(b.t.Context(), "t")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	if len(found) > 0 {
 		cp = found[0]
 	}
@@ -77,9 +74,7 @@ func (b *bench) say(want int, args ...string) *taskCopy {
 // touch creates a file next to the task file.
 func (b *bench) touch(name string) {
 	b.t.Helper()
-	if err := os.WriteFile(filepath.Join(filepath.Dir(b.file), name), nil, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(filepath.Join(filepath.Dir(b.file), name), nil, 0o644))
 }
 
 // inDir returns the text of a file next to the task file.
