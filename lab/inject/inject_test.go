@@ -1,134 +1,21 @@
 package inject
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/record"
 	"github.com/ringfence/ringfence/lab/scenario"
-	"github.com/ringfence/ringfence/lab/system"
-	"github.com/ringfence/ringfence/lab/traffic"
 )
-
-// patience bounds the wait for something that has to happen.
-const patience = 30 * time.Second
-
-// script is a System that only records its calls.
-type script struct {
-	mu    sync.Mutex
-	calls []string
-	fails string // the call that fails
-	leads string // the coordinator's server; zookeeper-2 when empty
-	rec   *record.Recorder
-
-	starting chan struct{} // Start returns once it is closed; may be nil
-}
-
-func (s *script) call(words ...string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text := strings.Join(words, " ")
-	s.calls = append(s.calls, text)
-	if s.fails != "" && text == s.fails {
-		return errors.New("as told")
-	}
-	return nil
-}
-
-// until waits for a call.
-func (s *script) until(t *testing.T, what string) {
-	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		s.mu.Lock()
-		done := slices.Contains(s.calls, what)
-		s.mu.Unlock()
-		if done {
-			return
-		}
-	}
-	t.Fatalf("there was no call %q: %q", what, s.calls)
-}
-
-func (s *script) Kill(_ context.Context, p string) error { return s.call("kill", p) }
-func (s *script) Start(_ context.Context, p string) error {
-	err := s.call("start", p)
-	if s.starting != nil {
-		<-s.starting
-	}
-	return err
-}
-func (s *script) Stop(_ context.Context, p string) error     { return s.call("stop", p) }
-func (s *script) Pause(_ context.Context, p string) error    { return s.call("pause", p) }
-func (s *script) Resume(_ context.Context, p string) error   { return s.call("resume", p) }
-func (s *script) Wipe(context.Context) error                 { return s.call("wipe") }
-func (s *script) Backup(_ context.Context, p string) error   { return s.call("backup", p) }
-func (s *script) Restore(_ context.Context, p string) error  { return s.call("restore", p) }
-func (s *script) SwitchOver(context.Context) error           { return s.call("switch over") }
-func (s *script) Turn(_ context.Context, p, to string) error { return s.call("turn", p, to) }
-func (s *script) Clog(_ context.Context, p string) error     { return s.call("clog", p) }
-func (s *script) Unclog(_ context.Context, p string) error   { return s.call("unclog", p) }
-func (s *script) Addresses() system.Addresses                { return system.Addresses{} }
-func (s *script) Diagnose() string                           { return "" }
-func (s *script) Close() error                               { return s.call("close") }
-func (s *script) CoordinatorLeader(context.Context) (string, error) {
-	return cmp.Or(s.leads, "zookeeper-2"), s.call("who leads")
-}
-func (s *script) Operator(_ context.Context, args ...string) (string, error) {
-	return "", s.call(append([]string{"guard"}, args...)...)
-}
-func (s *script) Signal(_ context.Context, p string, sig syscall.Signal) error {
-	if sig == syscall.SIGUSR1 {
-		s.rec.Add(history.Event{
-			Kind: history.Fault, Fault: string(scenario.Inside), State: history.Begin, Process: p,
-		})
-	}
-	return s.call("signal", p, sig.String())
-}
-func (s *script) Shape(_ context.Context, p, peer string, shape system.Shape) error {
-	if shape == (system.Shape{}) {
-		return s.call("heal", p, peer)
-	}
-	return s.call("shape", p, peer)
-}
-
-// scripted returns a run on a script, in which worker-1 leads and worker-2 is a standby.
-func scripted() (*Injector, *script) {
-	rec := record.New(history.NewWriter(io.Discard))
-	s := &script{rec: rec}
-	r := New(scenario.Scenario{
-		Topology: scenario.Topology{CoordinatorServers: 3, Guards: 2, Workers: 2},
-	}, s, rec, 1)
-	rec.Add(history.Event{Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 5})
-	rec.Add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Standing})
-	rec.Add(history.Event{
-		Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 6, Key: "a",
-		Resource: "job_a",
-	})
-	rec.Add(history.Event{
-		Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 7,
-		Resource: traffic.Assigner,
-	})
-	return r, s
-}
-
-func within(t *testing.T, limit time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 	for _, c := range []struct {
@@ -232,55 +119,6 @@ func TestAnOverlappingFaultEndsOnceTheNextHasBegun(t *testing.T) {
 	}
 }
 
-func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
-	r, s := scripted()
-	done := make(chan error, 1)
-	go func() {
-		f := scenario.Fault{Do: scenario.Pause, On: "leader", Until: scenario.NextLeader}
-		done <- r.Inject(within(t, patience), []scenario.Fault{f})
-	}()
-	s.until(t, "pause worker-1")
-	r.rec.Add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})
-	for range 5 {
-		r.rec.Add(history.Event{
-			Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK,
-		})
-	}
-	select {
-	case err := <-done:
-		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	for range 50 {
-		r.rec.Add(history.Event{
-			Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK,
-		})
-	}
-	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
-		t.Errorf("%v, %q", err, s.calls)
-	}
-}
-
-func TestAFaultWaitsUntilTheLeaderGivesUpItsTerm(t *testing.T) {
-	r, s := scripted()
-	done := make(chan error, 1)
-	go func() {
-		f := scenario.Fault{Do: scenario.Pause, On: "workers", Until: scenario.GivenUp}
-		done <- r.Inject(within(t, patience), []scenario.Fault{f})
-	}()
-	s.until(t, "pause worker-2")
-	r.rec.Add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Left, Token: 4})
-	select {
-	case err := <-done:
-		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	r.rec.Add(history.Event{Kind: history.Term, Process: "worker-1", State: history.Left, Token: 5})
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestOneServerHasNoFollower(t *testing.T) {
 	r, s := scripted()
 	r.Topology.CoordinatorServers, s.leads = 1, "zookeeper-1"
@@ -311,10 +149,8 @@ func TestWorkersThatEndAreRestartedUnlessAFaultHasKilledThem(t *testing.T) {
 	r, s := scripted()
 	ctx, stop := context.WithCancel(within(t, patience))
 	r.setDown("worker-2", true)
-	r.rec.Add(history.Event{Kind: history.Note, Process: "worker-2", Text: history.Ended + "killed"})
-	r.rec.Add(history.Event{
-		Kind: history.Note, Process: "worker-1", Text: history.Ended + "exit code 137",
-	})
+	r.ended("worker-2", "killed")
+	r.ended("worker-1", "exit code 137")
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { r.Supervise(ctx) })
 	s.until(t, "start worker-1")
@@ -327,81 +163,13 @@ func TestWorkersThatEndAreRestartedUnlessAFaultHasKilledThem(t *testing.T) {
 	}
 }
 
-func TestAFaultWaitsForTheAttemptsOfAnother(t *testing.T) {
-	for name, happens := range map[string]func(*Injector){
-		"written": func(r *Injector) {
-			for range 10 {
-				r.rec.Add(history.Event{
-					Kind: history.Return, Process: "worker-2/redis", Do: history.Write,
-					Outcome: history.OK,
-				})
-			}
-		},
-		"refused": func(r *Injector) {
-			r.rec.Add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Standing})
-		},
-	} {
-		r, s := scripted()
-		r.rec.Add(history.Event{ // long before, and it keeps writing
-			Kind: history.Term, Process: "worker-2", State: history.Won, Token: 4,
-		})
-		done := make(chan error, 1)
-		f := []scenario.Fault{{Do: scenario.Pause, On: "leader", Until: scenario.Tried}}
-		go func() { done <- r.Inject(within(t, patience), f) }()
-		s.until(t, "pause worker-1")
-		for range 10 { // the leader's own, before it stood still
-			r.rec.Add(history.Event{
-				Kind: history.Return, Process: "worker-1/redis", Do: history.Write,
-				Outcome: history.OK,
-			})
-		}
-		select {
-		case err := <-done:
-			t.Fatalf("%s: it did not wait: %v", name, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-		happens(r)
-		if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
-			t.Errorf("%s: %v, %q", name, err, s.calls)
-		}
-	}
-}
-
-func TestAFaultWaitsForTermsAboveTheLastLeaders(t *testing.T) {
-	won := func(r *Injector, tokens ...fence.Token) {
-		for _, token := range tokens {
-			r.rec.Add(history.Event{
-				Kind: history.Term, Process: "worker-2", State: history.Won, Token: token,
-			})
-		}
-	}
-	r, s := scripted()
-	r.rec.Add(history.Event{Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 10})
-	done := make(chan error, 1)
-	f := []scenario.Fault{{Do: scenario.Pause, On: "worker-1", Until: scenario.Passed}}
-	go func() { done <- r.Inject(within(t, patience), f) }()
-	s.until(t, "pause worker-1")
-	won(r, 8, 9, 10, 11, 12)
-	select {
-	case err := <-done:
-		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	won(r, 13)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAKillWaitsForARestartInProgress(t *testing.T) {
 	r, s := scripted()
 	s.starting = make(chan struct{})
 	ctx, stop := context.WithCancel(within(t, patience))
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { r.Supervise(ctx) })
-	r.rec.Add(history.Event{
-		Kind: history.Note, Process: "worker-2", Text: history.Ended + "exit code 137",
-	})
+	r.ended("worker-2", "exit code 137")
 	s.until(t, "start worker-2")
 	done := make(chan error, 1)
 	go func() { done <- r.Inject(ctx, []scenario.Fault{{Do: scenario.Kill, On: "worker-2"}}) }()
@@ -428,7 +196,7 @@ func TestAStrayHasTheTokenOfThePreviousLeader(t *testing.T) {
 		!strings.Contains(err.Error(), "nobody has been deposed") {
 		t.Errorf("the only leader strays: %v", err)
 	}
-	r.rec.Add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})
+	r.term("worker-2", history.Ready, 6)
 	r.rec.Look(func(s *record.Seen) {
 		if s.Deposed().Token != 5 || s.Term().Token != 6 {
 			t.Errorf("deposed %v, leader %v", s.Deposed(), s.Term())
