@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/network/tally"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // told sends events through an Audit and returns the log lines and the metrics.
@@ -33,9 +34,7 @@ func told(
 	a.Close()
 	for line := range strings.Lines(b.String()) {
 		m := map[string]any{}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(line), &m))
 		lines = append(lines, m)
 	}
 	return lines, r
@@ -160,9 +159,7 @@ func TestTheFirstDatabasesHaveALabel(t *testing.T) {
 		t.Errorf("the others are %v", n)
 	}
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range families {
 		if n := len(f.GetMetric()); f.GetName() == "ringfence_database_ready" && n != maxDatabases+1 {
 			t.Errorf("%d series", n)
@@ -292,9 +289,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 		}
 	})
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range families {
 		if f.GetName() == "ringfence_build_info" {
 			continue // nothing of a client's
@@ -362,9 +357,7 @@ func TestResourcesWithALabelAreLimited(t *testing.T) {
 		}
 	})
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range families {
 		if f.GetName() != "ringfence_admissions_total" {
 			continue

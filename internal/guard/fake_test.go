@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // fake is a protocol of single letters: 'L' takes a login slot, 'S' waits for the server until 's',
@@ -141,9 +143,7 @@ func (b *buffer) String() string {
 func serve(t *testing.T, p Protocol, change func(*Server)) *served {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &served{t: t, addr: l.Addr().String(), log: &buffer{}, metrics: prometheus.NewRegistry(),
 		done: make(chan error, 1)}
 	srv := &Server{Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(s.log, nil)),
@@ -163,9 +163,7 @@ func serve(t *testing.T, p Protocol, change func(*Server)) *served {
 func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			var have []string
@@ -186,9 +184,7 @@ func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) 
 func (s *served) dial() net.Conn {
 	s.t.Helper()
 	c, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c

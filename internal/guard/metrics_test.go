@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // everyEvent reports one of each kind of event, and sets every gauge.
@@ -32,13 +33,9 @@ func everyEvent(t *testing.T) *prometheus.Registry {
 func TestMetricsHaveTheFormThatPrometheusExpects(t *testing.T) {
 	r := everyEvent(t)
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -52,9 +49,7 @@ func TestMetricsHaveTheFormThatPrometheusExpects(t *testing.T) {
 func TestCountersThatAlertsWatchBeginAtZero(t *testing.T) {
 	_, r := told(t, func(func(marks.Event)) {})
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	series := map[string]int{}
 	for _, f := range families {
 		series[f.GetName()] = len(f.GetMetric())
@@ -104,9 +99,7 @@ func TestASessionEndsUnderTheLabelThatItBeganWith(t *testing.T) {
 		}
 	})
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if n := m.GetGauge().GetValue(); f.GetName() == "ringfence_sessions" && n != 0 {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // guests tests a limiter with connections that have no sockets.
@@ -37,9 +39,7 @@ func (g guests) come(address string) guest {
 func (g guests) in(address string) guest {
 	g.t.Helper()
 	s := g.come(address)
-	if err := s.entered(); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, s.entered())
 	return s
 }
 
@@ -138,9 +138,7 @@ func TestAStalledLoginGivesItsSlotToTheLastInTheQueueAndAnEndedOneToTheFirst(t *
 		t.Run(name, func(t *testing.T) {
 			g := visit(t, 9, 9, 1, time.Nanosecond)
 			holder, first, last := g.in("a"), g.in("a"), g.in("a")
-			if err := holder.Login(holder.ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, holder.Login(holder.ctx))
 			one := g.waits(&g.d.logins, func() error { return first.Login(first.ctx) })
 			two := g.waits(&g.d.logins, func() error { return last.Login(last.ctx) })
 			end(g, holder)
@@ -166,9 +164,7 @@ func TestTheAddressThatHoldsTheFewestSlotsIsServedNext(t *testing.T) {
 	g := visit(t, 9, 9, 2, time.Hour)
 	holders := []guest{g.in("a"), g.in("a")}
 	for _, s := range holders {
-		if err := s.Login(s.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.Login(s.ctx))
 	}
 	crowd, other := g.in("a"), g.in("b")
 	late := g.waits(&g.d.logins, func() error { return crowd.Login(crowd.ctx) })
@@ -207,9 +203,7 @@ func TestAFullQueueDropsTheOldestEntryOfTheAddressThatHasTheMost(t *testing.T) {
 func TestAShutdownAndTheEndOfAContextEndEveryWait(t *testing.T) {
 	g := visit(t, 1, 2, 9, time.Hour)
 	in, second := g.in("a"), g.in("a")
-	if err := in.Admit(in.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, in.Admit(in.ctx))
 	in2 := g.in("a")
 	draining := make(chan struct{})
 	close(draining)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Guard is a guard in this process, on a loopback port. It lasts as long as the test.
@@ -36,9 +37,7 @@ type Options struct {
 func Start(t *testing.T, o Options, open func(*slog.Logger, *guard.Metrics) guard.Protocol) *Guard {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	g := &Guard{Addr: l.Addr().String(), Metrics: prometheus.NewRegistry(), t: t}
 	metrics := guard.NewMetrics(g.Metrics)
@@ -75,9 +74,7 @@ func relayLoops(t *testing.T) *relay.Loops {
 		return nil
 	}
 	loops, err := relay.StartLoops(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return loops
 }
 
@@ -98,9 +95,7 @@ func Serve(t *testing.T, p guard.Protocol) (address string) {
 func (g *Guard) Metric(name, label string) (sum float64) {
 	g.t.Helper()
 	families, err := g.Metrics.Gather()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // Rotation is a load on a guard whose own password changes again and again.
@@ -98,12 +100,8 @@ func (r *Rotation) change(t *testing.T, password string, server bool) {
 // write replaces the file.
 func (r *Rotation) write(t *testing.T, password string) {
 	t.Helper()
-	if err := os.WriteFile(r.File+".new", []byte(password+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(r.File+".new", r.File); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(r.File+".new", []byte(password+"\n"), 0o600))
+	must.Succeed(t, os.Rename(r.File+".new", r.File))
 }
 
 // openings counts the sessions of a load.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -84,14 +85,10 @@ func TestAKilledServerComesBackWithItsMarkAndTheGuardNeedsNoRestart(t *testing.T
 		})
 	}
 	g.until("select least(count(*), 10) from ledger", 10)
-	if err := pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Kill())
 	_, err := g.dial(7)
 	wantCode(t, err, "57P03")
-	if err := pg.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Start(t.Context()))
 	deadline := time.Now().Add(30 * time.Second)
 	for _, err = g.dial(7); err != nil; _, err = g.dial(7) {
 		if time.Now().After(deadline) {
@@ -183,17 +180,9 @@ func promote(t *testing.T, pg *servers.Postgres) {
 // standBy restarts a server as a standby.
 func standBy(t *testing.T, pg *servers.Postgres) {
 	t.Helper()
-	if err := pg.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Stop())
 	signal := filepath.Join(pg.Dir(), "data", "standby.signal")
-	if err := os.WriteFile(signal, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(signal, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := pg.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(signal, nil, 0o666))
+	must.Succeed(t, os.Chmod(signal, 0o666))
+	must.Succeed(t, pg.Start(t.Context()))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -50,9 +51,7 @@ func serveSeveral(t *testing.T, o Options) *several {
 				return &Database{Store: store, Admission: a}, err
 			}
 			first, err := open(home)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			o.Store, o.Admission = first.Store, first.Admission
 			o.Another = func(name string) (*Database, error) {
 				s.opened.Add(1)
@@ -374,9 +373,7 @@ func TestALostListOfSessionsEndsNobodyInOtherDatabases(t *testing.T) {
 	sql(t, s.pg.URL("postgres", crm), "drop schema ringfence, ringfence_private cascade")
 	prepared(t, s.pg, crm)
 	store, err := pgmarks.Open(s.pg.URL("guard_role", crm), pgmarks.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer store.Close()
 	if _, err := store.Adopt(t.Context(), fence.Claim{
 		Resource: "orders", Issuer: elector.Unverified,
@@ -407,16 +404,12 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 	original := s.mustBeIn(crm, 9)
 	// its locks have the numbers of the copied gate
 	direct, err := pgx.Connect(t.Context(), s.pg.URL("app", crm))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer direct.Close(context.Background())
 	tx, err := pgmarks.Begin(t.Context(), direct, fence.Claim{
 		Resource: "orders", Token: 9, Issuer: elector.Unverified,
 	}, pgx.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, token := range []int{8, 9, 10} {
 		_, err := s.in(copied, token)
 		if err == nil {
@@ -428,9 +421,7 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 		t.Fatal("an installation vouches for the marks of a copy")
 	}
 	store, err := pgmarks.Open(s.pg.URL("guard_role", copied), pgmarks.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer store.Close()
 	if _, err := store.Adopt(t.Context(), fence.Claim{
 		Resource: "orders", Issuer: elector.Unverified,
@@ -452,12 +443,8 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 func single(t *testing.T, url, query string) (n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(context.Background())
-	if err := c.QueryRow(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.QueryRow(t.Context(), query).Scan(&n))
 	return n
 }

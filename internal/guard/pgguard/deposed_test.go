@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -26,12 +27,8 @@ func TestADeposedPoolThatReconnectsInALoopCostsFewLoginsAndKeepsNobodyOut(t *tes
 	}
 	before := guardBefore(t, pg, database, setup{Options: Options{Admission: elected()}})
 	before.exec(before.open(7), "insert into ledger (token) values (7)")
-	if err := pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := pg.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Kill())
+	must.Succeed(t, pg.Start(t.Context()))
 	tap, control := tapBefore(t, pg, database)
 	g := guardBefore(t, pg, database, setup{
 		control: control, Options: Options{Admission: elected()},

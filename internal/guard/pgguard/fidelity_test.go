@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // dialogues are the messages that a client sends. The server's answers must be the same with and
@@ -186,9 +187,7 @@ func TestBatchesAndPipelinesPass(t *testing.T) {
 	for i := range 500 {
 		b.Queue("insert into ledger (token, note) values ($1, $2)", 5, strings.Repeat("n", i))
 	}
-	if err := c.SendBatch(t.Context(), b).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.SendBatch(t.Context(), b).Close())
 	p := c.PgConn().StartPipeline(t.Context())
 	for i := range 200 {
 		statement := "insert into ledger (token) values (5)"
@@ -196,9 +195,7 @@ func TestBatchesAndPipelinesPass(t *testing.T) {
 			statement = "select 1/0"
 		}
 		p.SendQueryParams(statement, nil, nil, nil, nil)
-		if err := p.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.Sync())
 	}
 	failed := 0
 	for range 400 - 20 { // each statement gives a result and a sync, a failed one only a sync
@@ -233,16 +230,12 @@ func TestANotificationArrivesWhileTheSessionIsIdle(t *testing.T) {
 func TestACancelRequestEndsOnlyTheStatement(t *testing.T) {
 	g := fenced(t)
 	cfg, err := pgx.ParseConfig(g.url("app", 5))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cfg.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 10 * time.Second}
 	}
 	c, err := pgx.ConnectConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(context.Background())
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)

@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -79,9 +80,7 @@ func prepared(t *testing.T, pg *servers.Postgres, database string) string {
 	  end $$;
 	  create table if not exists ledger (n bigserial, token bigint, note text);
 	  grant all on ledger, ledger_n_seq to app`)
-	if err := pgmarks.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.Install(t.Context(), pg.URL("postgres", database), "guard_role"))
 	return database
 }
 
@@ -90,9 +89,7 @@ func sql(t *testing.T, url, text string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(ctx)
 	if _, err := c.PgConn().Exec(ctx, text).ReadAll(); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -106,9 +103,7 @@ func guardBefore(t *testing.T, pg *servers.Postgres, database string, with setup
 		with.control = pg.URL("guard_role", database)
 	}
 	s, err := pgmarks.Open(with.control, with.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o := guardtest.Options{Drain: with.drain, Change: with.limit}
 	var p *Protocol
 	g := guardtest.Start(t, o, func(log *slog.Logger, m *guard.Metrics) guard.Protocol {
@@ -174,9 +169,7 @@ func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
 func (g *guarded) connectTo(url string) *pgx.Conn {
 	g.t.Helper()
 	c, err := pgx.Connect(g.t.Context(), url)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	g.t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -193,9 +186,7 @@ func (g *guarded) hangUp() {
 func (g *guarded) open(token fence.Token) *pgx.Conn {
 	g.t.Helper()
 	c, err := g.dial(token)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	return c
 }
 
@@ -211,13 +202,9 @@ func (g *guarded) exec(c *pgx.Conn, statement string, args ...any) {
 func (g *guarded) count(query string) (n int) {
 	g.t.Helper()
 	c, err := pgx.Connect(g.t.Context(), g.pg.URL("postgres", g.database))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	defer c.Close(context.Background())
-	if err := c.QueryRow(g.t.Context(), query).Scan(&n); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, c.QueryRow(g.t.Context(), query).Scan(&n))
 	return n
 }
 

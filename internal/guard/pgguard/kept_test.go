@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -62,9 +63,7 @@ func (r *raises) raised(token fence.Token) {
 	}
 	var mark fence.Token
 	c, err := pgx.Connect(ctx, r.pg.URL("postgres", "postgres"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, err)
 	defer c.Close(ctx)
 	err = c.QueryRow(ctx, "select token from ringfence.marks(array['orders'])").Scan(&mark)
 	if err != nil || mark != token {
@@ -111,15 +110,11 @@ func TestADirectRaiseAfterARestartRaisesOnTheNewRun(t *testing.T) {
 	r := kept(t, pg, pg.URL("guard_role", "postgres"))
 	r.raised(5)
 	for _, token := range []fence.Token{5, 6} { // confirms the mark of the earlier run; raises it
-		if err := pg.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, pg.Kill())
 		if err := r.Raise(t.Context(), order(token)); err == nil {
 			t.Error("a raise has succeeded without a server")
 		}
-		if err := pg.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, pg.Start(t.Context()))
 		r.raised(token)
 	}
 	if err := r.Raise(t.Context(), order(5)); !errors.Is(err, fence.ErrStale) {
@@ -149,26 +144,18 @@ func TestAKeptConnectionThatDoesNotAnswerIsReplaced(t *testing.T) {
 	r := kept(t, pg, pg.URL("guard_role", "postgres"))
 	r.raised(5)
 	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(context.WithoutCancel(t.Context()))
 	var pid int
 	err = c.QueryRow(t.Context(),
 		"select pid from pg_stat_activity where usename = 'guard_role'").Scan(&pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, syscall.Kill(pid, syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
 	// to close the connection takes longer
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := r.Raise(ctx, order(6)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Raise(ctx, order(6)))
 	r.raised(7)
 	if n := r.logins(); n != 4 {
 		t.Errorf("guard_role has logged in %d times", n)

@@ -18,6 +18,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -50,16 +51,12 @@ func TestEveryKindOfLoginIsRelayed(t *testing.T) {
 	for _, user := range []string{"trusted", "plain", "hashed", "salted"} {
 		t.Run("pgx as "+user, func(t *testing.T) {
 			c, err := g.dialURL(g.url(user+":secret", 5))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			g.exec(c, "insert into ledger (token) values (5)")
 		})
 		t.Run("database/sql as "+user, func(t *testing.T) {
 			db, err := stdsql.Open("pgx", g.url(user+":secret", 5))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer db.Close()
 			if _, err := db.ExecContext(t.Context(),
 				"insert into ledger (token) values (5)"); err != nil {
@@ -145,9 +142,7 @@ func (g *guarded) interrupt(t *testing.T) {
 	cmd := g.command(t, "trusted", "psql", "-c", "select pg_sleep(60)", "-c", "select 'and on'")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	const sleeping = "select count(*) from pg_stat_activity " +
 		"where query = 'select pg_sleep(60)' and state = 'active'"
 	g.until(sleeping, 1)
@@ -162,9 +157,7 @@ func (g *guarded) interrupt(t *testing.T) {
 func (g *guarded) replication(t *testing.T) {
 	for _, kind := range []string{"database", "true"} {
 		cfg, err := pgconn.ParseConfig(g.url("mover", 5))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		cfg.RuntimeParams["replication"] = kind
 		c, err := pgconn.ConnectConfig(t.Context(), cfg)
 		if err != nil {
@@ -180,14 +173,10 @@ func (g *guarded) replication(t *testing.T) {
 		wantCode(t, err, "RF010") // the guard's role is no superuser, and could not end it
 	}
 	cfg, err := pgconn.ParseConfig(g.withOptions("mover", "-c fence.stock=5"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cfg.RuntimeParams["replication"] = "database"
 	old, err := pgconn.ConnectConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer old.Close(t.Context())
 	if _, err := g.dialURL(g.withOptions("trusted", "-c fence.stock=7")); err != nil {
 		t.Fatal(err)
@@ -266,9 +255,7 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 	// more than the guard's buffer for a login
 	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00")
 	_, err = server.Write(slices.Concat(encode('R', "\x00\x00\x00\x00"), long, long))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	told.until("S")
 	begin := time.Now()
 	slow.Stop()
@@ -297,9 +284,7 @@ type muteLogin struct {
 func startMuteServer(t *testing.T) *muteServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m := &muteServer{l, t, make(chan muteLogin, 100)}
 	var accepting sync.WaitGroup
 	accepting.Go(m.accept)

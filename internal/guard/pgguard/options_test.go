@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -164,9 +165,7 @@ func TestAStartupParameterCanCarryAClaim(t *testing.T) {
 func settingsOf(t *testing.T, url string, params map[string]string) (string, error) {
 	t.Helper()
 	cfg, err := pgconn.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, value := range params {
 		cfg.RuntimeParams[name] = value
 	}
@@ -200,9 +199,7 @@ func claimsAs(claims []marks.Presented) string {
 func TestAClaimThatPostgresRejectsFailsTheLoginWithTheServersError(t *testing.T) {
 	g := fenced(t)
 	cfg, err := pgx.ParseConfig(g.url("app", 5))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	delete(cfg.RuntimeParams, "options")
 	// the server turns dashes into underscores in options only
 	cfg.RuntimeParams["fence.my-orders"] = "5"

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/store/pgstore"
 )
 
@@ -38,16 +39,12 @@ func won(t *testing.T, token fence.Token, timeout time.Duration) (*fence.Term, *
 func (g *guarded) pool(term *fence.Term, change func(*pgxpool.Config)) *pgxpool.Pool {
 	g.t.Helper()
 	cfg, err := pgxpool.ParseConfig(g.plain("app") + "?application_name=pooled")
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	if change != nil {
 		change(cfg)
 	}
 	p, err := pgstore.NewPool(g.t.Context(), term, cfg)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	g.t.Cleanup(p.Close)
 	return p
 }
@@ -60,9 +57,7 @@ func (g *guarded) fill(p *pgxpool.Pool, n int) {
 	var held []*pgxpool.Conn
 	for range n {
 		c, err := p.Acquire(g.t.Context())
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		must.Succeed(g.t, err)
 		held = append(held, c)
 	}
 	for _, c := range held {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -77,19 +78,13 @@ func newHistory(t *testing.T) history {
 func (h history) written(t testing.TB, resource string) []fence.Token {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), h.pg.URL("postgres", h.database))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(context.Background())
 	rows, err := c.Query(t.Context(), `select token from history where resource = $1 order by n`,
 		resource)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tokens, err := pgx.CollectRows(rows, pgx.RowTo[fence.Token])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return tokens
 }
 

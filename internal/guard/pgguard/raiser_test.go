@@ -8,6 +8,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // plain returns a URL through the guard without a token.
@@ -20,9 +21,7 @@ func TestANewLeaderRaisesTheMarkByOpeningASessionThroughTheGuard(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
 	c := fence.Claim{Resource: "orders", Token: 7, Holder: "host-b"}
-	if err := pgmarks.NewRaiser(g.plain("app")).Raise(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.NewRaiser(g.plain("app")).Raise(t.Context(), c))
 	if n := g.markOf("orders"); n != 7 {
 		t.Errorf("the mark is %d", n)
 	}
@@ -41,9 +40,7 @@ func TestWithoutAGuardANewLeaderRaisesTheMarkDirectly(t *testing.T) {
 	old := g.open(5)
 	c := fence.Claim{Resource: "orders", Token: 7, Issuer: elector.Unverified, Holder: "host-b"}
 	err := pgmarks.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = old.Exec(t.Context(), "insert into ledger (token) values (5)")
 	wantCode(t, err, "RF001")
 	c.Token = 6

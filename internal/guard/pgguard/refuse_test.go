@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -99,9 +100,7 @@ func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 	if pg := refusedWith(t, err, "RF005"); !strings.Contains(pg.Hint, "guard install") {
 		t.Errorf("the hint is %q", pg.Hint)
 	}
-	if err := pgmarks.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pgmarks.Install(t.Context(), pg.URL("postgres", database), "guard_role"))
 	_, err = g.dial(5) // the marks are lost, and there is no coordinator to ask
 	refusedWith(t, err, "RF013")
 	if _, err := g.store.Adopt(t.Context(),
@@ -202,9 +201,7 @@ func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.
 			"grant all on ledger, ledger_n_seq to risen")
 	t.Cleanup(func() { sql(t, super, "alter role risen nosuperuser") })
 	old, err := g.dialURL(g.url("risen", 5))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	release, result := g.held(old) // the guard would end a session at rest without the server
 	sql(t, super, "alter role risen superuser")
 	for range 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -92,9 +93,7 @@ func TestASessionUnderTwoResourcesIsEndedWhenEitherIsRaised(t *testing.T) {
 		t.Run(raised, func(t *testing.T) {
 			g := fenced(t)
 			both, err := g.dialURL(g.withOptions("app", "-c fence.orders=5 -c fence.stock=50"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			g.exec(both, "begin")
 			g.exec(both, "insert into ledger (token) values (5)")
 			if _, err := g.dialURL(g.withOptions("app", "-c fence."+raised+"=51")); err != nil {
@@ -138,9 +137,7 @@ func TestASessionKeepsItsTokenWhateverItSets(t *testing.T) {
 func (g *guarded) held(c *pgx.Conn) (release func(), result <-chan error) {
 	g.t.Helper()
 	holder, err := pgx.Connect(g.t.Context(), g.pg.URL("postgres", g.database))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	release = sync.OnceFunc(func() { _ = holder.Close(context.Background()) })
 	g.t.Cleanup(release)
 	g.exec(holder, "select pg_advisory_lock(42)")
@@ -158,9 +155,7 @@ func (g *guarded) held(c *pgx.Conn) (release func(), result <-chan error) {
 func TestAStatementOfALostClientIsEndedByTheNextLeaderThroughAnotherGuard(t *testing.T) {
 	first := fenced(t)
 	holder, err := pgx.Connect(t.Context(), first.pg.URL("postgres", first.database))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer holder.Close(context.Background())
 	first.exec(holder, "select pg_advisory_lock(42)")
 	w := dialWire(t, first.Addr) // pgx would cancel the statement

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // crowded is a guard with a coordinator in front of a server with few connections, where app needs
@@ -45,9 +46,7 @@ func (g *guarded) fillServer(url string, sessions int) (older []*pgx.Conn) {
 // admits checks that a session is open, and that the older ones have ended.
 func (g *guarded) admits(c *pgx.Conn, err error, older []*pgx.Conn) {
 	g.t.Helper()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	g.exec(c, "select 1")
 	for _, old := range older {
 		if _, err := old.Exec(g.t.Context(), "select 1"); err == nil {
@@ -76,9 +75,7 @@ func TestAnElectedLeaderGetsInThroughAGuardThatHasSeenNothing(t *testing.T) {
 	other := g.another(
 		setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}}},
 	)
-	if err := other.store.Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, other.store.Probe(t.Context()))
 	older := g.fillServer(g.url("app:right", 5), 3)
 	c.elects("orders", 7)
 	conn, err := other.dialURL(other.url("app:right", 7))
@@ -137,9 +134,7 @@ func TestLoginsThatHoldEveryConnectionMakeRoomForALeader(t *testing.T) {
 func TestALeaderThatHoldsEveryLockIsTakenOverFromThroughAGuard(t *testing.T) {
 	g, c := crowded(t, 20, nil)
 	hog, err := g.dialURL(g.url("other", 5))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err = hog.Exec(ctx, "select pg_advisory_lock(k) from generate_series(1, 1000000) k")

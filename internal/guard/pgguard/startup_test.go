@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -163,9 +164,7 @@ func TestTheGuardRequestsNothingThatTheRelayDoesNotSupport(t *testing.T) {
 		{startupOf(0, "_pq_.x", "1", "user", "app", "_pq_.", ""), startupOf(0, "user", "app")},
 	} {
 		s, err := wire.ParseStartup(test.sent, binary.BigEndian.Uint32(test.sent[4:]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if packet, _, _ := (&startup{s}).negotiated(); !bytes.Equal(packet, test.upstream) {
 			t.Errorf("%q becomes %q, want %q", test.sent, packet, test.upstream)
 		}
@@ -207,9 +206,7 @@ func opening(t *testing.T, addr string, sent packets) string {
 		switch m := w.next(); m.kind {
 		case 'v':
 			var v pgproto3.NegotiateProtocolVersion
-			if err := v.Decode(m.body); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, v.Decode(m.body))
 			fmt.Fprintf(&answers, "v(%d.%d %v) ", v.NewestMinorProtocol>>16,
 				v.NewestMinorProtocol&0xffff, v.UnrecognizedOptions)
 		case 'R':

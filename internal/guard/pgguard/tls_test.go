@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -35,9 +36,7 @@ func encryptedPostgres(t *testing.T) *encrypted {
 	e := &encrypted{t: t, authority: serverstest.NewAuthority(t), database: "postgres"}
 	e.own = e.authority.Issue("the server")
 	authority, err := os.ReadFile(e.authority.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e.pg = serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"ssl": "on", "ssl_ca_file": "ca.crt", "log_connections": "on"},
 		Files: map[string][]byte{
@@ -73,9 +72,7 @@ func with(t *testing.T, f tlsconfig.Files, p serverstest.Pair) guard.TLS {
 	t.Helper()
 	f.Cert, f.Key = p.CertFile, p.KeyFile
 	s, err := tlsconfig.NewServer(f, tlsconfig.Reports{Failed: func(err error) { t.Log(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return guard.TLS{Server: s}
 }
 
@@ -200,9 +197,7 @@ func TestANewCertificateForTheServerIsUsedWithoutARestart(t *testing.T) {
 		t.Fatal("the server does not check certificates")
 	}
 	own.Cert, own.Key = good[0], good[1]
-	if err := own.WriteTo(own.CertFile, own.KeyFile); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, own.WriteTo(own.CertFile, own.KeyFile))
 	for deadline := time.Now().Add(time.Minute); g.login("certified", "sslmode=disable") != nil; {
 		if time.Now().After(deadline) {
 			t.Fatal("the guard still shows the first certificate")
@@ -301,18 +296,14 @@ func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
 	name := func() string {
 		c, err := pgx.Connect(t.Context(),
 			strings.Replace(g.url("app", 5), "sslmode=prefer", "sslmode=require", 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer c.Close(context.Background())
 		return c.PgConn().Conn().(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
 	}
 	if got := name(); got != "the first" {
 		t.Fatalf("the guard shows %q", got)
 	}
-	if err := e.authority.Issue("the second").WriteTo(shown.CertFile, shown.KeyFile); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.authority.Issue("the second").WriteTo(shown.CertFile, shown.KeyFile))
 	for deadline := time.Now().Add(time.Minute); name() != "the second"; {
 		if time.Now().After(deadline) {
 			t.Fatal("the guard still shows the first certificate")
@@ -328,9 +319,7 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 			"postgres://salted:secret@%s/%s?sslmode=require&options=-c%%20fence.orders%%3D%d",
 			g.Addr, g.database, token)
 		c, err := pgx.Connect(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		return c
 	}

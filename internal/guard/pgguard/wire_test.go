@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -35,9 +36,7 @@ type message struct {
 func dialWire(t *testing.T, addr string) *rawClient {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(time.Minute)) // for the whole test
 	return &rawClient{t, c, bufio.NewReader(c)}
@@ -97,9 +96,7 @@ func (m message) error(t *testing.T) (e pgproto3.ErrorResponse) {
 	if m.kind != 'E' {
 		t.Fatalf("message %q is not an error", m.kind)
 	}
-	if err := e.Decode(m.body); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Decode(m.body))
 	return e
 }
 
@@ -165,9 +162,7 @@ type tapped struct {
 func tapBefore(t *testing.T, pg *servers.Postgres, database string) (*tap, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p := &tap{Listener: l, to: pg.Addr()}
 	p.all.Go(p.accept)
 	t.Cleanup(func() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // certified is a guard whose clients need a certificate that names their user.
@@ -31,9 +32,7 @@ func certifiedGuard(t *testing.T) *certified {
 	for _, rule := range []string{
 		"alice on >secret >AUTH ~* &* +@all -acl", "bob on >secret ~* &* +@all",
 	} {
-		if err := admin.Do(t.Context(), anys("ACL SETUSER "+rule)...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, admin.Do(t.Context(), anys("ACL SETUSER "+rule)...).Err())
 	}
 	option := e.with(t, tlsconfig.Files{ClientCA: e.authority.File})
 	option.VerifyName = true
@@ -46,9 +45,7 @@ func (g *certified) as(t *testing.T, name string) *raw {
 	t.Helper()
 	own := g.e.authority.Issue(name)
 	c, err := tls.Dial("tcp", g.Addr, g.e.client(t, &own))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(2 * time.Minute)) // for the whole test
 	return &raw{t, c, bufio.NewReader(c)}
@@ -174,9 +171,7 @@ func TestACertificateCountsBehindAClaim(t *testing.T) {
 
 func TestNothingIsReadBeforeTheLoginOfACertificatesUser(t *testing.T) {
 	g := certifiedGuard(t)
-	if err := g.admin.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.admin.Set(t.Context(), "k", "v", 0).Err())
 	r := g.as(t, "alice")
 	for _, command := range []string{
 		"GET k", "KEYS *", "INFO", "PING", "MULTI", "GET k", "EXEC", "SUBSCRIBE news", "WATCH k",

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -197,14 +198,10 @@ func TestAClaimIsAnsweredInTimeWhenTheServerIsSilent(t *testing.T) {
 			if words.early != "" {
 				r.expect("+PONG")
 			}
-			if err := g.server.Pause(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, g.server.Pause())
 			r.send(words.claim)
 			r.expect("-REVOKE")
-			if err := g.server.Resume(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, g.server.Resume())
 		})
 	}
 }
@@ -216,15 +213,11 @@ func TestACommandWithoutATokenTimesOutWhenTheServerIsSilent(t *testing.T) {
 	r := g.raw()
 	r.send("PING\r\n")
 	r.expect("+PONG")
-	if err := g.server.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.server.Pause())
 	r.send("INFO\r\n")
 	r.expect("-ERR guard: redis has not answered for 2s")
 	r.ended()
-	if err := g.server.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.server.Resume())
 }
 
 // With io-threads, a busy server may not even answer BUSY. The scripts are those of an older
@@ -284,9 +277,7 @@ func newStalling(t *testing.T, with setup) stalling {
 	with.Options = Options{Sessions: liveness, Stall: 50 * time.Millisecond}
 	g = before(t, serverstest.Redis(t, servers.RedisOptions{}), with)
 	big := strings.Repeat("x", 10_000_000)
-	if err := g.direct().Set(t.Context(), "big", big, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.direct().Set(t.Context(), "big", big, 0).Err())
 	return stalling{g, liveness}
 }
 
@@ -323,9 +314,7 @@ func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
 	g := newStalling(t, setup{drain: time.Minute})
 	r := g.fillAndStop(5)
 	begin := time.Now()
-	if err := g.direct().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.direct().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err())
 	early := g.raw() // it has no token, requests large replies and reads nothing
 	early.send(strings.Repeat(largeReply, 10))
 	g.AwaitMetric("ringfence_connections", "login", 1)

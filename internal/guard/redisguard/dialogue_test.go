@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the guard's answers into the dialogue files")
@@ -23,14 +25,10 @@ func TestDialogues(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			got := play(t, string(b))
 			if *rewrite {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(file, []byte(got), 0o644))
 			} else if got != string(b) {
 				t.Errorf("got:\n%s", got)
 			}

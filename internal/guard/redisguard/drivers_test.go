@@ -8,6 +8,8 @@ import (
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // A driver with its defaults gets the same results directly and through the guard.
@@ -107,12 +109,8 @@ var driverWork = map[string]func(context.Context, *driver.Client) (any, error){
 func TestADeposedPoolIsToldItsTokenIsStale(t *testing.T) {
 	g := fresh(t)
 	old, newer := g.leader(5), g.leader(6)
-	if err := old.Set(t.Context(), "a", "5", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := newer.Set(t.Context(), "a", "6", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, old.Set(t.Context(), "a", "5", 0).Err())
+	must.Succeed(t, newer.Set(t.Context(), "a", "6", 0).Err())
 	for range 3 {
 		err := old.Set(t.Context(), "a", "5", 0).Err()
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -25,9 +26,7 @@ func pair(t *testing.T, args ...string) *switched {
 	t.Helper()
 	o := servers.RedisOptions{Args: append([]string{"--repl-diskless-sync-delay", "0"}, args...)}
 	s := &switched{t: t, first: serverstest.Redis(t, o), second: serverstest.Redis(t, o)}
-	if err := redismarks.Install(t.Context(), s.first.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), s.first.URL()))
 	s.address = serverstest.NewRelay(t, s.first.Addr())
 	s.follow(s.second, s.first)
 	return s
@@ -161,9 +160,7 @@ func (s *switched) paused(with setup) (g *guarded, watch *servers.Relay, standSt
 	s.t.Helper()
 	watch = serverstest.NewRelay(s.t, s.first.Addr())
 	store, err := redismarks.Open(s.t.Context(), "redis://"+watch.Addr(), with.store)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	s.t.Cleanup(store.Close)
 	var p *Protocol
 	with.Watch = func(ctx context.Context) (Watch, error) { return store.Watch(ctx) }

@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -58,14 +59,10 @@ func fresh(t *testing.T, args ...string) *guarded {
 // before installs the store on a server and starts a guard for it.
 func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 	t.Helper()
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	url := cmp.Or(with.url, "redis://"+cmp.Or(with.upstream, server.Addr()))
 	s, err := redismarks.Open(t.Context(), url, with.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	o := guardtest.Options{Drain: with.drain, Change: with.limit}
 	var audit *guard.Audit
 	g := guardtest.Start(t, o, func(log *slog.Logger, m *guard.Metrics) guard.Protocol {
@@ -130,9 +127,7 @@ type raw struct {
 func dialRaw(t *testing.T, addr string) *raw {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(2 * time.Minute)) // for the whole test
 	return &raw{t, c, bufio.NewReader(c)}
@@ -219,9 +214,7 @@ func (g *guarded) written() []string {
 	c := g.direct()
 	defer c.Close()
 	list, err := c.LRange(g.t.Context(), "written", 0, -1).Result()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	return list
 }
 
@@ -229,9 +222,7 @@ func (g *guarded) written() []string {
 func (g *guarded) recorded() int {
 	g.t.Helper()
 	marks, err := g.store.Marks(g.t.Context())
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	n := 0
 	for _, m := range marks {
 		n += m.Sessions

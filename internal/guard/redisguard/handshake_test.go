@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -226,9 +227,7 @@ func TestAClientThatIsNotLoggedInCannotRaiseAMark(t *testing.T) {
 	admin := g.direct()
 	for _, rule := range []string{"keeper on >kept ~* +@all", "app on >secret ~* +@all",
 		"weak on >weak ~* +@read", "default off"} {
-		if err := admin.Do(t.Context(), anys("ACL SETUSER "+rule)...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, admin.Do(t.Context(), anys("ACL SETUSER "+rule)...).Err())
 	}
 	r := g.raw()
 	r.send("FENCE orders 5\r\nCLIENT SETNAME fence.orders=5\r\n" +
@@ -303,9 +302,7 @@ func TestARaiserRaisesThroughTheGuard(t *testing.T) {
 	g := fresh(t)
 	old := g.fenced(5)
 	r := redismarks.NewRaiser("redis://" + g.Addr)
-	if err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 6}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 6}))
 	old.expect("-STALETOKEN")
 	err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5})
 	if !errors.Is(err, fence.ErrStale) {
@@ -315,9 +312,7 @@ func TestARaiserRaisesThroughTheGuard(t *testing.T) {
 
 func TestARefusalSaysThatRedisIsDown(t *testing.T) {
 	g := fresh(t)
-	if err := g.server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.server.Kill())
 	r := g.raw()
 	r.send("PING\r\n")
 	r.expect("-ERR guard: cannot reach Redis")

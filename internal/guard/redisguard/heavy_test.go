@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -26,9 +27,7 @@ func (g *guarded) heavy(d time.Duration) string {
 	takes := time.Hour
 	for range 3 { // the server may be paused for a moment
 		begin := time.Now()
-		if err := g.direct().Eval(g.t.Context(), fmt.Sprintf(count, some), nil).Err(); err != nil {
-			g.t.Fatal(err)
-		}
+		must.Succeed(g.t, g.direct().Eval(g.t.Context(), fmt.Sprintf(count, some), nil).Err())
 		takes = min(takes, time.Since(begin))
 	}
 	return array("EVAL", fmt.Sprintf(count, int64(some*float64(d)/float64(takes))), "0")
@@ -142,9 +141,7 @@ func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing
 	if d := time.Since(begin); d > backgroundRaiseTime/2 {
 		t.Errorf("the guard took %v to stop", d)
 	}
-	if err := g.server.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.server.Resume())
 }
 
 // A client must not raise a mark before it has proved that it is logged in.
@@ -174,9 +171,7 @@ func TestTheClaimOfAUserThatMayNotClaimIsNotContinued(t *testing.T) {
 		},
 	})
 	old := g.fenced(5)
-	if err := h.Store.(marks.Authorizer).Authorize(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Store.(marks.Authorizer).Authorize(t.Context(), true))
 	h.halts.Store(true)
 	newer := g.raw()
 	newer.send("FENCE orders 6\r\n")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -36,9 +37,7 @@ func TestASessionThatNobodyUsesEnds(t *testing.T) {
 				idle.ended()
 			}
 			direct := g.direct()
-			if err := direct.RPush(t.Context(), name, "value").Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, direct.RPush(t.Context(), name, "value").Err())
 			if n := direct.Publish(t.Context(), name, "message").Val(); n != 1 {
 				t.Errorf("%d subscribers", n)
 			}
@@ -65,9 +64,7 @@ func TestASlowReaderIsNotIdle(t *testing.T) {
 				Options: Options{SessionIdleTimeout: 100 * time.Millisecond}, limit: limit,
 			})
 			big := strings.Repeat("x", 1<<20)
-			if err := g.direct().Set(t.Context(), "big", big, 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, g.direct().Set(t.Context(), "big", big, 0).Err())
 			slow := g.fenced(5)
 			slow.send(strings.Repeat("GET big\r\n", replies))
 			for range 3 {
@@ -92,9 +89,7 @@ func TestACommandOnItsWayIsAnsweredBeforeTheEnd(t *testing.T) {
 	g := before(t, redis, setup{
 		Options: Options{SessionIdleTimeout: 100 * time.Millisecond}, upstream: network.Addr(),
 	})
-	if err := g.direct().Set(t.Context(), "late", "answer", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.direct().Set(t.Context(), "late", "answer", 0).Err())
 	session := g.fenced(5)
 	session.send("GET late\r\n")
 	session.expect("$6", "-ERR guard: nothing has passed for 100ms")

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -47,14 +48,10 @@ func (g *guarded) raised(r redismarks.Raiser, token fence.Token) {
 func (g *guarded) connections() int {
 	g.t.Helper()
 	info, err := g.direct().Info(g.t.Context(), "stats").Result()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	_, after, _ := strings.Cut(info, "total_connections_received:")
 	n, err := strconv.Atoi(strings.Fields(after)[0])
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
 	return n
 }
 
@@ -102,15 +99,11 @@ func TestADirectRaiseAfterARestartRaisesOnTheNewRun(t *testing.T) {
 	r := kept(t, g.server.URL())
 	g.raised(r, 5)
 	for _, token := range []fence.Token{5, 6} { // confirms the mark of the earlier run; raises it
-		if err := g.server.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, g.server.Kill())
 		if err := r.Raise(t.Context(), order(token)); err == nil {
 			t.Error("a raise has succeeded without a server")
 		}
-		if err := g.server.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, g.server.Start(t.Context()))
 		g.raised(r, token)
 	}
 	if err := r.Raise(t.Context(), order(5)); !errors.Is(err, fence.ErrStale) {

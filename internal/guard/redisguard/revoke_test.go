@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -98,15 +99,11 @@ func TestQueuedBytesOfAPausedLeaderAreNotExecuted(t *testing.T) {
 func TestCommandsOfTheOlderLeaderThatRedisHasNotReadAreNotExecuted(t *testing.T) {
 	g := fresh(t)
 	old := g.fenced(5)
-	if err := g.server.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.server.Pause())
 	old.send(strings.Repeat("RPUSH written 5\r\n", 50_000))
 	newer := g.raw()
 	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
-	if err := g.server.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.server.Resume())
 	newer.expect("+OK", ":")
 	list := g.written()
 	if i := slices.Index(list, "6"); i != len(list)-1 {
@@ -157,9 +154,7 @@ func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
 	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
 	newer.expect("-REVOKE", "-REVOKE")
 	newer.ended()
-	if err := g.server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.server.Kill())
 }
 
 // FLUSHALL bypasses the guard: no record of the older session is left, and the session lives.
@@ -169,14 +164,10 @@ func TestAfterALossTheOlderSessionHasEndedBeforeTheNewerIsAdmitted(t *testing.T)
 		store:   redismarks.Options{Coordinated: true},
 	})
 	old := g.fenced(5)
-	if err := g.direct().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.direct().FlushAll(t.Context()).Err())
 	old.send("RPUSH written 5\r\n")
 	old.expect(":1")
-	if err := g.leader(6).RPush(t.Context(), "written", "6").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.leader(6).RPush(t.Context(), "written", "6").Err())
 	_, _ = old.conn.Write([]byte("RPUSH written 5\r\n"))
 	// "" when it ended before the mark was raised again
 	if reply := old.reply(); reply != "" && !strings.HasPrefix(reply, "-STALETOKEN") {
@@ -206,13 +197,9 @@ func TestAfterACrashOfRedisOnlyTheMarkOrANewerTokenGetsIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := fresh(t, args...)
 			old := g.fenced(5)
-			if err := g.server.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, g.server.Kill())
 			old.ended() // no newer leader ended it, so the guard gives no reason
-			if err := g.server.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, g.server.Start(t.Context()))
 			g.reachable()
 			stale := g.raw()
 			stale.send("FENCE orders 4\r\n")

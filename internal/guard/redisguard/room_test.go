@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -57,9 +58,7 @@ func (g *guarded) fillServer() {
 	g.t.Helper()
 	for {
 		c, err := net.Dial("tcp", g.server.Addr())
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		must.Succeed(g.t, err)
 		g.t.Cleanup(func() { _ = c.Close() })
 		_, _ = c.Write([]byte("PING\r\n"))
 		answer, _ := bufio.NewReader(c).ReadString('\n')
@@ -108,9 +107,7 @@ func TestOlderSessionsEndForTheLeaderWhomAFullServerRefusesInTLS(t *testing.T) {
 		store:   redismarks.Options{Reserved: true},
 		Options: Options{Admission: &marks.Admission{Authority: by}},
 	})
-	if err := g.direct().ConfigSet(t.Context(), "maxclients", "24").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, g.direct().ConfigSet(t.Context(), "maxclients", "24").Err())
 	endsOlder(t, g, by)
 }
 
@@ -137,9 +134,7 @@ func TestARaiserRaisesThroughAGuardOfAFullServer(t *testing.T) {
 	g.fillServer()
 	by.leader.Store(6)
 	r := redismarks.NewRaiser("redis://" + g.Addr)
-	if err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 6}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 6}))
 	old.expect("-STALETOKEN")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -45,9 +46,7 @@ func (e *encrypted) with(t *testing.T, f tlsconfig.Files) guard.TLS {
 	p := e.authority.Issue("the guard")
 	f.Cert, f.Key = p.CertFile, p.KeyFile
 	s, err := tlsconfig.NewServer(f, tlsconfig.Reports{Failed: func(err error) { t.Log(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return guard.TLS{Server: s}
 }
 
@@ -72,9 +71,7 @@ func (e *encrypted) client(t *testing.T, own *serverstest.Pair) *tls.Config {
 		options["sslcert"], options["sslkey"] = []string{own.CertFile}, []string{own.KeyFile}
 	}
 	c, err := tlsconfig.Client("test", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c.ServerName = "localhost"
 	return c
 }
@@ -89,9 +86,7 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 	})
 	old := g.over(e.client(t, nil), "", 5)
 	big := strings.Repeat("x", 1<<20)
-	if err := old.Set(t.Context(), "k", big, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, old.Set(t.Context(), "k", big, 0).Err())
 	if got, err := old.Get(t.Context(), "k").Result(); err != nil || got != big {
 		t.Errorf("got %d bytes, %v", len(got), err)
 	}
@@ -99,9 +94,7 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 	go func() { blocked <- old.BLPop(context.Background(), 0, "list").Err() }()
 	g.blocked("in BLPOP")
 	plain := g.leader(6) // a client without TLS, which is not required
-	if err := plain.Set(t.Context(), "k", "6", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, plain.Set(t.Context(), "k", "6", 0).Err())
 	if err := <-blocked; err == nil || !strings.HasPrefix(err.Error(), "STALETOKEN") {
 		t.Errorf("the blocked command ended with %v", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // stuck is a walker that holds its loop up until it is released.
@@ -20,14 +22,10 @@ func (s stuck) Walk(b []byte, w io.Writer) (int, error) {
 
 func TestALoopThatIsHeldUpDoesNotRespond(t *testing.T) {
 	loops, err := StartLoops(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer loops.Close()
 	for range 3 {
-		if err := loops.Respond(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, loops.Respond(t.Context()))
 	}
 	near, client := pair(t)
 	far, _ := pair(t)
@@ -96,9 +94,7 @@ func TestABufferIsHeldOnlyWhileThereAreBytes(t *testing.T) {
 
 func TestAClientIsNotWatchedWhenItsServerCannotBe(t *testing.T) {
 	loops, err := StartLoops(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer loops.Close()
 	client, _ := inTLS(t)(pair(t))
 	server, _ := pair(t)

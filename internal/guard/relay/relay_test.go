@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -46,18 +47,12 @@ func (b bad) Walk(p []byte, _ io.Writer) (int, error) {
 func pair(t *testing.T) (near, far *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close(); _ = s.Close() })
 	return s.(*net.TCPConn), c.(*net.TCPConn)
 }
@@ -110,9 +105,7 @@ func onEachSocket(t *testing.T, test func(*testing.T, engine)) {
 // onLoop has a loop watch what e makes. There is one loop, so that flows are in each other's way.
 func onLoop(t *testing.T, e engine) engine {
 	loops, err := StartLoops(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(loops.Close)
 	return func(near, far *net.TCPConn) (net.Conn, peer) {
 		inner, outer := e(near, far)
@@ -153,9 +146,7 @@ func (o *encrypting) engine(t *testing.T) engine {
 	o.config.InsecureSkipVerify = true
 	pair := serverstest.NewAuthority(t).Issue("relay")
 	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server := &tls.Config{Certificates: []tls.Certificate{certificate}}
 	return func(near, far *net.TCPConn) (net.Conn, peer) {
 		var err error
@@ -167,9 +158,7 @@ func (o *encrypting) engine(t *testing.T) engine {
 			tls.Client(below, &o.config)
 		var both sync.WaitGroup
 		both.Go(func() { err = inner.Handshake() })
-		if err := outer.Handshake(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, outer.Handshake())
 		if o.early != nil {
 			o.early(outer)
 		}

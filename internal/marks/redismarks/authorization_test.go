@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -20,9 +21,7 @@ func authorized(t *testing.T, users ...string) *bench {
 	for _, user := range users {
 		aclUser(t, b, "ACL SETUSER "+user+" on >secret ~* &* +@all")
 	}
-	if err := b.store.Authorize(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Authorize(t.Context(), true))
 	return b
 }
 
@@ -31,18 +30,12 @@ func (b *bench) claims(t *testing.T, user string, c fence.Claim) error {
 	t.Helper()
 	s := b.session(t)
 	t.Cleanup(s.Close)
-	if err := s.link.Do(t.Context(), "AUTH", user, "secret").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.link.Do(t.Context(), "AUTH", user, "secret").Err())
 	// The name that Identify looks for is the client's, and says who it would like to be.
 	const nonce = "nonce=user=app"
-	if err := s.link.ClientSetName(t.Context(), nonce).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.link.ClientSetName(t.Context(), nonce).Err())
 	sess, err := b.store.Identify(t.Context(), s.s.ID, nonce)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if sess.User != user {
 		t.Errorf("the user of the session is %q, want %q", sess.User, user)
 	}
@@ -51,17 +44,13 @@ func (b *bench) claims(t *testing.T, user string, c fence.Claim) error {
 
 func (b *bench) allow(t *testing.T, user string, all ...marks.Pattern) {
 	t.Helper()
-	if err := b.store.Allow(t.Context(), user, all...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Allow(t.Context(), user, all...))
 }
 
 func TestOnlyAllowedUsersClaim(t *testing.T) {
 	b := authorized(t, "app", "stranger")
 	b.allow(t, "app", "orders", "st*k")
-	if err := b.claims(t, "app", claim(5)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.claims(t, "app", claim(5)))
 	err := b.claims(t, "stranger", claim(7))
 	var r *fence.Refusal
 	if !errors.Is(err, fence.ErrNotAuthorized) || !errors.As(err, &r) ||
@@ -89,9 +78,7 @@ func TestOnlyAllowedUsersClaim(t *testing.T) {
 	if err != nil || !all.On || len(all.Allowed) != 1 || all.Allowed[0].Pattern != "st*k" {
 		t.Errorf("what the operator sees: %+v, %v", all, err)
 	}
-	if err := b.store.Authorize(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.Authorize(t.Context(), false))
 	if err := b.claims(t, "stranger", claim(7)); err != nil {
 		t.Errorf("with authorization off: %v", err)
 	}
@@ -136,16 +123,12 @@ func TestLossesAndCopiesAllowNothing(t *testing.T) {
 			guard := openWith(t, b.server, redismarks.Options{Coordinated: true})
 			b.store.Close()
 			b.store = guard.store
-			if err := b.claims(t, "app", claim(5)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, b.claims(t, "app", claim(5)))
 			lose(t, b)
 			if err := b.claims(t, "app", claim(6)); !errors.Is(err, fence.ErrNotAuthorized) {
 				t.Errorf("after the loss: %v", err)
 			}
-			if err := redismarks.Install(t.Context(), b.server.URL()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
 			if err := b.claims(t, "app", claim(6)); !errors.Is(err, fence.ErrNotAuthorized) {
 				t.Errorf("after another installation: %v", err)
 			}

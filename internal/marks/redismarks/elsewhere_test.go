@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -50,9 +51,7 @@ func (b *bench) raised(t *testing.T, token fence.Token) marks.Mark {
 	t.Helper()
 	c := claim(token)
 	before, err := b.store.Raise(t.Context(), marks.Session{}, c, agreed(c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return before
 }
 
@@ -125,9 +124,7 @@ func TestARaiseNamesTheServerThatItDoesNotReach(t *testing.T) {
 			p, r := all[0], all[1]
 			old := p.admit(t, trusting{}, 5)
 			r.takesOver(t, p)
-			if err := lose(p, r); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, lose(p, r))
 			left := r.raised(t, 6).Left
 			if !strings.Contains(left, old.s.Run) {
 				t.Errorf("left: %q, want run %s", left, old.s.Run)
@@ -173,15 +170,11 @@ func TestARaiseEndsTheSessionsThatEarlierOnesDidNotReach(t *testing.T) {
 			old := p.admit(t, trusting{}, 5)
 			r.takesOver(t, p)
 			p.follow(t, r.server)
-			if err := p.server.Pause(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.server.Pause())
 			if left := r.raised(t, 6).Left; !strings.Contains(left, old.s.Run) {
 				t.Errorf("left: %q, want run %s", left, old.s.Run)
 			}
-			if err := p.server.Resume(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.server.Resume())
 			if got := r.records(t); len(got) != 1 {
 				t.Errorf("the records are %v", got)
 			}
@@ -205,9 +198,7 @@ func TestARecordOfAServerThatIsGoneIsKeptForAWeek(t *testing.T) {
 	p, r := all[0], all[1]
 	old := p.admit(t, trusting{}, 5)
 	r.takesOver(t, p)
-	if err := p.server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.server.Kill())
 	r.raised(t, 6)
 	record := fmt.Sprintf("%s:%d", old.s.Run, old.s.ID)
 	for token, age := range []time.Duration{6 * 24 * time.Hour, 8 * 24 * time.Hour} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -24,9 +25,7 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 		_, err := redismarks.Run(t.Context(), db, claim(5), []any{"INCR", "n"})
 		return err
 	}
-	if err := run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run())
 	w.LoseReply()
 	if err := run(); !errors.Is(err, redismarks.ErrUnknown) || errors.Is(err, redismarks.ErrNotRun) {
 		t.Errorf("run: %v", err)
@@ -35,9 +34,7 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 		t.Errorf("INCR was run %v times in all, want 2", n)
 	}
 	// on a new connection, so that the next lost answer is that of a command
-	if err := run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, run())
 	w.LoseReply()
 	if err := db.Incr(t.Context(), "plain").Err(); err != nil || b.do(t, "GET", "plain") != "2" {
 		t.Errorf("a plain command was run %v times, want 2: no answer was lost (%v)",
@@ -50,9 +47,7 @@ func TestAServerThatIsDownHasRunNothing(t *testing.T) {
 	b := open(t, server)
 	b.raise(t, claim(5))
 	db := b.client(t, func(o *driver.Options) { o.DialerRetries = 1 })
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Kill())
 	if err := put(t, db, claim(5), "x"); !errors.Is(err, redismarks.ErrNotRun) ||
 		errors.Is(err, redismarks.ErrUnknown) {
 		t.Errorf("a server that is down: %v", err)

@@ -9,6 +9,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -60,9 +61,7 @@ func TestAFlushedRedisTakesNothingBefore(t *testing.T) {
 		p.refused(p.put(pass, "x"), "NOTINSTALLED", "a pass")
 		_, err := p.call("ringfence_take", "orders", "worker-1", 1)
 		p.refused(err, "NOTINSTALLED", "a take")
-		if err := redismarks.Install(t.Context(), b.server.URL()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
 		p.refused(p.put(pass, "x"), "NOTRAISED", "a pass after another installation")
 		fresh := p.take("worker-2", 1)
 		if !strings.HasPrefix(fresh, "orders 1 ") {
@@ -90,9 +89,7 @@ func TestEarlierDataBringNoHolderBack(t *testing.T) {
 			p := b.program(t, false)
 			b.restart(t)
 			old := p.take("worker-1", 1)
-			if err := p.put(old, "x"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.put(old, "x"))
 			for _, key := range []string{"ringfence", "ringfence:.original", "ringfence:orders"} {
 				b.do(t, "SET", "dump:"+key, b.do(t, "DUMP", key))
 			}
@@ -134,9 +131,7 @@ func TestAfterAFailoverItIsTakenAgain(t *testing.T) {
 		there := program{t, other.client(t, func(o *driver.Options) { o.MaxRetries = -1 }), p.script}
 		do := func(args ...any) {
 			t.Helper()
-			if err := there.db.Do(t.Context(), args...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, there.db.Do(t.Context(), args...).Err())
 		}
 		do("REPLICAOF", host, port)
 		until(t, "the replica has the mark", func() bool {
@@ -190,9 +185,7 @@ func TestAClusterRunsNoFunction(t *testing.T) {
 	p := program{t: t, db: (&bench{server: server}).client(t, nil)}
 	slots := p.db.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	loaded := p.db.Do(t.Context(), "FUNCTION", "LOAD", redismarks.Library())
-	if err := errors.Join(slots.Err(), loaded.Err()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(slots.Err(), loaded.Err()))
 	until(t, "the cluster is up", func() bool {
 		return strings.Contains(p.db.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // The answer to a take may get lost. The caller repeats it, and deposes nobody, least of all
@@ -81,9 +82,7 @@ func TestNoCommandOfADeposedHolderRuns(t *testing.T) {
 		until(t, "the older holder writes", func() bool {
 			return b.admin.LLen(t.Context(), "written").Val() >= 50
 		})
-		if err := p.put(p.take("worker-2", 2), "new"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.put(p.take("worker-2", 2), "new"))
 		p.refused(<-stopped, "STALETOKEN", "the older holder")
 		if list := b.written(t); list[len(list)-1] != "new" {
 			t.Fatal("a deposed holder wrote after the next one")
@@ -222,9 +221,7 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 		_, err = p.call("ringfence_take", "orders", "worker-1", 1)
 		p.refused(err, "ISSUER", "a take of what is brought")
 		higher, err := bring(int64(1<<60), "lock")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		p.refused(p.put(pass, "late"), "STALETOKEN", "the number before")
 
 		b.restart(t)
@@ -259,9 +256,7 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 func TestAuthorizationNamesTheFunctions(t *testing.T) {
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		before := p.take("worker-1", 1)
-		if err := b.store.Authorize(t.Context(), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.store.Authorize(t.Context(), true))
 		_, err := p.call("ringfence_take", "orders", "worker-2", 2)
 		p.refused(err, "NOTAUTHORIZED", "a take")
 		if err := p.put(before, "x"); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -38,9 +39,7 @@ func (p program) call(name string, args ...any) (any, error) {
 func (p program) take(holder string, attempt ...any) string {
 	p.t.Helper()
 	pass, err := p.call("ringfence_take", append([]any{"orders", holder}, attempt...)...)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, err)
 	return pass.(string)
 }
 
@@ -316,9 +315,7 @@ func TestInstallLoadsTheFunctionsIfItMay(t *testing.T) {
 		t.Helper()
 		aclUser(t, b, rule)
 		missing, err := redismarks.LoadFunctions(t.Context(), as(b.server, "keeper", "secret"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return missing
 	}
 	if missing := load(redismarks.ACL("keeper", "secret")); !strings.Contains(missing,
@@ -346,9 +343,7 @@ func TestThePublishedScriptIsThisOne(t *testing.T) {
 	const file = "../../../docs/ringfence.lua"
 	text, sha := redismarks.FunctionScript()
 	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	if published, err := os.ReadFile(file); err != nil || string(published) != text {
 		t.Errorf("%s is of another version (%v): run this test with UPDATE_DOCS=1", file, err)
@@ -366,9 +361,7 @@ func BenchmarkFunction(b *testing.B) {
 	pass := p.take("worker-1", 1)
 	b.Run("plain", func(b *testing.B) {
 		for b.Loop() {
-			if err := p.db.Incr(b.Context(), "n").Err(); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, p.db.Incr(b.Context(), "n").Err())
 		}
 	})
 	b.Run("fenced", func(b *testing.B) {

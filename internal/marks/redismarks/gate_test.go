@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -76,9 +77,7 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			b := openWith(t, server, redismarks.Options{Coordinated: true})
 			b.do(t, "FLUSHALL")
-			if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 			b.raise(t, claim(large))
 			if row.state != nil {
 				row.state(t, b)
@@ -126,9 +125,7 @@ func TestNoCommandOfAnOlderTokenRunsAfterARaise(t *testing.T) {
 		return b.admin.LLen(t.Context(), "written").Val() >= 50
 	})
 	b.raise(t, claim(large+1))
-	if err := put(t, b.client(t, nil), claim(large+1), "new"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, put(t, b.client(t, nil), claim(large+1), "new"))
 	if err := <-written; !errors.Is(err, fence.ErrStale) {
 		t.Fatal(err)
 	}
@@ -139,14 +136,10 @@ func TestNoCommandOfAnOlderTokenRunsAfterARaise(t *testing.T) {
 
 func TestALeaderRaisesAgainAfterARestartOfRedis(t *testing.T) {
 	b := openWith(t, redisWith(t), redismarks.Options{Coordinated: true})
-	if err := redismarks.Install(t.Context(), b.server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
 	b.raise(t, claim(large))
 	db := b.client(t, func(o *driver.Options) { o.MaxRetries = -1 })
-	if err := put(t, db, claim(large), "before"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, put(t, db, claim(large), "before"))
 	b.restart(t)
 	err := put(t, db, claim(large), "unconfirmed")
 	for errors.Is(err, redismarks.ErrUnknown) { // at first the driver may find dead connections
@@ -156,9 +149,7 @@ func TestALeaderRaisesAgainAfterARestartOfRedis(t *testing.T) {
 		t.Fatalf("before the mark is raised again: %v", err)
 	}
 	b.raise(t, claim(large))
-	if err := put(t, db, claim(large), "after"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, put(t, db, claim(large), "after"))
 	if got := fmt.Sprint(b.written(t)); got != "[before after]" {
 		t.Error(got)
 	}

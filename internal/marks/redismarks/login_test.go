@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -22,9 +23,7 @@ import (
 func inFile(t *testing.T, password string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(name, []byte(password+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(name, []byte(password+"\n"), 0o600))
 	return name
 }
 
@@ -34,9 +33,7 @@ func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
 	for what, user := range map[string]string{"the default user": "", "a named user": "default@"} {
 		db, err := redismarks.Connect("redis://"+user+server.Addr()+"/3?password_file="+
 			url.QueryEscape(file), "mine")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer db.Close()
 		line, err := db.ClientInfo(t.Context()).Result()
 		if err != nil || line.Name != "mine" || line.DB != 3 || line.User != "default" {
@@ -45,9 +42,7 @@ func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
 	}
 	opt, err := redismarks.ParseURL("redis://" + server.Addr() + "?password_command=cat+" +
 		url.QueryEscape(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plain := driver.NewClient(opt)
 	defer plain.Close()
 	if err := plain.Ping(t.Context()).Err(); err != nil {
@@ -59,21 +54,15 @@ func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
 func TestAPasswordInAFileAndADatabase(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--requirepass", "s3cret"}})
 	at := "redis://" + server.Addr() + "/3?password_file=" + url.QueryEscape(inFile(t, "s3cret"))
-	if err := redismarks.Install(t.Context(), at); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), at))
 	store, err := redismarks.Open(t.Context(), at, redismarks.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer store.Close()
 	if err := store.Probe(t.Context()); err != nil {
 		t.Errorf("the guard: %v", err)
 	}
 	db, err := redismarks.Connect(at, "mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	_, err = redismarks.NewScript("return redis.call('DBSIZE')").Run(t.Context(), db,
 		fence.Claim{Resource: "orders", Token: 1}, nil)
@@ -105,9 +94,7 @@ func TestARefusedPasswordIsNamedAndNotShown(t *testing.T) {
 func TestAMissingFileIsNamed(t *testing.T) {
 	db, err := redismarks.Connect("redis://"+serverstest.SharedRedis(t).Addr()+
 		"?password_file=/no/such/file", "mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	if err := db.Ping(t.Context()).Err(); err == nil ||
 		!strings.Contains(err.Error(), "password_file /no/such/file: no such file") {

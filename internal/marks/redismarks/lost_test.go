@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -98,9 +99,7 @@ func TestALostRegistryLeavesNoOlderSessionAlive(t *testing.T) {
 func (b *bench) overwrite(t *testing.T) {
 	b.do(t, "HSET", "ringfence:orders", "token", "1", "epoch", "an earlier one")
 	fields, err := b.admin.HKeys(t.Context(), "ringfence:orders").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range fields {
 		if len(f) > 8 && f[:8] == "session:" {
 			b.do(t, "HDEL", "ringfence:orders", f)
@@ -220,9 +219,7 @@ func TestEvictionIsALoss(t *testing.T) {
 func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	c := b.admit(t, marks.Unverified{}, 5)
-	if err := redismarks.Install(t.Context(), b.server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
 	if err := c.Write(t.Context(), "x"); err != nil {
 		t.Fatal("the second install ended a session")
 	}
@@ -244,18 +241,12 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 func TestAnEarlierSchemaCountsAsLost(t *testing.T) {
 	for _, schema := range []string{"1", "2", "3"} {
 		b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-		if err := b.store.Allow(t.Context(), "default", "*"); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.store.Authorize(t.Context(), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, b.store.Allow(t.Context(), "default", "*"))
+		must.Succeed(t, b.store.Authorize(t.Context(), true))
 		old := b.admit(t, marks.Unverified{}, 5)
 		b.do(t, "HSET", "ringfence", "schema", schema)
 		b.do(t, "HDEL", "ringfence:orders", "candidate", "rolled_back")
-		if err := redismarks.Install(t.Context(), b.server.URL()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
 		if err := old.Write(t.Context(), "x"); err == nil {
 			t.Errorf("version %s: the install ended no session", schema)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -17,16 +18,12 @@ import (
 func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	s, err := Open(t.Context(), server.URL(), Options{Coordinated: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	raise := func(e endProof, basis string) string {
 		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
 			string(elector.Unverified), "", "", basis, e.nonce, e.epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return r.verdict
 	}
 	prove := func() (endProof, string) {
@@ -34,15 +31,11 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 		if err == nil {
 			err = s.endAll(t.Context(), e, marks.Session{})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return e, seen.basis
 	}
 	first, basis := prove()
-	if err := s.db.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.db.FlushAll(t.Context()).Err())
 	if v := raise(first, basis); v != "lost" {
 		t.Errorf("with the old proof: %s", v)
 	}
@@ -66,19 +59,13 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 func TestAProofDoesNotOutliveARaiseInAnotherDatabase(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	s, err := Open(t.Context(), server.URL(), Options{Coordinated: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	swap := func() {
-		if err := s.db.Do(t.Context(), "SWAPDB", 0, 1).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.db.Do(t.Context(), "SWAPDB", 0, 1).Err())
 	}
 	proof, seen, err := s.announce(t.Context(), "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	swap()
 	newer := fence.Claim{Resource: "orders", Token: 6, Issuer: elector.Unverified}
 	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return newer, nil }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -45,18 +46,14 @@ type bench struct {
 
 func open(t testing.TB, server *servers.Redis) *bench {
 	t.Helper()
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	return openWith(t, server, redismarks.Options{})
 }
 
 func openWith(t testing.TB, server *servers.Redis, o redismarks.Options) *bench {
 	t.Helper()
 	s, err := redismarks.Open(t.Context(), server.URL(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	b := &bench{server: server, store: s, admin: driver.NewClient(&driver.Options{
 		Addr: server.Addr(), Protocol: 2, PipelinePoolSize: -1, DialTimeout: patience,
@@ -72,29 +69,21 @@ func openWith(t testing.TB, server *servers.Redis, o redismarks.Options) *bench 
 
 func (b *bench) restart(t testing.TB) {
 	t.Helper()
-	if err := b.server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.server.Kill())
+	must.Succeed(t, b.server.Start(t.Context()))
 }
 
 func (b *bench) written(t testing.TB) []string {
 	t.Helper()
 	list, err := b.admin.LRange(t.Context(), "written", 0, -1).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return list
 }
 
 func (b *bench) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	t.Helper()
 	entries, err := b.admin.XRange(t.Context(), "ringfence:.audit", "-", "+").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var list []markstest.Adoption
 	for _, e := range entries {
 		if e.Values["resource"] != string(r) {
@@ -139,13 +128,9 @@ func (b *bench) session(t testing.TB) *conn {
 	})
 	c.link = c.db.Conn()
 	id, err := c.link.ClientID(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	nonce := fmt.Sprintf("nonce-%d", id)
-	if err := c.link.ClientSetName(t.Context(), nonce).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.link.ClientSetName(t.Context(), nonce).Err())
 	if c.s, err = b.store.Identify(t.Context(), id, nonce); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -24,9 +25,7 @@ func (b *bench) crowd(t *testing.T) (leave func()) {
 	t.Cleanup(leave)
 	for {
 		c, err := net.Dial("tcp", b.server.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, c)
 		_, _ = c.Write([]byte("PING\r\n"))
 		answer, _ := bufio.NewReader(c).ReadString('\n')
@@ -38,9 +37,7 @@ func (b *bench) crowd(t *testing.T) (leave func()) {
 
 func TestTheControlConnectionsAreThereWhileTheServerIsFull(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--maxclients", "16"}})
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	b := openWith(t, server, redismarks.Options{Reserved: true})
 	b.awaitClients(t, 4+1) // and the test's own
 	leave := b.crowd(t)

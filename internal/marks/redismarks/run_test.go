@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -38,9 +39,7 @@ func (b *bench) client(t testing.TB, change func(*driver.Options)) *driver.Clien
 
 func (b *bench) raise(t testing.TB, c fence.Claim) {
 	t.Helper()
-	if err := b.admission(trusting{}).Raise(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.admission(trusting{}).Raise(t.Context(), c))
 }
 
 // put runs one command under a claim.
@@ -72,9 +71,7 @@ func TestCommandsRunUnderATokenInTheirOrder(t *testing.T) {
 			[]any{"LRANGE", "l", 0, -1},
 			[]any{"LPUSH", "a", "x"}, []any{"MGET", "a", "none", "n"},
 			[]any{"HSET", "h", "5", "4"}, []any{"HGETALL", "h"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		failed, _ := got[6].(error)
 		if failed == nil || !driver.HasErrorPrefix(failed, "WRONGTYPE") {
 			t.Errorf("the reply of a command that fails: %v", got[6])
@@ -164,9 +161,7 @@ func TestRunWaitsForABusyServer(t *testing.T) {
 	}))
 	b.raise(t, claim(5))
 	db := b.client(t, nil)
-	if err := put(t, db, claim(5), "first"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, put(t, db, claim(5), "first"))
 	held := make(chan error, 1)
 	go func() {
 		held <- b.admin.Eval(context.WithoutCancel(t.Context()), `while true do end`, nil).Err()
@@ -183,9 +178,7 @@ func TestRunWaitsForABusyServer(t *testing.T) {
 	}
 	patient := make(chan error, 1)
 	go func() { patient <- put(t, db, claim(5), "second") }()
-	if err := b.client(t, nil).ScriptKill(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.client(t, nil).ScriptKill(t.Context()).Err())
 	<-held
 	if err := <-patient; err != nil {
 		t.Errorf("a patient caller: %v", err)
@@ -202,9 +195,7 @@ func BenchmarkRun(b *testing.B) {
 	db := bench.client(b, nil)
 	b.Run("plain", func(b *testing.B) {
 		for b.Loop() {
-			if err := db.Incr(b.Context(), "n").Err(); err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, db.Incr(b.Context(), "n").Err())
 		}
 	})
 	b.Run("fenced", func(b *testing.B) {

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -42,13 +43,9 @@ func TestTheGuardsUserNeedsNoMoreThanItsACL(t *testing.T) {
 		b := open(t, redisWith(t))
 		aclUser(t, b, redismarks.ACL("keeper", "secret"))
 		b.do2(t, "DEL", "ringfence")
-		if err := redismarks.Install(t.Context(), as(b.server, "keeper", "secret")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, redismarks.Install(t.Context(), as(b.server, "keeper", "secret")))
 		s, err := redismarks.Open(t.Context(), as(b.server, "keeper", "secret"), redismarks.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(s.Close)
 		b.store.Close()
 		b.store, b.Store, b.Admin = s, s, s
@@ -59,9 +56,7 @@ func TestTheGuardsUserNeedsNoMoreThanItsACL(t *testing.T) {
 
 func (b *bench) do2(t testing.TB, args ...any) {
 	t.Helper()
-	if err := b.admin.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.admin.Do(t.Context(), args...).Err())
 }
 
 func TestMissingRightsAreNamed(t *testing.T) {
@@ -92,9 +87,7 @@ func TestSessionsThatCannotBeEndedKeepNewcomersOut(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	aclUser(t, b, redismarks.ACL("keeper", "secret"))
 	s, err := redismarks.Open(t.Context(), as(b.server, "keeper", "secret"), redismarks.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	b.store = s
 	old := b.admit(t, marks.Unverified{}, 5)
@@ -104,9 +97,7 @@ func TestSessionsThatCannotBeEndedKeepNewcomersOut(t *testing.T) {
 	if !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), fmt.Sprint(old.s.ID)) {
 		t.Fatalf("admit: %v", err)
 	}
-	if err := old.Write(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, old.Write(t.Context(), "x"))
 }
 
 func TestServersThatCannotBeGuardedAreRefused(t *testing.T) {
@@ -150,29 +141,21 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 
 func TestAStoreOpensWhileItsServerIsDownAndIsNotReady(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Kill())
 	s, err := redismarks.Open(t.Context(), server.URL(), redismarks.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	if err := s.Probe(t.Context()); err == nil {
 		t.Error("the store is ready without its server")
 	}
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Start(t.Context()))
 	end := time.Now().Add(patience)
 	for !errors.Is(s.Probe(t.Context()), fence.ErrNotInstalled) { // the driver dials once a second
 		if time.Now().After(end) {
 			t.Fatal("the store did not reconnect")
 		}
 	}
-	if err := redismarks.Install(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	if err := s.Probe(t.Context()); err != nil {
 		t.Errorf("probe: %v", err)
 	}
@@ -204,9 +187,7 @@ func TestARaiserRaisesDirectlyInRedis(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	old := b.admit(t, marks.Unverified{}, 5)
 	r := redismarks.NewRaiser(b.server.URL())
-	if err := r.Raise(t.Context(), claim(6)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Raise(t.Context(), claim(6)))
 	if err := old.Write(t.Context(), "deposed"); err == nil {
 		t.Error("the older session is still alive")
 	}

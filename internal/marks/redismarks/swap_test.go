@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -74,9 +75,7 @@ var comebacks = map[string]func(t *testing.T, b *bench, raise func()){
 				p.Do(t.Context(), "SWAPDB", 0, 1)
 				return p.ConfigResetStat(t.Context()).Err()
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 		}
 		swap()
 		raise()
@@ -148,9 +147,7 @@ func TestAMarkThatComesBackDoesNotCount(t *testing.T) {
 				t.Fatal("the older mark is not back, which proves nothing")
 			}
 			b.refuses(t, claim(33))
-			if err := redismarks.Install(t.Context(), b.server.URL()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
 			b.refuses(t, claim(33)) // an installation does not say what the mark was
 			guard.raise(t, claim(34))
 			if err := put(t, b.client(t, nil), claim(34), "fresh"); err != nil {
@@ -211,9 +208,7 @@ func TestASwapThatChangesNothingEndsNobody(t *testing.T) {
 func TestAnInstallationLeavesOneMarker(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.do(t, "SWAPDB", 0, 1)
-	if err := redismarks.Install(t.Context(), b.server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
 	if b.in(t, 0, "EXISTS", "ringfence") != int64(1) || b.in(t, 1, "EXISTS", "ringfence") != int64(0) {
 		t.Error("the marker is not in database 0 alone")
 	}

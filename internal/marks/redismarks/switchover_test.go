@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -91,9 +92,7 @@ func TestDatabasesThatAreSwappedAndSwappedBackLeaveNoOlderSessionAlive(t *testin
 	swap := func(c *conn) {
 		t.Helper()
 		const script = "return redis.call('SWAPDB', 0, 1)"
-		if err := c.link.Eval(t.Context(), script, nil).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.link.Eval(t.Context(), script, nil).Err())
 	}
 	first := guard.admit(t, trusting{}, 5)
 	swap(first)
@@ -113,9 +112,7 @@ func TestTwoGuardsOfOneServerShareTheMarksWhateverDatabaseTheirURLsName(t *testi
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	url := strings.TrimSuffix(b.server.URL(), "/0") + "/1"
 	other, err := redismarks.Open(t.Context(), url, redismarks.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(other.Close)
 	old := b.admit(t, marks.Unverified{}, 5)
 	newer := b.session(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -17,14 +18,10 @@ func (b *bench) removes(t *testing.T, o marks.Removing, reason string) marks.Rem
 	t.Helper()
 	o.Drop = true
 	r, err := redismarks.Uninstall(t.Context(), b.server.URL(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	keys, err := b.admin.Keys(t.Context(), "ringfence*").Result()
 	keys = slices.DeleteFunc(keys, func(k string) bool { return k == "ringfenced" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	switch why := strings.Join(r.Blocked, "; "); {
 	case reason == "" && (why != "" || len(keys) > 0):
 		t.Errorf("blocked: %q; keys that are left: %q", why, keys)
@@ -40,9 +37,7 @@ func TestRedisIsNotRemovedWhileASessionOrAGuardIsThere(t *testing.T) {
 	b.removes(t, marks.Removing{}, "a guard is connected from")
 	b.store.Close()
 	b.removes(t, marks.Removing{}, "a session is open: client ")
-	if err := session.Write(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, session.Write(t.Context(), "x"))
 	session.Close()
 	b.do2(t, "SET", "ringfence:.checkpoint:t", "{}")
 	b.do2(t, "SADD", "ringfence:.checkpoints", "t")

@@ -3,6 +3,7 @@ package serverstest
 import (
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -21,9 +22,7 @@ type Pair = servers.Pair
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a, err := servers.NewAuthority(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &Authority{a.File, t, a}
 }
 
@@ -31,8 +30,6 @@ func NewAuthority(t testing.TB) *Authority {
 func (a *Authority) Issue(name string) Pair {
 	a.t.Helper()
 	p, err := a.signs.Issue(name)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.Succeed(a.t, err)
 	return p
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -67,9 +68,7 @@ func (f *FarAway) ip(args ...string) error {
 // Vanish drops everything that the host sends.
 func (f *FarAway) Vanish() {
 	f.t.Helper()
-	if err := f.ip("-n", f.name, "route", "add", "blackhole", f.Host+"/32"); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, f.ip("-n", f.name, "route", "add", "blackhole", f.Host+"/32"))
 }
 
 // Dial connects from the host.
@@ -90,13 +89,9 @@ func (f *FarAway) Forward(to string) (address string) {
 		l, err = net.Listen("tcp", f.Addr+":0")
 		return err
 	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	r, err := servers.NewRelay(to, servers.RelayOptions{Listener: l})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	f.relays = append(f.relays, r)
 	return r.Addr()
 }

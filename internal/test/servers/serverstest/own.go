@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -29,9 +30,7 @@ func Program(t testing.TB, name string, env []string, command ...string) *server
 			return env
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		logOnFailure(t, name, p)
 		_ = p.Kill()
@@ -47,9 +46,7 @@ func own[S server](t testing.TB, name string, start func(context.Context) (S, er
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
 	s, err := start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		logOnFailure(t, name, s)
 		if err := s.Close(); err != nil {

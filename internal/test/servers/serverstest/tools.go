@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -29,14 +30,10 @@ func NotOlder(t testing.TB, pg *servers.Postgres, program string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, pg.URL("postgres", "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close(ctx)
 	const number = "select current_setting('server_version_num')::integer / 10000"
-	if err := c.QueryRow(ctx, number).Scan(&server); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.QueryRow(ctx, number).Scan(&server))
 	if major < server {
 		t.Skipf("%s is of version %d, and the server of %d", program, major, server)
 	}
