@@ -18,9 +18,8 @@ type stepsChanged = func(checkpoint.Checkpoint, []string) (checkpoint.Checkpoint
 func begun(t *testing.T) *stage {
 	s := newStage(t)
 	s.stops(tasked(s.noting("a"), s.noting("b", errBoom), s.noting("c")))
-	if _, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly")
+	must.Succeed(t, err)
 	s.diary.keys = nil
 	return s
 }
@@ -149,9 +148,8 @@ func TestChangedCannotMoveToAnotherTask(t *testing.T) {
 func TestATaskThatHasNotBegunMayChange(t *testing.T) {
 	s := newStage(t)
 	s.finishes(s.now(nil, "a", "b"))
-	if _, err := checkpoint.Restart(t.Context(), s.term(), s.journal, "nightly"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := checkpoint.Restart(t.Context(), s.term(), s.journal, "nightly")
+	must.Succeed(t, err)
 	s.diary.keys = nil
 	cp := s.finishes(s.now(nil, "x", "y", "z"))
 	equal(t, "run", s.diary.read(), []string{"nightly/2/1/x", "nightly/2/1/y", "nightly/2/1/z"})
@@ -182,9 +180,8 @@ func TestTheKeyIsTheSameForEveryLeaderAndDiffersByRunRoundAndStep(t *testing.T) 
 				}
 			}
 		}
-		if _, err := checkpoint.Restart(t.Context(), s.term(), s.journal, "nightly"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := checkpoint.Restart(t.Context(), s.term(), s.journal, "nightly")
+		must.Succeed(t, err)
 	}
 	if len(seen) != 3*2*2 {
 		t.Errorf("the keys are %v", seen)

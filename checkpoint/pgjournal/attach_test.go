@@ -30,9 +30,8 @@ func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) 
 	      execute regexp_replace(pg_get_functiondef('ringfence.enter(text, bigint, text, text)'::regprocedure),
 	        '\mbegin\M', 'begin insert into public.called values (current_query());');
 	    end $do$`)
-	if _, err := lead(t, j, 1, task); err != nil {
-		t.Fatal(err)
-	}
+	_, err := lead(t, j, 1, task)
+	must.Succeed(t, err)
 	called := d.list(t, "select what from called")
 	if len(called) == 0 {
 		t.Error("no call of enter was noted")
@@ -71,9 +70,8 @@ func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
 		return s, insert(ctx, tx, "new")
 	})
 	other.Name = "other" // so that the older leader meets no version conflict
-	if _, err := lead(t, d.journal(t, pgjournal.Options{}), 2, other); err != nil {
-		t.Fatal(err)
-	}
+	_, err := lead(t, d.journal(t, pgjournal.Options{}), 2, other)
+	must.Succeed(t, err)
 	goOn <- true
 	if err := <-result; !errors.Is(err, fence.ErrStale) || !errors.Is(err, fence.ErrSuperseded) {
 		t.Errorf("the older leader ended with %v", err)
@@ -86,9 +84,8 @@ func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
 func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 	d := installed(t)
 	idle := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, nil })
-	if _, err := lead(t, d.journal(t, pgjournal.Options{}), 1, idle); err != nil {
-		t.Fatal(err)
-	}
+	_, err := lead(t, d.journal(t, pgjournal.Options{}), 1, idle)
+	must.Succeed(t, err)
 	raise(t, d.journal(t, pgjournal.Options{}), 2)
 	if left := d.list(t, "select pid::text from ringfence_private.session"); len(left) != 0 {
 		t.Errorf("backends %q are left under the older token", left)
@@ -157,9 +154,8 @@ func attaches(t *testing.T, url, set string) bool {
 	conn, err := pgx.Connect(t.Context(), url)
 	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(t.Context(), set)
+	must.Succeed(t, err)
 	ok, err := pgmarks.Attach(t.Context(), conn, term(1).Claim())
 	must.Succeed(t, err)
 	return ok

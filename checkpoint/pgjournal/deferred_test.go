@@ -54,9 +54,8 @@ func TestAStepSendsItsBeginWithItsFirstStatement(t *testing.T) {
 		return s, err
 	})
 	task.Rounds = 10
-	if _, err := lead(t, j, 1, task); err != nil {
-		t.Fatal(err)
-	}
+	_, err = lead(t, j, 1, task)
+	must.Succeed(t, err)
 	fewest := until[9] - until[8] // the pool may send something of its own
 	for i := 6; i < 9; i++ {
 		fewest = min(fewest, until[i]-until[i-1])

@@ -187,9 +187,8 @@ func TestADumpDelaysNoTakeover(t *testing.T) {
 		        execute format('lock table %s in access share mode', r);
 		    end loop;
 		end $$`
-	if _, err := running.PgConn().Exec(t.Context(), locks).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = running.PgConn().Exec(t.Context(), locks).ReadAll()
+	must.Succeed(t, err)
 	for _, token := range []string{"5", "7"} {
 		if err := do(t, s.pg, "app", "shop", "-c fence.orders="+token, insertOrder); err != nil {
 			t.Errorf("token %s: %v", token, err)

@@ -23,9 +23,8 @@ func TestADeposedLeaderIsCutOffBeforeTheNewOneConnects(t *testing.T) {
 	must.Succeed(t, err)
 	open, err := r.connect(int(first.Token()))
 	must.Succeed(t, err)
-	if _, err := open.Exec(t.Context(), "begin; create temporary table t (n int)"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = open.Exec(t.Context(), "begin; create temporary table t (n int)")
+	must.Succeed(t, err)
 	resign(t, first)
 	elected(t, zk) // and does not connect
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -81,9 +80,8 @@ func TestASettingKeepsALeaderServedWhileTheCoordinatorIsDown(t *testing.T) {
 	token := int(elected(t, zk).Token())
 	for _, r := range []*running{refuses, keeps} {
 		r.ready(http.StatusOK)
-		if _, err := r.connect(token); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.connect(token)
+		must.Succeed(t, err)
 	}
 	started.ready(http.StatusOK)
 	must.Succeed(t, zk.Kill())

@@ -141,9 +141,8 @@ func fresh(t *testing.T) (*servers.Postgres, []string) {
 	must.Succeed(t, err)
 	defer c.Close(context.Background())
 	roles := c.PgConn().Exec(t.Context(), "create role guard login; create role app login")
-	if _, err := roles.ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = roles.ReadAll()
+	must.Succeed(t, err)
 	return pg, []string{
 		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"),
 		"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", "postgres"),
@@ -277,9 +276,8 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 		t.Fatalf("install: %d %s %s", code, out, errs)
 	}
 	r.ready(http.StatusOK)
-	if _, err := r.connect(1); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.connect(1)
+	must.Succeed(t, err)
 
 	must.Succeed(t, pg.Kill())
 	r.ready(http.StatusServiceUnavailable)
@@ -287,9 +285,8 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 	wantCode(t, err, "57P03")
 	must.Succeed(t, pg.Start(t.Context()))
 	r.ready(http.StatusOK)
-	if _, err := r.connect(2); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.connect(2)
+	must.Succeed(t, err)
 	_, text := r.get(t.Context(), "/metrics")
 	if !strings.Contains(text,
 		`ringfence_raises_total{database="postgres",protocol="postgres",resource="orders"} 2`) {
@@ -352,12 +349,11 @@ func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 	for range 20 {
 		resign(t, elected(t, zk))
 	}
-	if _, err := r.connect(int(elected(t, zk).Token())); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.connect(int(elected(t, zk).Token()))
+	must.Succeed(t, err)
 	must.Succeed(t, zk.Restore(t.Context()))
 	token := int(elected(t, zk).Token())
-	_, err := r.connect(token)
+	_, err = r.connect(token)
 	wantCode(t, err, "RF004")
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok ||
 		!strings.Contains(pg.Hint, "guard adopt --new-issuer orders") {

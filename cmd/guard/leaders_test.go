@@ -25,9 +25,8 @@ func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 	defer conn.Close(t.Context())
 	roles := conn.PgConn().Exec(t.Context(), `create role keeper login;
 		create role "Nightly Batch" login; create role stranger login; create role warden login`)
-	if _, err := roles.ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = roles.ReadAll()
+	must.Succeed(t, err)
 	env := []string{
 		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("warden", database),
 		"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", database),

@@ -108,9 +108,8 @@ func exposition(t *testing.T) map[string]map[string][]string {
 	r := serving(t, append(env, "GUARD_TLS_CERT="+shown.CertFile, "GUARD_TLS_KEY="+shown.KeyFile)...)
 	r.ready(http.StatusOK)
 	for _, token := range []int{5, 9} {
-		if _, err := r.connect(token); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.connect(token)
+		must.Succeed(t, err)
 	}
 	_, err := r.connect(5)
 	wantCode(t, err, "RF001")
@@ -134,9 +133,8 @@ func electing(t *testing.T) string {
 	_, env := fresh(t)
 	r, zk := coordinated(t, env)
 	term := elected(t, zk)
-	if _, err := r.connect(int(term.Token())); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.connect(int(term.Token()))
+	must.Succeed(t, err)
 	awaitMetrics(t, r, "ringfence_coordinator_ready 1", `ringfence_resource_led{resource="orders"} 1`)
 	_, page := r.get(t.Context(), "/metrics")
 	resign(t, term)
@@ -292,9 +290,8 @@ func TestPromtoolAcceptsTheAlertsAndTheMetrics(t *testing.T) {
 	}
 	r := serving(t, env...)
 	r.ready(http.StatusOK)
-	if _, err := r.connect(5); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.connect(5)
+	must.Succeed(t, err)
 	_, page := r.get(t.Context(), "/metrics")
 	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
 	check.Stdin = strings.NewReader(page)

@@ -82,20 +82,17 @@ func (p *byHand) serving(t *testing.T, env ...string) *running {
 func TestAGuardRemembersAMarkThatAPromotionByHandHasLost(t *testing.T) {
 	p := promotedByHand(t)
 	r := p.serving(t)
-	if _, err := r.connect(5); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.connect(5)
+	must.Succeed(t, err)
 	p.cutOff(t, 5)
-	if _, err := r.connect(7); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.connect(7)
+	must.Succeed(t, err)
 	p.promote(t)
 
 	// What the data cannot show, a guard without memory and without a coordinator cannot know.
-	if _, err := p.serving(t).connect(5); err != nil {
-		t.Fatal(err)
-	}
-	_, err := r.connect(5)
+	_, err = p.serving(t).connect(5)
+	must.Succeed(t, err)
+	_, err = r.connect(5)
 	wantCode(t, err, "RF001")
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || !strings.Contains(pg.Message, "the store has lost") ||
@@ -124,19 +121,17 @@ func TestACoordinatorKnowsWhoLeadsAfterAPromotionByHand(t *testing.T) {
 	coordinator := "GUARD_COORDINATOR=zk://" + zk.Addr()
 	r := p.serving(t, coordinator)
 	first := elected(t, zk)
-	if _, err := r.connect(int(first.Token())); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.connect(int(first.Token()))
+	must.Succeed(t, err)
 	p.cutOff(t, int(first.Token()))
 	resign(t, first)
 	second := elected(t, zk)
-	if _, err := r.connect(int(second.Token())); err != nil {
-		t.Fatal(err)
-	}
+	_, err = r.connect(int(second.Token()))
+	must.Succeed(t, err)
 	p.promote(t)
 
 	forgetful := p.serving(t, coordinator)
-	_, err := forgetful.connect(int(first.Token()))
+	_, err = forgetful.connect(int(first.Token()))
 	wantCode(t, err, "RF007")
 	for _, guard := range []*running{forgetful, r} {
 		if _, err := guard.connect(int(second.Token())); err != nil {

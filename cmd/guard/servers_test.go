@@ -102,10 +102,9 @@ func TestOneProcessGuardsSeveralServers(t *testing.T) {
 	r := serving(t, env...)
 	r.ready(http.StatusOK)
 	for address, token := range map[string]int{r.pg: 5, at[0]: 9} {
-		if _, err := dial(t, address, "postgres", token); err != nil {
-			t.Fatal(err)
-		}
-		_, err := dial(t, address, "postgres", token-1)
+		_, err := dial(t, address, "postgres", token)
+		must.Succeed(t, err)
+		_, err = dial(t, address, "postgres", token-1)
 		wantCode(t, err, "RF001")
 	}
 	for address, token := range map[string]int{at[1]: 7, at[2]: 11} {
@@ -158,9 +157,8 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	r := serving(t, env...)
 	r.ready(http.StatusOK)
 	for database, token := range map[string]int{"shop": 5, "crm": 9} {
-		if _, err := dial(t, r.pg, database, token); err != nil {
-			t.Fatal(err)
-		}
+		_, err := dial(t, r.pg, database, token)
+		must.Succeed(t, err)
 	}
 	_, err := dial(t, r.pg, "plain", 5)
 	wantCode(t, err, "RF005")

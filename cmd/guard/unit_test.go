@@ -87,9 +87,8 @@ func TestTheServiceManagerHearsOfTheWholeLife(t *testing.T) {
 	r.ready(http.StatusOK)
 	c, err := r.connect(1)
 	must.Succeed(t, err)
-	if _, err := c.Exec(t.Context(), "begin"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Exec(t.Context(), "begin")
+	must.Succeed(t, err)
 	hangUp(t)
 	m.hears("READY=1", "RELOADING=1", "MONOTONIC_USEC=")
 	m.hears("", "READY=1", "STATUS=Serving")

@@ -155,9 +155,8 @@ func TestTheServerOfJobsShowsItsGroupsToWhoHasTheToken(t *testing.T) {
 	defer c.Close()
 	q, err := jobs.New(c, "nightly")
 	must.Succeed(t, err)
-	if _, err := q.Submit(t.Context(), job.Spec{Kind: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = q.Submit(t.Context(), job.Spec{Kind: "a"})
+	must.Succeed(t, err)
 	page := pages{t: t, at: serverstest.FreeAddresses(t, 1)[0]}
 	begin(t, setup{
 		memory: memory, env: []string{"LEADER_HTTP_TOKEN=s3cret"},

@@ -68,9 +68,8 @@ func testTerminal(t *testing.T, program string) {
 		{"", "susp = ^Z"}, // the settings are restored
 		{"three\n", "afterwards three"},
 	} {
-		if _, err := keyboard.WriteString(step.typed); err != nil {
-			t.Fatal(err)
-		}
+		_, err := keyboard.WriteString(step.typed)
+		must.Succeed(t, err)
 		shown.Await(t, step.shown)
 	}
 	shell.exits(0)

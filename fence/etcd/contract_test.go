@@ -161,9 +161,8 @@ func deleteCandidate(t testing.TB, admin *clientv3.Client, election string, toke
 	if err != nil || len(found.Kvs) != 1 {
 		t.Fatalf("the candidate with token %s: %v, %v", token, found, err)
 	}
-	if _, err := admin.Delete(t.Context(), string(found.Kvs[0].Key)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = admin.Delete(t.Context(), string(found.Kvs[0].Key))
+	must.Succeed(t, err)
 }
 
 // compact makes etcd forget every revision before the present one.

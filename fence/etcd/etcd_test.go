@@ -250,9 +250,8 @@ func TestAWaitingCandidateFindsALostNotice(t *testing.T) {
 		t.Errorf("it waits for a notice: %v", err)
 	}
 	must.Succeed(t, <-campaign)
-	if _, err := c.Depose(t.Context(), "orders", e.Token()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Depose(t.Context(), "orders", e.Token())
+	must.Succeed(t, err)
 	if e.unchanged(t.Context(), at) {
 		t.Error("the candidate itself is gone")
 	}

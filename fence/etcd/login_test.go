@@ -85,9 +85,8 @@ func TestAChangeOfARoleCostsOneLogin(t *testing.T) {
 	server := etcdtest.WithUsers(t, etcdtest.SignedTokens(t)...)
 	term := watcher(t, server)
 	for _, role := range []string{"one", "two"} {
-		if _, err := etcdtest.Root(t, server.Addr()).RoleAdd(t.Context(), role); err != nil {
-			t.Fatal(err)
-		}
+		_, err := etcdtest.Root(t, server.Addr()).RoleAdd(t.Context(), role)
+		must.Succeed(t, err)
 		got := beats(t, server, term, 8*time.Second)
 		if got["Authenticate"] > 1+1 || sum(got) > 80 { // one login may be root's
 			t.Errorf("got %v", got)

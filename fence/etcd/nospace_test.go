@@ -83,14 +83,11 @@ func fill(t *testing.T, admin *clientv3.Client) {
 func makeSpace(t *testing.T, admin *clientv3.Client, member string) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := admin.Delete(ctx, "/fill/", clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Delete(ctx, "/fill/", clientv3.WithPrefix())
+	must.Succeed(t, err)
 	compact(t, admin)
-	if _, err := admin.Defragment(ctx, member); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = admin.Defragment(ctx, member)
+	must.Succeed(t, err)
+	_, err = admin.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	must.Succeed(t, err)
 }

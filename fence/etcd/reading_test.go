@@ -96,9 +96,8 @@ func TestAMemberWithoutItsClusterConfirmsNobody(t *testing.T) {
 	prefix := freshPrefix()
 	c := openWith(t, "etcd://"+e.Addr()+prefix, 20*time.Second, nil)
 	claim := electiontest.Win(t, c, "orders", "a").Claim()
-	if _, err := electiontest.Under(c.Documents(), claim).Put(t.Context(), 0, "x"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := electiontest.Under(c.Documents(), claim).Put(t.Context(), 0, "x")
+	must.Succeed(t, err)
 	alone := e.Members[0]
 	u := electiontest.Under(openWith(t, "etcd://"+alone.Addr()+prefix, 4*time.Second, nil).Documents(),
 		claim)

@@ -70,9 +70,8 @@ func deposedCandidateEnrolsAgain(s *stage) {
 
 func deposedLeaderCannotAcknowledge(s *stage) {
 	leader := s.lead(s.open(), "a")
-	if _, err := s.observer.Depose(s.ctx, s.resource, leader.Token()); err != nil {
-		s.Fatal(err)
-	}
+	_, err := s.observer.Depose(s.ctx, s.resource, leader.Token())
+	must.Succeed(s, err)
 	if err := leader.Acknowledge(s.ctx); err == nil {
 		s.Error("a deposed leader has acknowledged")
 	}

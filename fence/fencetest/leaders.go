@@ -65,9 +65,8 @@ func firstOfSeveralLeads(s *stage) {
 	}
 	must.Succeed(s, term.Acknowledge(s.ctx))
 	s.wantLeader(s.observer, "a")
-	if _, err := client.Depose(s.ctx, s.resource, s.token("b")); err != nil {
-		s.Fatal(err)
-	}
+	_, err := client.Depose(s.ctx, s.resource, s.token("b"))
+	must.Succeed(s, err)
 	s.wantLeader(s.observer, "a")
 	s.resign(term)
 }

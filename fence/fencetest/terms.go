@@ -146,9 +146,8 @@ func lateResignCannotTouchNewerTerm(s *stage) {
 	s.resign(resigned)
 	deposed := b.term()
 	next := s.enrol(c, "c") // of the client whose first term will resign late
-	if _, err := s.observer.Depose(s.ctx, s.resource, deposed.Token()); err != nil {
-		s.Fatal(err)
-	}
+	_, err := s.observer.Depose(s.ctx, s.resource, deposed.Token())
+	must.Succeed(s, err)
 	newer := next.term()
 	s.ends(deposed, s.patience, fence.ErrDeposed)
 	for range 2 {

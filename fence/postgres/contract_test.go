@@ -121,9 +121,8 @@ func (d database) sql(t testing.TB, sql string, args ...any) {
 	conn, err := pgx.Connect(context.WithoutCancel(t.Context()), d.url())
 	must.Succeed(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(context.WithoutCancel(t.Context()), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(context.WithoutCancel(t.Context()), sql, args...)
+	must.Succeed(t, err)
 }
 
 // number runs a query that returns a number.

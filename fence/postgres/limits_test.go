@@ -81,9 +81,8 @@ func fillNotices(t *testing.T, d database) {
 		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 		return conn
 	}
-	if _, err := conn().Exec(t.Context(), "listen x; begin; select 1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn().Exec(t.Context(), "listen x; begin; select 1")
+	must.Succeed(t, err)
 	for from := conn(); ; {
 		_, err := from.Exec(t.Context(), "select pg_notify('x', repeat(md5(random()::text), 200)) from "+
 			"generate_series(1, 10)")

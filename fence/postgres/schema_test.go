@@ -162,9 +162,8 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	} {
 		tx, err := conn.Begin(t.Context())
 		must.Succeed(t, err)
-		if _, err := tx.Exec(t.Context(), call); err != nil {
-			t.Fatal(err)
-		}
+		_, err = tx.Exec(t.Context(), call)
+		must.Succeed(t, err)
 		var now string
 		err = tx.QueryRow(t.Context(), "show synchronous_commit").Scan(&now)
 		if err != nil || now != "on" {
@@ -190,9 +189,8 @@ func TestAResignationWaitsForTheDiskIfSomebodyElseIsInTheElection(t *testing.T) 
 		must.Succeed(t, err)
 		defer tx.Rollback(context.WithoutCancel(t.Context()))
 		key := s.Enrolled()[0].Key
-		if _, err := tx.Exec(t.Context(), "select ringfence.resign($1, $2)", s.id, key); err != nil {
-			t.Fatal(err)
-		}
+		_, err = tx.Exec(t.Context(), "select ringfence.resign($1, $2)", s.id, key)
+		must.Succeed(t, err)
 		var left int
 		err = tx.QueryRow(t.Context(), `select current_setting('synchronous_commit'),
 			(select count(*) from ringfence_private.candidate where id = $1)`, key).Scan(&mode, &left)

@@ -247,9 +247,8 @@ func TestTokensAreCommittedInTheirOrder(t *testing.T) {
 	slow, err := connect("").Begin(t.Context())
 	must.Succeed(t, err)
 	enrol := "select ringfence.enrol($1, $2, 'orders', 'x')"
-	if _, err := slow.Exec(t.Context(), enrol, s.id, "slow"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = slow.Exec(t.Context(), enrol, s.id, "slow")
+	must.Succeed(t, err)
 	var locked *pgconn.PgError
 	_, err = connect("&lock_timeout=100ms").Exec(t.Context(), enrol, s.id, "fast")
 	if !errors.As(err, &locked) || locked.Code != "55P03" {
@@ -329,9 +328,8 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 		electionChannel + "orders", electionChannel + "stock", electionChannel + "parts",
 		electionChannel + "first", electionChannel + "second",
 	} {
-		if _, err := conn.Exec(t.Context(), "listen "+channel); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Exec(t.Context(), "listen "+channel)
+		must.Succeed(t, err)
 	}
 	next := func() (channel string) {
 		t.Helper()

@@ -24,9 +24,8 @@ func (d database) listens(
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	for _, channel := range channels {
-		if _, err := conn.Exec(t.Context(), "listen "+pgx.Identifier{channel}.Sanitize()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Exec(t.Context(), "listen "+pgx.Identifier{channel}.Sanitize())
+		must.Succeed(t, err)
 	}
 	return func(what string) string {
 		t.Helper()
@@ -63,16 +62,14 @@ func TestAChangeOfADocumentSendsANoticeAfterItsCommit(t *testing.T) {
 	hears := d.listens(t, channelOf("folder"))
 	for range 3 {
 		changes := []documents.Write{documents.Create("folder/a", nil), documents.Create("other/b", nil)}
-		if _, err := c.Documents().Change(t.Context(), documents.Change{Writes: changes}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Documents().Change(t.Context(), documents.Change{Writes: changes})
+		must.Succeed(t, err)
 		if got := hears("a document is made"); got != "a" {
 			t.Errorf("the notice is about %q", got)
 		}
 		changes = []documents.Write{documents.DeleteAny("folder/a"), documents.DeleteAny("other/b")}
-		if _, err := c.Documents().Change(t.Context(), documents.Change{Writes: changes}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.Documents().Change(t.Context(), documents.Change{Writes: changes})
+		must.Succeed(t, err)
 		hears("a document is deleted")
 	}
 }

@@ -61,9 +61,8 @@ func (d database) lockDocument(t *testing.T, name string) (release func()) {
 	}
 	must.Succeed(t, err)
 	return func() {
-		if _, err := conn.Exec(t.Context(), "rollback"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Exec(t.Context(), "rollback")
+		must.Succeed(t, err)
 	}
 }
 

@@ -27,9 +27,8 @@ func fourLetters(t *testing.T, server, word string) string {
 	c, err := net.DialTimeout("tcp", server, 5*time.Second)
 	must.Succeed(t, err)
 	defer c.Close()
-	if _, err := io.WriteString(c, word); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(c, word)
+	must.Succeed(t, err)
 	answer, err := io.ReadAll(c)
 	must.Succeed(t, err)
 	return string(answer)
@@ -143,9 +142,8 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 	admin := zookeepertest.Connect(t, ensemble)
 	acl := slices.Concat(zk.DigestACL(zk.PermAll, "alice", "secret"),
 		zk.DigestACL(zk.PermCreate|zk.PermRead, "bob", "s3cret"), zk.WorldACL(zk.PermRead))
-	if _, err := admin.Create(shared, nil, zk.FlagPersistent, acl); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Create(shared, nil, zk.FlagPersistent, acl)
+	must.Succeed(t, err)
 	for _, c := range []struct {
 		name, url string
 		says      string // nothing: no warning

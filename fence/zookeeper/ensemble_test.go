@@ -195,9 +195,8 @@ func TestAForeignZnodeIsNotRenewed(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := zookeepertest.Connect(t, ensemble)
-	if _, err := admin.Set(root+"/issuer", []byte("another program's"), -1); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Set(root+"/issuer", []byte("another program's"), -1)
+	must.Succeed(t, err)
 	if got, err := c.RenewIssuer(t.Context()); err == nil {
 		t.Errorf("renewed to %q", got)
 	}

@@ -73,9 +73,8 @@ func leaves(holder string) func(*history) {
 func issuerRenewed(h *history) {
 	h.t.Helper()
 	id := zookeepertest.NewUUID()
-	if _, err := h.admin.Set(h.root+"/issuer", []byte(id), -1); err != nil {
-		h.t.Fatal(err)
-	}
+	_, err := h.admin.Set(h.root+"/issuer", []byte(id), -1)
+	must.Succeed(h.t, err)
 	h.issuer = fence.Issuer("zk:" + id)
 }
 

@@ -29,18 +29,16 @@ func TestThePasswordOfAnObserverMayChangeWithTheACLs(t *testing.T) {
 	observer := openFor(t, "zk://alice@"+server+root+"?password_file="+url.QueryEscape(file),
 		20*time.Second)
 	change := documents.Change{Writes: []documents.Write{documents.Create("folder/one", []byte("1"))}}
-	if _, err := observer.Documents().Change(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
+	_, err := observer.Documents().Change(t.Context(), change)
+	must.Succeed(t, err)
 
 	operator := zookeepertest.Connect(t, server)
 	for _, password := range []string{"old", "new"} {
 		must.Succeed(t, operator.AddAuth("digest", []byte("alice:"+password)))
 	}
 	for _, at := range below(t, operator, root) {
-		if _, err := operator.SetACL(at, zk.DigestACL(zk.PermAll, "alice", "new"), -1); err != nil {
-			t.Fatal(err)
-		}
+		_, err := operator.SetACL(at, zk.DigestACL(zk.PermAll, "alice", "new"), -1)
+		must.Succeed(t, err)
 	}
 	write("new")
 	if _, leaders, err := observer.Leaders(t.Context(), "orders"); err != nil ||

@@ -201,9 +201,8 @@ func TestWakingProvesNothing(t *testing.T) {
 	for _, name := range names {
 		both = append(both, &zk.DeleteRequest{Path: path.Join(c.dir("orders"), name), Version: -1})
 	}
-	if _, err := admin.Multi(both...); err != nil {
-		t.Fatal(err)
-	}
+	_, err = admin.Multi(both...)
+	must.Succeed(t, err)
 	ends(t, leader, 30*time.Second, fence.ErrDeposed)
 	if term := <-won; term == nil || term.Token() <= queue[1].Token {
 		t.Errorf("b leads with %v; its candidacy %v was deleted", term, queue[1].Token)

@@ -36,9 +36,8 @@ func relayed(
 func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
 	r, slow, c := relayed(t, 50*time.Second)
 	old := electiontest.Win(t, c, "orders", "a")
-	if _, err := electiontest.Under(slow, old.Claim()).Put(t.Context(), 0, "old"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := electiontest.Under(slow, old.Claim()).Put(t.Context(), 0, "old")
+	must.Succeed(t, err)
 	r.Set(func() { r.Between = true })
 	read := make(chan error, 1)
 	go func() {
@@ -83,15 +82,13 @@ func TestAWriteIsOneRequestAndReadsBeginWithASync(t *testing.T) {
 			t.Errorf("%s made the requests %v", what, got)
 		}
 	}
-	if _, err := u.Put(t.Context(), 0, "x"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := u.Put(t.Context(), 0, "x")
+	must.Succeed(t, err)
 	if got := r.Requested(); got[sync] == 0 {
 		t.Errorf("a first look at a claim made the requests %v", got)
 	}
-	if _, err := u.Put(t.Context(), 1, "y"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = u.Put(t.Context(), 1, "y")
+	must.Succeed(t, err)
 	if got := r.Requested(); len(got) != 1 || got[multi] != 1 {
 		t.Errorf("a write made the requests %v", got)
 	}
@@ -157,9 +154,8 @@ func TestAChangeWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 	t.Parallel()
 	r, docs, c := relayed(t, 6*time.Second)
 	u := electiontest.Under(docs, electiontest.Win(t, c, "orders", "a").Claim())
-	if _, err := u.Put(t.Context(), 0, "x"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := u.Put(t.Context(), 0, "x")
+	must.Succeed(t, err)
 	r.Set(func() { r.Swallow = true })
 	if _, err := u.Put(t.Context(), 1, "y"); !errors.Is(err, documents.ErrUnknown) {
 		t.Errorf("while only pings are answered: %v", err)
@@ -266,9 +262,8 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string) error {
 	root := zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+z.Addr()+root, 50*time.Second)
 	claim := electiontest.Win(t, c, "orders", "a").Claim()
-	if _, err := electiontest.Under(c.Documents(), claim).Put(t.Context(), 0, "x"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := electiontest.Under(c.Documents(), claim).Put(t.Context(), 0, "x")
+	must.Succeed(t, err)
 	alone := inMode(t, z, mode)
 	u := electiontest.Under(openFor(t, "zk://"+alone.Addr()+root, 50*time.Second).Documents(), claim)
 	if _, err := u.Get(t.Context()); err != nil { // it knows that the claim leads

@@ -44,9 +44,8 @@ var changes = []struct {
 		f.sql("select ringfence.distrust('parcels')")
 	}},
 	{"an adoption", func(f *fenced) {
-		if _, err := f.store.Adopt(f.t.Context(), claim("parcels", 1), "operator"); err != nil {
-			f.t.Fatal(err)
-		}
+		_, err := f.store.Adopt(f.t.Context(), claim("parcels", 1), "operator")
+		must.Succeed(f.t, err)
 	}},
 	{"a program in SQL", func(f *fenced) {
 		must.Succeed(f.t, elections.Install(f.t.Context(), f.pg.URL("postgres", "postgres")))
@@ -98,9 +97,8 @@ func TestStepsAreInTheOrderOfCommits(t *testing.T) {
 	f := newFenced(t)
 	f.admit("stock", 5)
 	raise := func(c *pgx.Conn, r string) {
-		if _, err := c.Exec(t.Context(), "begin"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Exec(t.Context(), "begin")
+		must.Succeed(t, err)
 		if _, err := c.Exec(t.Context(),
 			"select ringfence.raise($1, 1, 'zk:a', 'host', '', (ringfence.look($1)).basis)", r); err != nil {
 			t.Fatal(err)
@@ -110,9 +108,8 @@ func TestStepsAreInTheOrderOfCommits(t *testing.T) {
 	raise(first, "parcels")
 	raise(second, "shelf")
 	for _, c := range []*pgx.Conn{second, first} {
-		if _, err := c.Exec(t.Context(), "commit"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Exec(t.Context(), "commit")
+		must.Succeed(t, err)
 	}
 	var order []fence.Resource
 	for _, e := range f.steps() {

@@ -69,9 +69,8 @@ func (f *far) pair() (client, server net.Conn) {
 
 func send(t *testing.T, c net.Conn, text string) {
 	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(c, text)
+	must.Succeed(t, err)
 }
 
 // arrives wants to read exactly this text.

@@ -108,9 +108,8 @@ func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
 
 	// The process that the command has forked outlives the leader, and Close finds it.
 	var orphan int
-	if _, err := fmt.Sscanf(h.texts("worker-1", "forked")[0], "forked %d", &orphan); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Sscanf(h.texts("worker-1", "forked")[0], "forked %d", &orphan)
+	must.Succeed(t, err)
 	must.Succeed(t, s.Signal(ctx, "worker-1", syscall.SIGKILL))
 	killed := func() bool { return len(h.texts("worker-1", history.Ended+"exit code 137")) == 1 }
 	eventually(t, "its end", killed)

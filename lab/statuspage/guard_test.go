@@ -77,9 +77,8 @@ func start(t *testing.T, more ...string) *guard {
 	must.Succeed(t, err)
 	defer conn.Close(t.Context())
 	roles := conn.PgConn().Exec(t.Context(), "create role guard login; create role app login")
-	if _, err := roles.ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = roles.ReadAll()
+	must.Succeed(t, err)
 	at := serverstest.FreeAddresses(t, 3)
 	g := &guard{t: t, server: pg, postgres: at[0], redis: at[1], http: at[2], env: append(more,
 		"GUARD_POSTGRES_LISTEN="+at[0], "GUARD_REDIS_LISTEN="+at[1], "GUARD_HTTP_LISTEN="+at[2],

@@ -68,9 +68,8 @@ func (s *stage) sql(text string) {
 	c, err := pgx.Connect(s.t.Context(), s.admin())
 	must.Succeed(s.t, err)
 	defer c.Close(s.t.Context())
-	if _, err := c.PgConn().Exec(s.t.Context(), text).ReadAll(); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err = c.PgConn().Exec(s.t.Context(), text).ReadAll()
+	must.Succeed(s.t, err)
 }
 
 // rows returns how many rows the ledger has.

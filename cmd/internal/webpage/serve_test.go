@@ -40,9 +40,8 @@ func (p *pipes) connect(t *testing.T, text string) net.Conn {
 	t.Helper()
 	here, there := net.Pipe()
 	p.conns <- there
-	if _, err := io.WriteString(here, text); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(here, text)
+	must.Succeed(t, err)
 	return here
 }
 

@@ -300,9 +300,8 @@ func othersChangeNothing(s *stage) {
 	earlier := s.win(r, "earlier")
 	must.Succeed(s, earlier.Resign(s.ctx))
 	claim := s.win(r, "leader").Claim()
-	if _, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}}); err != nil {
-		s.Fatal(err)
-	}
+	_, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}})
+	must.Succeed(s, err)
 	ctx, cancel := context.WithCancel(s.ctx)
 	var waiting sync.WaitGroup
 	waiting.Go(func() { _, _ = s.leader.Campaign(ctx, r, "waiting") })
@@ -456,15 +455,12 @@ func renewedIssuerEndsClaims(s *stage) {
 	s.change(s.here, documents.Create(s.at("a"), []byte("1")))
 	for _, renews := range []documents.Coordinator{operator, c} {
 		claim := s.lead().Claim()
-		if _, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}}); err != nil {
-			s.Fatal(err)
-		}
-		if _, err := s.reads(s.here, claim); err != nil {
-			s.Fatal(err)
-		}
-		if _, err := renews.RenewIssuer(s.ctx); err != nil {
-			s.Fatal(err)
-		}
+		_, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}})
+		must.Succeed(s, err)
+		_, err = s.reads(s.here, claim)
+		must.Succeed(s, err)
+		_, err = renews.RenewIssuer(s.ctx)
+		must.Succeed(s, err)
 		if all, err := s.reads(s.here, claim); !errors.Is(err, fence.ErrOtherIssuer) || all != nil {
 			s.Errorf("a read under the earlier issuer: %+v, %v", all, err)
 		}
@@ -472,9 +468,8 @@ func renewedIssuerEndsClaims(s *stage) {
 		if _, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}}); err != nil {
 			s.Errorf("a change under the renewed issuer: %v", err)
 		}
-		if _, err := renews.RenewIssuer(s.ctx); err != nil {
-			s.Fatal(err)
-		}
+		_, err = renews.RenewIssuer(s.ctx)
+		must.Succeed(s, err)
 		s.fails(fence.ErrOtherIssuer, s.under(claim))
 		s.missing("bad")
 	}

@@ -36,9 +36,8 @@ func CandidateName(sequence string) string { return candidatePrefix + newGUID() 
 func Craft(t testing.TB, admin *zk.Conn, dir, holder, sequence string, flags int32) string {
 	t.Helper()
 	at := path.Join(dir, CandidateName(sequence))
-	if _, err := admin.Create(at, candidateData(holder), flags, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Create(at, candidateData(holder), flags, zk.WorldACL(zk.PermAll))
+	must.Succeed(t, err)
 	return at
 }
 
@@ -55,9 +54,8 @@ func CraftTwins(t testing.TB, admin *zk.Conn, dir string) (names []string, token
 			Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral,
 		})
 	}
-	if _, err := admin.Multi(both...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Multi(both...)
+	must.Succeed(t, err)
 	for _, name := range names {
 		_, stat, err := admin.Get(path.Join(dir, name))
 		if err != nil || token != 0 && token != fence.Token(stat.Czxid) {

@@ -124,9 +124,8 @@ func TestEachDatabaseHasAMarkOfItsOwn(t *testing.T) {
 	shop, crm := s.database, s.fresh()
 	old := s.mustBeIn(shop, 5)
 	other := s.mustBeIn(crm, 9)
-	if _, err := other.Exec(t.Context(), "begin; insert into ledger (token) values (9)"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := other.Exec(t.Context(), "begin; insert into ledger (token) values (9)")
+	must.Succeed(t, err)
 	s.mustBeIn(shop, 7) // a take-over in shop, under a token that is stale in crm
 	if err := old.Ping(t.Context()); err == nil {
 		t.Error("the older session in the same database is still open")

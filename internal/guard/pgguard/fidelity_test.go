@@ -151,9 +151,8 @@ func TestManyMegabytesPassBothWaysUnchanged(t *testing.T) {
 		t.Fatalf("%v: %v", tag, err)
 	}
 	down := sha256.New()
-	if _, err := c.PgConn().CopyTo(t.Context(), down, "copy bulk to stdout"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.PgConn().CopyTo(t.Context(), down, "copy bulk to stdout")
+	must.Succeed(t, err)
 	if !bytes.Equal(up.Sum(nil), down.Sum(nil)) {
 		t.Error("the data that came back differ from the data that were sent")
 	}

@@ -178,9 +178,8 @@ func (g *guarded) replication(t *testing.T) {
 	old, err := pgconn.ConnectConfig(t.Context(), cfg)
 	must.Succeed(t, err)
 	defer old.Close(t.Context())
-	if _, err := g.dialURL(g.withOptions("trusted", "-c fence.stock=7")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = g.dialURL(g.withOptions("trusted", "-c fence.stock=7"))
+	must.Succeed(t, err)
 	_, err = old.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll()
 	wantCode(t, err, "RF001")
 	serverstest.NotOlder(t, g.pg, "pg_basebackup")

@@ -96,9 +96,8 @@ func TestASessionUnderTwoResourcesIsEndedWhenEitherIsRaised(t *testing.T) {
 			must.Succeed(t, err)
 			g.exec(both, "begin")
 			g.exec(both, "insert into ledger (token) values (5)")
-			if _, err := g.dialURL(g.withOptions("app", "-c fence."+raised+"=51")); err != nil {
-				t.Fatal(err)
-			}
+			_, err = g.dialURL(g.withOptions("app", "-c fence."+raised+"=51"))
+			must.Succeed(t, err)
 			_, err = both.Exec(t.Context(), "commit")
 			wantCode(t, err, "RF001")
 			if n := g.count("select count(*) from ledger"); n != 0 {

@@ -44,9 +44,8 @@ func dialWire(t *testing.T, addr string) *rawClient {
 
 func (w *rawClient) send(parts ...[]byte) {
 	w.t.Helper()
-	if _, err := w.Write(bytes.Join(parts, nil)); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.Write(bytes.Join(parts, nil))
+	must.Succeed(w.t, err)
 }
 
 // next reads the next message of the server; the end of the stream fails the test.

@@ -303,9 +303,8 @@ func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
 func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
 	g := newStalling(t, setup{})
 	r := g.fillAndStop(5)
-	if _, err := r.r.Discard(3*len("$10000000\r\n\r\n") + 30_000_000); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.r.Discard(3*len("$10000000\r\n\r\n") + 30_000_000)
+	must.Succeed(t, err)
 	r.send("PING\r\n")
 	r.expect("+PONG")
 }

@@ -137,9 +137,8 @@ func (g *guarded) raw() *raw { g.t.Helper(); return dialRaw(g.t, g.Addr) }
 
 func (r *raw) send(text string) {
 	r.t.Helper()
-	if _, err := r.conn.Write([]byte(text)); err != nil {
-		r.t.Fatal(err)
-	}
+	_, err := r.conn.Write([]byte(text))
+	must.Succeed(r.t, err)
 }
 
 // reply reads one reply or push and returns its bytes; "" when the connection has ended.

@@ -229,9 +229,8 @@ func TestWhenTheServerLeavesTheClientCanStillBeTold(t *testing.T) {
 			t.Errorf("the relay ended with %+v", e)
 		}
 		_ = r.inner.SetDeadline(time.Time{})
-		if _, err := r.inner.Write([]byte("words")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.inner.Write([]byte("words"))
+		must.Succeed(t, err)
 		_ = r.inner.Close()
 		if b, err := io.ReadAll(r.client); err != nil || string(b) != "last words" {
 			t.Errorf("%q, %v", b, err)

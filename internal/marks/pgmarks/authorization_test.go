@@ -73,9 +73,8 @@ func TestOnlyAllowedRolesAndTheirMembersClaim(t *testing.T) {
 	r, a := authorized(t)
 	allow(t, a, "team", "orders", "st*k")
 	older, newer := claimed(5), claimed(7)
-	if _, err := r.claimsAs(t, "team", older); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.claimsAs(t, "team", older)
+	must.Succeed(t, err)
 	leading, err := r.claimsAs(t, "member", older)
 	if err != nil {
 		t.Fatalf("a member of an allowed role: %v", err)

@@ -140,9 +140,8 @@ func TestAClaimWithQuotesAndBackslashesIsEscaped(t *testing.T) {
 	for _, conforming := range []string{"on", "off"} {
 		c := d.next()
 		c.Issuer = `zk:it's "a" \ back\\slash\' $1 -- ; select`
-		if _, err := d.s.Adopt(t.Context(), c, "me"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := d.s.Adopt(t.Context(), c, "me")
+		must.Succeed(t, err)
 		conn := d.connect(t, "app")
 		execute(t, conn, "set standard_conforming_strings = "+conforming)
 		tx, err := Begin(t.Context(), conn, c, pgx.TxOptions{})

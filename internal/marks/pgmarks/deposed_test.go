@@ -191,9 +191,8 @@ func TestNoTransactionOfAPausedProcessIsCommittedWhenItResumes(t *testing.T) {
 
 func write(t *testing.T, w io.Writer, text string) {
 	t.Helper()
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(w, text)
+	must.Succeed(t, err)
 }
 
 func signal(t *testing.T, c *exec.Cmd, s syscall.Signal) {

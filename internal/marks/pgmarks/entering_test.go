@@ -78,9 +78,8 @@ func (d database) transact(t testing.TB, db Beginner, c fence.Claim, o pgx.TxOpt
 	defer cancel()
 	tx, err := Begin(ctx, db, c, o)
 	must.Succeed(t, err)
-	if _, err := tx.Exec(ctx, "insert into entry values ($1)", int64(c.Token)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = tx.Exec(ctx, "insert into entry values ($1)", int64(c.Token))
+	must.Succeed(t, err)
 	return tx
 }
 
@@ -164,9 +163,8 @@ func TestATransactionThatWaitedForItsLocksSeesARaiseThatCameMeanwhile(t *testing
 		execute(t, locker, "lock table ringfence_private.entered in access exclusive mode")
 		begun := d.begins(t, old, level)
 		d.waits(t, "ringfence.enter", begun)
-		if _, err := raiseTo(t.Context(), d.s, d.next()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := raiseTo(t.Context(), d.s, d.next())
+		must.Succeed(t, err)
 		execute(t, locker, "rollback")
 		refused(t, <-begun, level, false)
 		if n := d.holders(t); n != "0" {
@@ -250,9 +248,8 @@ func TestATransactionCannotPassFromOneTermToTheNext(t *testing.T) {
 	for _, level := range levels {
 		old, newer := d.lead(t, d.next()), d.next()
 		_, tx := d.enters(t, old, at(level))
-		if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
-			t.Fatal(err)
-		}
+		_, err := raiseTo(t.Context(), d.s, newer)
+		must.Succeed(t, err)
 		inner, err := tx.Begin(t.Context())
 		must.Succeed(t, err)
 		if err := Enter(t.Context(), inner, newer); err == nil {

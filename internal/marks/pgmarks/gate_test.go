@@ -47,9 +47,8 @@ func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	_, tx := d.enters(t, old, pgx.TxOptions{})
-	if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), d.s, newer)
+	must.Succeed(t, err)
 	d.outside(t, newer, fence.ErrNotRaised)
 	if _, step := d.admitted(t, newer); step != marks.MustRevoke {
 		t.Errorf("a session while an older transaction is open: step %v", step)
@@ -72,9 +71,8 @@ func TestASessionOfAnOlderTokenKeepsNewerTransactionsOut(t *testing.T) {
 	if step != marks.Admitted {
 		t.Fatalf("step %v", step)
 	}
-	if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), d.s, newer)
+	must.Succeed(t, err)
 	d.outside(t, newer, fence.ErrNotRaised)
 	if _, step := d.admitted(t, newer); step != marks.MustRevoke {
 		t.Errorf("a session while an older one lives: step %v", step)
@@ -138,9 +136,8 @@ func TestAnAdoptionEndsOlderTransactionsAndLetsTheNewIssuersEnter(t *testing.T) 
 	_, tx := d.enters(t, old, pgx.TxOptions{})
 	adopted := old
 	adopted.Issuer = "zk:b"
-	if _, err := d.s.Adopt(t.Context(), adopted, "me"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := d.s.Adopt(t.Context(), adopted, "me")
+	must.Succeed(t, err)
 	if err := tx.Commit(t.Context()); err == nil || d.landed(t, old) != "0" {
 		t.Errorf("the older transaction was committed: %v", err)
 	}
@@ -167,9 +164,8 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	// nothing below may wait for anything but the gate
 	d.sql(t, "delete from ringfence_private.session")
 	c = d.next()
-	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), d.s, c)
+	must.Succeed(t, err)
 	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000)"
 	first, second, revoked := d.connect(t, guardRole), d.connect(t, guardRole), make(chan error, 1)
 	execute(t, first, "begin")
@@ -203,9 +199,8 @@ func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
 func TestARevocationThatANewerRaiseOvertakesOpensNoGate(t *testing.T) {
 	d := led(t)
 	c, newer := d.next(), d.next()
-	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), d.s, c)
+	must.Succeed(t, err)
 	raising, revoked := d.raising(t, newer), make(chan error, 1)
 	go func() {
 		_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, c)
@@ -224,18 +219,16 @@ func TestARevocationThatANewerRaiseOvertakesDoesNotReportThatNobodyIsLeft(t *tes
 	d := led(t)
 	old, c := d.lead(t, d.next()), d.next()
 	session, _ := d.admitted(t, old)
-	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
-		t.Fatal(err)
-	}
-	err := d.busy(t, "ringfence.revoke",
+	_, err := raiseTo(t.Context(), d.s, c)
+	must.Succeed(t, err)
+	err = d.busy(t, "ringfence.revoke",
 		func() error {
 			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, c)
 			return err
 		},
 		func(*pgx.Conn) {
-			if _, err := raiseTo(t.Context(), d.s, d.next()); err != nil {
-				t.Fatal(err)
-			}
+			_, err := raiseTo(t.Context(), d.s, d.next())
+			must.Succeed(t, err)
 		})
 	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
@@ -254,9 +247,8 @@ func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
 		},
 		func(*pgx.Conn) {
 			d.enters(t, old, pgx.TxOptions{})
-			if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
-				t.Fatal(err)
-			}
+			_, err := raiseTo(t.Context(), d.s, newer)
+			must.Succeed(t, err)
 		})
 	if err == nil {
 		t.Error("the revocation reports that nobody is left")
@@ -272,9 +264,8 @@ func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
 	d := led(t)
 	d.holdUpOpen(t)
 	c := d.next()
-	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), d.s, c)
+	must.Succeed(t, err)
 	key, first, revoked := d.connect(t, "postgres"), d.connect(t, guardRole), make(chan error, 1)
 	execute(t, key, "select pg_advisory_lock(1)")
 	execute(t, first, "set test.held_up = 'yes'")
@@ -288,9 +279,8 @@ func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
 	_, tx := d.enters(t, c, pgx.TxOptions{})
 	again, newer := c, d.next()
 	again.Candidate = "b"
-	if _, err := raiseTo(t.Context(), d.s, again); err != nil {
-		t.Fatal(err)
-	}
+	_, err = raiseTo(t.Context(), d.s, again)
+	must.Succeed(t, err)
 	execute(t, key, "select pg_advisory_unlock(1)")
 	must.Succeed(t, <-revoked)
 	d.lead(t, newer)
@@ -324,9 +314,8 @@ func TestAfterARaiseEveryOlderTransactionIsFoundInside(t *testing.T) {
 		conn, _ := d.enters(t, c, pgx.TxOptions{})
 		newer := d.next()
 		newer.Resource = name
-		if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
-			t.Fatal(err)
-		}
+		_, err := raiseTo(t.Context(), d.s, newer)
+		must.Succeed(t, err)
 		var pids []uint32
 		if err := d.connect(t, guardRole).QueryRow(t.Context(),
 			"select pids from ringfence.inside($1)", name).Scan(&pids); err != nil {

@@ -82,15 +82,14 @@ func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
 func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), s, claimed(5))
+	must.Succeed(t, err)
 	registering := d.connect(t, guardRole)
 	execute(t, registering, "begin")
 	var step string
 	const register = `select step
 	    from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', array[''], 'zk:a')`
-	err := registering.QueryRow(t.Context(), register, registering.PgConn().PID()).Scan(&step)
+	err = registering.QueryRow(t.Context(), register, registering.PgConn().PID()).Scan(&step)
 	if err != nil || step != "admitted" {
 		t.Fatalf("%s, %v", step, err)
 	}
@@ -129,9 +128,8 @@ func (d database) waits(t *testing.T, call string, returned <-chan error) {
 func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), s, claimed(5))
+	must.Succeed(t, err)
 	d.revokeOnce(t, claimed(5))
 	const register = "select step from ringfence.register($1, now(), ringfence.run(), " +
 		"'{orders}', '{5}', array[''], 'zk:a')"
@@ -160,9 +158,8 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 func TestARegistrationThatWaitsForARaiseSeesItsMark(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), s, claimed(5))
+	must.Succeed(t, err)
 	raising := d.connect(t, guardRole)
 	execute(t, raising, "begin")
 	execute(t, raising,

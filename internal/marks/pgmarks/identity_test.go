@@ -18,18 +18,16 @@ func TestATagIdentifiesOnlyTheConnectionThatItWasSentOn(t *testing.T) {
 	tagged := func(d database, statements ...string) uint32 {
 		c := d.connect(t, "app")
 		for _, text := range statements {
-			if _, err := c.PgConn().Exec(t.Context(), text).ReadAll(); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.PgConn().Exec(t.Context(), text).ReadAll()
+			must.Succeed(t, err)
 		}
 		return c.PgConn().PID()
 	}
 	c := d.connect(t, "app")
 	want, err := identify(t.Context(), c)
 	must.Succeed(t, err)
-	if _, err := c.PgConn().Exec(t.Context(), tag).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.PgConn().Exec(t.Context(), tag).ReadAll()
+	must.Succeed(t, err)
 	got, ok, err := d.s.Identify(t.Context(), c.PgConn().PID(), tag)
 	if err != nil || !ok || got.Session != want || got.Superuser {
 		t.Errorf("the tagged connection is %+v, %t, %v, want %+v", got, ok, err, want)
@@ -46,9 +44,8 @@ func TestATagIdentifiesOnlyTheConnectionThatItWasSentOn(t *testing.T) {
 		}
 	}
 	super := d.connect(t, "postgres")
-	if _, err := super.PgConn().Exec(context.Background(), tag).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = super.PgConn().Exec(context.Background(), tag).ReadAll()
+	must.Succeed(t, err)
 	if got, ok, err := d.s.Identify(t.Context(), super.PgConn().PID(), tag); !ok || !got.Superuser {
 		t.Errorf("a superuser's connection is %+v, %t, %v", got, ok, err)
 	}

@@ -88,9 +88,8 @@ func TestInstallTwiceKeepsTheMarks(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	c := fence.Claim{Resource: "orders", Token: 1<<62 + 1, Issuer: "zk:a", Holder: "a"}
-	if _, err := raiseTo(t.Context(), s, c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), s, c)
+	must.Succeed(t, err)
 	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	marks, err := s.Marks(t.Context())
 	if err != nil || len(marks) != 1 || marks[0].Token != c.Token || !marks[0].Confirmed {

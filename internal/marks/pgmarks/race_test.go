@@ -63,11 +63,10 @@ func TestASweepKeepsTheRecordOfASessionThatIsAdmittedMeanwhile(t *testing.T) {
 func TestARevocationEndsASessionThatIsRecordedWhileItRuns(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := raiseTo(t.Context(), s, claimed(7)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), s, claimed(7))
+	must.Succeed(t, err)
 	var late marks.Session
-	err := d.busy(t, "ringfence.revoke",
+	err = d.busy(t, "ringfence.revoke",
 		func() error {
 			_, err := s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, claimed(7))
 			return err

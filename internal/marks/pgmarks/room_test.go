@@ -29,9 +29,8 @@ func (r *realm) session(t *testing.T, c fence.Claim) *pgx.Conn {
 	t.Helper()
 	conn := r.connect(t, "app")
 	tag := NewTag()
-	if _, err := conn.Exec(t.Context(), tag, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Exec(t.Context(), tag, pgx.QueryExecModeSimpleProtocol)
+	must.Succeed(t, err)
 	i, ok, err := r.s.Identify(t.Context(), conn.PgConn().PID(), tag)
 	if err != nil || !ok {
 		t.Fatal(ok, err)

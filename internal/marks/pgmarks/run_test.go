@@ -54,9 +54,8 @@ func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
 		t.Errorf("marks after the promotion: %+v, %v", found, err)
 	}
 	s.outside(t, old, fence.ErrNotRaised)
-	if _, err := s.opens(t, leader(7), claimed(7)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.opens(t, leader(7), claimed(7))
+	must.Succeed(t, err)
 	s.outside(t, old, fence.ErrStale)
 	s.enters(t, claimed(7), pgx.TxOptions{})
 }
@@ -83,9 +82,8 @@ func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
 	}
 	r.outside(t, c, fence.ErrNotRaised)
 	stranger := r.connect(t, "app")
-	if _, err := r.opens(t, leader(5), c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.opens(t, leader(5), c)
+	must.Succeed(t, err)
 	r.enters(t, c, pgx.TxOptions{})
 	execute(t, stranger, "select")
 }
@@ -135,9 +133,8 @@ func TestAGateThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNobody(t *tes
 			execute(t, before, "select") // takes the snapshot
 			r.sql(t, loses)
 			r.outside(t, old, fence.ErrNotRaised)
-			if _, err := r.opens(t, leader(7), claimed(7)); err != nil {
-				t.Fatal(err)
-			}
+			_, err = r.opens(t, leader(7), claimed(7))
+			must.Succeed(t, err)
 			if session.Ping(t.Context()) == nil {
 				t.Error("a session of the older leader is still alive")
 			}

@@ -208,9 +208,8 @@ func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T
 		t.Error("a session of the older leader is still alive")
 	}
 	for range 3 { // these must end nobody
-		if _, err := r.opens(t, leader(7), claimed(7)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.opens(t, leader(7), claimed(7))
+		must.Succeed(t, err)
 	}
 	if newcomer.Ping(t.Context()) != nil {
 		t.Error("the newcomer was ended with the older sessions")
@@ -223,9 +222,8 @@ func TestAFirstInstallationEndsNobody(t *testing.T) {
 	stranger := d.connect(t, "app")
 	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	r := &realm{database: d, s: d.open(t, Options{})}
-	if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(5)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(5))
+	must.Succeed(t, err)
 	execute(t, stranger, "select")
 }
 
@@ -282,9 +280,8 @@ func TestAfterARestartTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
 		if _, err := r.opens(t, a, claimed(4)); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("an older token: %v", err)
 		}
-		if _, err := r.opens(t, a, c); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.opens(t, a, c)
+		must.Succeed(t, err)
 		r.enters(t, c, pgx.TxOptions{})
 		// the restart has ended every admitted session, so no other is ended
 		execute(t, stranger, "select")

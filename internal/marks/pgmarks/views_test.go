@@ -85,9 +85,8 @@ func TestTheViewsShowTermsSessionsAndTransactions(t *testing.T) {
 	expect(t, "transactions", d.sees(t, monitor, transactionsRow),
 		fmt.Sprintf("orders 5 older f %d app  127.0.0.1 idle in transaction t", inside.PgConn().PID()))
 
-	if _, err := raiseTo(t.Context(), d.s, claimed(7)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), d.s, claimed(7))
+	must.Succeed(t, err)
 	expect(t, "terms after a raise", d.sees(t, monitor, termsRow), "orders 7 host zk:a  confirmed t "+
 		"open f rolled back f 2 t")
 	expect(t, "transactions after a raise", d.sees(t, monitor, transactionsRow),
@@ -114,9 +113,8 @@ func TestTheViewsNamePreparedTransactions(t *testing.T) {
 	conn, _ := d.enters(t, d.lead(t, claimed(5)), pgx.TxOptions{})
 	execute(t, conn, "prepare transaction 'the one'")
 	expect(t, "prepared", d.sees(t, monitor, transactionsRow), "orders 5 older f the one app t")
-	if _, err := raiseTo(t.Context(), d.s, claimed(7)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := raiseTo(t.Context(), d.s, claimed(7))
+	must.Succeed(t, err)
 	expect(t, "prepared before the raise", d.sees(t, monitor, transactionsRow), "orders ? older t "+
 		"the one app t")
 	execute(t, conn, "rollback prepared 'the one'")

@@ -131,9 +131,8 @@ func TestGuardsAndFunctionsKeepApart(t *testing.T) {
 		b.do(t, "DEL", "ringfence:orders")
 		take("Redis has lost the mark")
 
-		if _, err := p.call("ringfence_take", "stock", "worker-1", 1); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.call("ringfence_take", "stock", "worker-1", 1)
+		must.Succeed(t, err)
 		for _, name := range []fence.Issuer{"", "take"} {
 			guard := b.admission(marks.Unverified{Name: name})
 			for _, token := range []fence.Token{1, 9} { // the mark, and above it
@@ -180,14 +179,12 @@ func TestNothingRunsWhileOlderSessionsMayLive(t *testing.T) {
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	old := b.admit(t, trusting{}, 5)
-	if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(6), agreed(claim(6))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.store.Raise(t.Context(), marks.Session{}, claim(6), agreed(claim(6)))
+	must.Succeed(t, err)
 	pass := fmt.Sprintf("orders 6 %s -", elector.Unverified)
 	p.refused(p.put(pass, "x"), "REVOKE", "a session under an older token is recorded")
-	if _, err := b.store.Revoke(t.Context(), marks.Session{}, claim(6)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = b.store.Revoke(t.Context(), marks.Session{}, claim(6))
+	must.Succeed(t, err)
 	if err := p.put(pass, "x"); err != nil {
 		t.Error(err)
 	}
@@ -237,9 +234,8 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 		_, err = bring(int64(1<<60+1), "lock")
 		p.refused(err, "INDOUBT", "the mark is lost")
 		adopted := fence.Claim{Resource: "orders", Issuer: "bring:lock"}
-		if _, err := b.store.Adopt(t.Context(), adopted, "operator"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = b.store.Adopt(t.Context(), adopted, "operator")
+		must.Succeed(t, err)
 		p.refused(p.put("orders 0 bring:lock -", "c"), "NOTRAISED", "the number that everybody knows")
 		p.refused(p.put("stock 0 take -", "c"), "NOTRAISED", "the number that everybody knows, without "+
 			"a mark")

@@ -366,9 +366,8 @@ func BenchmarkFunction(b *testing.B) {
 	})
 	b.Run("fenced", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := p.call("ringfence_exec", pass, "INCR", "n"); err != nil {
-				b.Fatal(err)
-			}
+			_, err := p.call("ringfence_exec", pass, "INCR", "n")
+			must.Succeed(b, err)
 		}
 	})
 }

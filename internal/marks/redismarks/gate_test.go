@@ -40,9 +40,8 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		{"token 0 of a resource without a mark", nil, fence.Claim{Resource: "stock",
 			Issuer: elector.Unverified}, fence.ErrNotRaised},
 		{"token 0 of an adopted resource", func(t *testing.T, b *bench) {
-			if _, err := b.store.Adopt(t.Context(), claim(0), "operator"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := b.store.Adopt(t.Context(), claim(0), "operator")
+			must.Succeed(t, err)
 		}, claim(0), fence.ErrNotRaised},
 		{"the server was restarted", func(t *testing.T, b *bench) { b.restart(t) }, claim(large),
 			fence.ErrNotRaised},

@@ -69,9 +69,8 @@ func TestAProofDoesNotOutliveARaiseInAnotherDatabase(t *testing.T) {
 	swap()
 	newer := fence.Claim{Resource: "orders", Token: 6, Issuer: elector.Unverified}
 	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return newer, nil }
-	if _, err := s.Raise(t.Context(), marks.Session{}, newer, confirm); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.Raise(t.Context(), marks.Session{}, newer, confirm)
+	must.Succeed(t, err)
 	swap()
 	r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
 		string(elector.Unverified), "", "", seen.basis, proof.nonce, proof.epoch)

@@ -200,9 +200,8 @@ func BenchmarkRun(b *testing.B) {
 	})
 	b.Run("fenced", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := redismarks.Run(b.Context(), db, claim(large), []any{"INCR", "n"}); err != nil {
-				b.Fatal(err)
-			}
+			_, err := redismarks.Run(b.Context(), db, claim(large), []any{"INCR", "n"})
+			must.Succeed(b, err)
 		}
 	})
 }

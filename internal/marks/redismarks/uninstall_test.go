@@ -74,9 +74,8 @@ func TestALostRegistryIsRemovedAfterEveryConnectionHasEnded(t *testing.T) {
 func TestWhatIsLeftInRedisIsNamedAndRemoved(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.store.Close()
-	if _, err := redismarks.LoadFunctions(t.Context(), b.server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := redismarks.LoadFunctions(t.Context(), b.server.URL())
+	must.Succeed(t, err)
 	for _, command := range [][]any{
 		{"SET", "ringfence:.former", "x"}, {"SET", "ringfenced", "x"},
 		{"SET", "ringfence:orders", "x"}, {"MOVE", "ringfence:orders", 3},

@@ -98,9 +98,8 @@ func TestAClosedSocketIsNobodys(t *testing.T) {
 	defer l.Close()
 	c, err := net.Dial("tcp", l.Addr().String())
 	must.Succeed(t, err)
-	if _, err := io.WriteString(c, "left behind"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(c, "left behind")
+	must.Succeed(t, err)
 	accepted, err := l.Accept()
 	must.Succeed(t, err)
 	defer accepted.Close()

@@ -19,9 +19,8 @@ func TestAListenerThatCatchesUpHoldsNothingBack(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
 	must.Succeed(t, err)
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), "listen news"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Exec(t.Context(), "listen news")
+	must.Succeed(t, err)
 	unread := serverstest.SendNotices(t, pg)
 	if _, err := conn.Exec(t.Context(), "select 1"); err != nil || !unread() {
 		t.Fatalf("a query alone has cleared the queue: %v", err)

@@ -48,9 +48,8 @@ func TestAPoolGetsAPasswordThatIsAccepted(t *testing.T) {
 	admin, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
 	must.Succeed(t, err)
 	defer admin.Close(t.Context())
-	if _, err := admin.Exec(t.Context(), "create role app login password 'right'"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = admin.Exec(t.Context(), "create role app login password 'right'")
+	must.Succeed(t, err)
 	tool := filepath.Join(t.TempDir(), "tool") // behind the server the first time
 	const text = "#!/bin/sh\nif [ -e $0.ran ]; then echo right; else touch $0.ran; echo behind; fi\n"
 	must.Succeed(t, os.WriteFile(tool, []byte(text), 0o700))

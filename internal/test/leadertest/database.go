@@ -88,9 +88,8 @@ func (d Database) Hold(table string) (release func()) {
 	d.test.Helper()
 	conn, err := pgx.ConnectConfig(d.test.Context(), d.Conn.Config())
 	must.Succeed(d.test, err)
-	if _, err := conn.Exec(d.test.Context(), "begin; lock table "+table+" in share mode"); err != nil {
-		d.test.Fatal(err)
-	}
+	_, err = conn.Exec(d.test.Context(), "begin; lock table "+table+" in share mode")
+	must.Succeed(d.test, err)
 	return func() { _ = conn.Close(context.WithoutCancel(d.test.Context())) }
 }
 

@@ -34,9 +34,8 @@ func (s *stage) enters(c *pgx.Conn, level pgx.TxIsoLevel, pass *string, between 
 	tx, err := c.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level})
 	must.Succeed(s, err)
 	defer func() { _ = tx.Rollback(s.ctx) }()
-	if _, err := tx.Exec(s.ctx, "select count(*) from pg_class"); err != nil {
-		s.Fatal(err)
-	}
+	_, err = tx.Exec(s.ctx, "select count(*) from pg_class")
+	must.Succeed(s, err)
 	if between != "" {
 		s.exec(s.connect("postgres"), between)
 	}

@@ -184,7 +184,6 @@ func (p *program) hears(want string) {
 
 func (p *program) goOn() {
 	p.Helper()
-	if _, err := p.in.Write([]byte("go on\n")); err != nil {
-		p.Fatal(err)
-	}
+	_, err := p.in.Write([]byte("go on\n"))
+	must.Succeed(p, err)
 }

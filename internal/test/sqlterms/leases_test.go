@@ -107,9 +107,8 @@ func TestWhatARaiseHasWrittenIsDurableBesideARevocation(t *testing.T) {
 	if s.one(c, "take('orders', 'host-2', 2)").Ready {
 		t.Fatal("the next call has nothing to revoke")
 	}
-	if _, err := c.Exec(s.ctx, "set synchronous_commit = off"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Exec(s.ctx, "set synchronous_commit = off")
+	must.Succeed(t, err)
 	for _, call := range []string{"take('orders', 'host-2', 2)", "campaign(array['new'], 'host-2')"} {
 		tx, err := c.Begin(s.ctx)
 		must.Succeed(t, err)

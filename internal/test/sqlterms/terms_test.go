@@ -45,9 +45,8 @@ func TestATakeOverEndsOlderTransactionsAndRefusesLaterOnes(t *testing.T) {
 			// has a snapshot, and has not entered
 			early, err := idle.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: level})
 			must.Succeed(t, err)
-			if _, err := early.Exec(s.ctx, "select count(*) from written"); err != nil {
-				t.Fatal(err)
-			}
+			_, err = early.Exec(s.ctx, "select count(*) from written")
+			must.Succeed(t, err)
 
 			second := s.one(c, "take('orders', 'host-2', 2)")
 			if second.Ready || second.Ending != 1 || second.Token <= first.Token {
@@ -123,9 +122,8 @@ func TestATermDoesNotBeginInTheTransactionThatRaisesItsMark(t *testing.T) {
 			first := s.ready(c, "take('orders', 'host-1', 1)")
 			tx, err := c.Begin(s.ctx)
 			must.Succeed(t, err)
-			if _, err := tx.Exec(s.ctx, nested); err != nil {
-				t.Fatal(err)
-			}
+			_, err = tx.Exec(s.ctx, nested)
+			must.Succeed(t, err)
 			for range 3 {
 				if now := s.one(tx, "take('orders', 'host-2', 2)"); now.Ready {
 					t.Fatalf("%+v", now)
@@ -297,9 +295,8 @@ func TestALongNameIsTakenLeftAndTakenAgain(t *testing.T) {
 	c, name := s.connect("app"), strings.Repeat("r", 48)
 	s.ready(c, "take($1, 'host-1', 1)", name)
 	second := s.ready(c, "take($1, 'host-2', 2)", name)
-	if _, err := c.Exec(s.ctx, "select ringfence.leave($1)", second.Pass); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Exec(s.ctx, "select ringfence.leave($1)", second.Pass)
+	must.Succeed(t, err)
 	if err := s.writes(c, s.ready(c, "campaign($1::text, 'host-3')", name).Pass); err != nil {
 		t.Error(err)
 	}
@@ -319,11 +316,10 @@ func TestAnAttemptThatIsOverNeverWinsAgain(t *testing.T) {
 			if again := s.ready(c, "take('orders', 'host-1', 1)"); again.Token != first.Token {
 				t.Errorf("a repeated call: %+v, %+v", first, again)
 			}
-			if _, err := s.connect("postgres").Exec(s.ctx, end, first.Pass); err != nil {
-				t.Fatal(err)
-			}
+			_, err := s.connect("postgres").Exec(s.ctx, end, first.Pass)
+			must.Succeed(t, err)
 			leader := s.ready(c, "campaign('orders'::text, 'host-2')")
-			_, err := s.call(c, "take('orders', 'host-1', 1)")
+			_, err = s.call(c, "take('orders', 'host-1', 1)")
 			s.fails(err, "RF001")
 			if err := s.writes(c, leader.Pass); err != nil {
 				t.Errorf("the present leader: %v", err)

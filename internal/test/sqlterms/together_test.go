@@ -68,9 +68,8 @@ func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
 	if err := s.writes(c, taken.Pass); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Exec(s.ctx, "select ringfence.leave($1)", taken.Pass); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Exec(s.ctx, "select ringfence.leave($1)", taken.Pass)
+	must.Succeed(t, err)
 	second := leads()
 	s.fails(s.writes(c, taken.Pass), "RF001")
 	if err := writes(second); err != nil {

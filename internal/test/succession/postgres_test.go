@@ -133,9 +133,8 @@ func (w *world) connect(pg *servers.Postgres, database string) *pgx.Conn {
 
 func (w *world) exec(conn *pgx.Conn, sql string) {
 	w.t.Helper()
-	if _, err := conn.PgConn().Exec(w.t.Context(), sql).ReadAll(); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := conn.PgConn().Exec(w.t.Context(), sql).ReadAll()
+	must.Succeed(w.t, err)
 }
 
 func (w *world) list(conn *pgx.Conn, sql string) []string {

@@ -50,9 +50,8 @@ func TestTheUnitOfACommand(t *testing.T) {
 
 	// The main process dies. What the command has started ends with it, also out of its process group.
 	var left int
-	if _, err := fmt.Sscan(read("left"), &left); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Sscan(read("left"), &left)
+	must.Succeed(t, err)
 	m.must("kill", "--signal=KILL", "--kill-who=main", unit)
 	leadertest.Eventually(t, "it ends with the unit", func() bool { return !leadertest.Alive(left) })
 	m.await(unit, "StatusText", "Leading")

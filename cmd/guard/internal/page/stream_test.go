@@ -86,9 +86,8 @@ func (s *served) ask() net.Conn {
 	client, server := net.Pipe()
 	s.at.conns <- server
 	s.t.Cleanup(func() { _ = client.Close() })
-	if _, err := io.WriteString(client, "GET /events HTTP/1.1\r\nHost: guard\r\n\r\n"); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := io.WriteString(client, "GET /events HTTP/1.1\r\nHost: guard\r\n\r\n")
+	must.Succeed(s.t, err)
 	return client
 }
 

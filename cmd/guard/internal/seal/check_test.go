@@ -305,9 +305,8 @@ func TestCheckFindsAGuardsRoleThatIsAProgramsToo(t *testing.T) {
 func TestCheckLeavesLeadersTheirFunctions(t *testing.T) {
 	r := newRealm(t)
 	roles := pgmarks.Roles{Guard: guardRole, Leaders: []string{"app"}}
-	if _, err := roles.Install(t.Context(), r.pg.URL("postgres", r.name)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := roles.Install(t.Context(), r.pg.URL("postgres", r.name))
+	must.Succeed(t, err)
 	r.finds("guard-role:app", false)
 }
 

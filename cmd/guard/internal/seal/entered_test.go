@@ -28,9 +28,8 @@ func TestATransactionThatHasEnteredWritesUntilTheMarkIsRaised(t *testing.T) {
 		rows++
 		r.refused(conn, insert, "RF002") // outside the transaction
 
-		if _, err := pgmarks.Begin(t.Context(), conn, token, pgx.TxOptions{IsoLevel: level}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = pgmarks.Begin(t.Context(), conn, token, pgx.TxOptions{IsoLevel: level})
+		must.Succeed(t, err)
 		r.do(conn, insert)
 		old := token
 		token.Token++
@@ -57,9 +56,8 @@ func TestASealCallsNoForeignFunction(t *testing.T) {
 		"as ''")
 	member, entering, stranger := r.admitted(claimed(5)), r.connect("app"), r.connect("app")
 	r.do(member, insert)
-	if _, err := pgmarks.Begin(t.Context(), entering, claimed(5), pgx.TxOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pgmarks.Begin(t.Context(), entering, claimed(5), pgx.TxOptions{})
+	must.Succeed(t, err)
 	r.do(entering, insert)
 	r.do(entering, "commit")
 	r.refused(stranger, insert, "RF002")
@@ -83,14 +81,13 @@ func TestAClaimedTransactionIsFoundByARevocation(t *testing.T) {
 func TestStatementsOfOneTransactionTakeOneLock(t *testing.T) {
 	r := newRealm(t)
 	conn := r.connect("app")
-	if _, err := pgmarks.Begin(t.Context(), conn, claimed(5), pgx.TxOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pgmarks.Begin(t.Context(), conn, claimed(5), pgx.TxOptions{})
+	must.Succeed(t, err)
 	for range 50 {
 		r.do(conn, insert)
 	}
 	var locks int
-	err := conn.QueryRow(t.Context(), "select count(*) from pg_locks "+
+	err = conn.QueryRow(t.Context(), "select count(*) from pg_locks "+
 		"where locktype = 'advisory' and pid = pg_backend_pid()").Scan(&locks)
 	if err != nil || locks != 1 {
 		t.Errorf("%d locks, %v", locks, err)

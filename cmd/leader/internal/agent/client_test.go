@@ -86,9 +86,8 @@ func TestAClientThatReadsSlowlyKeepsItsTerm(t *testing.T) {
 	token := ""
 	for range 4 {
 		time.Sleep(20 * time.Second / 3)
-		if _, err := c.Read(make([]byte, 64<<10)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Read(make([]byte, 64<<10))
+		must.Succeed(t, err)
 		all, err := s.other.Candidates(t.Context(), "orders")
 		if err != nil || len(all) != 1 || token != "" && all[0].Token.String() != token {
 			t.Fatalf("%v, %v; the first token was %s", all, err, token)

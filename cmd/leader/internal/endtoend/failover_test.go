@@ -98,9 +98,8 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectAfterAFailoverThereAndBack(t *test
 
 	paused.pause()
 	stopped := time.Now()
-	if _, err := old.Write([]byte("SET written older\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := old.Write([]byte("SET written older\r\n"))
+	must.Succeed(t, err)
 	two.catchUp(one)
 	two.do("REPLICAOF", "NO", "ONE")
 	address.Lead(second.Addr())

@@ -37,16 +37,14 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.
 		{pg, rawQuery("insert into ledger (token, note) values (1, 'queued')")},
 		{rd, []byte("RPUSH ledger queued\r\n")},
 	} {
-		if _, err := write.conn.Write(write.bytes); err != nil {
-			t.Fatal(err)
-		}
+		_, err := write.conn.Write(write.bytes)
+		must.Succeed(t, err)
 	}
 	s.resign(first)
 	second := s.term("second")
 	c := other.mustPostgres(second.Token())
-	if _, err := c.Exec(s.ctx, insert, second.Token(), "second"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Exec(s.ctx, insert, second.Token(), "second")
+	must.Succeed(t, err)
 	must.Succeed(t, other.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err())
 	paused.signal(syscall.SIGCONT)
 
@@ -113,9 +111,8 @@ func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
 	first := s.term("first")
 	c := g.mustPostgres(first.Token())
 	query := rawQuery("insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
-	if _, err := c.PgConn().Conn().Write(query); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.PgConn().Conn().Write(query)
+	must.Succeed(t, err)
 	for len(s.column("select 'x' from pg_stat_activity where state = 'active' and query like "+
 		"'insert into ledger%'")) == 0 {
 		if s.ctx.Err() != nil {

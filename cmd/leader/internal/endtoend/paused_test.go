@@ -57,12 +57,10 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 	}
 	c := g.mustPostgres(term.Token())
 	// the victim's lock is released
-	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Exec(s.ctx, "insert into spare values ('successor')"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Exec(s.ctx, insert, term.Token(), "successor")
+	must.Succeed(t, err)
+	_, err = c.Exec(s.ctx, "insert into spare values ('successor')")
+	must.Succeed(t, err)
 	r := g.redisClient(term.Token())
 	must.Succeed(t, r.RPush(s.ctx, "ledger", "successor").Err())
 	must.Succeed(t, r.RPush(s.ctx, "queue", "work").Err())

@@ -74,9 +74,8 @@ func (r *restorable) backUp(ctx context.Context) {
 	const someSessions = 50 // Postgres skips 32 numbers after a crash
 	count := r.Connect(r.t)
 	for range someSessions {
-		if _, err := count(ctx); err != nil {
-			r.t.Fatal(err)
-		}
+		_, err := count(ctx)
+		must.Succeed(r.t, err)
 	}
 }
 

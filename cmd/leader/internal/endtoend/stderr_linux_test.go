@@ -40,9 +40,8 @@ func pipe(t *testing.T) (r, w *os.File) {
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	_, w := pipe(t)
-	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
-		t.Fatal(err)
-	}
+	_, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096)
+	must.Succeed(t, err)
 	fill(t, w)
 	return w
 }

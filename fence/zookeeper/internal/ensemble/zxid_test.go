@@ -47,9 +47,8 @@ func TestAWatchThatTheLibrarySetsAgainMissesNoChange(t *testing.T) {
 		zookeepertest.Eventually(t, "the library waits for a greeting", func() bool {
 			return s.conn.State() == zk.StateConnected
 		})
-		if _, err := admin.Set(root, nil, -1); err != nil {
-			t.Fatal(err)
-		}
+		_, err = admin.Set(root, nil, -1)
+		must.Succeed(t, err)
 		watchers.Lock()
 		r.Pass()
 		_, err = s.List(ctx, root)
