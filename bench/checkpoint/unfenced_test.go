@@ -41,9 +41,7 @@ func TestTheFenceCanBeRemovedFromTheSchemaAsItIsInstalled(t *testing.T) {
 	}
 	must.Succeed(t, run("rollback"))
 	must.Succeed(t, removeFence(t.Context(), url))
-	if err := publish(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, publish())
 }
 
 func TestARoundTripCountsOnceForSendingAndWaiting(t *testing.T) {

@@ -93,9 +93,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 		!strings.Contains(errs, "a running process listens on "+pgSocket) {
 		t.Errorf("a second guard: exit %d, %s", code, errs)
 	}
-	if err := c.Ping(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, c.Ping(t.Context()))
 }
 
 func TestTheSettingsCheckAcceptsAddressesThatCanBeListenedOn(t *testing.T) {

@@ -254,9 +254,7 @@ func TestTokensAreCommittedInTheirOrder(t *testing.T) {
 	if !errors.As(err, &locked) || locked.Code != "55P03" {
 		t.Errorf("a second enrolment does not wait for the first: %v", err)
 	}
-	if err := slow.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, slow.Commit(t.Context()))
 }
 
 // A reply may be old when it arrives.

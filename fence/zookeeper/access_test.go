@@ -208,9 +208,7 @@ func TestCredentialsOutliveAReconnection(t *testing.T) {
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, term.Resign(t.Context()))
 }
 
 func TestOpenSaysWhyAnEnsembleIsUnreachable(t *testing.T) {
@@ -289,9 +287,7 @@ func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
 		return r.Accepted() >= 2
 	})
 	r.Pass()
-	if err := <-won; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-won)
 }
 
 func TestAfterASilentServerTheNextOneIsTried(t *testing.T) {

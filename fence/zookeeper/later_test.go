@@ -78,7 +78,5 @@ func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
 	if said := warnings(); strings.Contains(said, "can depose leaders") {
 		t.Errorf("still it warns: %q", said)
 	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, term.Resign(t.Context()))
 }

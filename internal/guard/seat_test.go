@@ -105,9 +105,7 @@ func TestWithinTheGraceNewcomersWaitAndNobodyIsEvicted(t *testing.T) {
 		t.Error("evicted within the grace")
 	}
 	in.Leave()
-	if err := next.entered(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, next.entered())
 }
 
 // Working stops the clock of the grace and Resume restarts it where it was, so commands that lead
@@ -123,9 +121,7 @@ func TestAConnectionThatIsAlwaysBusyIsEvictedToo(t *testing.T) {
 		busy.Resume()
 		busy.Working()
 	}
-	if err := next.entered(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, next.entered())
 }
 
 func TestAStalledLoginGivesItsSlotToTheLastInTheQueueAndAnEndedOneToTheFirst(t *testing.T) {
@@ -177,9 +173,7 @@ func TestTheAddressThatHoldsTheFewestSlotsIsServedNext(t *testing.T) {
 		t.Errorf("%d connections wait, want 1", n)
 	}
 	holders[1].Leave()
-	if err := <-late; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-late)
 }
 
 func TestAFullQueueDropsTheOldestEntryOfTheAddressThatHasTheMost(t *testing.T) {

@@ -39,9 +39,7 @@ func TestALinkOfAWorkerCanBeCut(t *testing.T) {
 	default:
 	}
 	must.Succeed(t, s.Shape(ctx, "worker-1", "journal", system.Shape{}))
-	if err := <-written; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-written)
 }
 
 func TestAGuardCanBeCutFromTheCoordinator(t *testing.T) {

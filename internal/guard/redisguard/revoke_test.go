@@ -177,9 +177,7 @@ func TestAfterALossTheOlderSessionHasEndedBeforeTheNewerIsAdmitted(t *testing.T)
 		t.Errorf("written: %v", list)
 	}
 	raiser := redismarks.NewRaiser("redis://" + g.Addr)
-	if err := raiser.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, raiser.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}))
 }
 
 // agreeing is an authority that confirms every raise.

@@ -96,9 +96,7 @@ func TestRevokingAgainSparesTheTransactionsOfTheMark(t *testing.T) {
 	if _, step := d.admitted(t, c); step != marks.Admitted {
 		t.Errorf("a session while a transaction of its own token is open: step %v", step)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, tx.Commit(t.Context()))
 }
 
 func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testing.T) {
@@ -190,9 +188,7 @@ func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
 	if _, err := d.s.Revoke(t.Context(), marks.Session{}, old); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, tx.Commit(t.Context()))
 }
 
 // A revocation that has found nobody opens the gate only for its own mark, however late it does so.

@@ -127,9 +127,7 @@ func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
 		t.Errorf("without locks: %v", err)
 	}
 	execute(t, hog, "select pg_advisory_unlock_all()")
-	if err := r.s.Probe(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, r.s.Probe(t.Context()))
 }
 
 // A backend that has never seen a role needs a lock to end the role's sessions. The sweep looks it

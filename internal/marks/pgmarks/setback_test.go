@@ -307,9 +307,7 @@ func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
 		t.Errorf("a deposed leader: %v", err)
 	}
 	leads := Raiser{URL: r.url(guardRole), Authority: leader(5)}
-	if err := claimed(5).RetryRaised(t.Context(), leads, begin); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, claimed(5).RetryRaised(t.Context(), leads, begin))
 }
 
 // A guard's own connections and the client's go to two databases of one server. The marks of one

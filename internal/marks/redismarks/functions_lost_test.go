@@ -116,9 +116,7 @@ func TestALostMarkIsTakenAnew(t *testing.T) {
 		t.Fatalf("%q, then %q", pass, fresh)
 	}
 	p.refused(p.put(pass, "x"), "NOTRAISED", "a pass with the same number")
-	if err := p.put(fresh, "x"); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, p.put(fresh, "x"))
 }
 
 // A replica has library and mark. Promoted, it takes nothing of before.

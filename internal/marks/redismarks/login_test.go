@@ -45,9 +45,7 @@ func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
 	must.Succeed(t, err)
 	plain := driver.NewClient(opt)
 	defer plain.Close()
-	if err := plain.Ping(t.Context()).Err(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, plain.Ping(t.Context()).Err())
 }
 
 // The marks are in database 0, whatever database the URL names.

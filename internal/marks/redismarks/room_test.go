@@ -49,9 +49,7 @@ func TestTheControlConnectionsAreThereWhileTheServerIsFull(t *testing.T) {
 	}
 	leave()
 	b.awaitClients(t, 4+1)
-	if err := b.store.Probe(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, b.store.Probe(t.Context()))
 }
 
 // awaitClients waits until so many are connected.

@@ -1,4 +1,4 @@
-// Package must ends a test whose preparation fails.
+// Package must ends a test at a step that fails.
 package must
 
 import "testing"

@@ -77,9 +77,7 @@ func TestALateAttemptDeposesNobody(t *testing.T) {
 		_, err := s.call(c, late)
 		s.fails(err, "RF001")
 	}
-	if err := s.writes(c, second.Pass); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.writes(c, second.Pass))
 }
 
 func TestALeaseThatEndsLetsTheNextOneIn(t *testing.T) {
@@ -252,9 +250,7 @@ func TestATokenIsBroughtThatTheMarkHas(t *testing.T) {
 	s.exec(admin, "select ringfence.allow('app', 'orders')")
 	s.exec(admin, "select ringfence.begin_term(row('orders', 7, 'zookeeper:a', null, false, 0, "+
 		"'host-1', null, null)::ringfence.term, 'host-1', 'its znode')")
-	if err := s.writes(c, s.ready(c, "bring('orders', 7, 'zookeeper:a', 'host-1')").Pass); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.writes(c, s.ready(c, "bring('orders', 7, 'zookeeper:a', 'host-1')").Pass))
 }
 
 // Neither the owner of the functions nor the caller may end the transaction of another role.

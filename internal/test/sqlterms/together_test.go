@@ -72,9 +72,7 @@ func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
 	must.Succeed(t, err)
 	second := leads()
 	s.fails(s.writes(c, taken.Pass), "RF001")
-	if err := writes(second); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, writes(second))
 }
 
 // A session that has attached under an older token is recorded, as one that a guard has admitted.
@@ -107,9 +105,7 @@ func TestThroughAPoolerInTransactionMode(t *testing.T) {
 		t.Error("the older transaction has committed")
 	}
 	s.fails(s.writes(s.pooled(at), first.Pass), "RF001") // who tries again
-	if err := s.writes(s.pooled(at), second.Pass); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.writes(s.pooled(at), second.Pass))
 }
 
 // Holders take one resource from each other, and write under each pass as long as they can. Once a

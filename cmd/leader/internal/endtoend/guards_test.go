@@ -100,9 +100,7 @@ func TestAGuardThatWasKilledAndStartedEmptyRefusesTheOldTokenFirst(t *testing.T)
 	wantStale(t, "Postgres", err)
 	wantStale(t, "Redis", g.redisClient(first.Token()).RPush(s.ctx, "ledger", "late").Err())
 	g.mustPostgres(second.Token())
-	if err := g.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, g.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err())
 }
 
 func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
@@ -175,7 +173,5 @@ func TestARebuiltCoordinatorFailsClosedUntilAnOperatorAdoptsIt(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := g.redisClient(after.Token()).RPush(s.ctx, "ledger", "after").Err(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, g.redisClient(after.Token()).RPush(s.ctx, "ledger", "after").Err())
 }
