@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -16,9 +15,7 @@ import (
 // The benchmark patches the SQL of the product, which changes.
 func TestTheFenceCanBeRemovedFromTheSchemaAsItIsInstalled(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	must.Succeed(t, err)
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, pg.URL("postgres", "postgres"))
 	run := func(sql string) error {
 		_, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
 		return err

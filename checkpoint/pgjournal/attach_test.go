@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -98,9 +99,7 @@ func TestATransactionInASessionThatIsNotAttachedEntersOrPublishesNothing(t *test
 	d := installed(t)
 	j := d.journal(t, pgjournal.Options{})
 	raise(t, j, 1)
-	conn, err := pgx.Connect(t.Context(), d.url("app"))
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	conn := pgtest.Connect(t, d.url("app"))
 	publish := func(version int) error {
 		tx, err := pgmarks.BeginAttached(t.Context(), conn, term(1).Claim(), pgx.TxOptions{})
 		must.Succeed(t, err)
@@ -122,9 +121,7 @@ func TestATransactionInASessionThatIsNotAttachedEntersOrPublishesNothing(t *test
 
 func TestASessionThatAGuardWouldNotAdmitIsNotAttached(t *testing.T) {
 	d := installed(t)
-	conn, err := pgx.Connect(t.Context(), d.url("app"))
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	conn := pgtest.Connect(t, d.url("app"))
 	refused := func(what string, c fence.Claim, want error) {
 		t.Helper()
 		if ok, err := pgmarks.Attach(t.Context(), conn, c); ok || !errors.Is(err, want) {

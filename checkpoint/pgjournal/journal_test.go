@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -59,27 +60,13 @@ func (d database) url(role string) string { return d.pg.URL(role, d.name) }
 
 func (d database) exec(t testing.TB, sql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, d.url("postgres"))
-	must.Succeed(t, err)
-	defer conn.Close(ctx)
-	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	pgtest.Exec(t, d.url("postgres"), sql)
 }
 
 // list reads one column of text.
 func (d database) list(t testing.TB, sql string) []string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), d.url("postgres"))
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	rows, err := conn.Query(t.Context(), sql)
-	must.Succeed(t, err)
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	must.Succeed(t, err)
-	return found
+	return pgtest.Column[string](t, d.url("postgres"), sql)
 }
 
 // journal makes the journal of one process. Its pool has the leaders' role; it raises with the

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/guard/internal/seal"
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -63,9 +64,7 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 	if _, err := member.Exec(t.Context(), "insert into entry values (1)"); err != nil {
 		t.Error(err)
 	}
-	stranger, err := pgx.Connect(t.Context(), pg.URL("app", "postgres"))
-	must.Succeed(t, err)
-	defer stranger.Close(t.Context())
+	stranger := pgtest.Connect(t, pg.URL("app", "postgres"))
 	_, err = stranger.Exec(t.Context(), "insert into entry values (1)")
 	wantCode(t, err, "RF002")
 

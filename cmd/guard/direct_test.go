@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -178,9 +179,7 @@ func TestADumpDelaysNoTakeover(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	running, err := pgx.Connect(t.Context(), s.url("backup"))
-	must.Succeed(t, err)
-	defer running.Close(context.WithoutCancel(t.Context()))
+	running := pgtest.Connect(t, s.url("backup"))
 	const locks = `begin isolation level repeatable read read only;
 		do $$ declare r regclass; begin
 		    for r in select oid from pg_class where relkind = 'r' and relnamespace in ('ringfence'::regnamespace, 'public'::regnamespace) loop

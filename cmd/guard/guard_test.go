@@ -25,6 +25,7 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -137,12 +138,7 @@ func (r *running) connect(token int) (*pgx.Conn, error) {
 func fresh(t *testing.T) (*servers.Postgres, []string) {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	must.Succeed(t, err)
-	defer c.Close(context.Background())
-	roles := c.PgConn().Exec(t.Context(), "create role guard login; create role app login")
-	_, err = roles.ReadAll()
-	must.Succeed(t, err)
+	pgtest.Exec(t, pg.URL("postgres", "postgres"), "create role guard login; create role app login")
 	return pg, []string{
 		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"),
 		"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", "postgres"),
@@ -391,16 +387,6 @@ func coordinated(t *testing.T, env []string) (*running, *servers.ZooKeeper) {
 	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())...)
 	r.ready(http.StatusOK)
 	return r, zk
-}
-
-// one runs a query that returns one value.
-func one[T any](t *testing.T, url, query string) (value T) {
-	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
-	must.Succeed(t, err)
-	defer c.Close(t.Context())
-	must.Succeed(t, c.QueryRow(t.Context(), query).Scan(&value))
-	return value
 }
 
 // elected returns the term of a leader that lives as long as the test.

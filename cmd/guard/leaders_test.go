@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -20,12 +19,10 @@ const mayTake = `select has_function_privilege($1,
 func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := serverstest.FreshDatabase(t, pg)
-	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", database))
-	must.Succeed(t, err)
-	defer conn.Close(t.Context())
+	conn := pgtest.Connect(t, pg.URL("postgres", database))
 	roles := conn.PgConn().Exec(t.Context(), `create role keeper login;
 		create role "Nightly Batch" login; create role stranger login; create role warden login`)
-	_, err = roles.ReadAll()
+	_, err := roles.ReadAll()
 	must.Succeed(t, err)
 	env := []string{
 		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("warden", database),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -48,7 +49,7 @@ func (p *byHand) cutOff(t *testing.T, mark int) {
 	t.Helper()
 	const query = "select coalesce(max(token), 0)::text from ringfence_private.mark"
 	deadline := time.Now().Add(time.Minute)
-	for one[string](t, p.standby.URL("postgres", "postgres"), query) != strconv.Itoa(mark) {
+	for pgtest.Value[string](t, p.standby.URL("postgres", "postgres"), query) != strconv.Itoa(mark) {
 		if time.Now().After(deadline) {
 			t.Fatal("the mark has not reached the standby")
 		}
@@ -61,11 +62,11 @@ func (p *byHand) promote(t *testing.T) {
 	t.Helper()
 	const identity = `select system_identifier || '/' || timeline_id
 	    from pg_control_system(), pg_control_checkpoint()`
-	before := one[string](t, p.primary.URL("postgres", "postgres"), identity)
+	before := pgtest.Value[string](t, p.primary.URL("postgres", "postgres"), identity)
 	must.Succeed(t, p.primary.Kill())
 	must.Succeed(t, os.Remove(filepath.Join(p.standby.Dir(), "data", "standby.signal")))
 	must.Succeed(t, p.standby.Start(t.Context()))
-	if now := one[string](t, p.standby.URL("postgres", "postgres"), identity); now != before {
+	if now := pgtest.Value[string](t, p.standby.URL("postgres", "postgres"), identity); now != before {
 		t.Fatalf("the server was %s and is %s, so its data show the promotion", before, now)
 	}
 	p.address.To(p.standby.Addr())

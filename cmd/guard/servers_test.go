@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -210,9 +211,7 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	if _, err := sealed.Exec(t.Context(), "insert into ledger values (3)"); err != nil {
 		t.Error(err)
 	}
-	around, err := pgx.Connect(t.Context(), pg.URL("app", "crm"))
-	must.Succeed(t, err)
-	defer around.Close(t.Context())
+	around := pgtest.Connect(t, pg.URL("app", "crm"))
 	_, err = around.Exec(t.Context(), "insert into ledger values (3)")
 	wantCode(t, err, "RF002")
 	if _, out, errs := invoke(t, env, "check", "--databases", "crm"); !strings.Contains(out,

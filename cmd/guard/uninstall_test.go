@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -30,7 +31,7 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 		says(t, out+errs, parts...)
 	}
 	schemas := func(database string) int {
-		return one[int](t, pg.URL("postgres", database), "select count(*) from pg_namespace where "+
+		return pgtest.Value[int](t, pg.URL("postgres", database), "select count(*) from pg_namespace where "+
 			"nspname ~ '^ringfence'")
 	}
 	uninstall(cli.Done, []string{"--yes"}, "nothing is installed")

@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/jobs/jobstest"
@@ -126,13 +127,9 @@ func (d database) sql(t testing.TB, sql string, args ...any) {
 }
 
 // number runs a query that returns a number.
-func (d database) number(t testing.TB, sql string, args ...any) (n int64) {
+func (d database) number(t testing.TB, sql string, args ...any) int64 {
 	t.Helper()
-	conn, err := pgx.Connect(context.WithoutCancel(t.Context()), d.url())
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	must.Succeed(t, conn.QueryRow(context.WithoutCancel(t.Context()), sql, args...).Scan(&n))
-	return n
+	return pgtest.Value[int64](t, d.url(), sql, args...)
 }
 
 // openWith opens a coordinator and closes it with the test.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -76,10 +77,7 @@ func TestAFullQueueOfNoticesStopsNoElection(t *testing.T) {
 func fillNotices(t *testing.T, d database) {
 	t.Helper()
 	conn := func() *pgx.Conn {
-		conn, err := pgx.Connect(t.Context(), d.url())
-		must.Succeed(t, err)
-		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-		return conn
+		return pgtest.Connect(t, d.url())
 	}
 	_, err := conn().Exec(t.Context(), "listen x; begin; select 1")
 	must.Succeed(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 func TestALateRenewalOfTheIssuerReplacesNoNewerOne(t *testing.T) {
@@ -60,9 +61,7 @@ func TestARoleWithoutPrivilegesIsToldWhatAnOperatorRuns(t *testing.T) {
 	if err := errors.Join(err, failed); err != nil {
 		t.Error(err)
 	}
-	conn, err := pgx.Connect(t.Context(), url)
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	conn := pgtest.Connect(t, url)
 	if _, err := conn.Exec(t.Context(), "delete from ringfence_private.candidate"); err == nil {
 		t.Error("the role deletes candidates by hand")
 	}
@@ -142,9 +141,7 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	c := openWith(t, d.url(), long, nil)
 	term := electiontest.Win(t, c, "orders", "a")
 	s := current(c)
-	conn, err := pgx.Connect(t.Context(), d.url()+"&synchronous_commit=off")
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	conn := pgtest.Connect(t, d.url()+"&synchronous_commit=off")
 	token := fmt.Sprint(int64(term.Token()))
 	for _, call := range []string{
 		"select ringfence.open_lease('x', 1000)", "select ringfence.close_lease('x')",

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -239,10 +240,7 @@ func TestTokensAreCommittedInTheirOrder(t *testing.T) {
 	electiontest.Win(t, c, "stock", "a")
 	s := current(c)
 	connect := func(options string) *pgx.Conn {
-		conn, err := pgx.Connect(t.Context(), d.url()+options)
-		must.Succeed(t, err)
-		t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
-		return conn
+		return pgtest.Connect(t, d.url()+options)
 	}
 	slow, err := connect("").Begin(t.Context())
 	must.Succeed(t, err)
@@ -318,9 +316,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 	stock := electiontest.Win(t, c, "stock", "a")
 	orders := electiontest.Win(t, c, "orders", "leader")
 	electiontest.Win(t, crowd, "bills", "b") // so that its session exists
-	conn, err := pgx.Connect(t.Context(), d.url())
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	conn := pgtest.Connect(t, d.url())
 	for _, channel := range []string{
 		sessionChannel + current(c).id, sessionChannel + current(crowd).id,
 		electionChannel + "orders", electionChannel + "stock", electionChannel + "parts",
@@ -368,9 +364,7 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
 	electiontest.Win(t, c, "orders", "leader")
-	conn, err := pgx.Connect(t.Context(), d.url())
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
+	conn := pgtest.Connect(t, d.url())
 	slow, err := conn.Begin(t.Context())
 	must.Succeed(t, err)
 	_, err = slow.Exec(t.Context(),

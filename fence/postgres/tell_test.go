@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence/group"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -20,9 +21,7 @@ func (d database) listens(
 	t *testing.T, channels ...string,
 ) (hears func(what string) (payload string)) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), d.url())
-	must.Succeed(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := pgtest.Connect(t, d.url())
 	for _, channel := range channels {
 		_, err := conn.Exec(t.Context(), "listen "+pgx.Identifier{channel}.Sanitize())
 		must.Succeed(t, err)

@@ -4,12 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 // The change has found that its term leads, and waits for a document. So nobody else may be elected
@@ -51,10 +50,8 @@ func TestADepositionWaitsForAChangeThatIsUnderWay(t *testing.T) {
 // lockDocument locks the rows of documents with this name.
 func (d database) lockDocument(t *testing.T, name string) (release func()) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), d.url())
-	must.Succeed(t, err)
-	t.Cleanup(func() { conn.Close(t.Context()) })
-	_, err = conn.Exec(t.Context(), "begin")
+	conn := pgtest.Connect(t, d.url())
+	_, err := conn.Exec(t.Context(), "begin")
 	if err == nil {
 		_, err = conn.Exec(t.Context(),
 			"select from ringfence_private.document d where d.name = $1 for update", name)

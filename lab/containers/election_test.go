@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -63,7 +64,7 @@ func failedOver(t *testing.T, s *System, rec *recorded) {
 	must.Succeed(t, s.Lag(ctx))
 	lost := win(t, s)
 	at := s.settings.postgresURL("postgres", standby)
-	if query[int](t, at, "select count(*)::int from pg_stat_wal_receiver") > 0 {
+	if pgtest.Value[int](t, at, "select count(*)::int from pg_stat_wal_receiver") > 0 {
 		t.Error("the standby still streams")
 	}
 	must.Succeed(t, s.Kill(ctx, "elections"))

@@ -16,6 +16,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -56,7 +57,7 @@ func TestEveryFaultOfStoresInContainers(t *testing.T) {
 
 func reached(t *testing.T, s *System, _ *recorded) {
 	at := s.Addresses()
-	if user := query[string](t, at.App, "select current_user"); user != "app" {
+	if user := pgtest.Value[string](t, at.App, "select current_user"); user != "app" {
 		t.Errorf("App logs in as %s", user)
 	}
 	for _, name := range []string{"guard-1", "guard-2", scenario.Neighbour} {
@@ -76,7 +77,7 @@ func reached(t *testing.T, s *System, _ *recorded) {
 		"select system_identifier::text from pg_control_system()",
 		"select row_to_json(i)::text from ringfence_private.installation i",
 	} {
-		if a, b := query[string](t, first, sql), query[string](t, copied, sql); a != b {
+		if a, b := pgtest.Value[string](t, first, sql), pgtest.Value[string](t, copied, sql); a != b {
 			t.Errorf("%s: %s, and %s in the copy", sql, a, b)
 		}
 	}
@@ -88,17 +89,6 @@ func refused(err error) bool {
 }
 
 // query reads one value from a Postgres.
-func query[T any](t *testing.T, url, sql string) (answer T) {
-	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
-	must.Succeed(t, err)
-	defer c.Close(context.WithoutCancel(t.Context()))
-	if err := c.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-	return answer
-}
-
 // overRedisLink runs a script in the network of guard-1. It has two functions: `dial N` connects a
 // descriptor over the guard's link, and `role N` asks Redis for its role over a descriptor.
 func (s *System) overRedisLink(ctx context.Context, script string) error {
@@ -133,7 +123,7 @@ func storeHeld(t *testing.T, s *System, rec *recorded) {
 // guardsAt returns how many connections guards have to a Postgres.
 func (s *System) guardsAt(t *testing.T, server string) int {
 	t.Helper()
-	return query[int](t, s.settings.postgresURL("postgres", server),
+	return pgtest.Value[int](t, s.settings.postgresURL("postgres", server),
 		"select count(*)::int from pg_stat_activity where usename = 'guard'")
 }
 
@@ -223,13 +213,13 @@ func setBack(t *testing.T, s *System, rec *recorded) {
 	must.Succeed(t, err)
 	_, err = c.Exec(ctx, "create table later ()")
 	must.Succeed(t, errors.Join(err, c.Close(ctx)))
-	file := query[string](t, at, "select pg_relation_filepath('later')")
+	file := pgtest.Value[string](t, at, "select pg_relation_filepath('later')")
 	must.Succeed(t, s.Restore(ctx, "postgres"))
 	sql := "select to_regclass('later') is null and pg_stat_file('%s', true) is null"
-	if !query[bool](t, at, fmt.Sprintf(sql, file)) {
+	if !pgtest.Value[bool](t, at, fmt.Sprintf(sql, file)) {
 		t.Error("a table that was created after the backup is there")
 	}
-	if query[int](t, at, "select count(*)::int from ledger") == 0 {
+	if pgtest.Value[int](t, at, "select count(*)::int from ledger") == 0 {
 		t.Error("rows that were written before the backup are not there")
 	}
 	rec.leader(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/history"
@@ -174,10 +175,7 @@ func (f *fenced) connect() *pgx.Conn { f.t.Helper(); return f.as("app") }
 
 func (f *fenced) as(user string) *pgx.Conn {
 	f.t.Helper()
-	c, err := pgx.Connect(f.t.Context(), f.pg.URL(user, "postgres"))
-	must.Succeed(f.t, err)
-	f.t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return pgtest.Connect(f.t, f.pg.URL(user, "postgres"))
 }
 
 // elected is the authority of who has just won, also where the mark may have been lost.

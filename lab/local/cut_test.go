@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/lab/system"
 )
 
@@ -18,9 +19,7 @@ func TestALinkOfAWorkerCanBeCut(t *testing.T) {
 	s, _ := built(t, nil)
 	ctx := limited(t)
 	url := s.asApp(s.links[ends{"worker-1", "journal"}][0].Addr())
-	open, err := pgx.Connect(ctx, url)
-	must.Succeed(t, err)
-	defer open.Close(ctx)
+	open := pgtest.Connect(t, url)
 	must.Succeed(t, s.Shape(ctx, "worker-1", "journal", cut))
 	written := make(chan error, 1)
 	go func() {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
@@ -135,10 +136,7 @@ func closeClean(t *testing.T, s *System) {
 
 func superuser(t *testing.T, ctx context.Context, s *System) *pgx.Conn {
 	t.Helper()
-	c, err := pgx.Connect(ctx, s.Addresses().Postgres)
-	must.Succeed(t, err)
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return pgtest.Connect(t, s.Addresses().Postgres)
 }
 
 // noToken checks that the worker's link leads to the guard, which refuses a session without a

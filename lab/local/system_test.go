@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 	"github.com/ringfence/ringfence/lab/scenario"
@@ -127,9 +128,7 @@ func TestRoutesThatBypassTheGuard(t *testing.T) {
 		b.Topology.Route, b.Topology.Guards = scenario.Direct, 0
 	})
 	ctx := limited(t)
-	c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
-	must.Succeed(t, err)
-	defer c.Close(ctx)
+	c := pgtest.Connect(t, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
 	if _, err := c.Exec(ctx, "insert into ledger (op, token) values ('a', 1)"); err != nil {
 		t.Error(err)
 	}
@@ -204,9 +203,7 @@ func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 	ctx := limited(t)
 	must.Succeed(t, system.Exec(ctx, s.Addresses().Postgres, flaw.Vouch))
 	url := s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr())
-	old, err := pgx.Connect(ctx, url+"&options=-c%20fence.orders%3D5")
-	must.Succeed(t, err)
-	defer old.Close(ctx)
+	old := pgtest.Connect(t, url+"&options=-c%20fence.orders%3D5")
 	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
 	if err := pgmarks.NewRaiser(url).Raise(ctx, claim); err != nil {
 		t.Error(err)

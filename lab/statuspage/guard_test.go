@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	coordinator "github.com/ringfence/ringfence/fence/etcd"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/browser"
@@ -73,12 +74,7 @@ func start(t *testing.T, more ...string) *guard {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	rd := serverstest.Redis(t, servers.RedisOptions{})
-	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	must.Succeed(t, err)
-	defer conn.Close(t.Context())
-	roles := conn.PgConn().Exec(t.Context(), "create role guard login; create role app login")
-	_, err = roles.ReadAll()
-	must.Succeed(t, err)
+	pgtest.Exec(t, pg.URL("postgres", "postgres"), "create role guard login; create role app login")
 	at := serverstest.FreeAddresses(t, 3)
 	g := &guard{t: t, server: pg, postgres: at[0], redis: at[1], http: at[2], env: append(more,
 		"GUARD_POSTGRES_LISTEN="+at[0], "GUARD_REDIS_LISTEN="+at[1], "GUARD_HTTP_LISTEN="+at[2],

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/pgstore"
@@ -65,21 +66,13 @@ func (s *stage) guard() string {
 
 func (s *stage) sql(text string) {
 	s.t.Helper()
-	c, err := pgx.Connect(s.t.Context(), s.admin())
-	must.Succeed(s.t, err)
-	defer c.Close(s.t.Context())
-	_, err = c.PgConn().Exec(s.t.Context(), text).ReadAll()
-	must.Succeed(s.t, err)
+	pgtest.Exec(s.t, s.admin(), text)
 }
 
 // rows returns how many rows the ledger has.
 func (s *stage) rows() (n int) {
 	s.t.Helper()
-	c, err := pgx.Connect(s.t.Context(), s.admin())
-	must.Succeed(s.t, err)
-	defer c.Close(s.t.Context())
-	must.Succeed(s.t, c.QueryRow(s.t.Context(), "select count(*) from ledger").Scan(&n))
-	return n
+	return pgtest.Value[int](s.t, s.admin(), "select count(*) from ledger")
 }
 
 const writeOne = "insert into ledger values (1)"

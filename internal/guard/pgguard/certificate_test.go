@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 // certified starts a guard whose clients need a certificate that names their role.
@@ -51,7 +52,7 @@ func TestACertificateOfALongNameIsNotOneOfTheRoleThatItBeginsWith(t *testing.T) 
 	e := encryptedPostgres(t)
 	g := e.certified()
 	role := strings.Repeat("r", wire.MaxName)
-	sql(t, e.pg.URL("postgres", e.database), "create role "+role+" login; grant app to "+role+
+	pgtest.Exec(t, e.pg.URL("postgres", e.database), "create role "+role+" login; grant app to "+role+
 		"; grant all on ledger, ledger_n_seq to "+role)
 	for _, name := range []string{role, role + "x"} {
 		own := e.authority.Issue(name)

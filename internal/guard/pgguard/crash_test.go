@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -174,7 +175,7 @@ func TestAfterAFailoverOnlyTheCurrentLeaderGetsIn(t *testing.T) {
 func promote(t *testing.T, pg *servers.Postgres) {
 	t.Helper()
 	standBy(t, pg)
-	sql(t, pg.URL("postgres", "postgres"), "select pg_promote(true, 30)")
+	pgtest.Exec(t, pg.URL("postgres", "postgres"), "select pg_promote(true, 30)")
 }
 
 // standBy restarts a server as a standby.

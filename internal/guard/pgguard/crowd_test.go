@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -31,7 +32,7 @@ func small(t *testing.T, connections int) (*servers.Postgres, string) {
 			"host all app 127.0.0.1/32 scram-sha-256\n",
 	})
 	database := prepared(t, pg, "postgres")
-	sql(t, pg.URL("postgres", database), "alter role app password 'right'; create role other login")
+	pgtest.Exec(t, pg.URL("postgres", database), "alter role app password 'right'; create role other login")
 	return pg, database
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -112,10 +113,10 @@ func (s *several) awaitClosed(database string) {
 func (s *several) disconnect(database string) (allow func(name string)) {
 	s.t.Helper()
 	admin := s.pg.URL("postgres", "postgres")
-	sql(s.t, admin, fmt.Sprintf("alter database %s allow_connections false", database))
-	sql(s.t, admin, servers.EndSessions("datname = '"+database+"'"))
+	pgtest.Exec(s.t, admin, fmt.Sprintf("alter database %s allow_connections false", database))
+	pgtest.Exec(s.t, admin, servers.EndSessions("datname = '"+database+"'"))
 	return func(name string) {
-		sql(s.t, admin, fmt.Sprintf("alter database %s allow_connections true", name))
+		pgtest.Exec(s.t, admin, fmt.Sprintf("alter database %s allow_connections true", name))
 	}
 }
 
@@ -144,10 +145,10 @@ func TestEachDatabaseHasAMarkOfItsOwn(t *testing.T) {
 	}
 	for database, want := range map[string]int{shop: 7, crm: 9} {
 		url := s.pg.URL("postgres", database)
-		if n := single(t, url, "select token from ringfence_private.mark"); n != want {
+		if n := pgtest.Value[int](t, url, "select token from ringfence_private.mark"); n != want {
 			t.Errorf("the mark in %s is %d, want %d", database, n, want)
 		}
-		if n := single(t, url, "select count(*) from ringfence_private.session"); n != 1 {
+		if n := pgtest.Value[int](t, url, "select count(*) from ringfence_private.session"); n != 1 {
 			t.Errorf("%d sessions are recorded in %s, want 1", n, database)
 		}
 	}
@@ -200,7 +201,7 @@ func TestTheGuardIsReadyWhileOneOfItsDatabasesIs(t *testing.T) {
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	s.mustBeIn(crm, 5)
-	sql(t, s.pg.URL("postgres", s.database), "drop schema ringfence, ringfence_private cascade")
+	pgtest.Exec(t, s.pg.URL("postgres", s.database), "drop schema ringfence, ringfence_private cascade")
 	if err := s.p.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -208,7 +209,7 @@ func TestTheGuardIsReadyWhileOneOfItsDatabasesIs(t *testing.T) {
 	if len(all) != 2 || all[crm] != nil || all[s.database] == nil {
 		t.Errorf("%v", all)
 	}
-	sql(t, s.pg.URL("postgres", crm), "drop schema ringfence, ringfence_private cascade")
+	pgtest.Exec(t, s.pg.URL("postgres", crm), "drop schema ringfence, ringfence_private cascade")
 	if err := s.p.Ready(t.Context()); err == nil {
 		t.Error("ready, and no database can admit")
 	}
@@ -325,14 +326,14 @@ func TestARenamedDatabaseKeepsItsMarksAndItsNameHasNone(t *testing.T) {
 	s.mustBeIn(crm, 9)
 	allow := s.disconnect(crm)
 	admin := s.pg.URL("postgres", "postgres")
-	sql(t, admin, fmt.Sprintf("alter database %s rename to %s", crm, gone))
-	t.Cleanup(func() { sql(t, admin, "drop database if exists "+gone+" with (force)") })
+	pgtest.Exec(t, admin, fmt.Sprintf("alter database %s rename to %s", crm, gone))
+	t.Cleanup(func() { pgtest.Exec(t, admin, "drop database if exists "+gone+" with (force)") })
 	allow(gone)
 	_, err := s.in(gone, 8)
 	refusedWith(t, err, "RF001")
 	s.mustBeIn(gone, 9)
 
-	sql(t, admin, "create database "+crm+" template template0")
+	pgtest.Exec(t, admin, "create database "+crm+" template template0")
 	prepared(t, s.pg, crm)
 	s.mustBeIn(crm, 3) // a database that nobody has led
 	_, err = s.in(crm, 2)
@@ -346,18 +347,18 @@ func TestADatabaseThatWasDroppedAndCreatedHasNewMarks(t *testing.T) {
 	crm := s.fresh()
 	old := s.mustBeIn(crm, 9)
 	admin := s.pg.URL("postgres", "postgres")
-	sql(t, admin, "drop database "+crm+" with (force)")
+	pgtest.Exec(t, admin, "drop database "+crm+" with (force)")
 	if err := old.Ping(t.Context()); err == nil {
 		t.Error("a session of the dropped database is still open")
 	}
-	sql(t, admin, "create database "+crm+" template template0")
+	pgtest.Exec(t, admin, "create database "+crm+" template template0")
 	_, err := s.in(crm, 10)
 	refusedWith(t, err, "RF005")
 	prepared(t, s.pg, crm)
 	s.mustBeIn(crm, 10)
 	_, err = s.in(crm, 9)
 	refusedWith(t, err, "RF001")
-	if n := single(t, s.pg.URL("postgres", crm),
+	if n := pgtest.Value[int](t, s.pg.URL("postgres", crm),
 		"select count(*) from ringfence_private.session"); n != 1 {
 		t.Errorf("%d sessions are recorded, want 1", n)
 	}
@@ -369,7 +370,7 @@ func TestALostListOfSessionsEndsNobodyInOtherDatabases(t *testing.T) {
 	crm := s.fresh()
 	shop := s.mustBeIn(s.database, 9)
 	old := s.mustBeIn(crm, 5)
-	sql(t, s.pg.URL("postgres", crm), "drop schema ringfence, ringfence_private cascade")
+	pgtest.Exec(t, s.pg.URL("postgres", crm), "drop schema ringfence, ringfence_private cascade")
 	prepared(t, s.pg, crm)
 	store, err := pgmarks.Open(s.pg.URL("guard_role", crm), pgmarks.Options{})
 	must.Succeed(t, err)
@@ -395,16 +396,14 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 	s.mustBeIn(crm, 9)
 	allow := s.disconnect(crm)
 	admin := s.pg.URL("postgres", "postgres")
-	sql(t, admin, fmt.Sprintf("create database %s_copy template %s", crm, crm))
+	pgtest.Exec(t, admin, fmt.Sprintf("create database %s_copy template %s", crm, crm))
 	copied := crm + "_copy"
-	t.Cleanup(func() { sql(t, admin, "drop database if exists "+copied+" with (force)") })
+	t.Cleanup(func() { pgtest.Exec(t, admin, "drop database if exists "+copied+" with (force)") })
 	allow(crm)
 	allow(copied)
 	original := s.mustBeIn(crm, 9)
 	// its locks have the numbers of the copied gate
-	direct, err := pgx.Connect(t.Context(), s.pg.URL("app", crm))
-	must.Succeed(t, err)
-	defer direct.Close(context.Background())
+	direct := pgtest.Connect(t, s.pg.URL("app", crm))
 	tx, err := pgmarks.Begin(t.Context(), direct, fence.Claim{
 		Resource: "orders", Token: 9, Issuer: elector.Unverified,
 	}, pgx.TxOptions{})
@@ -436,14 +435,4 @@ func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
 	}
 	_, err = s.in(crm, 8)
 	refusedWith(t, err, "RF001")
-}
-
-// single returns the only value of a query.
-func single(t *testing.T, url, query string) (n int) {
-	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
-	must.Succeed(t, err)
-	defer c.Close(context.Background())
-	must.Succeed(t, c.QueryRow(t.Context(), query).Scan(&n))
-	return n
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -17,7 +18,7 @@ func balanced(t *testing.T) (g *guarded, balancer *tap, after *guarded) {
 	before := serverstest.SharedPostgres(t)
 	database := prepared(t, before, serverstest.FreshDatabase(t, before))
 	other := serverstest.Postgres(t, servers.PostgresOptions{})
-	sql(t, other.URL("postgres", "postgres"), "create database "+database)
+	pgtest.Exec(t, other.URL("postgres", "postgres"), "create database "+database)
 	prepared(t, other, database)
 	balancer, control := tapBefore(t, before, database)
 	return guardBefore(t, before, database, setup{control: control}), balancer,
@@ -68,7 +69,7 @@ func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 			"another server or database"},
 		"without the schema": {func(database string) {
 			prepared(t, shop.pg, database)
-			sql(t, shop.pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
+			pgtest.Exec(t, shop.pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
 		}, "this guard is for database"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -70,7 +71,7 @@ func (g *guarded) another(with setup) *guarded {
 // prepared creates the roles, the schema and a ledger in a database, and returns its name.
 func prepared(t *testing.T, pg *servers.Postgres, database string) string {
 	t.Helper()
-	sql(t, pg.URL("postgres", database), `do $$ begin
+	pgtest.Exec(t, pg.URL("postgres", database), `do $$ begin
 	    if not exists (select from pg_roles where rolname = 'guard_role') then
 	      create role guard_role login;
 	    end if;
@@ -82,18 +83,6 @@ func prepared(t *testing.T, pg *servers.Postgres, database string) string {
 	  grant all on ledger, ledger_n_seq to app`)
 	must.Succeed(t, pgmarks.Install(t.Context(), pg.URL("postgres", database), "guard_role"))
 	return database
-}
-
-func sql(t *testing.T, url, text string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	defer cancel()
-	c, err := pgx.Connect(ctx, url)
-	must.Succeed(t, err)
-	defer c.Close(ctx)
-	if _, err := c.PgConn().Exec(ctx, text).ReadAll(); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
 }
 
 // guardBefore starts a guard for a prepared database.
@@ -168,10 +157,7 @@ func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
 // connectTo connects to any server.
 func (g *guarded) connectTo(url string) *pgx.Conn {
 	g.t.Helper()
-	c, err := pgx.Connect(g.t.Context(), url)
-	must.Succeed(g.t, err)
-	g.t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return pgtest.Connect(g.t, url)
 }
 
 // hangUp closes all connections, so that a guard that stops need not wait for its clients.
@@ -199,13 +185,9 @@ func (g *guarded) exec(c *pgx.Conn, statement string, args ...any) {
 }
 
 // count runs a query on the database, not through the guard.
-func (g *guarded) count(query string) (n int) {
+func (g *guarded) count(query string) int {
 	g.t.Helper()
-	c, err := pgx.Connect(g.t.Context(), g.pg.URL("postgres", g.database))
-	must.Succeed(g.t, err)
-	defer c.Close(context.Background())
-	must.Succeed(g.t, c.QueryRow(g.t.Context(), query).Scan(&n))
-	return n
+	return pgtest.Value[int](g.t, g.pg.URL("postgres", g.database), query)
 }
 
 // until waits until count of the query is want.

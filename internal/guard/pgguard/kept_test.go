@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -143,11 +144,9 @@ func TestAKeptConnectionThatDoesNotAnswerIsReplaced(t *testing.T) {
 	pg := countsLogins(t)
 	r := kept(t, pg, pg.URL("guard_role", "postgres"))
 	r.raised(5)
-	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	must.Succeed(t, err)
-	defer c.Close(context.WithoutCancel(t.Context()))
+	c := pgtest.Connect(t, pg.URL("postgres", "postgres"))
 	var pid int
-	err = c.QueryRow(t.Context(),
+	err := c.QueryRow(t.Context(),
 		"select pid from pg_stat_activity where usename = 'guard_role'").Scan(&pid)
 	must.Succeed(t, err)
 	must.Succeed(t, syscall.Kill(pid, syscall.SIGSTOP))

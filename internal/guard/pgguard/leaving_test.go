@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 // released is a store that calls a function after it has let sessions go.
@@ -109,9 +110,9 @@ func TestASessionWithoutAProofIsEndedByTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var s unrevoking
 			g := fencedBy(t, setup{wrap: func(real marks.Store) marks.Store { s.Store = real; return &s }})
-			sql(t, g.pg.URL("postgres", g.database), statement)
+			pgtest.Exec(t, g.pg.URL("postgres", g.database), statement)
 			t.Cleanup(func() {
-				sql(t, g.pg.URL("postgres", g.database), "alter role app reset track_activities")
+				pgtest.Exec(t, g.pg.URL("postgres", g.database), "alter role app reset track_activities")
 			})
 			failed := g.open(5)
 			g.exec(failed, "begin")

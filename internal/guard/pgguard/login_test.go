@@ -19,6 +19,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -36,7 +37,7 @@ func guardForLogins(t *testing.T) *guarded {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: loginsHBA})
 	database := prepared(t, pg, "postgres")
-	sql(t, pg.URL("postgres", database), `set password_encryption = 'md5';
+	pgtest.Exec(t, pg.URL("postgres", database), `set password_encryption = 'md5';
 	    create role hashed login password 'secret';
 	    set password_encryption = 'scram-sha-256';
 	    create role plain login password 'secret'; create role salted login password 'secret';
@@ -328,7 +329,7 @@ func (m *muteServer) login(user string) net.Conn {
 // Where the server keeps no statements, the guard cannot see its own on the client's connection.
 func TestASessionIsIdentifiedWithoutTrackedActivities(t *testing.T) {
 	g := fenced(t)
-	sql(t, g.pg.URL("postgres", g.database),
+	pgtest.Exec(t, g.pg.URL("postgres", g.database),
 		"alter database "+g.database+" set track_activities = off")
 	c := g.open(5)
 	g.exec(c, "insert into ledger (token) values (5)")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -79,7 +80,7 @@ func TestAStatementUnderWayOfASessionWithAWrongCountIsNotExecuted(t *testing.T) 
 
 func TestASealedTableTakesNothingOfASessionWithAWrongCount(t *testing.T) {
 	g, p := tappedGuard(t, setup{})
-	sql(t, g.pg.URL("postgres", g.database), `create trigger ringfence_seal before insert on ledger
+	pgtest.Exec(t, g.pg.URL("postgres", g.database), `create trigger ringfence_seal before insert on ledger
 	    for each statement execute function ringfence.seal('orders')`)
 	a := g.spoil(p, "begin isolation level repeatable read; select 1", "insert into ledger (token) "+
 		"values (5); commit")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
-	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -67,7 +67,7 @@ func newHistory(t *testing.T) history {
 	t.Helper()
 	pg := serverstest.SharedPostgres(t)
 	h := history{pg, prepared(t, pg, serverstest.FreshDatabase(t, pg))}
-	sql(t, pg.URL("postgres", h.database), `
+	pgtest.Exec(t, pg.URL("postgres", h.database), `
 	    create table counter (resource text primary key, n bigint);
 	    insert into counter values ('orders', 0), ('stock', 0);
 	    create table history (resource text, token bigint, n bigint);
@@ -77,15 +77,8 @@ func newHistory(t *testing.T) history {
 
 func (h history) written(t testing.TB, resource string) []fence.Token {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), h.pg.URL("postgres", h.database))
-	must.Succeed(t, err)
-	defer c.Close(context.Background())
-	rows, err := c.Query(t.Context(), `select token from history where resource = $1 order by n`,
-		resource)
-	must.Succeed(t, err)
-	tokens, err := pgx.CollectRows(rows, pgx.RowTo[fence.Token])
-	must.Succeed(t, err)
-	return tokens
+	return pgtest.Column[fence.Token](t, h.pg.URL("postgres", h.database),
+		`select token from history where resource = $1 order by n`, resource)
 }
 
 func optionsOf(resource string, token fence.Token) string {

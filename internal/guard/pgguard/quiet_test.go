@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 func TestASessionIsQuietOnlyWhenEverythingIsAnswered(t *testing.T) {
@@ -157,10 +158,10 @@ func TestAGuardEndsItsSessionsWhenAnotherProcessRaisesTheMark(t *testing.T) {
 		}
 	}
 	const tell = "notify ringfence, 'orders'"
-	sql(t, g.pg.URL("postgres", g.database), tell) // nothing was raised
+	pgtest.Exec(t, g.pg.URL("postgres", g.database), tell) // nothing was raised
 	g.exec(c, "select 1")
 	raise(7)
-	sql(t, g.pg.URL("postgres", g.database), tell)
+	pgtest.Exec(t, g.pg.URL("postgres", g.database), tell)
 	g.until("select count(*) from pg_stat_activity where usename = 'app'", 0)
 	_, err := c.Exec(t.Context(), "select 1")
 	wantCode(t, err, "RF001")
@@ -172,6 +173,7 @@ func TestAGuardListensAgain(t *testing.T) {
 	const pid = `select coalesce(max(pid), 0) from pg_stat_activity
 	    where datname = current_database() and query = 'listen ringfence' and state = 'idle'`
 	first := g.eventually(pid, func(n int) bool { return n != 0 })
-	sql(t, g.pg.URL("postgres", g.database), fmt.Sprintf("select pg_terminate_backend(%d)", first))
+	pgtest.Exec(t, g.pg.URL("postgres", g.database),
+		fmt.Sprintf("select pg_terminate_backend(%d)", first))
 	g.eventually(pid, func(n int) bool { return n != 0 && n != first })
 }

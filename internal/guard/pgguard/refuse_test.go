@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -94,7 +95,7 @@ func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
 func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
-	sql(t, pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
+	pgtest.Exec(t, pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
 	g := guardBefore(t, pg, database, setup{})
 	_, err := g.dial(5)
 	if pg := refusedWith(t, err, "RF005"); !strings.Contains(pg.Hint, "guard install") {
@@ -109,7 +110,7 @@ func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 	}
 	g.open(5)
 	// while control connections are open
-	sql(t, pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
+	pgtest.Exec(t, pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
 	_, err = g.dial(5)
 	refusedWith(t, err, "RF005")
 }
@@ -139,7 +140,7 @@ func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.before != "" {
-				sql(t, pg.URL("postgres", database), test.before)
+				pgtest.Exec(t, pg.URL("postgres", database), test.before)
 			}
 			_, err := guardBefore(t, pg, database, test.setup).dial(5)
 			refusal := refusedWith(t, err, "57P03")
@@ -167,7 +168,7 @@ func TestALoginThatPostgresRefusesEndsWithTheServersError(t *testing.T) {
 			"host all rejected 127.0.0.1/32 reject\n",
 	})
 	database := prepared(t, pg, "postgres")
-	sql(t, pg.URL("postgres", database),
+	pgtest.Exec(t, pg.URL("postgres", database),
 		"alter role app password 'right'; create role rejected login")
 	g := guardBefore(t, pg, database, setup{})
 	with := func(user string) string { return g.withOptions(user, "-c fence.orders=5") }
@@ -196,14 +197,14 @@ func TestALoginThatPostgresRefusesEndsWithTheServersError(t *testing.T) {
 func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
 	g := fenced(t)
 	super := g.pg.URL("postgres", g.database)
-	sql(t, super,
+	pgtest.Exec(t, super,
 		"drop role if exists risen; create role risen login; "+
 			"grant all on ledger, ledger_n_seq to risen")
-	t.Cleanup(func() { sql(t, super, "alter role risen nosuperuser") })
+	t.Cleanup(func() { pgtest.Exec(t, super, "alter role risen nosuperuser") })
 	old, err := g.dialURL(g.url("risen", 5))
 	must.Succeed(t, err)
 	release, result := g.held(old) // the guard would end a session at rest without the server
-	sql(t, super, "alter role risen superuser")
+	pgtest.Exec(t, super, "alter role risen superuser")
 	for range 2 {
 		_, err = g.dial(7)
 		if pg := refusedWith(t, err, "RF006"); !strings.Contains(pg.Detail, "role risen") {
@@ -221,7 +222,7 @@ func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.
 	if err := <-result; err != nil {
 		t.Errorf("the older session: %v", err)
 	}
-	sql(t, super, "alter role risen nosuperuser")
+	pgtest.Exec(t, super, "alter role risen nosuperuser")
 	g.open(7)
 	_, err = old.Exec(t.Context(), "insert into ledger (token) values (5)")
 	wantCode(t, err, "RF001")
@@ -257,7 +258,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 	if pg := refusedWith(t, err, "57P03"); !strings.Contains(pg.Detail, "standby") {
 		t.Errorf("the detail is %q", pg.Detail)
 	}
-	sql(t, pg.URL("postgres", "postgres"), "select pg_promote(true, 30)")
+	pgtest.Exec(t, pg.URL("postgres", "postgres"), "select pg_promote(true, 30)")
 	// the timeline has changed, and there is no coordinator to ask whether there was a mark
 	_, err = g.dial(5)
 	refusedWith(t, err, "RF013")

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -23,7 +24,7 @@ import (
 func TestAnAdministratorsTerminationIsForwardedUnchanged(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
-	sql(t, g.pg.URL("postgres", g.database),
+	pgtest.Exec(t, g.pg.URL("postgres", g.database),
 		fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
 	_, err := old.Exec(t.Context(), "select 1")
 	wantCode(t, err, "57P01")
@@ -43,7 +44,7 @@ func (mute) Marks(ctx context.Context, _ ...fence.Resource) ([]marks.Mark, error
 func TestTheServersLastErrorIsForwardedWhenTheStoreCannotSayWhy(t *testing.T) {
 	g := fencedBy(t, setup{wrap: func(s marks.Store) marks.Store { return mute{s} }})
 	old := g.open(5)
-	sql(t, g.pg.URL("postgres", g.database),
+	pgtest.Exec(t, g.pg.URL("postgres", g.database),
 		fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
 	_, err := old.Exec(t.Context(), "select 1")
 	wantCode(t, err, "57P01")
@@ -109,10 +110,10 @@ func TestASessionUnderTwoResourcesIsEndedWhenEitherIsRaised(t *testing.T) {
 
 func TestASessionKeepsItsTokenWhateverItSets(t *testing.T) {
 	g := fenced(t)
-	sql(t, g.pg.URL("postgres", g.database),
+	pgtest.Exec(t, g.pg.URL("postgres", g.database),
 		"alter role app set fence.orders = '99'; grant guard_role to app")
 	t.Cleanup(func() {
-		sql(t, g.pg.URL("postgres", g.database),
+		pgtest.Exec(t, g.pg.URL("postgres", g.database),
 			"alter role app reset fence.orders; revoke guard_role from app")
 	})
 	old := g.open(5)
@@ -153,9 +154,7 @@ func (g *guarded) held(c *pgx.Conn) (release func(), result <-chan error) {
 
 func TestAStatementOfALostClientIsEndedByTheNextLeaderThroughAnotherGuard(t *testing.T) {
 	first := fenced(t)
-	holder, err := pgx.Connect(t.Context(), first.pg.URL("postgres", first.database))
-	must.Succeed(t, err)
-	defer holder.Close(context.Background())
+	holder := pgtest.Connect(t, first.pg.URL("postgres", first.database))
 	first.exec(holder, "select pg_advisory_lock(42)")
 	w := dialWire(t, first.Addr) // pgx would cancel the statement
 	w.login("user", "app", "database", first.database, "options", "-c fence.orders=5")
@@ -234,7 +233,7 @@ func TestManySessionsOfAnotherGuardHaveEndedWhenTheNewLeaderIsReady(t *testing.T
 			}
 			g.until(listeners, 1)
 			if !hears {
-				sql(t, g.pg.URL("postgres", g.database), "select pg_terminate_backend(pid) "+
+				pgtest.Exec(t, g.pg.URL("postgres", g.database), "select pg_terminate_backend(pid) "+
 					"from pg_stat_activity where query = 'listen ringfence' and datname = current_database()")
 				g.until(listeners, 0)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 // crowded is a guard with a coordinator in front of a server with few connections, where app needs
@@ -84,7 +85,7 @@ func TestAnElectedLeaderGetsInThroughAGuardThatHasSeenNothing(t *testing.T) {
 
 func TestAnElectedLeaderGetsInWhereOlderSessionsHoldTheRolesConnections(t *testing.T) {
 	g, c := crowded(t, 40, nil)
-	sql(t, g.pg.URL("postgres", g.database), "alter role app connection limit 3")
+	pgtest.Exec(t, g.pg.URL("postgres", g.database), "alter role app connection limit 3")
 	var older []*pgx.Conn
 	for range 3 {
 		older = append(older, g.dialUntilAdmitted(g.url("app:right", 5)))
@@ -98,7 +99,7 @@ func TestAnElectedLeaderGetsInWhereOlderSessionsHoldTheRolesConnections(t *testi
 
 func TestAnElectedLeaderGetsInWhereOlderSessionsHoldTheDatabasesConnections(t *testing.T) {
 	g, c := crowded(t, 40, nil)
-	sql(t, g.pg.URL("postgres", g.database), "alter database postgres connection limit 10")
+	pgtest.Exec(t, g.pg.URL("postgres", g.database), "alter database postgres connection limit 10")
 	older := g.fillServer(g.url("app:right", 5), 3)
 	c.elects("orders", 7)
 	conn, err := g.dialURL(g.url("app:right", 7))

@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -14,15 +15,15 @@ func TestASubscriptionReadsUnderItsToken(t *testing.T) {
 	pg := serverstest.Postgres(t,
 		servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
 	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{})
-	sql(t, pg.URL("postgres", "postgres"), `create role mover login replication;
+	pgtest.Exec(t, pg.URL("postgres", "postgres"), `create role mover login replication;
 		grant select on ledger to mover; create publication p for table ledger`)
-	sql(t, pg.URL("postgres", "postgres"),
+	pgtest.Exec(t, pg.URL("postgres", "postgres"),
 		"select pg_create_logical_replication_slot('s', 'pgoutput')")
-	sql(t, pg.URL("postgres", "postgres"), "create database reader")
+	pgtest.Exec(t, pg.URL("postgres", "postgres"), "create database reader")
 	host, port, _ := net.SplitHostPort(g.Addr)
 	subscriber := pg.URL("postgres", "reader")
-	sql(t, subscriber, "create table ledger (n bigint, token bigint, note text)")
-	sql(t, subscriber, fmt.Sprintf(`create subscription s connection
+	pgtest.Exec(t, subscriber, "create table ledger (n bigint, token bigint, note text)")
+	pgtest.Exec(t, subscriber, fmt.Sprintf(`create subscription s connection
 		'host=%s port=%s user=mover dbname=postgres options=-cfence.orders=5' publication p
 		with (create_slot = false, slot_name = s)`, host, port))
 	g.exec(g.open(5), "insert into ledger (token, note) values (5, 'x')")
@@ -30,6 +31,6 @@ func TestASubscriptionReadsUnderItsToken(t *testing.T) {
 		"(select pg_current_wal_flush_lsn())", 1)
 	g.open(6)
 	g.until("select count(*) from pg_stat_replication where usename = 'mover'", 0)
-	sql(t, subscriber, "alter subscription s disable; alter subscription s set (slot_name = none); "+
-		"drop subscription s")
+	pgtest.Exec(t, subscriber, "alter subscription s disable; "+
+		"alter subscription s set (slot_name = none); drop subscription s")
 }

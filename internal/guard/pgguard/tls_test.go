@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -50,7 +51,7 @@ host all salted 127.0.0.1/32 scram-sha-256
 `,
 	})
 	prepared(t, e.pg, e.database)
-	sql(t, e.pg.URL("postgres", e.database), `create role salted login password 'secret'; create role certified login;
+	pgtest.Exec(t, e.pg.URL("postgres", e.database), `create role salted login password 'secret'; create role certified login;
 	    grant all on ledger, ledger_n_seq to public; grant guard_role to certified`)
 	return e
 }
@@ -318,10 +319,7 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 		url := fmt.Sprintf(
 			"postgres://salted:secret@%s/%s?sslmode=require&options=-c%%20fence.orders%%3D%d",
 			g.Addr, g.database, token)
-		c, err := pgx.Connect(t.Context(), url)
-		must.Succeed(t, err)
-		t.Cleanup(func() { _ = c.Close(context.Background()) })
-		return c
+		return pgtest.Connect(t, url)
 	}
 	old := dial(5)
 	g.exec(old, "insert into ledger (token, note) select 5, repeat('x', 100000) from "+

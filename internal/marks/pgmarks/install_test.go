@@ -7,12 +7,12 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -59,13 +59,7 @@ func (d database) url(user string) string { return d.pg.URL(user, d.name) }
 
 func (d database) connect(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
-	// cleanups call this too
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
-	defer cancel()
-	c, err := pgx.Connect(ctx, d.url(user))
-	must.Succeed(t, err)
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return pgtest.Connect(t, d.url(user))
 }
 
 func (d database) sql(t testing.TB, text string) {

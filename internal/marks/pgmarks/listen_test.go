@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -51,9 +51,7 @@ func TestListeningEndsWhenTheDatabaseIsDropped(t *testing.T) {
 			t.Fatal("nobody listens")
 		}
 	}
-	c, err := pgx.Connect(t.Context(), serverstest.SharedPostgres(t).URL("postgres", "postgres"))
-	must.Succeed(t, err)
-	defer c.Close(t.Context())
+	c := pgtest.Connect(t, serverstest.SharedPostgres(t).URL("postgres", "postgres"))
 	if _, err := c.Exec(t.Context(), "drop database "+pgx.Identifier{d.name}.Sanitize()+
 		" with (force)"); err != nil {
 		t.Fatal(err)

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -22,9 +21,7 @@ func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: "local all all trust\n" +
 		"host all owner 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"})
 	database := serverstest.FreshDatabase(t, pg)
-	admin, err := pgx.Connect(t.Context(), pg.URL("postgres", database))
-	must.Succeed(t, err)
-	defer admin.Close(t.Context())
+	admin := pgtest.Connect(t, pg.URL("postgres", database))
 	if _, err := admin.Exec(t.Context(),
 		"create role owner login superuser password 's3cret'"); err != nil {
 		t.Fatal(err)
@@ -49,7 +46,7 @@ func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
 		t.Errorf("the address is shown as %s", shown)
 	}
 	must.Succeed(t, os.WriteFile(file, []byte("wr0ng"), 0o600))
-	err = pgmarks.Install(t.Context(), address, "owner")
+	err := pgmarks.Install(t.Context(), address, "owner")
 	if err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "wr0ng") {
 		t.Errorf("got %v", err)
 	}

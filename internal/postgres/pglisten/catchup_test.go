@@ -1,13 +1,11 @@
 package pglisten
 
 import (
-	"context"
 	"os"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -16,10 +14,8 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestAListenerThatCatchesUpHoldsNothingBack(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	must.Succeed(t, err)
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(t.Context(), "listen news")
+	conn := pgtest.Connect(t, pg.URL("postgres", "postgres"))
+	_, err := conn.Exec(t.Context(), "listen news")
 	must.Succeed(t, err)
 	unread := serverstest.SendNotices(t, pg)
 	if _, err := conn.Exec(t.Context(), "select 1"); err != nil || !unread() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -45,10 +46,8 @@ func TestAPoolGetsAPasswordThatIsAccepted(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		HBA: "local all all trust\nhost all app 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 " +
 			"trust\n"})
-	admin, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-	must.Succeed(t, err)
-	defer admin.Close(t.Context())
-	_, err = admin.Exec(t.Context(), "create role app login password 'right'")
+	admin := pgtest.Connect(t, pg.URL("postgres", "postgres"))
+	_, err := admin.Exec(t.Context(), "create role app login password 'right'")
 	must.Succeed(t, err)
 	tool := filepath.Join(t.TempDir(), "tool") // behind the server the first time
 	const text = "#!/bin/sh\nif [ -e $0.ran ]; then echo right; else touch $0.ran; echo behind; fi\n"

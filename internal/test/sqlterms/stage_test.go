@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -67,10 +68,7 @@ func (s *stage) url(role string) string { return s.pg.URL(role, s.name) }
 // connect opens a connection that is closed with the test.
 func (s *stage) connect(role string) *pgx.Conn {
 	s.Helper()
-	c, err := pgx.Connect(s.ctx, s.url(role))
-	must.Succeed(s, err)
-	s.Cleanup(func() { _ = c.Close(context.WithoutCancel(s.ctx)) })
-	return c
+	return pgtest.Connect(s, s.url(role))
 }
 
 // pooler starts PgBouncer in a mode, and returns the URL of the role app through it.

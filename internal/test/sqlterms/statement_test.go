@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 // writes are one of each kind, for a table with a row.
@@ -111,10 +112,8 @@ func TestPostgresSkipsEnterInTheStatementThatWrites(t *testing.T) {
 
 func TestAPoolerInStatementModeRefusesBegin(t *testing.T) {
 	s := newStage(t)
-	c, err := pgx.Connect(s.ctx, s.pooler("statement"))
-	must.Succeed(t, err)
-	t.Cleanup(func() { _ = c.Close(t.Context()) })
-	_, err = c.Exec(s.ctx, "begin")
+	c := pgtest.Connect(t, s.pooler("statement"))
+	_, err := c.Exec(s.ctx, "begin")
 	s.fails(err, "08P01")
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -75,12 +76,7 @@ func (r *realm) bounded() (context.Context, context.CancelFunc) {
 
 func (r *realm) connect(user string) *pgx.Conn {
 	r.t.Helper()
-	ctx, cancel := r.bounded()
-	defer cancel()
-	c, err := pgx.Connect(ctx, r.pg.URL(user, r.name))
-	must.Succeed(r.t, err)
-	r.t.Cleanup(func() { _ = c.Close(context.Background()) })
-	return c
+	return pgtest.Connect(r.t, r.pg.URL(user, r.name))
 }
 
 // sql runs statements as the superuser.

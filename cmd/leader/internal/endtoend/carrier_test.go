@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/internal/network/peeruser"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -214,9 +215,7 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	for _, v := range c.Environ() {
 		at[v[0]] = v[1]
 	}
-	db, err := pgx.Connect(e.ctx, at["DATABASE_URL"])
-	must.Succeed(t, err)
-	defer db.Close(e.ctx)
+	db := pgtest.Connect(t, at["DATABASE_URL"])
 	var token string
 	if err := db.QueryRow(e.ctx, "select current_setting('fence.carried')").Scan(&token); err != nil ||
 		token != "5" {

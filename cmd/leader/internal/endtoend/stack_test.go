@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/test/elections"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -278,25 +279,13 @@ func (g *guard) redisClient(token fence.Token) *redis.Client {
 // sql runs statements as the superuser, without a guard.
 func (s *stack) sql(text string) {
 	s.t.Helper()
-	c, err := pgx.Connect(s.ctx, s.pg.URL("postgres", "postgres"))
-	must.Succeed(s.t, err)
-	defer c.Close(context.Background())
-	if _, err := c.PgConn().Exec(s.ctx, text).ReadAll(); err != nil {
-		s.t.Fatalf("%s: %v", text, err)
-	}
+	pgtest.Exec(s.t, s.pg.URL("postgres", "postgres"), text)
 }
 
 // column reads one column, without a guard.
 func (s *stack) column(query string) []string {
 	s.t.Helper()
-	c, err := pgx.Connect(s.ctx, s.pg.URL("postgres", "postgres"))
-	must.Succeed(s.t, err)
-	defer c.Close(context.Background())
-	rows, err := c.Query(s.ctx, query)
-	must.Succeed(s.t, err)
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	must.Succeed(s.t, err)
-	return all
+	return pgtest.Column[string](s.t, s.pg.URL("postgres", "postgres"), query)
 }
 
 // list reads a Redis list, without a guard.
