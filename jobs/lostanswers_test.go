@@ -97,9 +97,7 @@ func TestAChangeThatMeetsAnotherOneHasNotBeenMade(t *testing.T) {
 			plain, q := queues(t, w)
 			id := submitLater(t, plain)
 			cancel := func() {
-				if err := plain.Cancel(t.Context(), id); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, plain.Cancel(t.Context(), id))
 			}
 			w.change = lostOnce(cancel)
 			if !lost {

@@ -59,18 +59,14 @@ func TestAPausedJobStartsAgainWhenItsScheduleSaysSo(t *testing.T) {
 	ran := hours(t, job.Spec{Every: "1h"}, func(q *jobs.Queue, id job.ID) {
 		time.Sleep(90 * time.Minute)
 		for range 2 { // pausing it again changes nothing
-			if err := q.Pause(t.Context(), id); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, q.Pause(t.Context(), id))
 		}
 		if err := q.RunNow(t.Context(), id); !errors.Is(err, job.ErrWrongState) {
 			t.Errorf("a paused job is to run now: %v", err)
 		}
 		time.Sleep(4 * time.Hour) // at 5.5
 		for range 2 {
-			if err := q.Resume(t.Context(), id); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, q.Resume(t.Context(), id))
 		}
 		time.Sleep(time.Hour)
 	})
@@ -80,18 +76,14 @@ func TestAPausedJobStartsAgainWhenItsScheduleSaysSo(t *testing.T) {
 func TestAJobThatRunsNowKeepsItsSchedule(t *testing.T) {
 	ran := hours(t, job.Spec{Every: "1h"}, func(q *jobs.Queue, id job.ID) {
 		time.Sleep(90 * time.Minute)
-		if err := q.RunNow(t.Context(), id); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, q.RunNow(t.Context(), id))
 		time.Sleep(time.Hour)
 	})
 	wantHours(t, ran, 0, 1, 1.5, 2)
 	ran = hours(t, job.Spec{NotBefore: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)},
 		func(q *jobs.Queue, id job.ID) {
 			time.Sleep(time.Hour)
-			if err := q.RunNow(t.Context(), id); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, q.RunNow(t.Context(), id))
 			time.Sleep(time.Minute)
 			if err := q.RunNow(t.Context(), id); !errors.Is(err, job.ErrWrongState) {
 				t.Errorf("a job that is done is to run now: %v", err)

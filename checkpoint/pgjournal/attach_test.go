@@ -203,7 +203,5 @@ func TestWithoutAnAttachmentEachTransactionIsChecked(t *testing.T) {
 		pgjournal.Step("only", func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
 			return s, insert(ctx, tx, "again")
 		})}})
-	if err != nil {
-		t.Error(err)
-	}
+	must.Report(t, err)
 }

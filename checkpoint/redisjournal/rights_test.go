@@ -112,9 +112,7 @@ func TestAForgetWithoutARightChangesNothing(t *testing.T) {
 		}
 	}
 	b.acl(t, redisjournal.ACL("app", "secret"))
-	if err := j.Forget(t.Context(), c, nightly); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, j.Forget(t.Context(), c, nightly))
 	if n := b.do(t, "EXISTS", "ringfence:.checkpoint:nightly",
 		"ringfence:.checkpoints"); n != int64(0) {
 		t.Errorf("%v keys are left", n)

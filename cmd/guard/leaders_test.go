@@ -72,11 +72,9 @@ func TestADatabaseWithoutAGuardNeedsItsAdministratorOnly(t *testing.T) {
 		}
 	}
 	raiser := pgmarks.Raiser{URL: pg.URL("app", "postgres")}
-	if err := raiser.Raise(t.Context(), fence.Claim{
+	must.Report(t, raiser.Raise(t.Context(), fence.Claim{
 		Resource: "orders", Token: 5, Issuer: "zk:a", Holder: "h",
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	code, _, errs := invoke(t, append(env, "GUARD_POSTGRES_LISTEN=127.0.0.1:0"), "serve")
 	if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LISTEN is set, "+
 		"GUARD_POSTGRES_UPSTREAM is not") {

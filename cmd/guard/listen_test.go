@@ -82,9 +82,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 		Network: "unix", Addr: redisSocket, ClientName: "fence.orders=5", MaxRetries: -1,
 	})
 	defer r.Close()
-	if err := r.Set(t.Context(), "a", 1, 0).Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, r.Set(t.Context(), "a", 1, 0).Err())
 	if _, out, _ := invoke(t, env, "status"); !strings.Contains(out, "app@[local]") ||
 		strings.Count(out, "[local]") != 2 {
 		t.Errorf("the holders:\n%s", out)

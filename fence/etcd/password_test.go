@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence/etcd/etcdtest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // passwordFile is a file with a password, and a URL that names it.
@@ -20,12 +21,8 @@ func passwordFile(t *testing.T, server, password string) (change func(string), a
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "password")
 	change = func(password string) {
-		if err := os.WriteFile(name+".new", []byte(password), 0o600); err != nil {
-			t.Error(err)
-		}
-		if err := os.Rename(name+".new", name); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, os.WriteFile(name+".new", []byte(password), 0o600))
+		must.Report(t, os.Rename(name+".new", name))
 	}
 	change(password)
 	return change, "etcd://app@" + server + "?password_file=" + url.QueryEscape(name)
@@ -71,9 +68,7 @@ func TestThePasswordOfAUserMayChange(t *testing.T) {
 				t.Errorf("%s: %v", password, err)
 			}
 		}
-		if err := term.Acknowledge(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, term.Acknowledge(t.Context()))
 	}
 	changeFile("wr0ng")
 	if other, err := Open(t.Context(), address,

@@ -138,9 +138,7 @@ func closeLeavesNoGoroutine(t *testing.T, f Fixture) {
 			t.Error("Watch of a closed client ended without an error")
 		}
 	})
-	if err := leak.Find(before); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, leak.Find(before))
 }
 
 func candidatesInOrder(s *stage) {

@@ -50,9 +50,7 @@ func TestWatchingAndWaitingShareOneConnectionThatListens(t *testing.T) {
 	})
 	stop()
 	watching.Wait()
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, c.Close())
 	if strings.Contains(log.String(), "cannot listen") {
 		t.Errorf("the connection broke:\n%s", log.String())
 	}
@@ -89,20 +87,14 @@ func TestAPoolerInTransactionModeIsUsedWithoutListening(t *testing.T) {
 	for i := range 6 {
 		term := electiontest.Win(t, clients[i%2], "orders", "a")
 		won := electiontest.Stand(t, clients[(i+1)%2], "orders", "b")
-		if err := term.Acknowledge(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := term.Resign(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, term.Acknowledge(t.Context()))
+		must.Report(t, term.Resign(t.Context()))
 		successor := electiontest.Next(t, won)
 		if term.Token() <= last || successor.Token() <= term.Token() {
 			t.Errorf("%s, %s and %s", last, term.Token(), successor.Token())
 		}
 		last = successor.Token()
-		if err := successor.Resign(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, successor.Resign(t.Context()))
 	}
 	term := electiontest.Win(t, clients[0], "orders", "a")
 	first := term.Deadline()
@@ -158,9 +150,7 @@ func TestATermOutlivesARestartOfTheServer(t *testing.T) {
 	electiontest.Eventually(t, "the term is active", func() bool {
 		return term.State() == fence.Active
 	})
-	if err := term.Resign(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, term.Resign(t.Context()))
 	if newer := electiontest.Next(t, won); newer.Token() <= term.Token() {
 		t.Errorf("%s follows %s", newer.Token(), term.Token())
 	}

@@ -62,14 +62,10 @@ func TestAFullQueueOfNoticesStopsNoElection(t *testing.T) {
 	won := electiontest.Crowd(t, other, "orders", 1)
 	electiontest.Queued(t, c, "orders", 2)
 	fillNotices(t, d)
-	if err := leader.Acknowledge(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, leader.Acknowledge(t.Context()))
 	d.expired(t, current(c))
 	next := electiontest.Next(t, won)
-	if err := next.Resign(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, next.Resign(t.Context()))
 	electiontest.Win(t, c, "orders", "a")
 }
 

@@ -23,9 +23,7 @@ func standbyOf(t *testing.T, primary *servers.Postgres) database {
 	standby, err := primary.StartCopy(t.Context(), "standby")
 	must.Succeed(t, err)
 	t.Cleanup(func() {
-		if err := standby.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, standby.Close())
 	})
 	must.Succeed(t, standby.Stop())
 	signal := filepath.Join(standby.Dir(), "data", "standby.signal")

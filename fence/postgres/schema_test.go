@@ -50,17 +50,13 @@ func TestARoleWithoutPrivilegesIsToldWhatAnOperatorRuns(t *testing.T) {
 	wantSetupError(t, err, "permission denied", "Install")
 	must.Succeed(t, Install(t.Context(), d.url(), role))
 	c := openWith(t, url, long, nil)
-	if err := electiontest.Win(t, c, "orders", "a").Acknowledge(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, electiontest.Win(t, c, "orders", "a").Acknowledge(t.Context()))
 	if err := Install(t.Context(), d.url()); err != nil { // for others: it keeps what it may
 		t.Fatal(err)
 	}
 	_, err = c.Candidates(t.Context(), "orders")
 	_, _, failed := c.Leaders(t.Context(), "orders")
-	if err := errors.Join(err, failed); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(err, failed))
 	conn := pgtest.Connect(t, url)
 	if _, err := conn.Exec(t.Context(), "delete from ringfence_private.candidate"); err == nil {
 		t.Error("the role deletes candidates by hand")

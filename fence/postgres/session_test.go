@@ -162,9 +162,7 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 			// ends, a look passes nobody over.
 			electiontest.Eventually(t, `"b" leads`, func() bool {
 				leader, err := look(third, waiting)
-				if err != nil {
-					t.Error(err)
-				}
+				must.Report(t, err)
 				return leader == "b"
 			})
 			d.sql(t, `update ringfence_private.lease

@@ -58,9 +58,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://alice:s%3Acret@"+ensemble+"/private/deep", 20*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
-	if err := term.Acknowledge(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, term.Acknowledge(t.Context()))
 	alice := zookeepertest.Connect(t, ensemble)
 	must.Succeed(t, alice.AddAuth("digest", []byte("alice:s:cret")))
 	all := below(t, alice, "/private")
@@ -162,9 +160,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 			must.Succeed(t, err)
 			defer co.Close()
 			for _, r := range []fence.Resource{"orders", "invoices"} { // each in its own session
-				if err := electiontest.Win(t, co, r, "a").Resign(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, electiontest.Win(t, co, r, "a").Resign(t.Context()))
 				co.campaigns.Current().End(fence.ErrExpired)
 			}
 			co.client.Drop(co.client.Current())
@@ -205,9 +201,7 @@ func TestCredentialsOutliveAReconnection(t *testing.T) {
 	term := electiontest.Win(t, c, "orders", "a")
 	r.Drop()
 	confirmedAgain(t, term)
-	if err := term.Acknowledge(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, term.Acknowledge(t.Context()))
 	must.Succeed(t, term.Resign(t.Context()))
 }
 
@@ -295,9 +289,7 @@ func TestAfterASilentServerTheNextOneIsTried(t *testing.T) {
 	silent := listener(t, func(net.Conn) {})
 	for range 3 { // the first server is random
 		c := openFor(t, "zk://"+silent+","+ensemble+"/next", 10*time.Second)
-		if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, electiontest.Win(t, c, "orders", "a").Resign(t.Context()))
 		c.Close()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper/zookeepertest"
 	"github.com/ringfence/ringfence/internal/test/electiontest"
 	"github.com/ringfence/ringfence/internal/test/leak"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -38,9 +39,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, ErrClosed) {
 		t.Errorf("the waiting campaign returned %v", err)
 	}
-	if err := leak.Find(before); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, leak.Find(before))
 	// The sessions would last longer without Close.
 	zookeepertest.Eventually(t, "nobody is enrolled", func() bool {
 		names, _, err := admin.Children("/closing/elections/orders")
@@ -76,9 +75,7 @@ func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 	if set := r.Count(zookeepertest.SetWatches); set != 0 {
 		t.Errorf("the library has set watches again %d times", set)
 	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, term.Resign(t.Context()))
 	if next := <-waiting; next == nil {
 		t.Error("b does not lead")
 	}

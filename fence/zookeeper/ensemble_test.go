@@ -85,9 +85,7 @@ func TestATermOutlivesTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	if err != nil || len(queue) != 1 || queue[0].Token != term.Token() || !queue[0].Ready {
 		t.Errorf("the queue is %+v, %v", queue, err)
 	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, term.Resign(t.Context()))
 	if next := electiontest.Win(t, c, "orders", "a"); next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
 	}

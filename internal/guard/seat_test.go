@@ -141,9 +141,7 @@ func TestAStalledLoginGivesItsSlotToTheLastInTheQueueAndAnEndedOneToTheFirst(t *
 			if name == "it stalls" {
 				one, two = two, one
 			}
-			if err := <-one; err != nil {
-				t.Error(err)
-			}
+			must.Report(t, <-one)
 			select {
 			case err := <-two:
 				t.Errorf("the other connection has a slot too: %v", err)
@@ -166,9 +164,7 @@ func TestTheAddressThatHoldsTheFewestSlotsIsServedNext(t *testing.T) {
 	late := g.waits(&g.d.logins, func() error { return crowd.Login(crowd.ctx) })
 	early := g.waits(&g.d.logins, func() error { return other.Login(other.ctx) })
 	holders[0].Leave()
-	if err := <-early; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-early)
 	if n := g.queued(&g.d.logins); n != 1 {
 		t.Errorf("%d connections wait, want 1", n)
 	}

@@ -163,8 +163,6 @@ func TestARefusedTokenThatLeadsAfterAnAdoptionIsAdmitted(t *testing.T) {
 		loop(t, a, m, 5, 10) // nobody has looked yet
 		time.Sleep(time.Minute)
 		must.Succeed(t, a.Precheck(t.Context(), claimed(5)))
-		if err := a.Admit(t.Context(), m.Connect().Session(), claimed(5)); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, a.Admit(t.Context(), m.Connect().Session(), claimed(5)))
 	})
 }

@@ -143,9 +143,7 @@ func TestKubernetesServiceLinksAreIgnored(t *testing.T) {
 		"T_PORT=tcp://10.0.0.1:5432", "T_PORT_5432_TCP=tcp://10.0.0.1:5432",
 		"T_PORT_5432_TCP_ADDR=10.0.0.1",
 		"T_REDIS_PORT=tcp://10.0.0.1:6379")
-	if err != nil {
-		t.Error(err)
-	}
+	must.Report(t, err)
 	if _, err := load(t, "T_LISTEN=:1", "T_PORT=5432"); err == nil {
 		t.Error("T_PORT, which is not a service link, was ignored")
 	}

@@ -127,9 +127,7 @@ func build(t *testing.T, b system.Build) *System {
 		if t.Failed() {
 			t.Log(s.Diagnose())
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, s.Close())
 	})
 	return s
 }

@@ -258,9 +258,7 @@ func TestAReplicaNeedsLinks(t *testing.T) {
 			t.Errorf("%+v was accepted", wrong)
 		}
 	}
-	if err := checkTopology(scenario.Topology{
+	must.Report(t, checkTopology(scenario.Topology{
 		StoreLinks: true, Replica: true, Copy: true,
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 }

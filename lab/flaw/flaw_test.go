@@ -84,9 +84,7 @@ func newSite(t *testing.T, name flaw.Name) *site {
 		if t.Failed() {
 			t.Log(s.guard.LogTail(30))
 		}
-		if err := s.guard.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, s.guard.Close())
 	})
 	must.Succeed(t, s.guard.Start(t.Context()))
 	return s

@@ -43,9 +43,7 @@ func TestAnEnsembleHasALeaderThatCanBeKilled(t *testing.T) {
 	if err != nil || second == first {
 		t.Fatalf("%s was killed, and %s leads: %v", first, second, err)
 	}
-	if err := s.Start(ctx, first); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Start(ctx, first))
 	if n := len(s.links[ends{"guard-2", "coordinator"}]); n != 3 {
 		t.Errorf("guard-2 has %d links to the coordinator", n)
 	}

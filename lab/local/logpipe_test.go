@@ -29,12 +29,8 @@ func logger(t *testing.T) (s *System, dir string) {
 	})
 	must.Succeed(t, err)
 	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := s.logs["logger"].Close(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, p.Close())
+		must.Report(t, s.logs["logger"].Close())
 		if left, _ := filepath.Glob(filepath.Join(dir, "*.pipe")); len(left) > 0 {
 			t.Errorf("%v is left", left)
 		}

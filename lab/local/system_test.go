@@ -57,9 +57,7 @@ func TestASystemComesUp(t *testing.T) {
 			t.Errorf("%s is missing in Diagnose", part)
 		}
 	}
-	if err := s.Stop(ctx, "worker-1"); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.Stop(ctx, "worker-1"))
 	eventually(t, "its last event", func() bool { return len(h.texts("worker-1", "goodbye")) == 1 })
 	if ended := h.texts("worker-1", history.Ended); len(ended) > 0 {
 		t.Errorf("the lab has stopped it, but the note says %v", ended)
@@ -205,9 +203,7 @@ func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 	url := s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr())
 	old := pgtest.Connect(t, url+"&options=-c%20fence.orders%3D5")
 	claim := fence.Claim{Resource: scenario.Resource, Token: 7}
-	if err := pgmarks.NewRaiser(url).Raise(ctx, claim); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, pgmarks.NewRaiser(url).Raise(ctx, claim))
 	if err := old.Ping(ctx); err != nil {
 		t.Error("a guard that observes only has ended a session:", err)
 	}

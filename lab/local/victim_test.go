@@ -82,9 +82,7 @@ func TestNothingOutlivesALabThatIsKilled(t *testing.T) {
 	dirs, _ := lines.ReadString('\n')
 	defer func() {
 		for _, dir := range strings.Fields(dirs) { // a killed lab leaves its directories
-			if err := os.RemoveAll(dir); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, os.RemoveAll(dir))
 		}
 	}()
 	tagged := &tag{value: value}

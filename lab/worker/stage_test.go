@@ -22,6 +22,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/lab/history"
@@ -139,9 +140,7 @@ func (s *stage) makeDatabase() {
 	s.must(system.Exec(s.ctx, s.superuser(), strings.Split(system.Tables, ";\n")...))
 	s.t.Cleanup(func() {
 		_, err := s.db.Exec(s.ctx, "select pg_drop_replication_slot('lab')")
-		if err != nil {
-			s.t.Error(err)
-		}
+		must.Report(s.t, err)
 		_ = s.db.Close(s.ctx)
 	})
 }
@@ -280,9 +279,7 @@ func (s *stage) launch(cmd *exec.Cmd) *run {
 	go func() {
 		defer close(r.done)
 		err := history.Each(out, func(e history.Event) error { r.emit(e); return nil })
-		if err != nil {
-			s.t.Error(err)
-		}
+		must.Report(s.t, err)
 		_ = cmd.Wait()
 		r.code = cmd.ProcessState.ExitCode()
 	}()

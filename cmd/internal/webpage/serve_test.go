@@ -52,9 +52,7 @@ func serving(t *testing.T, l net.Listener, h http.Handler) {
 	go func() { ended <- Server{Handler: h, Answer: time.Minute, Grace: time.Second}.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-ended)
 	})
 }
 

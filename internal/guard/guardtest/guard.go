@@ -57,9 +57,7 @@ func Start(t *testing.T, o Options, open func(*slog.Logger, *guard.Metrics) guar
 	go func() { done <- srv.Serve(ctx) }()
 	g.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-done)
 		loops.Close()
 		p.Close()
 	})

@@ -202,9 +202,7 @@ func TestTheGuardIsReadyWhileOneOfItsDatabasesIs(t *testing.T) {
 	crm := s.fresh()
 	s.mustBeIn(crm, 5)
 	pgtest.Exec(t, s.pg.URL("postgres", s.database), "drop schema ringfence, ringfence_private cascade")
-	if err := s.p.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.p.Ready(t.Context()))
 	all := s.p.Databases(t.Context())
 	if len(all) != 2 || all[crm] != nil || all[s.database] == nil {
 		t.Errorf("%v", all)

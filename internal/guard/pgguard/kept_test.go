@@ -90,9 +90,7 @@ func TestManyDirectRaisesLogInTwice(t *testing.T) {
 				all.Go(func() {
 					c := order(7)
 					c.Resource = fence.Resource(fmt.Sprint("job", i))
-					if err := r.Raise(t.Context(), c); err != nil {
-						t.Error(err)
-					}
+					must.Report(t, r.Raise(t.Context(), c))
 				})
 			}
 			all.Wait()

@@ -243,9 +243,7 @@ func TestAGuardRequiresTLS(t *testing.T) {
 	option.Require = true
 	g := e.guard("sslmode=disable", option)
 	wantCode(t, g.login("app", "sslmode=disable"), wire.InvalidAuthorization)
-	if err := g.login("app", "sslmode=require"); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, g.login("app", "sslmode=require"))
 	if n := g.count("select count(*) from ledger"); n != 1 {
 		t.Errorf("%d writes", n)
 	}

@@ -128,9 +128,7 @@ func TestAnAdmissionThatTimedOutContinuesInTheBackground(t *testing.T) {
 func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing.T) {
 	g, s := newHalting(t)
 	s.meanwhile = func() {
-		if err := g.server.Pause(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, g.server.Pause())
 	}
 	newer := g.raw()
 	s.halts.Store(true)

@@ -76,9 +76,7 @@ func TestManyDirectRaisesConnectTwice(t *testing.T) {
 				all.Go(func() {
 					c := order(7)
 					c.Resource = fence.Resource(fmt.Sprint("job", i))
-					if err := r.Raise(t.Context(), c); err != nil {
-						t.Error(err)
-					}
+					must.Report(t, r.Raise(t.Context(), c))
 				})
 			}
 			all.Wait()

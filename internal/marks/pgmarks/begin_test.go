@@ -129,9 +129,7 @@ func TestTheCallersTransactionOptionsAreKept(t *testing.T) {
 			t.Errorf("%+v: read only is %s, the level %s, %s have entered",
 				o, mode, level, d.holders(t))
 		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, tx.Rollback(t.Context()))
 	}
 }
 
@@ -149,12 +147,8 @@ func TestAClaimWithQuotesAndBackslashesIsEscaped(t *testing.T) {
 			t.Errorf("standard_conforming_strings %s: %v", conforming, err)
 			continue
 		}
-		if err := Enter(t.Context(), tx, c); err != nil {
-			t.Error(err)
-		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, Enter(t.Context(), tx, c))
+		must.Report(t, tx.Rollback(t.Context()))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/must"
 )
 
 // crowdSQL is what a role with CREATE on the schema can do: for each of our functions it makes
@@ -51,9 +52,7 @@ func TestForeignFunctionsInTheSchemaAreNeverCalled(t *testing.T) {
 	older, newer := r.next(), r.next()
 	r.lead(t, older)
 	_, tx := r.enters(t, older, at(pgx.ReadCommitted))
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, tx.Commit(t.Context()))
 	attached := r.connect(t, "app")
 	if yes, err := Attach(t.Context(), attached, older); err != nil || !yes {
 		t.Errorf("attach: %v, %v", yes, err)
@@ -68,24 +67,18 @@ func TestForeignFunctionsInTheSchemaAreNeverCalled(t *testing.T) {
 			t.Error("a session of an older token lives")
 		}
 	}
-	if err := r.s.exec(t.Context(), "select ringfence.sweep()"); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, r.s.exec(t.Context(), "select ringfence.sweep()"))
 	if _, err := r.s.Marks(t.Context()); err != nil {
 		t.Error(err)
 	}
 	a := r.authorizer(t)
-	if err := a.Allow(t.Context(), "app", "orders"); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, a.Allow(t.Context(), "app", "orders"))
 	for _, patterns := range [][]marks.Pattern{{"orders"}, nil} {
 		if _, err := a.Forbid(t.Context(), "app", patterns...); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := a.Authorize(t.Context(), true); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, a.Authorize(t.Context(), true))
 }
 
 // A literal without a type fits a parameter of any type.

@@ -153,9 +153,7 @@ func TestASuperusersTransactionKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	d.outside(t, newer, fence.ErrNotRaised)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, tx.Commit(t.Context()))
 	d.lead(t, newer)
 	d.enters(t, newer, pgx.TxOptions{})
 }

@@ -171,9 +171,7 @@ func takesBySQL(t *testing.T, d database, app string) {
 	}
 	tx, err := enter(newer)
 	must.Succeed(t, err)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, tx.Commit(t.Context()))
 }
 
 // fences raises the mark twice, with a session and a transaction under the first token. signals
@@ -220,9 +218,7 @@ func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 	if _, err := tx.Exec(t.Context(), "insert into entry values (7)"); err != nil {
 		t.Error(err)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, tx.Commit(t.Context()))
 }
 
 // A role without pg_signal_backend ends sessions of its own role, as any role may.

@@ -39,9 +39,7 @@ func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
 		t.Errorf("in another database: %t, %v", installed, err)
 	}
 	claim := fence.Claim{Resource: "orders", Token: 5, Issuer: elector.Unverified, Holder: "a"}
-	if err := pgmarks.NewRaiser(address).Raise(t.Context(), claim); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, pgmarks.NewRaiser(address).Raise(t.Context(), claim))
 	if shown := pgmarks.Address(address); strings.Contains(shown, "password") {
 		t.Errorf("the address is shown as %s", shown)
 	}

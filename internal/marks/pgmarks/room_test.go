@@ -90,16 +90,12 @@ func TestNobodyIsEndedForAClaimThatIsNotConfirmed(t *testing.T) {
 	if err == nil {
 		t.Error("raised")
 	}
-	if err := r.s.EndOlder(ctx, fence.Claim{
+	must.Report(t, r.s.EndOlder(ctx, fence.Claim{
 		Resource: old.Resource, Token: old.Token, Issuer: old.Issuer,
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	other := old
 	other.Issuer, other.Token = "zk:b", 99
-	if err := r.s.EndOlder(ctx, other); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, r.s.EndOlder(ctx, other))
 	if _, err := hog.Exec(t.Context(), "select 1"); err != nil {
 		t.Errorf("a session of the present leader was ended: %v", err)
 	}
@@ -119,9 +115,7 @@ func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
 		}
 		execute(t, operator, "rollback")
 	}
-	if err := r.s.Probe(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, r.s.Probe(t.Context()))
 	useUpLocks(t, hog)
 	if err := r.s.Probe(t.Context()); sqlstate(err) != NoMemory {
 		t.Errorf("without locks: %v", err)

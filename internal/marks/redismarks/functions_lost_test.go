@@ -157,9 +157,7 @@ func TestAfterAFailoverItIsTakenAgain(t *testing.T) {
 		there.refused(there.put(pass, "x"), "NOTRAISED", "on the promoted replica")
 		fresh := there.take("worker-2", 2)
 		there.refused(there.put(pass, "x"), "STALETOKEN", "the holder of before")
-		if err := there.put(fresh, "y"); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, there.put(fresh, "y"))
 		if list := there.db.LRange(t.Context(), "written", 0, -1).Val(); fmt.Sprint(list) != "[x y]" {
 			t.Error(list)
 		}

@@ -22,9 +22,7 @@ func TestATakeThatIsRepeatedGivesTheSamePass(t *testing.T) {
 		if again := p.take("worker-1", "007"); again != pass {
 			t.Errorf("again: %q, then %q", pass, again)
 		}
-		if err := p.put(pass, "x"); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, p.put(pass, "x"))
 		next := p.take("worker-1", 8)
 		if next == pass || !strings.HasPrefix(next, "orders 2 take 8:") {
 			t.Errorf("the next attempt of the same holder: %q", next)
@@ -104,9 +102,7 @@ func TestTokensAreCountedExactly(t *testing.T) {
 			t.Errorf("after %s: %q", at, pass)
 		}
 		p.refused(p.put(old, "x"), "STALETOKEN", at)
-		if err := p.put(pass, "x"); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, p.put(pass, "x"))
 	}
 }
 
@@ -185,9 +181,7 @@ func TestNothingRunsWhileOlderSessionsMayLive(t *testing.T) {
 	p.refused(p.put(pass, "x"), "REVOKE", "a session under an older token is recorded")
 	_, err = b.store.Revoke(t.Context(), marks.Session{}, claim(6))
 	must.Succeed(t, err)
-	if err := p.put(pass, "x"); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.put(pass, "x"))
 	old.Close()
 }
 
@@ -208,9 +202,7 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 		if again, err := bring(45, "lock"); err != nil || again != pass {
 			t.Errorf("again: %q, %v", again, err)
 		}
-		if err := p.put(pass, "a"); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, p.put(pass, "a"))
 		_, err = bring(44, "lock")
 		p.refused(err, "STALETOKEN", "a lower number")
 		_, err = bring(46, "another")

@@ -236,9 +236,7 @@ func TestATxRunsUnderATakenToken(t *testing.T) {
 	p := b.program(t, false)
 	words := strings.Fields(p.take("worker-1", 1))
 	c := fence.Claim{Resource: "orders", Token: 1, Issuer: "take", Candidate: words[3]}
-	if err := put(t, p.db, c, "x"); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, put(t, p.db, c, "x"))
 	// Redis may give the number out again, so it is not enough.
 	if err := put(t, p.db, fence.Claim{
 		Resource: "orders", Token: 1, Issuer: "take",

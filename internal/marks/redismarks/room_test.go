@@ -41,9 +41,7 @@ func TestTheControlConnectionsAreThereWhileTheServerIsFull(t *testing.T) {
 	b := openWith(t, server, redismarks.Options{Reserved: true})
 	b.awaitClients(t, 4+1) // and the test's own
 	leave := b.crowd(t)
-	if err := b.store.PingAll(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, b.store.PingAll(t.Context()))
 	if err := b.store.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "maxclients") {
 		t.Errorf("the server is full, and the store is ready: %v", err)
 	}

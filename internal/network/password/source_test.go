@@ -197,9 +197,7 @@ func TestAWrongPasswordIsRefusedAtOnceFromTheSecondTime(t *testing.T) {
 			t.Errorf("another password was given up after %s", other)
 		}
 		rewrite(t, file, "right")
-		if err := s.Login(t.Context(), wrong, srv.logIn); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, s.Login(t.Context(), wrong, srv.logIn))
 	})
 }
 
@@ -213,17 +211,13 @@ func TestAPasswordThatWasAcceptedIsNotGivenUpAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 		srv.accepts.Store("p1")
-		if err := s.Login(t.Context(), wrong, srv.logIn); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, s.Login(t.Context(), wrong, srv.logIn))
 		srv.accepts.Store("p2")
 		done := make(chan error)
 		go func() { done <- s.Login(t.Context(), wrong, srv.logIn) }()
 		time.Sleep(time.Second)
 		rewrite(t, file, "p2")
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-done)
 	})
 }
 

@@ -30,9 +30,7 @@ func TestEveryPublicPackageHasAWholeProgramAsExample(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		must.Report(t, err)
 	}
 }
 

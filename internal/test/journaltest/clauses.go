@@ -118,9 +118,7 @@ func lateChange(p *stage) {
 		}
 		stored(p.T, quick, first)
 		publish(p.T, quick, fresh, version(2, fresh))
-		if err := quick.Forget(p.Context(), fresh, nightly); err != nil {
-			p.Error(err)
-		}
+		must.Report(p, quick.Forget(p.Context(), fresh, nightly))
 	}
 }
 
@@ -418,9 +416,7 @@ func closed(p *stage) {
 		})
 	}()
 	<-shown
-	if err := errors.Join(a.Close(), b.Close()); err != nil {
-		p.Error(err)
-	}
+	must.Report(p, errors.Join(a.Close(), b.Close()))
 	if err := <-ended; err == nil || errors.Is(err, context.Canceled) {
 		p.Errorf("follow ended with %v", err)
 	}

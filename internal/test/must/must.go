@@ -1,4 +1,4 @@
-// Package must ends a test at a step that fails.
+// Package must fails a test at a step that returns an error.
 package must
 
 import "testing"
@@ -8,5 +8,13 @@ func Succeed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Report fails the test with err, unless it is nil, and lets it go on.
+func Report(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -48,9 +48,7 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
 	must.Succeed(t, p.Start(t.Context()))
-	if err := errors.Join(p.Pause(), p.Close()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, errors.Join(p.Pause(), p.Close()))
 	if code, out := <-codes, <-outputs; code != -1 || !strings.HasPrefix(out, "start 2") && out != "" {
 		t.Errorf("exit code %d, output %q", code, out)
 	}

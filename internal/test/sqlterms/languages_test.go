@@ -111,9 +111,7 @@ func fenced(t *testing.T, command []string, level string, pooled bool) {
 	p.goOn()
 	p.hears("ended")
 	p.hears("refused")
-	if err := p.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.cmd.Wait())
 	if err := s.writes(s.connect("app"), second.Pass); err != nil {
 		t.Errorf("the newer holder is refused: %v", err)
 	}

@@ -72,9 +72,7 @@ func TestWhoIsDeposedDuringItsCallGetsARow(t *testing.T) {
 	got := make(chan []term, 1)
 	go func() {
 		all, err := s.call(c, "campaign(array['orders', 'stock'], 'host-1', '1 minute')")
-		if err != nil {
-			t.Error(err)
-		}
+		must.Report(t, err)
 		got <- all
 	}()
 	for waits := false; !waits; s.waits("campaign does not wait") {

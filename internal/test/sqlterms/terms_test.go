@@ -23,9 +23,7 @@ func TestTheFirstTermBeginsWithItsFirstCall(t *testing.T) {
 			if !first.Ready || first.Pass == nil || first.Leader != "host-1" || first.Ending != 0 {
 				t.Fatalf("%+v", first)
 			}
-			if err := s.writes(c, first.Pass); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, s.writes(c, first.Pass))
 			again := s.one(c, call, "host-1") // as after an answer that was lost
 			if again.Token != first.Token || *again.Pass != *first.Pass || !again.Ready {
 				t.Errorf("%+v, then %+v", first, again)
@@ -61,9 +59,7 @@ func TestATakeOverEndsOlderTransactionsAndRefusesLaterOnes(t *testing.T) {
 			if _, err := early.Exec(s.ctx, "select ringfence.enter($1)", first.Pass); err == nil {
 				t.Error("an older snapshot has entered")
 			}
-			if err := s.writes(c, second.Pass); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, s.writes(c, second.Pass))
 		})
 	}
 }
@@ -91,9 +87,7 @@ func TestALeaseThatEndsLetsTheNextOneIn(t *testing.T) {
 	// renews its own lease as long as it waits
 	second := s.ready(c, "campaign('orders', 'host-2', '1 minute')")
 	s.fails(s.writes(c, first.Pass), "RF001")
-	if err := s.writes(c, second.Pass); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.writes(c, second.Pass))
 	back := s.one(c, "campaign('orders', 'host-1', '1 second')")
 	if back.Ready || back.Token <= second.Token || back.Leader != "host-2" {
 		t.Errorf("%+v", back)
@@ -151,9 +145,7 @@ func TestATransactionThatIsRolledBackHasTakenNothing(t *testing.T) {
 	must.Succeed(t, err)
 	second := s.one(tx, "take('orders', 'host-2', 2)")
 	must.Succeed(t, tx.Rollback(s.ctx))
-	if err := s.writes(c, first.Pass); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.writes(c, first.Pass))
 	s.fails(s.writes(c, second.Pass), "RF012")
 }
 
@@ -174,14 +166,10 @@ func TestABroughtTokenNeedsARowInTheList(t *testing.T) {
 	s.fails(err, "RF010")
 	s.exec(admin, "select ringfence.allow('app', 'orders')")
 	seven := s.ready(c, "bring('orders', 7, 'shedlock', 'host-1')")
-	if err := s.writes(c, seven.Pass); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.writes(c, seven.Pass))
 	nine := s.ready(c, "bring('orders', 9, 'shedlock', 'host-2')")
 	s.fails(s.writes(c, seven.Pass), "RF001")
-	if err := s.writes(c, nine.Pass); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.writes(c, nine.Pass))
 	_, err = s.call(c, "bring('orders', 8, 'shedlock', 'host-3')")
 	s.fails(err, "RF001")
 	_, err = s.call(c, "bring('orders', 10, 'redisson', 'host-3')")
@@ -293,9 +281,7 @@ func TestALongNameIsTakenLeftAndTakenAgain(t *testing.T) {
 	second := s.ready(c, "take($1, 'host-2', 2)", name)
 	_, err := c.Exec(s.ctx, "select ringfence.leave($1)", second.Pass)
 	must.Succeed(t, err)
-	if err := s.writes(c, s.ready(c, "campaign($1::text, 'host-3')", name).Pass); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.writes(c, s.ready(c, "campaign($1::text, 'host-3')", name).Pass))
 	s.ready(c, "take($1, 'host-3', 3)", name)
 }
 

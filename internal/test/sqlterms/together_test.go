@@ -65,9 +65,7 @@ func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
 	case <-s.ctx.Done():
 		t.Fatal("the leader in Go is not deposed")
 	}
-	if err := s.writes(c, taken.Pass); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.writes(c, taken.Pass))
 	_, err = c.Exec(s.ctx, "select ringfence.leave($1)", taken.Pass)
 	must.Succeed(t, err)
 	second := leads()
@@ -200,8 +198,6 @@ func TestATermEndsWithTheTimeline(t *testing.T) {
 	if again.Token <= first.Token {
 		t.Errorf("%d follows %d", again.Token, first.Token)
 	}
-	if err := s.writes(c, again.Pass); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, s.writes(c, again.Pass))
 	s.pg = old
 }

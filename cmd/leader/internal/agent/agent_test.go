@@ -76,9 +76,7 @@ func serve(t *testing.T, all ...fence.Raiser) *served {
 	s.stop = sync.OnceFunc(func() {
 		s.agent.Close()
 		cancel()
-		if err := <-stopped; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-stopped)
 	})
 	t.Cleanup(func() {
 		s.stop()

@@ -165,9 +165,7 @@ func (p *holder) learnsOfItsLoss() {
 	start := time.Now()
 	p.reads("lost deposed")
 	p.s.t.Logf("it knew %s after the operator", time.Since(start))
-	if err := p.cmd.Wait(); err != nil {
-		p.s.t.Error(err)
-	}
+	must.Report(p.s.t, p.cmd.Wait())
 }
 
 func (p *holder) isRefusedAfterAPause(a *agentProcess) {

@@ -226,9 +226,7 @@ func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
 	must.Succeed(t, err)
 	cache := redis.NewClient(options)
 	defer cache.Close()
-	if err := cache.RPush(e.ctx, "ledger:carried", 1).Err(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, cache.RPush(e.ctx, "ledger:carried", 1).Err())
 	e.lead(t, e.postgres, "carried")
 	if _, err := db.Exec(e.ctx, "insert into ledger (note) values ('late')"); err == nil {
 		t.Error("a deposed leader writes through its session")
@@ -264,9 +262,7 @@ func (e *encrypted) cancelled(t *testing.T, db *pgx.Conn) {
 		}
 		time.Sleep(pollEvery)
 	}
-	if err := db.PgConn().CancelRequest(e.ctx); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, db.PgConn().CancelRequest(e.ctx))
 	if err := <-failed; err == nil || !strings.Contains(err.Error(), "57014") {
 		t.Errorf("cancelled: %v", err)
 	}

@@ -170,8 +170,6 @@ func TestARebuiltCoordinatorFailsClosedUntilAnOperatorAdoptsIt(t *testing.T) {
 		t.Fatalf("adopt: %v: %s", err, out)
 	}
 	_, err = g.mustPostgres(after.Token()).Exec(s.ctx, insert, after.Token(), "after")
-	if err != nil {
-		t.Error(err)
-	}
+	must.Report(t, err)
 	must.Succeed(t, g.redisClient(after.Token()).RPush(s.ctx, "ledger", "after").Err())
 }

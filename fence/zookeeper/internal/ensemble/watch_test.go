@@ -73,9 +73,7 @@ func TestAWatchOfAQueuedRequestIsShared(t *testing.T) {
 	armed := make(chan (<-chan zk.Event), 1)
 	go func() {
 		_, fired, err := s.WatchData(ctx, root)
-		if err != nil {
-			t.Error(err)
-		}
+		must.Report(t, err)
 		armed <- fired
 	}()
 	zookeepertest.Eventually(t, "the watch is requested", func() bool {

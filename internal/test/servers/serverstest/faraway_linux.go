@@ -119,7 +119,5 @@ func (f *FarAway) close() {
 	for _, r := range f.relays {
 		_ = r.Close()
 	}
-	if err := f.ip("netns", "delete", f.name); err != nil {
-		f.t.Error(err)
-	}
+	must.Report(f.t, f.ip("netns", "delete", f.name))
 }
