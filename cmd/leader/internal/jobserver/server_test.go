@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -51,6 +50,14 @@ func serve(t *testing.T, token string) (url string, worker func(context.Context)
 	}}.Run
 }
 
+// begin lets a worker work until the test ends.
+func begin(t *testing.T, work func(context.Context) error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { _ = work(ctx) })
+	t.Cleanup(func() { cancel(); working.Wait() })
+}
+
 // ask sends a request, and returns the code and the answer.
 func ask(t *testing.T, method, url, body string) (int, map[string]any) {
 	t.Helper()
@@ -88,11 +95,7 @@ func TestAJobIsHandedInAndFollowed(t *testing.T) {
 		t.Error(code, got)
 	}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	var working sync.WaitGroup
-	working.Go(func() { _ = work(ctx) })
-	defer working.Wait()
-	defer cancel()
+	begin(t, work)
 	stream, err := http.Get(all + "/" + id + "/events")
 	must.Succeed(t, err)
 	defer stream.Body.Close()
@@ -151,11 +154,7 @@ func TestAGroupIsFollowed(t *testing.T) {
 	overviews(t, url, func(s State) bool {
 		return s.Counts[job.Waiting] == 1 && len(s.Workers) == 0 && len(s.Waiting) == 1
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	var working sync.WaitGroup
-	working.Go(func() { _ = work(ctx) })
-	defer working.Wait()
-	defer cancel()
+	begin(t, work)
 	overviews(t, url, func(s State) bool {
 		return s.Counts[job.Done] == 1 && len(s.Workers) == 1 && len(s.Ended) == 1 &&
 			string(s.Ended[0].ID) == got["id"] && s.Ended[0].Result == nil // it may be long
@@ -171,11 +170,7 @@ func TestJobsAreListedInPages(t *testing.T) {
 		want = append(want, got["id"].(string))
 	}
 	ask(t, "POST", all, `{"kind":"other"}`)
-	ctx, cancel := context.WithCancel(t.Context())
-	var working sync.WaitGroup
-	working.Go(func() { _ = work(ctx) })
-	defer working.Wait()
-	defer cancel()
+	begin(t, work)
 	overviews(t, url, func(s State) bool { return s.Counts[job.Done] == 5 })
 	slices.Sort(want)
 	var ids []string
@@ -226,11 +221,7 @@ func TestAJobIsPausedAndRunNowAndItsOutputShown(t *testing.T) {
 	if _, got := ask(t, "GET", all+"/"+id, ""); got["why_waiting"] != "there is no worker" {
 		t.Error(got)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var working sync.WaitGroup
-	working.Go(func() { _ = work(ctx) })
-	defer working.Wait()
-	defer cancel()
+	begin(t, work)
 	overviews(t, url, func(s State) bool { return s.Counts[job.Running] == 1 })
 	for { // until the handler has begun
 		code, got := ask(t, "GET", all+"/"+id+"/output", "")
@@ -296,47 +287,6 @@ func TestAGroupIsReadWhileSomebodyLooks(t *testing.T) {
 	}
 }
 
-// Without a token the server is for this machine. A page of another site whose name leads here is
-// not stopped by its browser.
-func TestWithoutATokenOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
-	url, _ := serve(t, "")
-	for host, want := range map[string]int{
-		"localhost:8480": http.StatusOK, "[::1]:80": http.StatusOK, "127.0.0.1": http.StatusOK,
-		"evil.example:8480": http.StatusForbidden, "localhost.evil.example": http.StatusForbidden,
-	} {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
-		must.Succeed(t, err)
-		r.Host = host
-		got, err := http.DefaultClient.Do(r)
-		must.Succeed(t, err)
-		got.Body.Close()
-		if got.StatusCode != want {
-			t.Errorf("%s: %s", host, got.Status)
-		}
-	}
-}
-
-// A browser sends such a request for any page, and only keeps the answer from it.
-func TestWithoutATokenPagesOfOtherSitesAreRefused(t *testing.T) {
-	for token, refused := range map[string]int{"": http.StatusForbidden, "s3cret": http.StatusOK} {
-		url, _ := serve(t, token)
-		for site, want := range map[string]int{
-			"": http.StatusOK, "same-origin": http.StatusOK, "none": http.StatusOK, "cross-site": refused,
-		} {
-			r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
-			must.Succeed(t, err)
-			r.Header.Set("Sec-Fetch-Site", site)
-			r.Header.Set("Authorization", "Bearer "+token)
-			got, err := http.DefaultClient.Do(r)
-			must.Succeed(t, err)
-			got.Body.Close()
-			if got.StatusCode != want {
-				t.Errorf("token %q, %q: %s", token, site, got.Status)
-			}
-		}
-	}
-}
-
 // failsAfter is a coordinator that answers no reading after a change.
 type failsAfter struct {
 	documents.Coordinator
@@ -386,26 +336,6 @@ func TestAChangeWhoseStatusCannotBeReadWasMade(t *testing.T) {
 	}
 	if s, err := q.Get(t.Context(), id); err != nil || !s.Paused {
 		t.Errorf("%v, %+v", err, s)
-	}
-}
-
-func TestThePageNeedsNoTokenAndSaysNothing(t *testing.T) {
-	url, _ := serve(t, "s3cret")
-	for path, want := range map[string]int{
-		"/": http.StatusOK, "/page.js": http.StatusOK, "/live.js": http.StatusOK,
-		"/page.css":     http.StatusOK,
-		"/openapi.yaml": http.StatusOK, "/server.go": http.StatusNotFound,
-		"/files/page.js": http.StatusNotFound,
-		"/v1/groups":     http.StatusUnauthorized, "/v1/groups/nightly/events": http.StatusUnauthorized,
-		"/v1/nothing": http.StatusUnauthorized,
-	} {
-		got, err := http.Get(url + path)
-		must.Succeed(t, err)
-		got.Body.Close()
-		if got.StatusCode != want || want == http.StatusOK &&
-			!strings.HasPrefix(got.Header.Get("Content-Security-Policy"), "default-src 'none';") {
-			t.Errorf("%s: %s %v", path, got.Status, got.Header)
-		}
 	}
 }
 
@@ -493,25 +423,6 @@ func TestAJobThatRepeatsShowsWhatChangesOfClocksDo(t *testing.T) {
 	code, created := ask(t, "POST", all, `{"kind":"none"}`)
 	if _, job := ask(t, "GET", all+"/"+created["id"].(string), ""); job["calendar"] != nil {
 		t.Error(code, job)
-	}
-}
-
-func TestOnlyTheTokenOpensTheAPI(t *testing.T) {
-	url, _ := serve(t, "s3cret")
-	for header, want := range map[string]int{
-		"": http.StatusUnauthorized, "Bearer wrong": http.StatusUnauthorized,
-		"Bearer s3cret": http.StatusOK,
-	} {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
-		must.Succeed(t, err)
-		r.Header.Set("Authorization", header)
-		got, err := http.DefaultClient.Do(r)
-		must.Succeed(t, err)
-		text, _ := io.ReadAll(got.Body)
-		got.Body.Close()
-		if got.StatusCode != want || strings.Contains(string(text), "s3cret") {
-			t.Errorf("%q: %s %s", header, got.Status, text)
-		}
 	}
 }
 
