@@ -7,6 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -23,16 +25,12 @@ func TestAGuardWaitsAtAStandbyAndAReplicaUntilTheyArePromoted(t *testing.T) {
 		t.Fatalf("install: exit %d: %s%s", code, out, errs)
 	}
 	standby, err := pg.StartStandby(t.Context(), "standby")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = standby.Close() })
 	replica := redis.NewClient(&redis.Options{Addr: second.Addr()})
 	t.Cleanup(func() { _ = replica.Close() })
 	host, port, _ := strings.Cut(first.Addr(), ":")
-	if err := replica.SlaveOf(t.Context(), host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, replica.SlaveOf(t.Context(), host, port).Err())
 	leader := elected(t, zk)
 	token := int(leader.Token())
 
@@ -52,13 +50,9 @@ func TestAGuardWaitsAtAStandbyAndAReplicaUntilTheyArePromoted(t *testing.T) {
 		t.Errorf("a claim at a replica: %s", answer)
 	}
 
-	if err := pg.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	one[bool](t, standby.URL("postgres", "postgres"), "select pg_promote()")
-	if err := replica.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pg.Kill())
+	pgtest.Value[bool](t, standby.URL("postgres", "postgres"), "select pg_promote()")
+	must.Succeed(t, replica.SlaveOf(t.Context(), "NO", "ONE").Err())
 	r.ready(http.StatusOK)
 	if _, err := r.connect(token); err != nil {
 		t.Error(err)
