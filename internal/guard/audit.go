@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -150,21 +149,4 @@ func stepsOf(e happened) slog.Attr {
 		steps = append(steps, string(step), milliseconds(e.Steps[step]))
 	}
 	return slog.Group("steps_ms", steps...)
-}
-
-// outcome is what became of an admission, in one word.
-func outcome(err error) string {
-	if err == nil {
-		return admitted
-	}
-	return reason(err)
-}
-
-// refusalIn returns the refusal in err, or an empty one.
-func refusalIn(err error) *fence.Refusal {
-	var r *fence.Refusal
-	if errors.As(err, &r) {
-		return r
-	}
-	return &fence.Refusal{}
 }

@@ -38,3 +38,13 @@ func lastWrite(c net.Conn, b []byte, d time.Duration) error {
 	}
 	return err
 }
+
+// dismissTime bounds each part of Dismiss.
+const dismissTime = 100 * time.Millisecond
+
+// Dismiss tells an evicted client why, and closes its connection. It takes only a moment, whatever
+// the client does, because evictions come in crowds.
+func Dismiss(c net.Conn, lastWord []byte) {
+	_ = lastWrite(c, lastWord, dismissTime)
+	closeWithin(c, dismissTime)
+}

@@ -104,7 +104,7 @@ func TestOneClientTooManyIsTurnedAwayAndToldWhy(t *testing.T) {
 		s.says(in, "a", "a")
 		first := s.dial()
 		s.awaitMetric(1, "ringfence_connections", "fake", "waiting")
-		for range queueFactor {
+		for range (Limits{MaxUnadmitted: 1}).waiting() {
 			s.dial()
 		}
 		if name == "told" {

@@ -1,9 +1,6 @@
 package guard
 
-import (
-	"net"
-	"time"
-)
+import "fmt"
 
 // Ended is the error of a connection that the guard has ended for lack of room or time. Server
 // counts these in a metric and logs each kind at most once a minute, because they come in crowds.
@@ -24,24 +21,15 @@ const (
 
 func (e Ended) Error() string { return "the guard has ended the connection: " + string(e) }
 
-// dismissTime bounds each part of Dismiss.
-const dismissTime = 100 * time.Millisecond
+// FullError means that all slots for admitted sessions are taken.
+type FullError struct{ Max int }
 
-// Dismiss tells an evicted client why, and closes its connection. It takes only a moment, whatever
-// the client does, because evictions come in crowds.
-func Dismiss(c net.Conn, lastWord []byte) {
-	_ = lastWrite(c, lastWord, dismissTime)
-	closeWithin(c, dismissTime)
+func (e FullError) Error() string {
+	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Max)
 }
 
-// endedConn is a connection that the guard has ended.
-type endedConn struct {
-	reason Ended
-	client string
-}
+// AtMost returns how many there are.
+func (e FullError) AtMost() int { return e.Max }
 
-// logEnded logs n connections that were ended for the same reason; e is the last one.
-func (s *Server) logEnded(e endedConn, n int) {
-	s.Log.Warn("connections ended by the guard", "protocol", s.Protocol.Name(),
-		"reason", string(e.reason), "connections", n, "last_client", e.client)
-}
+// Unwrap returns Full, by which it is counted.
+func (e FullError) Unwrap() error { return Full }

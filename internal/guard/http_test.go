@@ -18,7 +18,7 @@ func TestReadinessNamesTheProtocolThatCannotAdmitAndTheReason(t *testing.T) {
 	sick := &fake{ready: errors.New("ringfence is not installed")}
 	r := prometheus.NewRegistry()
 	m := NewMetrics(r)
-	m.accepted(sick)
+	m.accepted(sick.Name())
 	for _, test := range []struct {
 		path      string
 		protocols []Protocol

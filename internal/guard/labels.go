@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
@@ -54,29 +53,4 @@ func (l *labels[K]) take(protocol string, k K) (own, fresh bool) {
 	}
 	have[k] = true
 	return true, true
-}
-
-// database returns the label of a database.
-func (m *Metrics) database(protocol, name string) string {
-	name = strings.ToValidUTF8(name, "?") // Prometheus takes nothing else
-	if own, _ := m.ofDatabases.take(protocol, name); !own {
-		return others
-	}
-	return name
-}
-
-// label returns the label of a claim's resource. A new one begins with all its series at zero.
-func (m *Metrics) label(protocol, database string, c fence.Claim) string {
-	own, fresh := m.ofResources.take(protocol, labelledResource{database, c.Resource})
-	if !own {
-		return others
-	}
-	label := string(c.Resource)
-	if fresh {
-		m.admissions.WithLabelValues(protocol, database, label, admitted)
-		m.admissions.WithLabelValues(protocol, database, label, refused)
-		m.raises.WithLabelValues(protocol, database, label)
-		m.revoked.WithLabelValues(protocol, database, label)
-	}
-	return label
 }

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,23 +17,21 @@ type limiter struct {
 	unadmitted slots
 	logins     slots
 	admitted   slots
-	starving   map[*Seat]int // logins that the server has refused for want of room
-	timer      *time.Timer   // runs while a connection waits
+	starving   map[*connection]int // logins that the server has refused for want of room
+	timer      *time.Timer         // runs while a connection waits
 	closed     bool
 }
 
-// queueFactor times as many connections as there are slots may wait for one. It is well above two
-// because a driver that tries TLS first connects twice, and its first connections are still
-// waiting.
-const queueFactor = 4
+// errShutdown ends the wait of connections that have no slot yet.
+var errShutdown = errors.New("the guard is shutting down")
 
 func newLimiter(max Limits, grace time.Duration) *limiter {
 	return &limiter{
 		grace:      grace,
-		unadmitted: newSlots(max.MaxUnadmitted, queueFactor*max.MaxUnadmitted, true),
+		unadmitted: newSlots(max.MaxUnadmitted, max.waiting(), true),
 		logins:     newSlots(max.MaxLogins, 0, true),
 		admitted:   newSlots(max.MaxConnections, 0, false),
-		starving:   make(map[*Seat]int),
+		starving:   make(map[*connection]int),
 	}
 }
 
@@ -40,7 +39,7 @@ func newLimiter(max Limits, grace time.Duration) *limiter {
 func (l *limiter) resize(max Limits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unadmitted.max, l.unadmitted.longest = max.MaxUnadmitted, queueFactor*max.MaxUnadmitted
+	l.unadmitted.max, l.unadmitted.longest = max.MaxUnadmitted, max.waiting()
 	l.logins.max = max.MaxLogins
 	l.admitted.max = max.MaxConnections
 	l.settle()
@@ -62,24 +61,24 @@ func (l *limiter) full() error {
 }
 
 // take waits for a slot. ctx must end with the connection.
-func (l *limiter) take(ctx context.Context, k *slots, s *Seat) error {
-	t := l.join(k, s)
+func (l *limiter) take(ctx context.Context, k *slots, c *connection) error {
+	t := l.join(k, c)
 	if t == nil {
 		return Evicted
 	}
 	return l.await(ctx, k, t, nil)
 }
 
-// join begins a wait. It returns nil for a seat that is gone.
-func (l *limiter) join(k *slots, s *Seat) *turn {
+// join begins a wait. It returns nil for a connection that is gone.
+func (l *limiter) join(k *slots, c *connection) *turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.gone {
+	if c.gone {
 		return nil
 	}
-	t, out := k.join(s)
+	t, out := k.join(c)
 	if out != nil {
-		l.end(out.seat, Crowded)
+		l.end(out.connection, Crowded)
 	}
 	l.settle()
 	return t
@@ -98,20 +97,20 @@ func (l *limiter) await(ctx context.Context, k *slots, t *turn, draining <-chan 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k.leave(t)
-	k.free(t.seat)
+	k.free(t.connection)
 	l.settle()
 	return err
 }
 
-// end takes all slots from a seat and ends its connection.
-func (l *limiter) end(s *Seat, why error) {
+// end takes all slots from a connection and ends it.
+func (l *limiter) end(c *connection, why error) {
 	for _, k := range []*slots{&l.unadmitted, &l.logins} {
-		if k.free(s) {
+		if k.free(c) {
 			k.vacated++
 		}
 	}
-	s.gone = true
-	s.cut(why)
+	c.gone = true
+	c.cut(why)
 }
 
 // settle gives out free slots, and evicts while a connection waits.
@@ -136,14 +135,14 @@ func (l *limiter) step(now time.Time) bool {
 		if len(k.queue) == 0 {
 			k.vacated = 0
 		}
-		if !k.full() && k.grant(func(s *Seat) bool { return !starving || l.starving[s] > 0 }) {
+		if !k.full() && k.grant(func(c *connection) bool { return !starving || l.starving[c] > 0 }) {
 			return true
 		}
 		if len(k.queue) == 0 && !starving || !k.evicting {
 			continue
 		}
-		if s := k.stalled(now, l.grace); s != nil {
-			l.end(s, Evicted)
+		if c := k.stalled(now, l.grace); c != nil {
+			l.end(c, Evicted)
 			return true
 		}
 	}
@@ -158,12 +157,12 @@ func (l *limiter) again() {
 	l.settle()
 }
 
-// starve counts n more waits of a seat for room on the server.
-func (l *limiter) starve(s *Seat, n int) {
+// starve counts n more waits of a connection for room on the server.
+func (l *limiter) starve(c *connection, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.starving[s] += n; l.starving[s] == 0 {
-		delete(l.starving, s)
+	if l.starving[c] += n; l.starving[c] == 0 {
+		delete(l.starving, c)
 	}
 	l.settle()
 }
@@ -177,16 +176,3 @@ func (l *limiter) close() {
 		l.timer.Stop()
 	}
 }
-
-// FullError means that all slots for admitted sessions are taken.
-type FullError struct{ Max int }
-
-func (e FullError) Error() string {
-	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Max)
-}
-
-// AtMost returns how many there are.
-func (e FullError) AtMost() int { return e.Max }
-
-// Unwrap returns Full, by which it is counted.
-func (e FullError) Unwrap() error { return Full }

@@ -1,9 +1,6 @@
 package guard
 
-import (
-	"cmp"
-	"time"
-)
+import "cmp"
 
 // Limits are how many connections a Server has at once.
 type Limits struct {
@@ -18,30 +15,22 @@ func (l Limits) defaults() Limits {
 	}
 }
 
-// SetLimits changes the limits, also while the server serves. Higher ones let in at once who waits.
-// Lower ones end nobody: no more are let in until enough have left.
-func (s *Server) SetLimits(l Limits) {
-	s.limiting.Lock()
-	defer s.limiting.Unlock()
-	s.Limits = l
-	if s.limiter != nil {
-		s.apply()
+// waiting returns how many connections may wait for a slot. It is well above twice the number of
+// slots because a driver that tries TLS first connects twice, and its first connections are still
+// waiting.
+func (l Limits) waiting() int { return 4 * l.MaxUnadmitted }
+
+// control is about how many connections a guard needs itself.
+const control = 6
+
+// within lowers the limits to what a server has room for that takes n connections. The logins get
+// an eighth, so that those of several guards leave room, and sessions leave room for twice the
+// logins.
+func (l Limits) within(n int) Limits {
+	if n <= 0 {
+		return l
 	}
-}
-
-// apply makes the limits count, as far as the server has room.
-func (s *Server) apply() {
-	l := s.Limits.defaults().within(s.room)
-	s.limiter.resize(l)
-	s.Metrics.limit(s.Protocol, l)
-}
-
-// limit makes the limiter.
-func (s *Server) limit() {
-	s.limiting.Lock()
-	defer s.limiting.Unlock()
-	l := s.Limits.defaults()
-	s.limiter = newLimiter(l, cmp.Or(s.Grace, time.Second))
-	s.limiter.counts = s.Metrics.slots(s.Protocol)
-	s.Metrics.limit(s.Protocol, l)
+	l.MaxLogins = max(1, min(l.MaxLogins, n/8))
+	l.MaxConnections = max(1, min(l.MaxConnections, n-2*l.MaxLogins-control))
+	return l
 }

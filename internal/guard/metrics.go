@@ -1,12 +1,13 @@
 package guard
 
 import (
-	"cmp"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/internal/version"
@@ -43,12 +44,6 @@ type Metrics struct {
 	ofDatabases labels[string]
 	shown       map[string]map[string]error // the databases that Show has shown last, by protocol
 }
-
-// Values of the label result.
-const (
-	admitted = "admitted"
-	refused  = "refused"
-)
 
 // seconds are the bounds of all histograms of time. An admission takes at least a tenth of a
 // millisecond, and at most GUARD_ADMIT_TIMEOUT, 10 s by default.
@@ -178,28 +173,6 @@ func (m *Metrics) begin(protocol string) {
 	m.refusals.WithLabelValues(protocol, noReason)
 }
 
-// Show sets what a look at the readiness has found. One goroutine may call it.
-func (m *Metrics) Show(l Look) {
-	if l.Coordinated {
-		m.coordinator.WithLabelValues().Set(number(l.Coordinator == nil))
-	}
-	for protocol := range l.Protocols {
-		m.ready.WithLabelValues(protocol).Set(number(l.Ready(protocol) == nil))
-		for name, err := range l.Databases[protocol] {
-			m.databases.WithLabelValues(protocol, m.database(protocol, name)).Set(number(err == nil))
-		}
-		for name := range m.shown[protocol] {
-			if _, open := l.Databases[protocol][name]; !open { // the guard serves it no longer
-				m.databases.DeleteLabelValues(protocol, m.database(protocol, name))
-			}
-		}
-	}
-	m.shown = l.Databases
-}
-
-// Stopped says that a protocol admits nobody any more.
-func (m *Metrics) Stopped(protocol string) { m.ready.WithLabelValues(protocol).Set(0) }
-
 func number(yes bool) float64 {
 	if yes {
 		return 1
@@ -207,13 +180,13 @@ func number(yes bool) float64 {
 	return 0
 }
 
-func (m *Metrics) accepted(p Protocol) { m.accepts.WithLabelValues(p.Name()).Inc() }
+func (m *Metrics) accepted(protocol string) { m.accepts.WithLabelValues(protocol).Inc() }
 
-func (m *Metrics) end(p Protocol, e Ended) { m.ends.WithLabelValues(p.Name(), string(e)).Inc() }
+func (m *Metrics) end(protocol string, e Ended) { m.ends.WithLabelValues(protocol, string(e)).Inc() }
 
 // slots returns a function that sets how many connections of a protocol are in each state.
-func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted int) {
-	of := func(state string) prometheus.Gauge { return m.connections.WithLabelValues(p.Name(), state) }
+func (m *Metrics) slots(protocol string) func(waiting, unadmitted, login, admitted int) {
+	of := func(state string) prometheus.Gauge { return m.connections.WithLabelValues(protocol, state) }
 	w, u, l, a := of("waiting"), of("unadmitted"), of("login"), of("admitted")
 	return func(waiting, unadmitted, login, admitted int) {
 		w.Set(float64(waiting))
@@ -224,13 +197,38 @@ func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted in
 }
 
 // limit sets how many connections a protocol may have in each state.
-func (m *Metrics) limit(p Protocol, l Limits) {
+func (m *Metrics) limit(protocol string, l Limits) {
 	for state, max := range map[string]int{
-		"waiting": queueFactor * l.MaxUnadmitted, "unadmitted": l.MaxUnadmitted,
+		"waiting": l.waiting(), "unadmitted": l.MaxUnadmitted,
 		"login": l.MaxLogins, "admitted": l.MaxConnections,
 	} {
-		m.limits.WithLabelValues(p.Name(), state).Set(float64(max))
+		m.limits.WithLabelValues(protocol, state).Set(float64(max))
 	}
+}
+
+// database returns the label of a database.
+func (m *Metrics) database(protocol, name string) string {
+	name = strings.ToValidUTF8(name, "?") // Prometheus takes nothing else
+	if own, _ := m.ofDatabases.take(protocol, name); !own {
+		return others
+	}
+	return name
+}
+
+// label returns the label of a claim's resource. A new one begins with all its series at zero.
+func (m *Metrics) label(protocol, database string, c fence.Claim) string {
+	own, fresh := m.ofResources.take(protocol, labelledResource{database, c.Resource})
+	if !own {
+		return others
+	}
+	label := string(c.Resource)
+	if fresh {
+		m.admissions.WithLabelValues(protocol, database, label, admitted)
+		m.admissions.WithLabelValues(protocol, database, label, refused)
+		m.raises.WithLabelValues(protocol, database, label)
+		m.revoked.WithLabelValues(protocol, database, label)
+	}
+	return label
 }
 
 // event counts an event in a database, which has this label.
@@ -266,17 +264,3 @@ func (m *Metrics) event(protocol, database string, e marks.Event) {
 		m.revocations.WithLabelValues(protocol).Observe(float64(e.Ended))
 	}
 }
-
-// result is what became of an admission.
-func result(err error) string {
-	if err == nil {
-		return admitted
-	}
-	return refused
-}
-
-// noReason is the reason of a refusal that is an unexpected error.
-const noReason = "error"
-
-// reason is why an admission was refused, in one word.
-func reason(err error) string { return cmp.Or(string(refusalIn(err).Reason), noReason) }

@@ -27,3 +27,17 @@ type Protocol interface {
 	// Close ends the control connections and waits for background work.
 	Close()
 }
+
+// Bounded is a Protocol whose server takes only so many connections.
+type Bounded interface {
+	// Bound returns how many connections of clients the server takes, and the setting that says so. It
+	// may change while the guard serves. It is 0 while the server has not said it.
+	Bound(ctx context.Context) (connections int, setting string, err error)
+}
+
+// Several is a Protocol whose server has several databases. Ready returns nil while one of them can
+// admit: the outage of a database is no reason to send clients of the others elsewhere.
+type Several interface {
+	// Databases probes the databases that are served now. The error is nil for those that can admit.
+	Databases(ctx context.Context) map[string]error
+}

@@ -21,14 +21,13 @@ const headerTime = 5 * time.Second
 // extensions.
 const maxHeader = 4 << 10
 
-// fromProxy reports whether a connection comes from one of the networks whose load balancers name
-// their clients.
-func (s *Server) fromProxy(c net.Conn) bool {
-	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
+// inNetworks reports whether an address is in one of these networks.
+func inNetworks(remote net.Addr, networks []netip.Prefix) bool {
+	at, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
 		return false // a Unix socket
 	}
-	for _, network := range s.Proxies {
+	for _, network := range networks {
 		if network.Contains(at.Addr().Unmap().WithZone("")) {
 			return true
 		}

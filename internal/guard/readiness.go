@@ -8,13 +8,6 @@ import (
 	"time"
 )
 
-// Several is a Protocol whose server has several databases. Ready returns nil while one of them can
-// admit: the outage of a database is no reason to send clients of the others elsewhere.
-type Several interface {
-	// Databases probes the databases that are served now. The error is nil for those that can admit.
-	Databases(ctx context.Context) map[string]error
-}
-
 // Readiness is what a guard needs to admit sessions.
 type Readiness struct {
 	Protocols []Protocol
@@ -103,3 +96,25 @@ func (l Look) Ready(protocol string) error {
 	}
 	return nil
 }
+
+// Show sets what a look at the readiness has found. One goroutine may call it.
+func (m *Metrics) Show(l Look) {
+	if l.Coordinated {
+		m.coordinator.WithLabelValues().Set(number(l.Coordinator == nil))
+	}
+	for protocol := range l.Protocols {
+		m.ready.WithLabelValues(protocol).Set(number(l.Ready(protocol) == nil))
+		for name, err := range l.Databases[protocol] {
+			m.databases.WithLabelValues(protocol, m.database(protocol, name)).Set(number(err == nil))
+		}
+		for name := range m.shown[protocol] {
+			if _, open := l.Databases[protocol][name]; !open { // the guard serves it no longer
+				m.databases.DeleteLabelValues(protocol, m.database(protocol, name))
+			}
+		}
+	}
+	m.shown = l.Databases
+}
+
+// Stopped says that a protocol admits nobody any more.
+func (m *Metrics) Stopped(protocol string) { m.ready.WithLabelValues(protocol).Set(0) }

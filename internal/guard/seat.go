@@ -20,20 +20,14 @@ import (
 // admission takes evicts nobody. A Seat may be used from any goroutine.
 type Seat struct {
 	limiter *limiter
-	address string // of the client, without the port
-	cut     context.CancelCauseFunc
-
-	// The mutex of the limiter guards these.
-	since  time.Time     // when the wait for the client began; zero if there is none
-	waited time.Duration // how long it had lasted when Working stopped it
-	gone   bool
+	conn    *connection
 }
 
 // arrive makes the seat of a new connection and puts it into the queue. cut ends the connection's
 // context.
 func (l *limiter) arrive(address string, cut context.CancelCauseFunc) (*Seat, *turn) {
-	s := &Seat{limiter: l, address: address, cut: cut}
-	return s, l.join(&l.unadmitted, s)
+	s := &Seat{l, &connection{address: address, cut: cut}}
+	return s, l.join(&l.unadmitted, s.conn)
 }
 
 // enter waits for the first slot, until ctx ends or the guard shuts down.
@@ -45,17 +39,17 @@ func (s *Seat) enter(ctx context.Context, t *turn, draining <-chan struct{}) err
 func (s *Seat) Waiting() {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	s.since = time.Now()
+	s.conn.since = time.Now()
 }
 
 // Working stops the wait for the client: it is the turn of the server or the guard.
 func (s *Seat) Working() {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	if !s.since.IsZero() {
-		s.waited = time.Since(s.since)
+	if !s.conn.since.IsZero() {
+		s.conn.waited = time.Since(s.conn.since)
 	}
-	s.since = time.Time{}
+	s.conn.since = time.Time{}
 }
 
 // Resume continues the wait that Working stopped. It is for a client that has sent something, but
@@ -63,29 +57,31 @@ func (s *Seat) Working() {
 func (s *Seat) Resume() {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	if s.since.IsZero() {
-		s.since = time.Now().Add(-s.waited)
+	if s.conn.since.IsZero() {
+		s.conn.since = time.Now().Add(-s.conn.waited)
 		s.limiter.settle()
 	}
 }
 
 // Login waits for a login slot. Every upstream connection that is not admitted needs one.
-func (s *Seat) Login(ctx context.Context) error { return s.limiter.take(ctx, &s.limiter.logins, s) }
+func (s *Seat) Login(ctx context.Context) error {
+	return s.limiter.take(ctx, &s.limiter.logins, s.conn)
+}
 
 // Starve says that the server has refused this login for want of room. Until fed is called, others
 // get no login slot, and those that have kept the guard waiting for their client for the grace are
 // evicted even if there are slots left. Call it only for claims that the coordinator has confirmed;
 // Starve()() evicts, and keeps no other client from a slot.
 func (s *Seat) Starve() (fed func()) {
-	s.limiter.starve(s, 1)
-	return sync.OnceFunc(func() { s.limiter.starve(s, -1) })
+	s.limiter.starve(s.conn, 1)
+	return sync.OnceFunc(func() { s.limiter.starve(s.conn, -1) })
 }
 
 // EndLogin returns the login slot. Close the upstream connection first.
 func (s *Seat) EndLogin() {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	if s.limiter.logins.free(s) {
+	if s.limiter.logins.free(s.conn) {
 		s.limiter.settle()
 	}
 }
@@ -94,7 +90,7 @@ func (s *Seat) EndLogin() {
 // sessions that this admission has ended may still be leaving; then it returns a FullError.
 func (s *Seat) Admit(ctx context.Context) error {
 	l := s.limiter
-	err := l.take(ctx, &l.admitted, s)
+	err := l.take(ctx, &l.admitted, s.conn)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return l.full()
 	}
@@ -103,8 +99,8 @@ func (s *Seat) Admit(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unadmitted.free(s)
-	l.logins.free(s)
+	l.unadmitted.free(s.conn)
+	l.logins.free(s.conn)
 	l.settle()
 	return nil
 }
@@ -113,9 +109,9 @@ func (s *Seat) Admit(ctx context.Context) error {
 func (s *Seat) Leave() {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()
-	s.since = time.Time{}
+	s.conn.since = time.Time{}
 	for _, k := range []*slots{&s.limiter.unadmitted, &s.limiter.logins, &s.limiter.admitted} {
-		k.free(s)
+		k.free(s.conn)
 	}
 	s.limiter.settle()
 }

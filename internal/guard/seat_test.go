@@ -207,7 +207,7 @@ func TestAShutdownAndTheEndOfAContextEndEveryWait(t *testing.T) {
 	if err := second.Admit(bounded); !errors.As(err, &full) || full.Max != 1 {
 		t.Errorf("got %v", err)
 	}
-	in2.cut(Evicted)
+	in2.conn.cut(Evicted)
 	if err := in2.Admit(in2.ctx); !errors.Is(err, Evicted) {
 		t.Errorf("got %v", err)
 	}

@@ -33,9 +33,9 @@ type Server struct {
 	// connection (PROXY protocol, version 2).
 	Proxies []netip.Prefix
 
-	limiting sync.Mutex // guards Limits, room, and limiter until Serve has set it
-	room     int        // how many connections of clients the server takes; 0 when that is not known
-	limiter  *limiter
+	limiting sync.Mutex // guards Limits and capacity
+	capacity *capacity  // nil until Serve has begun
+	limiter  *limiter   // set by Serve
 	ended    tally.Tally[Ended, endedConn]
 	failed   *tally.Log    // what clients cause; set by Serve
 	polite   chan struct{} // bounds the clients that are told why they are turned away
@@ -44,9 +44,6 @@ type Server struct {
 // ErrDrainTimeout is the cause with which the context of Serve ends for connections that are left
 // after DrainTimeout.
 var ErrDrainTimeout = errors.New("the guard has shut down")
-
-// errShutdown ends the wait of connections that have no slot yet.
-var errShutdown = errors.New("the guard is shutting down")
 
 // maxPolite is how many clients at once are told why they are turned away. The rest of a flood is
 // closed without a message.
@@ -70,11 +67,11 @@ func (s *Server) Serve(ctx context.Context) error {
 		defer s.Audit.Close()
 	}
 	s.polite = make(chan struct{}, maxPolite)
-	s.limit()
+	s.startLimiting()
 	defer s.limiter.close()
 	asking, done := context.WithCancel(serving)
 	var bounding sync.WaitGroup
-	bounding.Go(func() { s.bound(asking) })
+	bounding.Go(func() { s.capacity.follow(asking) })
 	defer bounding.Wait()
 	defer done()
 
@@ -99,6 +96,27 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
+// SetLimits changes the limits, also while the server serves. Higher ones let in at once who waits.
+// Lower ones end nobody: no more are let in until enough have left.
+func (s *Server) SetLimits(l Limits) {
+	s.limiting.Lock()
+	defer s.limiting.Unlock()
+	s.Limits = l
+	if s.capacity != nil {
+		s.capacity.allow(l)
+	}
+}
+
+// startLimiting makes the limiter, with the limits as they are now.
+func (s *Server) startLimiting() {
+	s.limiting.Lock()
+	defer s.limiting.Unlock()
+	s.limiter = newLimiter(s.Limits.defaults(), cmp.Or(s.Grace, time.Second))
+	s.limiter.counts = s.Metrics.slots(s.Protocol.Name())
+	s.capacity = &capacity{protocol: s.Protocol, limiter: s.limiter, metrics: s.Metrics, log: s.Log}
+	s.capacity.allow(s.Limits)
+}
+
 // accept runs until the listener is closed. It does not stop when file descriptors run out.
 func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining context.Context) error {
 	for {
@@ -114,8 +132,8 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining cont
 			}
 			continue
 		}
-		s.Metrics.accepted(s.Protocol)
-		if s.fromProxy(client) {
+		s.Metrics.accepted(s.Protocol.Name())
+		if inNetworks(client.RemoteAddr(), s.Proxies) {
 			open.Go(func() { s.acceptFromProxy(ctx, client, open, draining) })
 			continue
 		}
@@ -174,8 +192,20 @@ func (s *Server) handle(ctx context.Context, client *Client, turn *turn) {
 
 // count counts a connection that the guard has ended.
 func (s *Server) count(e Ended, client net.Conn) {
-	s.Metrics.end(s.Protocol, e)
+	s.Metrics.end(s.Protocol.Name(), e)
 	s.ended.Add(e, endedConn{e, Peer(client)})
+}
+
+// endedConn is a connection that the guard has ended.
+type endedConn struct {
+	reason Ended
+	client string
+}
+
+// logEnded logs n connections that were ended for the same reason; e is the last one.
+func (s *Server) logEnded(e endedConn, n int) {
+	s.Log.Warn("connections ended by the guard", "protocol", s.Protocol.Name(),
+		"reason", string(e.reason), "connections", n, "last_client", e.client)
 }
 
 // contain recovers from a panic in a protocol.

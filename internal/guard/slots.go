@@ -1,9 +1,20 @@
 package guard
 
 import (
+	"context"
 	"slices"
 	"time"
 )
+
+// connection is what the slots are given to. The mutex of the limiter guards what changes.
+type connection struct {
+	address string // of the client, without the port
+	cut     context.CancelCauseFunc
+
+	since  time.Time     // when the wait for the client began; zero if there is none
+	waited time.Duration // how long it had lasted when Seat.Working stopped it
+	gone   bool
+}
 
 // slots are the slots of one kind and their queue. The mutex of the limiter guards all of it.
 type slots struct {
@@ -11,16 +22,16 @@ type slots struct {
 	longest  int  // the most that may wait; 0 for no limit
 	evicting bool // a connection can lose its slot to one that waits
 
-	held    map[*Seat]bool
+	held    map[*connection]bool
 	holding count   // held, by client address
 	queue   []*turn // in order of arrival
 	queued  count   // in the queue, by client address
 	vacated int     // slots that evictions have freed and nobody has taken yet
 }
 
-// turn is a seat's wait for a slot.
+// turn is a connection's wait for a slot.
 type turn struct {
-	seat *Seat
+	*connection
 	come chan struct{} // closed when it has the slot
 }
 
@@ -36,22 +47,22 @@ func (c count) add(address string, n int) {
 func newSlots(max, longest int, evicting bool) slots {
 	return slots{
 		max: max, longest: longest, evicting: evicting,
-		held: make(map[*Seat]bool), holding: make(count), queued: make(count),
+		held: make(map[*connection]bool), holding: make(count), queued: make(count),
 	}
 }
 
-// join puts a seat at the end of the queue. If the queue is too long, it also returns the
-// connection that must leave: of the address with the most in it, the one that has waited longest.
-func (k *slots) join(s *Seat) (t, out *turn) {
-	t = &turn{s, make(chan struct{})}
+// join puts a connection at the end of the queue. If the queue is too long, it also returns the one
+// that must leave: of the address with the most in it, the one that has waited longest.
+func (k *slots) join(c *connection) (t, out *turn) {
+	t = &turn{c, make(chan struct{})}
 	k.queue = append(k.queue, t)
-	k.queued.add(s.address, 1)
+	k.queued.add(c.address, 1)
 	if k.longest == 0 || len(k.queue) <= k.longest {
 		return t, nil
 	}
 	out = k.queue[0]
 	for _, other := range k.queue {
-		if k.queued[other.seat.address] > k.queued[out.seat.address] {
+		if k.queued[other.address] > k.queued[out.address] {
 			out = other
 		}
 	}
@@ -63,22 +74,22 @@ func (k *slots) join(s *Seat) (t, out *turn) {
 func (k *slots) leave(t *turn) {
 	if i := slices.Index(k.queue, t); i >= 0 {
 		k.queue = slices.Delete(k.queue, i, i+1)
-		k.queued.add(t.seat.address, -1)
+		k.queued.add(t.address, -1)
 	}
 }
 
 func (k *slots) full() bool { return len(k.held) >= k.max }
 
 // grant gives a free slot to the next in the queue that may have one, if there is one.
-func (k *slots) grant(may func(*Seat) bool) bool {
+func (k *slots) grant(may func(*connection) bool) bool {
 	t := k.next(may)
 	if t == nil {
 		return false
 	}
 	k.leave(t)
 	k.vacated = max(0, k.vacated-1)
-	k.held[t.seat] = true
-	k.holding.add(t.seat.address, 1)
+	k.held[t.connection] = true
+	k.holding.add(t.address, 1)
 	close(t.come)
 	return true
 }
@@ -87,16 +98,16 @@ func (k *slots) grant(may func(*Seat) bool) bool {
 // one address the connection that has waited longest. But a slot that an eviction freed goes to the
 // latest one. In a crowd of stalled connections, most of those that wait will stall, too; in order,
 // they would keep a good newcomer from the same address waiting until each of them was evicted.
-func (k *slots) next(may func(*Seat) bool) (best *turn) {
+func (k *slots) next(may func(*connection) bool) (best *turn) {
 	for _, t := range k.queue {
 		switch {
-		case !may(t.seat):
+		case !may(t.connection):
 			continue
 		case best == nil:
 			best = t
 			continue
 		}
-		fewer := k.holding[t.seat.address] - k.holding[best.seat.address]
+		fewer := k.holding[t.address] - k.holding[best.address]
 		if fewer < 0 || fewer == 0 && k.vacated > 0 {
 			best = t
 		}
@@ -104,27 +115,27 @@ func (k *slots) next(may func(*Seat) bool) (best *turn) {
 	return best
 }
 
-// free takes the slot from a seat, and reports whether it had one.
-func (k *slots) free(s *Seat) bool {
-	if !k.held[s] {
+// free takes the slot from a connection, and reports whether it had one.
+func (k *slots) free(c *connection) bool {
+	if !k.held[c] {
 		return false
 	}
-	delete(k.held, s)
-	k.holding.add(s.address, -1)
+	delete(k.held, c)
+	k.holding.add(c.address, -1)
 	return true
 }
 
-// stalled returns the seat that an eviction hits, or nil. Of those that have kept the guard waiting
+// stalled returns the connection that an eviction hits, or nil. Of those that have kept the guard waiting
 // for their client for the grace, it is one of the address with the most slots, and there the one
 // that has done so longest.
-func (k *slots) stalled(now time.Time, grace time.Duration) *Seat {
-	var worst *Seat
-	for s := range k.held {
+func (k *slots) stalled(now time.Time, grace time.Duration) *connection {
+	var worst *connection
+	for c := range k.held {
 		switch {
-		case s.since.IsZero() || now.Sub(s.since) < grace:
-		case worst == nil, k.holding[s.address] > k.holding[worst.address],
-			k.holding[s.address] == k.holding[worst.address] && s.since.Before(worst.since):
-			worst = s
+		case c.since.IsZero() || now.Sub(c.since) < grace:
+		case worst == nil, k.holding[c.address] > k.holding[worst.address],
+			k.holding[c.address] == k.holding[worst.address] && c.since.Before(worst.since):
+			worst = c
 		}
 	}
 	return worst
