@@ -56,21 +56,21 @@ func (s *Store) authorize(
 	for _, p := range patterns {
 		args = append(args, string(p))
 	}
-	r, err := s.run(ctx, authorizeScript, nil, args...)
+	r, err := s.eval(ctx, authorizeScript, nil, args...)
 	if err != nil {
 		return all, 0, err
 	}
-	if r.verdict != "authorization" || len(r.list) < 3 {
-		return all, 0, refuse(r.verdict, fence.Claim{}, marks.Mark{})
+	if r.verdict() != "authorization" || len(r) < 3 {
+		return all, 0, refuse(r.verdict(), fence.Claim{}, marks.Mark{})
 	}
-	all.On, all.Allowed = text(r.list[1]) == "1", []marks.Allowed{}
-	if removed, err = strconv.Atoi(text(r.list[2])); err != nil {
+	all.On, all.Allowed = flag(r[1]), []marks.Allowed{}
+	if removed, err = strconv.Atoi(text(r[2])); err != nil {
 		return all, 0, err
 	}
-	for rows := r.list[3:]; len(rows) >= 2; rows = rows[2:] {
+	for rows := r[3:]; len(rows) >= 2; rows = rows[2:] {
 		user, pattern, _ := strings.Cut(text(rows[0]), " ")
 		row := marks.Allowed{Role: user, Pattern: marks.Pattern(pattern)}
-		if text(rows[1]) != "1" {
+		if !flag(rows[1]) {
 			row.Why = "it was allowed before Redis lost its marker, or elsewhere"
 		}
 		all.Allowed = append(all.Allowed, row)
@@ -83,8 +83,8 @@ func (s *Store) authorize(
 
 // strangers lists the recorded sessions whose users may not claim their resources.
 func (s *Store) strangers(ctx context.Context, allowed []marks.Allowed) ([]marks.Stranger, error) {
-	r, err := s.run(ctx, recordedScript, nil)
-	if err != nil || len(r.list) < 2 {
+	r, err := s.eval(ctx, recordedScript, nil)
+	if err != nil || len(r) < 2 {
 		return nil, err
 	}
 	clients, err := s.clients(ctx)
@@ -92,7 +92,7 @@ func (s *Store) strangers(ctx context.Context, allowed []marks.Allowed) ([]marks
 		return nil, err
 	}
 	found := []marks.Stranger{}
-	for rows := r.list[2:]; len(rows) >= 2; rows = rows[2:] {
+	for rows := r[2:]; len(rows) >= 2; rows = rows[2:] {
 		line, ok := clients[text(rows[1])]
 		resource, user := fence.Resource(text(rows[0])), fieldOf(line, "user")
 		may := func(a marks.Allowed) bool {

@@ -39,11 +39,11 @@ var errUnlisted = errors.New("it is not among the replicas of this server")
 // more.
 func (s *Store) endElsewhere(ctx context.Context, r fence.Resource) (left string, err error) {
 	keys := []string{key(r), leftKey}
-	found, err := s.run(ctx, leftScript, keys)
+	found, err := s.eval(ctx, leftScript, keys)
 	if err != nil {
 		return "", err
 	}
-	run, ids, sessions := parseLeft(found.list)
+	run, ids, sessions := parseLeft(found)
 	if len(sessions) == 0 {
 		return "", nil
 	}
@@ -59,7 +59,7 @@ func (s *Store) endElsewhere(ctx context.Context, r fence.Resource) (left string
 			ended = append(ended, run+":"+text(id))
 		}
 	}
-	if _, err := s.run(ctx, leaveScript, keys, ended...); err != nil {
+	if _, err := s.eval(ctx, leaveScript, keys, ended...); err != nil {
 		return "", err
 	}
 	if len(ids) > 0 && !reached[run] {
@@ -70,7 +70,7 @@ func (s *Store) endElsewhere(ctx context.Context, r fence.Resource) (left string
 
 // parseLeft reads the answer of left.lua: the run and the clients that the resource has recorded,
 // and the clients of every run.
-func parseLeft(answer []any) (run string, ids []any, sessions map[string][]any) {
+func parseLeft(answer reply) (run string, ids []any, sessions map[string][]any) {
 	sessions = make(map[string][]any)
 	if len(answer) < 4 {
 		return "", nil, sessions

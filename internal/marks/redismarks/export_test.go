@@ -7,18 +7,21 @@ func (s *Store) Drop(ctx context.Context) error { return s.drop(ctx) }
 
 // DropBlindly runs the script that deletes, and names no session that has ended.
 func (s *Store) DropBlindly(ctx context.Context) (verdict string, err error) {
-	r, err := s.run(ctx, uninstallScript, nil, "drop", "", "")
-	return r.verdict, err
+	r, err := s.eval(ctx, uninstallScript, nil, "drop", "", "")
+	if err != nil {
+		return "", err
+	}
+	return r.verdict(), nil
 }
 
 // PlainScripts has all scripts run in the form for Redis before 7.0, until restore is called.
 func PlainScripts() (restore func()) {
-	all := []*program{
+	all := []*storeScript{
 		&registerScript, &lookScript, &raiseScript, &othersScript, &releaseScript, &marksScript,
 		&adoptScript, &endingScript, &installScript, &probeScript, &authorizeScript, &leftScript,
 		&leaveScript,
 	}
-	var before []program
+	var before []storeScript
 	for _, p := range all {
 		before = append(before, *p)
 		p.flagged = p.plain

@@ -104,7 +104,7 @@ func withCause(ctx context.Context, err error) error {
 // gateRefusal returns the refusal for the verdict of the function gate.
 func gateRefusal(list []any, c fence.Claim) error {
 	verdict := text(list[0])
-	_, m, err := parseMark(list)
+	m, err := parseMark(list)
 	if err != nil {
 		return fmt.Errorf("nothing was run: %w", err)
 	}

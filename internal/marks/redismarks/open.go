@@ -50,7 +50,7 @@ type Store struct {
 	db      *driver.Client
 	address string // the URL
 	o       Options
-	looks   marks.Looks[reply]
+	looks   marks.Looks[decision]
 
 	rights tried
 }

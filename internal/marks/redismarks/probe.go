@@ -73,12 +73,12 @@ func (s *Store) Warning(ctx context.Context) string {
 // probeRights tries every command that the store needs, on a key that nothing else uses and on a
 // client that does not exist.
 func (s *Store) probeRights(ctx context.Context) error {
-	r, err := s.run(ctx, probeScript, []string{probeKey})
+	r, err := s.eval(ctx, probeScript, []string{probeKey})
 	if err != nil {
 		return err
 	}
-	if len(r.list) > 1 {
-		return refusal.Setup("the guard's user may not run "+text(r.list[1]), rightsHint)
+	if len(r) > 1 {
+		return refusal.Setup("the guard's user may not run "+text(r[1]), rightsHint)
 	}
 	const nobody = "9223372036854775807"
 	for _, command := range [][]any{

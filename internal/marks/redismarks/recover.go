@@ -21,20 +21,23 @@ type endProof struct {
 }
 
 // announce writes the nonce, and returns what a raise then depends on. Install passes no resource.
-func (s *Store) announce(ctx context.Context, r fence.Resource) (endProof, reply, error) {
+func (s *Store) announce(ctx context.Context, r fence.Resource) (endProof, decision, error) {
 	e := endProof{nonce: random(), epoch: random()}
 	keys := []string{}
 	if r != "" {
 		keys = append(keys, key(r))
 	}
-	announced, err := s.run(ctx, endingScript, keys, string(r), e.nonce)
+	answer, err := s.eval(ctx, endingScript, keys, string(r), e.nonce)
 	if err != nil {
-		return e, announced, err
+		return e, decision{}, err
 	}
-	if e.run = announced.run; r == "" {
-		e.run = text(announced.list[1])
+	if r == "" {
+		e.run = text(answer[1])
+		return e, decision{}, nil
 	}
-	return e, announced, nil
+	announced, err := answer.decision()
+	e.run = announced.runID
+	return e, announced, err
 }
 
 // endAll ends every client connection of the server except the newcomer's and the one it uses
@@ -108,16 +111,16 @@ func Install(ctx context.Context, url string) error {
 	defer s.Close()
 	var e endProof
 	for {
-		r, err := s.run(ctx, installScript, nil, e.nonce, e.epoch)
+		r, err := s.eval(ctx, installScript, nil, e.nonce, e.epoch)
 		if err != nil {
 			return fmt.Errorf("install: %w", err)
 		}
-		switch r.verdict {
+		switch r.verdict() {
 		case "installed":
 			return nil
 		case "schema":
 			return fmt.Errorf("install: the marker in Redis is of schema %s, "+
-				"which this program does not know: use the newer program", text(r.list[1]))
+				"which this program does not know: use the newer program", text(r[1]))
 		}
 		if e, _, err = s.announce(ctx, ""); err == nil {
 			err = s.endAll(ctx, e, marks.Session{})

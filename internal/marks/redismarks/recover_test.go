@@ -21,7 +21,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	must.Succeed(t, err)
 	t.Cleanup(s.Close)
 	raise := func(e endProof, basis string) string {
-		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
+		r, err := s.decide(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
 			string(elector.Unverified), "", "", basis, e.nonce, e.epoch)
 		must.Succeed(t, err)
 		return r.verdict
@@ -72,7 +72,7 @@ func TestAProofDoesNotOutliveARaiseInAnotherDatabase(t *testing.T) {
 	_, err = s.Raise(t.Context(), marks.Session{}, newer, confirm)
 	must.Succeed(t, err)
 	swap()
-	r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
+	r, err := s.decide(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
 		string(elector.Unverified), "", "", seen.basis, proof.nonce, proof.epoch)
 	if err != nil || r.verdict != "lost" {
 		t.Errorf("the older leader's raise: %s, %v", r.verdict, err)

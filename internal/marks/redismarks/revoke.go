@@ -42,17 +42,26 @@ func (s *Store) others(
 	ctx context.Context, c fence.Claim, run string, gone []any,
 ) (string, []any, error) {
 	args := append([]any{string(c.Resource), c.Token.String(), string(c.Issuer), run}, gone...)
-	r, err := s.run(ctx, othersScript, []string{key(c.Resource)}, args...)
+	r, err := s.eval(ctx, othersScript, []string{key(c.Resource)}, args...)
 	switch {
 	case err != nil:
 		return "", nil, err
-	case r.verdict == "raise":
+	case r.verdict() == "raise":
 		return "", nil, fmt.Errorf("revoke for %s: it is not the mark yet, nothing was ended", c)
-	case r.verdict != "others":
-		r.mark.Resource = c.Resource
-		return "", nil, refuse(r.verdict, c, r.mark)
+	case r.verdict() != "others":
+		return "", nil, notListed(r, c)
 	}
-	return text(r.list[1]), r.list[2:], nil
+	return text(r[1]), r[2:], nil
+}
+
+// notListed turns a verdict of others.lua that lists nobody into the error.
+func notListed(r reply, c fence.Claim) error {
+	d, err := r.decision()
+	if err != nil {
+		return err
+	}
+	d.mark.Resource = c.Resource
+	return refuse(d.verdict, c, d.mark)
 }
 
 // end returns true once none of these clients of this run is left. It returns false when another
@@ -201,6 +210,6 @@ func (s *Store) release(ctx context.Context, all []marks.Departed) error {
 	if len(args) == 1 {
 		return nil
 	}
-	_, err = s.run(ctx, releaseScript, nil, args...)
+	_, err = s.eval(ctx, releaseScript, nil, args...)
 	return err
 }

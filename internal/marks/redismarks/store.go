@@ -22,7 +22,7 @@ func (s *Store) Register(
 		keys = append(keys, key(c.Resource))
 		args = append(args, string(c.Resource), c.Token.String(), string(c.Issuer), c.Candidate)
 	}
-	r, err := s.run(ctx, registerScript, keys, args...)
+	r, err := s.decide(ctx, registerScript, keys, args...)
 	if err != nil {
 		return marks.Registration{}, err
 	}
@@ -42,7 +42,7 @@ func (s *Store) Register(
 }
 
 // registration turns a script's verdict into the next step or a refusal.
-func (s *Store) registration(r reply, claims []fence.Claim) (marks.Registration, error) {
+func (s *Store) registration(r decision, claims []fence.Claim) (marks.Registration, error) {
 	if r.claim < 0 || r.claim >= len(claims) {
 		return marks.Registration{},
 			fmt.Errorf("redis answered about claim %d of %d", r.claim, len(claims))
@@ -99,7 +99,8 @@ func (s *Store) Raise(
 	for wait := firstPause; ; wait = nextPause(wait) {
 		var err error
 		if !cached {
-			looked, err = s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource), sess.User)
+			looked, err = s.decide(ctx, lookScript, []string{key(c.Resource)},
+				string(c.Resource), sess.User)
 		}
 		if cached = false; err != nil {
 			return markOf(looked, c.Resource), err
@@ -123,8 +124,8 @@ func (s *Store) Raise(
 // raise confirms and raises once. Everything that the script compares is read before the
 // confirmation, also the proof that all connections were ended.
 func (s *Store) raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm, looked reply,
-) (reply, error) {
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm, looked decision,
+) (decision, error) {
 	switch {
 	case looked.verdict == "schema":
 		return looked, refuse("schema", c, looked.mark)
@@ -155,7 +156,7 @@ func (s *Store) raise(
 			return looked, err
 		}
 	}
-	r, err := s.run(ctx, raiseScript, []string{key(c.Resource)},
+	r, err := s.decide(ctx, raiseScript, []string{key(c.Resource)},
 		string(c.Resource), confirmed.Token.String(), string(confirmed.Issuer), confirmed.Holder,
 		confirmed.Candidate, looked.basis, proof.nonce, proof.epoch)
 	r.left = left
@@ -168,8 +169,8 @@ func notEnded(r fence.Resource, err error) error {
 		"and ending all connections failed: %w", r, err)
 }
 
-// markOf is the mark in a reply, without the number of its sessions.
-func markOf(r reply, name fence.Resource) marks.Mark {
+// markOf is the mark of a decision, without the number of its sessions.
+func markOf(r decision, name fence.Resource) marks.Mark {
 	m := r.mark
 	m.Resource, m.Sessions = name, 0
 	return m
@@ -224,7 +225,7 @@ func (s *Store) marks(ctx context.Context, only []fence.Resource) (found []marks
 	list, err := s.readMarks(ctx, args...)
 	for _, v := range list {
 		fields, _ := v.([]any)
-		_, m, err := parseMark(fields)
+		m, err := parseMark(fields)
 		if err != nil {
 			return nil, err
 		}
@@ -236,14 +237,14 @@ func (s *Store) marks(ctx context.Context, only []fence.Resource) (found []marks
 
 // readMarks runs marks.lua: for the names of all marks, or for these marks.
 func (s *Store) readMarks(ctx context.Context, args ...any) ([]any, error) {
-	r, err := s.run(ctx, marksScript, nil, args...)
-	if err == nil && (r.verdict == "schema" || r.verdict == "missing" && !s.o.Coordinated) {
-		err = refuse(r.verdict, fence.Claim{}, marks.Mark{})
-	}
+	r, err := s.eval(ctx, marksScript, nil, args...)
 	if err != nil {
 		return nil, err
 	}
-	return r.list[1:], nil
+	if v := r.verdict(); v == "schema" || v == "missing" && !s.o.Coordinated {
+		return nil, refuse(v, fence.Claim{}, marks.Mark{})
+	}
+	return r[1:], nil
 }
 
 // Adopt implements marks.Admin. It runs one script, and then ends every session that the resource
@@ -262,14 +263,14 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark
 }
 
 // adopt runs the script until the registry is no longer lost.
-func (s *Store) adopt(ctx context.Context, c fence.Claim, by string) (reply, error) {
+func (s *Store) adopt(ctx context.Context, c fence.Claim, by string) (decision, error) {
 	left, err := s.endElsewhere(ctx, c.Resource)
 	if err != nil {
-		return reply{}, err
+		return decision{}, err
 	}
 	var proof endProof
 	for wait := firstPause; ; wait = nextPause(wait) {
-		r, err := s.run(ctx, adoptScript, []string{key(c.Resource), auditKey},
+		r, err := s.decide(ctx, adoptScript, []string{key(c.Resource), auditKey},
 			string(c.Resource), c.Token.String(), string(c.Issuer), c.Holder,
 			proof.nonce, proof.epoch, by, random())
 		r.left = left

@@ -158,22 +158,22 @@ func (s *Store) otherClients(ctx context.Context) (map[string]string, error) {
 func (s *Store) remains(
 	ctx context.Context,
 ) (lost bool, run string, alive []string, gone []any, err error) {
-	r, err := s.run(ctx, uninstallScript, nil, "look", "", "")
+	r, err := s.eval(ctx, uninstallScript, nil, "look", "", "")
 	if err != nil {
 		return false, "", nil, nil, err
 	}
-	if r.verdict != "remains" || len(r.list) < 3 {
-		return false, "", nil, nil, refuse(r.verdict, fence.Claim{}, marks.Mark{})
+	if r.verdict() != "remains" || len(r) < 3 {
+		return false, "", nil, nil, refuse(r.verdict(), fence.Claim{}, marks.Mark{})
 	}
 	clients, err := s.otherClients(ctx)
-	for _, id := range r.list[3:] {
+	for _, id := range r[3:] {
 		if _, lives := clients[text(id)]; lives {
 			alive = append(alive, text(id))
 		} else {
 			gone = append(gone, id)
 		}
 	}
-	return text(r.list[1]) == "1", text(r.list[2]), alive, gone, err
+	return flag(r[1]), text(r[2]), alive, gone, err
 }
 
 // removal says what there is, and what relies on it.
@@ -241,11 +241,11 @@ func (s *Store) drop(ctx context.Context) error {
 		case len(alive) > 0:
 			return errOpened
 		}
-		r, err := s.run(ctx, uninstallScript, nil, append([]any{"drop", proof.nonce, run}, gone...)...)
-		if err != nil || r.verdict == "dropped" {
+		r, err := s.eval(ctx, uninstallScript, nil, append([]any{"drop", proof.nonce, run}, gone...)...)
+		if err != nil || r.verdict() == "dropped" {
 			return err
 		}
-		if len(r.list) > 1 && text(r.list[1]) == "1" {
+		if len(r) > 1 && flag(r[1]) {
 			if proof, _, err = s.announce(ctx, ""); err == nil {
 				err = s.endAll(ctx, proof, marks.Session{})
 			}
