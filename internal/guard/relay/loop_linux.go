@@ -258,7 +258,10 @@ func (t *turn) handOver() {
 	t.loop.loops.runs.Go(func() { t.loop.run(rest) })
 }
 
-// run waits for events and handles them, until the loop is closed or its shift is over.
+// postpone has the loop advance a flow again after it has handled other events.
+func (t *turn) postpone(f *flow) { t.loop.ready = append(t.loop.ready, f) }
+
+// run waits for events and handles them, until the loop is closed or its turn is over.
 func (l *loop) run(events []unix.EpollEvent) {
 	t := &turn{loop: l, events: events}
 	room := make([]unix.EpollEvent, 128)
@@ -291,7 +294,7 @@ func (l *loop) runReady(t *turn) {
 	for n := len(l.ready); n > 0 && !t.over; n-- {
 		f := l.ready[0]
 		l.ready = slices.Delete(l.ready, 0, 1)
-		f.run(t)
+		f.advance(t)
 	}
 }
 

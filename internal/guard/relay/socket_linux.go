@@ -129,7 +129,7 @@ func (s *socket) Write(b []byte) (int, error) { return s.write(b, nil) }
 
 func (s *socket) write(b []byte, f *flow) (n int, err error) {
 	if !s.writing.TryLock() {
-		f.leaveLoop()
+		f.yieldLoop()
 		s.writing.Lock()
 	}
 	defer s.writing.Unlock()
@@ -143,7 +143,7 @@ func (s *socket) write(b []byte, f *flow) (n int, err error) {
 		}
 		n += m
 		if again {
-			f.leaveLoop()
+			f.yieldLoop()
 			await(s.writable, &s.writeBy)
 		}
 	}

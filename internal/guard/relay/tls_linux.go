@@ -117,7 +117,7 @@ func (e *encrypted) write(b []byte, f *flow) (n int, err error) {
 // send sends what compose has TLS write, and what TLS has answered before.
 func (e *encrypted) send(f *flow, compose func() error) error {
 	if !e.sending.TryLock() {
-		f.leaveLoop()
+		f.yieldLoop()
 		e.sending.Lock()
 	}
 	defer e.sending.Unlock()
