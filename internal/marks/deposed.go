@@ -98,15 +98,6 @@ func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused e
 	return refused
 }
 
-// withMark adds the mark to the refusal of a claim.
-func withMark(err error, m Mark) error {
-	if r, ok := errors.AsType[*fence.Refusal](err); ok && r.Claim.Resource == m.Resource &&
-		r.Mark == 0 {
-		r.Mark = m.Token
-	}
-	return err
-}
-
 // rolledBack checks whether a token that the store refuses as stale still leads. If so, the
 // coordinator was rolled back, as by a restore from a backup, and its leader must not be told that
 // it is deposed. A raise writes that down in the store: otherwise each further try would count up,

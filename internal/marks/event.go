@@ -1,9 +1,6 @@
 package marks
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -39,20 +36,3 @@ const (
 	// Finished comes at the end of everything that a guard does to admit a session.
 	Finished EventKind = "finished"
 )
-
-// Report tells Notify of a claim of a holder that was refused before it came to Admit. Other errors
-// are not reported.
-func (a *Admission) Report(ctx context.Context, err error, holder string) {
-	if r, ok := errors.AsType[*fence.Refusal](err); ok {
-		c := r.Claim
-		c.Holder = cmp.Or(holder, c.Holder) // the refusal may be one that another client got
-		a.notify(ctx, Event{Kind: Refused, Claim: c, Err: err})
-	}
-}
-
-func (a *Admission) notify(ctx context.Context, e Event) {
-	e.Client = *clientOf(ctx)
-	if a.Notify != nil {
-		a.Notify(e)
-	}
-}

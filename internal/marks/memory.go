@@ -1,11 +1,9 @@
 package marks
 
 import (
-	"context"
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // memory holds the marks that this process has seen in a store. A guard may use it to refuse early,
@@ -49,17 +47,6 @@ func (m *memory) over(r fence.Resource, now, before Mark) (Mark, bool) {
 	}
 }
 
-// stale refuses a claim that is Below a mark.
-func stale(c fence.Claim, m Mark) error {
-	switch {
-	case m.Token == c.Token:
-		return refusal.RolledBack(c, m.Token)
-	case m.Lost:
-		return refusal.Lost(c, m.Token, m.Holder, m.Raised)
-	}
-	return refusal.Stale(c, m.Token, m.Holder, m.Raised)
-}
-
 // learn keeps the newest mark. One of another issuer or adoption replaces it, because an operator
 // has adopted the resource; then learn returns the one that it replaces, and true. It ignores an
 // unconfirmed mark, which may be what is left of a higher one.
@@ -82,17 +69,4 @@ func (m *memory) learn(mark Mark) (before Mark, adopted bool) {
 	}
 	m.marks[mark.Resource] = mark
 	return old, ok && mark.Adoption != "" && mark.Adoption != old.Adoption
-}
-
-// Forget forgets what this process knows of the store's marks, because another store has taken its
-// place. It decides nothing: whoever is admitted is admitted by the store.
-func (a *Admission) Forget() { a.seen.forget() }
-
-// learn remembers a mark, and reports an adoption. Its client is not named: it adopted nothing.
-func (a *Admission) learn(m Mark) {
-	before, adopted := a.seen.learn(m)
-	if adopted {
-		c := fence.Claim{Resource: m.Resource, Token: m.Token, Issuer: m.Issuer, Holder: m.Holder}
-		a.notify(context.Background(), Event{Kind: Adopted, Claim: c, Before: before})
-	}
 }

@@ -33,3 +33,85 @@ func (a *Admission) raiseAlone(
 	}
 	return a.explained(ctx, err)
 }
+
+// raise raises the mark, or confirms it, if the authority still agrees. Before that it asks from,
+// unless that is nil, whether it may raise from the mark that the store has. It returns how many
+// older sessions there are, or zero if the store cannot tell.
+func (a *Admission) raise(
+	ctx context.Context, s Session, c fence.Claim, from func(Mark) error,
+) (older int, err error) {
+	defer StepRaise.Begin(ctx)()
+	start := time.Now()
+	confirmed := c
+	known, _ := a.seen.get(c.Resource)
+	confirm := func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
+		if from != nil {
+			if err := from(m); err != nil {
+				return c, err
+			}
+		}
+		// The store may have lost a mark that this process has seen. If it has not, it has to write down
+		// itself that a leader is below it.
+		if seen, ok := a.seen.over(c.Resource, m, known); ok {
+			if seen.Token.Compare(m.Token) > 0 && seen.Issuer == c.Issuer && seen.Below(c) {
+				return c, stale(c, seen)
+			}
+			m = seen
+		}
+		defer StepIssuer.Begin(ctx)()
+		confirmed, err = a.Authority.Confirm(ctx, c, m)
+		return confirmed, err
+	}
+	var before Mark
+	err = a.withRoom(ctx, []fence.Claim{c}, func() (err error) {
+		before, err = a.Store.Raise(ctx, s, c, confirm)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	a.learn(Mark{ // before an older session asks why it was ended
+		Resource: confirmed.Resource, Token: confirmed.Token,
+		Issuer: confirmed.Issuer, Holder: confirmed.Holder,
+		Raised: time.Now(), Confirmed: true, Continued: true, Adoption: before.Adoption,
+		Candidate: confirmed.Candidate,
+	})
+	a.notify(ctx, Event{Kind: Raised, Claim: confirmed, Before: before, Took: time.Since(start)})
+	return before.Sessions, nil
+}
+
+// endOlder ends the sessions that a raise has overtaken, of which there are about so many: those of
+// this process that are at rest here, and the others at the store. It returns those that are quiet,
+// and that the caller must end.
+func (a *Admission) endOlder(
+	ctx context.Context, s Session, c fence.Claim, older int,
+) (quiet []*openSession, err error) {
+	defer StepRevoke.Begin(ctx)()
+	start := time.Now()
+	quiet = a.quiet(ctx, c)
+	if len(quiet) < older {
+		defer endIn(revokeGrace(quiet), quiet)() // they may keep others from ending
+		return quiet, a.revoke(ctx, s, c, len(quiet))
+	}
+	a.notify(ctx, Event{
+		Kind: Revoked, Claim: c, Session: s, Ended: len(quiet), Took: time.Since(start),
+	})
+	return quiet, nil
+}
+
+// revoke ends older sessions at the store. ended is how many have been ended without it.
+func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim, ended int) error {
+	defer StepRevoke.Begin(ctx)()
+	start := time.Now()
+	err := a.withRoom(ctx, []fence.Claim{c}, func() error {
+		more, err := a.Store.Revoke(ctx, s, c)
+		ended += more
+		return err
+	})
+	if ended > 0 || err == nil {
+		a.notify(ctx, Event{
+			Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start),
+		})
+	}
+	return err
+}

@@ -7,25 +7,6 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Relayed is a session whose bytes this process relays.
-type Relayed interface {
-	// Quiet has the relay pass on nothing more of the client, provided that the session seems to be at
-	// rest. Then it sends the server a statement of its own, and returns that. It returns false if
-	// the session is not at rest. What the session has not committed is rolled back when it ends.
-	Quiet() (Proof, bool)
-	// End ends the session without waiting for it. It may be called twice.
-	End()
-}
-
-// Proof is a statement with a random name, which a guard sends after it has stopped passing on what
-// the client sends. The server reads a connection in order. So once it shows that the session has
-// run this statement and is idle, nothing of the client is left to be read, whatever the client has
-// done to the guard's count of answers.
-type Proof struct {
-	Statement string
-	Answered  <-chan struct{} // closed when the server has answered something since; only a hint
-}
-
 // Relaying tells the Admission that this process relays an admitted session. When its resource goes
 // to a newer leader, the session is ended here, without the server.
 func (a *Admission) Relaying(s Session, claims []Presented, session Relayed) {

@@ -8,23 +8,6 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// withRoom makes a call for claims. If sessions have used up what the call needs of the server, and
-// the coordinator says that the claims lead, it ends older sessions and makes the call once more.
-func (a *Admission) withRoom(ctx context.Context, claims []fence.Claim, call func() error) error {
-	err := call()
-	crowded, ok := a.Store.(Crowded)
-	if err == nil || !ok || !crowded.NoRoom(err) || !a.Authority.Verifies() {
-		return err
-	}
-	for _, c := range claims {
-		leads, confirmErr := a.Authority.Confirm(ctx, c, Mark{Resource: c.Resource})
-		if confirmErr != nil || crowded.EndOlder(ctx, leads) != nil {
-			return err
-		}
-	}
-	return call()
-}
-
 // Newer reports whether this process has not seen a mark yet that is one of these claims, or above
 // it.
 func (a *Admission) Newer(claims []Presented) bool {

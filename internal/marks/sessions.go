@@ -1,13 +1,30 @@
 package marks
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
 )
+
+// Relayed is a session whose bytes this process relays.
+type Relayed interface {
+	// Quiet has the relay pass on nothing more of the client, provided that the session seems to be at
+	// rest. Then it sends the server a statement of its own, and returns that. It returns false if
+	// the session is not at rest. What the session has not committed is rolled back when it ends.
+	Quiet() (Proof, bool)
+	// End ends the session without waiting for it. It may be called twice.
+	End()
+}
+
+// Proof is a statement with a random name, which a guard sends after it has stopped passing on what
+// the client sends. The server reads a connection in order. So once it shows that the session has
+// run this statement and is idle, nothing of the client is left to be read, whatever the client has
+// done to the guard's count of answers.
+type Proof struct {
+	Statement string
+	Answered  <-chan struct{} // closed when the server has answered something since; only a hint
+}
 
 // OpenSession is an admitted session of this process, under one of its claims.
 type OpenSession struct {
@@ -153,21 +170,4 @@ func (all *sessions) list() (list []OpenSession) {
 		}
 	}
 	return list
-}
-
-// Sessions lists the sessions that this process has admitted by resource and age. A session with
-// several claims comes once for each.
-func (a *Admission) Sessions() []OpenSession {
-	all := a.sessions.list()
-	for i, s := range all {
-		// The mark's holder has the coordinator's name for it.
-		if m, ok := a.seen.get(s.Claim.Resource); ok && m.Token == s.Claim.Token && m.Holder != "" {
-			all[i].Claim.Holder = m.Holder
-		}
-	}
-	slices.SortFunc(all, func(a, b OpenSession) int {
-		return cmp.Or(cmp.Compare(a.Claim.Resource, b.Claim.Resource), a.Since.Compare(b.Since),
-			cmp.Compare(a.Session.ID, b.Session.ID))
-	})
-	return all
 }

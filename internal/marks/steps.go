@@ -3,8 +3,6 @@ package marks
 import (
 	"context"
 	"time"
-
-	"github.com/ringfence/ringfence/fence"
 )
 
 // Step is a part of an admission, for logs and metrics.
@@ -58,12 +56,4 @@ func (s *Steps) turn(to Step) (before Step) {
 	s.took[s.now] += now.Sub(s.since)
 	before, s.now, s.since = s.now, to, now
 	return before
-}
-
-// Finish reports a whole admission, whose first claim and error these are.
-func (a *Admission) Finish(ctx context.Context, s *Steps, c fence.Claim, err error) {
-	s.turn(StepOther)
-	a.notify(ctx, Event{
-		Kind: Finished, Claim: c, Took: time.Since(s.began), Steps: s.took, Err: err,
-	})
 }

@@ -176,18 +176,6 @@ type Store interface {
 	Marks(ctx context.Context, only ...fence.Resource) ([]Mark, error)
 }
 
-// Crowded is a Store whose server has a bound on what all sessions hold together, such as locks: a
-// session can use it up, and then no raise can go above it.
-type Crowded interface {
-	// NoRoom reports whether a call has failed because sessions have used up what it needs.
-	NoRoom(err error) bool
-	// EndOlder ends the recorded sessions of the resource below a claim, and returns once they are
-	// gone. The caller has just heard from the coordinator that the claim leads. It changes no mark
-	// and no record, and ends nobody if the mark is above the claim or another issuer's. It needs
-	// nothing that sessions can use up.
-	EndOlder(ctx context.Context, c fence.Claim) error
-}
-
 // Admin is what an operator does with a store.
 type Admin interface {
 	// Adopt starts the count of a new issuer for a resource. It ends every session of the resource,
