@@ -182,7 +182,9 @@ func number(yes bool) float64 {
 
 func (m *Metrics) accepted(protocol string) { m.accepts.WithLabelValues(protocol).Inc() }
 
-func (m *Metrics) end(protocol string, e Ended) { m.ends.WithLabelValues(protocol, string(e)).Inc() }
+func (m *Metrics) end(protocol string, e Ended) {
+	m.ends.WithLabelValues(protocol, string(e)).Inc()
+}
 
 // slots returns a function that sets how many connections of a protocol are in each state.
 func (m *Metrics) slots(protocol string) func(waiting, unadmitted, login, admitted int) {

@@ -125,9 +125,9 @@ func (k *slots) free(c *connection) bool {
 	return true
 }
 
-// stalled returns the connection that an eviction hits, or nil. Of those that have kept the guard waiting
-// for their client for the grace, it is one of the address with the most slots, and there the one
-// that has done so longest.
+// stalled returns the connection that an eviction hits, or nil. Of those that have kept the guard
+// waiting for their client for the grace, it is one of the address with the most slots, and there
+// the one that has done so longest.
 func (k *slots) stalled(now time.Time, grace time.Duration) *connection {
 	var worst *connection
 	for c := range k.held {

@@ -22,10 +22,10 @@ type inLoop struct {
 
 // The states of a flow. The package documentation shows how they follow each other.
 const (
-	idle    = iota // nothing to read; the next event starts a goroutine's work
-	running        // a goroutine advances the flow
+	idle    = iota // waits for an event
+	running        // a goroutine advances it
 	again          // the same, and an event has come meanwhile
-	over           // the flow has ended
+	over           // has ended
 )
 
 // start starts two flows: in a loop if one loop watches both connections, otherwise in goroutines.
@@ -39,7 +39,7 @@ func start(client, server net.Conn, upward, downward *flow, toClient *patient) (
 	both.Add(2)
 	upward.attach(both.Done)
 	downward.attach(both.Done)
-	// The first work is outside of the loop: a walker may have early bytes for a peer that is slow.
+	// A relay does not start in a loop, so the first look at each source has its own goroutine.
 	both.Go(func() { downward.advance(nil) })
 	both.Go(func() { upward.advance(nil) })
 	return func() {
