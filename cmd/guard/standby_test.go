@@ -20,7 +20,8 @@ func TestAGuardWaitsAtAStandbyAndAReplicaUntilTheyArePromoted(t *testing.T) {
 	first, second := serverstest.Redis(t, servers.RedisOptions{}),
 		serverstest.Redis(t, servers.RedisOptions{})
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
-	env = append(env, "GUARD_REDIS_UPSTREAM=redis://"+first.Addr(), "GUARD_COORDINATOR=zk://"+zk.Addr())
+	env = append(env,
+		"GUARD_REDIS_UPSTREAM=redis://"+first.Addr(), "GUARD_COORDINATOR=zk://"+zk.Addr())
 	if code, out, errs := invoke(t, env, "install"); code != 0 {
 		t.Fatalf("install: exit %d: %s%s", code, out, errs)
 	}

@@ -31,8 +31,9 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 		says(t, out+errs, parts...)
 	}
 	schemas := func(database string) int {
-		return pgtest.Value[int](t, pg.URL("postgres", database), "select count(*) from pg_namespace where "+
-			"nspname ~ '^ringfence'")
+		return pgtest.Value[int](t, pg.URL("postgres", database),
+			"select count(*) from pg_namespace where "+
+				"nspname ~ '^ringfence'")
 	}
 	uninstall(cli.Done, []string{"--yes"}, "nothing is installed")
 	for _, args := range [][]string{{"install"}, {"install", "--databases", "shop"}} {

@@ -32,7 +32,8 @@ func small(t *testing.T, connections int) (*servers.Postgres, string) {
 			"host all app 127.0.0.1/32 scram-sha-256\n",
 	})
 	database := prepared(t, pg, "postgres")
-	pgtest.Exec(t, pg.URL("postgres", database), "alter role app password 'right'; create role other login")
+	pgtest.Exec(t, pg.URL("postgres", database),
+		"alter role app password 'right'; create role other login")
 	return pg, database
 }
 

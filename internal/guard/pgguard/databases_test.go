@@ -201,7 +201,8 @@ func TestTheGuardIsReadyWhileOneOfItsDatabasesIs(t *testing.T) {
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	s.mustBeIn(crm, 5)
-	pgtest.Exec(t, s.pg.URL("postgres", s.database), "drop schema ringfence, ringfence_private cascade")
+	pgtest.Exec(t, s.pg.URL("postgres", s.database),
+		"drop schema ringfence, ringfence_private cascade")
 	must.Report(t, s.p.Ready(t.Context()))
 	all := s.p.Databases(t.Context())
 	if len(all) != 2 || all[crm] != nil || all[s.database] == nil {

@@ -69,7 +69,8 @@ func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 			"another server or database"},
 		"without the schema": {func(database string) {
 			prepared(t, shop.pg, database)
-			pgtest.Exec(t, shop.pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
+			pgtest.Exec(t, shop.pg.URL("postgres", database),
+				"drop schema ringfence, ringfence_private cascade")
 		}, "this guard is for database"},
 	} {
 		t.Run(name, func(t *testing.T) {
