@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence/group"
 )
 
-var enough = errors.New("seen enough")
+var errEnough = errors.New("seen enough")
 
 // A process joins a group, and watches who else is there.
 func Example() {
@@ -38,7 +38,7 @@ func Example() {
 		if len(all) == 0 {
 			return nil
 		}
-		return enough
+		return errEnough
 	})
 	fmt.Println(err)
 	// Output:
