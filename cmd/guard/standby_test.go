@@ -31,7 +31,7 @@ func TestAGuardWaitsAtAStandbyAndAReplicaUntilTheyArePromoted(t *testing.T) {
 	replica := redis.NewClient(&redis.Options{Addr: second.Addr()})
 	t.Cleanup(func() { _ = replica.Close() })
 	host, port, _ := strings.Cut(first.Addr(), ":")
-	must.Succeed(t, replica.SlaveOf(t.Context(), host, port).Err())
+	must.Succeed(t, replica.ReplicaOf(t.Context(), host, port).Err())
 	leader := elected(t, zk)
 	token := int(leader.Token())
 
@@ -53,7 +53,7 @@ func TestAGuardWaitsAtAStandbyAndAReplicaUntilTheyArePromoted(t *testing.T) {
 
 	must.Succeed(t, pg.Kill())
 	pgtest.Value[bool](t, standby.URL("postgres", "postgres"), "select pg_promote()")
-	must.Succeed(t, replica.SlaveOf(t.Context(), "NO", "ONE").Err())
+	must.Succeed(t, replica.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	r.ready(http.StatusOK)
 	if _, err := r.connect(token); err != nil {
 		t.Error(err)
