@@ -125,15 +125,15 @@ func otherRefusals(k refusalKind, e happened) (refusalKind, happened) {
 }
 
 // Refusals returns the last refusals, newest first: about a hundred kinds of them.
-func (a *Audit) Refusals() (all []Refusal) {
+func (a *Audit) Refusals() (all []RefusalRow) {
 	for _, c := range a.refused.List() {
 		e, r := c.Last, refusalIn(c.Last.Err)
-		all = append(all, Refusal{
+		all = append(all, RefusalRow{
 			Location{a.protocol, e.database}, e.Claim.Resource, e.Claim.Token, e.Claim.Holder, e.Client,
 			r.Mark, reason(e.Err), r.Message, c.At, c.Count,
 		})
 	}
-	slices.SortFunc(all, func(a, b Refusal) int { return b.At.Compare(a.At) })
+	slices.SortFunc(all, func(a, b RefusalRow) int { return b.At.Compare(a.At) })
 	return all
 }
 

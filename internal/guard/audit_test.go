@@ -60,7 +60,7 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 			Kind: marks.Revoked, Claim: claimOf(big), Ended: 3, Took: time.Millisecond, Client: ann,
 		})
 		tell(marks.Event{
-			Kind: marks.Opened, Claim: claimOf(big), Session: marks.Session{ID: 42},
+			Kind: marks.Opened, Claim: claimOf(big), Session: marks.SessionID{ID: 42},
 			Took: time.Millisecond, Client: ann,
 		})
 		tell(marks.Event{
@@ -282,7 +282,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 			c := fence.Claim{Resource: fence.Resource(fmt.Sprintf("invented_%d", i)),
 				Token: fence.Token(i + 1), Holder: fmt.Sprint(i)}
 			tell(marks.Event{
-				Kind: marks.Refused, Claim: c, Session: marks.Session{ID: int64(i)},
+				Kind: marks.Refused, Claim: c, Session: marks.SessionID{ID: int64(i)},
 				Err: &fence.Refusal{Reason: fence.ErrNotLeader, Claim: c},
 			})
 			tell(marks.Event{Kind: marks.Refused, Claim: c, Err: errors.New("a broken connection")})

@@ -8,13 +8,13 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Sessions is a store that can tell whether a session still lives.
-type Sessions interface {
-	Alive(ctx context.Context, s marks.Session) (bool, error)
+// SessionProber is a store that can tell whether a session still lives.
+type SessionProber interface {
+	Alive(ctx context.Context, s marks.SessionID) (bool, error)
 }
 
 // LivenessOf checks one session at a store, which may be nil.
-func LivenessOf(store Sessions, s marks.Session, stall time.Duration) relay.Liveness {
+func LivenessOf(store SessionProber, s marks.SessionID, stall time.Duration) relay.Liveness {
 	if store == nil {
 		return relay.Liveness{}
 	}

@@ -17,14 +17,14 @@ type Location struct {
 	Database string `json:"database"` // "" where the server has only one
 }
 
-// Mark is a mark in a store.
-type Mark struct {
+// MarkRow is a mark in a store.
+type MarkRow struct {
 	Location
 	marks.Mark
 }
 
-// Session is a session of this guard, under one of its claims.
-type Session struct {
+// SessionRow is a session of this guard, under one of its claims.
+type SessionRow struct {
 	Location
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"`
@@ -32,8 +32,8 @@ type Session struct {
 	Since    time.Time      `json:"since"`
 }
 
-// Refusal is the refusals of one client by this guard, under one token and for one reason.
-type Refusal struct {
+// RefusalRow is the refusals of one client by this guard, under one token and for one reason.
+type RefusalRow struct {
 	Location                // the database as the client named it
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"` // 0: none was claimed
@@ -51,13 +51,13 @@ type Source struct {
 	Location
 	Marks    func(context.Context) ([]marks.Mark, error) // reads all; its error has no secrets
 	Sessions func() []marks.OpenSession                  // of this guard
-	Refusals func() []Refusal                            // by this guard; may be nil
+	Refusals func() []RefusalRow                         // by this guard; may be nil
 }
 
 // SessionsIn returns the rows of sessions in a store.
-func SessionsIn(p Location, open []marks.OpenSession) (rows []Session) {
+func SessionsIn(p Location, open []marks.OpenSession) (rows []SessionRow) {
 	for _, s := range open {
-		rows = append(rows, Session{p, s.Claim.Resource, s.Claim.Token, s.Claim.Holder, s.Since})
+		rows = append(rows, SessionRow{p, s.Claim.Resource, s.Claim.Token, s.Claim.Holder, s.Since})
 	}
 	return rows
 }

@@ -22,8 +22,8 @@ type Admission struct {
 	seen     memory
 	verdicts verdicts
 	reasons  together[[]fence.Claim, map[fence.Resource]Mark]
-	releases together[Departed, []Session]
-	sessions sessions
+	releases together[Departed, []SessionID]
+	sessions openSessions
 }
 
 // Limit bounds one admission.

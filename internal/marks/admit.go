@@ -10,7 +10,7 @@ import (
 // Admit registers a session under all its claims. Until it returns nil, nothing of the client but
 // its login may reach the database. After an error nothing is admitted. The mark may be raised by
 // then, which keeps older leaders out while this one tries again.
-func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) error {
+func (a *Admission) Admit(ctx context.Context, s SessionID, claims []Presented) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, a.Limit())
 	defer cancel()
@@ -31,7 +31,7 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) er
 }
 
 // admit refuses what it has refused before, and remembers what it refuses for good.
-func (a *Admission) admit(ctx context.Context, s Session, presented []Presented) error {
+func (a *Admission) admit(ctx context.Context, s SessionID, presented []Presented) error {
 	if err := a.Precheck(ctx, presented); err != nil { // again: the login may have taken long
 		return err
 	}
@@ -42,12 +42,12 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 
 // register asks the authority first, so that no claim of a deposed leader reaches the store, even
 // if the store has lost its mark. A raise asks the authority again.
-func (a *Admission) register(ctx context.Context, s Session, presented []Presented) error {
+func (a *Admission) register(ctx context.Context, s SessionID, presented []Presented) error {
 	claims, err := a.verify(ctx, presented)
 	if err != nil {
 		return a.deposed(ctx, claims, err)
 	}
-	var quiet []*openSession
+	var quiet []*entry
 	defer func() { endIn(10*time.Millisecond, quiet) }() // after the newcomer has its answer
 	for {
 		r, err := a.tryRegister(ctx, s, claims)
@@ -62,7 +62,7 @@ func (a *Admission) register(ctx context.Context, s Session, presented []Present
 			var older int
 			if older, err = a.raise(ctx, s, r.Claim, nil); err == nil && older > 0 {
 				// The next registration would ask for it, but a busy store takes seconds to say so.
-				var more []*openSession
+				var more []*entry
 				more, err = a.endOlder(ctx, s, r.Claim, older)
 				quiet = append(quiet, more...)
 			}
@@ -76,7 +76,7 @@ func (a *Admission) register(ctx context.Context, s Session, presented []Present
 }
 
 func (a *Admission) tryRegister(
-	ctx context.Context, s Session, claims []fence.Claim,
+	ctx context.Context, s SessionID, claims []fence.Claim,
 ) (r Registration, err error) {
 	defer StepRegister.Begin(ctx)()
 	err = a.withRoom(ctx, claims, func() (err error) {

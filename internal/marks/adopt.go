@@ -13,7 +13,7 @@ import (
 // older than that, because the leader may have stopped before it did so itself.
 func EndOlder(ctx context.Context, s Store, adopted fence.Claim) error {
 	for c := adopted; ; {
-		_, err := s.Revoke(ctx, Session{}, c)
+		_, err := s.Revoke(ctx, SessionID{}, c)
 		switch r, refused := errors.AsType[*fence.Refusal](err); {
 		case err == nil:
 			return nil

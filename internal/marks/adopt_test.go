@@ -16,7 +16,7 @@ type raised struct {
 	revoked []fence.Token
 }
 
-func (r *raised) Revoke(_ context.Context, _ Session, c fence.Claim) (int, error) {
+func (r *raised) Revoke(_ context.Context, _ SessionID, c fence.Claim) (int, error) {
 	mark := r.marks[0]
 	r.marks = r.marks[1:]
 	if c.Token < mark {
@@ -38,7 +38,7 @@ func TestAnAdoptionEndsOlderSessionsAlsoIfTheMarkWasRaisedSince(t *testing.T) {
 
 type unrevoked struct{ Store }
 
-func (unrevoked) Revoke(context.Context, Session, fence.Claim) (int, error) {
+func (unrevoked) Revoke(context.Context, SessionID, fence.Claim) (int, error) {
 	return 0, refusal.Unrevoked(fence.Claim{Resource: "orders"}, "one session", nil)
 }
 

@@ -109,7 +109,7 @@ func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) erro
 	if _, deposed := a.verify(ctx, Present(refused.Claim)); deposed != nil {
 		return refused
 	}
-	if _, err := a.raise(ctx, Session{}, refused.Claim, nil); err != nil &&
+	if _, err := a.raise(ctx, SessionID{}, refused.Claim, nil); err != nil &&
 		!errors.Is(err, fence.ErrStale) {
 		return err
 	}

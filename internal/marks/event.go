@@ -10,7 +10,7 @@ import (
 type Event struct {
 	Kind    EventKind
 	Claim   fence.Claim
-	Session Session
+	Session SessionID
 	// who opens the session; empty if another process has caused the event
 	Client Client
 	Before Mark                   // Raised: the mark before. Adopted: the one that this process knew

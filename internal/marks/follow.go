@@ -245,7 +245,7 @@ func (a *Admission) follow(ctx context.Context, c fence.Claim) error {
 	if !ok || m.Issuer != c.Issuer || m.Token.Compare(c.Token) >= 0 {
 		return nil
 	}
-	err := a.raiseAlone(ctx, Session{}, c, func(m Mark) error {
+	err := a.raiseAlone(ctx, SessionID{}, c, func(m Mark) error {
 		if !m.Confirmed || m.Token.Compare(c.Token) >= 0 {
 			return errNotFollowed
 		}

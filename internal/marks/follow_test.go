@@ -75,7 +75,7 @@ type broken struct {
 }
 
 func (b *broken) Raise(
-	ctx context.Context, s marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, s marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	if b.now {
 		return marks.Mark{}, errors.New("the database was dropped")

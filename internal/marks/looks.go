@@ -15,12 +15,12 @@ type Looks[T any] struct {
 }
 
 type look struct {
-	session  Session
+	session  SessionID
 	resource fence.Resource
 }
 
 // Put keeps what the registration of a session has read. Whoever registers raises next.
-func (l *Looks[T]) Put(of Session, r fence.Resource, read T) {
+func (l *Looks[T]) Put(of SessionID, r fence.Resource, read T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
@@ -30,7 +30,7 @@ func (l *Looks[T]) Put(of Session, r fence.Resource, read T) {
 }
 
 // Take returns what a registration has read, once.
-func (l *Looks[T]) Take(of Session, r fence.Resource) (read T, ok bool) {
+func (l *Looks[T]) Take(of SessionID, r fence.Resource) (read T, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	read, ok = l.all[look{of, r}]

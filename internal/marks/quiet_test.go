@@ -18,7 +18,7 @@ type unhurried struct {
 	revoke chan struct{}
 }
 
-func (u *unhurried) Revoke(ctx context.Context, s marks.Session, c fence.Claim) (int, error) {
+func (u *unhurried) Revoke(ctx context.Context, s marks.SessionID, c fence.Claim) (int, error) {
 	select {
 	case <-u.revoke:
 		return u.Model.Revoke(ctx, s, c)
@@ -29,7 +29,7 @@ func (u *unhurried) Revoke(ctx context.Context, s marks.Session, c fence.Claim) 
 
 func (u *unhurried) Release(
 	_ context.Context, all ...marks.Departed,
-) (leaving []marks.Session, err error) {
+) (leaving []marks.SessionID, err error) {
 	for _, d := range all {
 		leaving = append(leaving, d.Session)
 	}

@@ -17,19 +17,19 @@ func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
 // RaiseFor is Raise on behalf of a user's session that is not registered. The store refuses a user
 // that may not claim the resource, if the user is not empty.
 func (a *Admission) RaiseFor(ctx context.Context, user string, c fence.Claim) error {
-	return a.raiseAlone(ctx, Session{User: user}, c, nil)
+	return a.raiseAlone(ctx, SessionID{User: user}, c, nil)
 }
 
 // raiseAlone raises the mark (raise has from) and ends older sessions. It registers none.
 func (a *Admission) raiseAlone(
-	ctx context.Context, s Session, c fence.Claim, from func(Mark) error,
+	ctx context.Context, s SessionID, c fence.Claim, from func(Mark) error,
 ) error {
 	_, err := a.raise(ctx, s, c, from)
 	if err == nil {
 		// Those at rest in this process need not wait for the store, nor it for them.
 		quiet := a.quiet(ctx, c)
 		endIn(10*time.Millisecond, quiet)
-		err = a.revoke(ctx, Session{}, c, len(quiet))
+		err = a.revoke(ctx, SessionID{}, c, len(quiet))
 	}
 	return a.explained(ctx, err)
 }
@@ -38,7 +38,7 @@ func (a *Admission) raiseAlone(
 // unless that is nil, whether it may raise from the mark that the store has. It returns how many
 // older sessions there are, or zero if the store cannot tell.
 func (a *Admission) raise(
-	ctx context.Context, s Session, c fence.Claim, from func(Mark) error,
+	ctx context.Context, s SessionID, c fence.Claim, from func(Mark) error,
 ) (older int, err error) {
 	defer StepRaise.Begin(ctx)()
 	start := time.Now()
@@ -84,8 +84,8 @@ func (a *Admission) raise(
 // this process that are at rest here, and the others at the store. It returns those that are quiet,
 // and that the caller must end.
 func (a *Admission) endOlder(
-	ctx context.Context, s Session, c fence.Claim, older int,
-) (quiet []*openSession, err error) {
+	ctx context.Context, s SessionID, c fence.Claim, older int,
+) (quiet []*entry, err error) {
 	defer StepRevoke.Begin(ctx)()
 	start := time.Now()
 	quiet = a.quiet(ctx, c)
@@ -100,7 +100,7 @@ func (a *Admission) endOlder(
 }
 
 // revoke ends older sessions at the store. ended is how many have been ended without it.
-func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim, ended int) error {
+func (a *Admission) revoke(ctx context.Context, s SessionID, c fence.Claim, ended int) error {
 	defer StepRevoke.Begin(ctx)()
 	start := time.Now()
 	err := a.withRoom(ctx, []fence.Claim{c}, func() error {

@@ -9,7 +9,7 @@ import (
 
 // Relaying tells the Admission that this process relays an admitted session. When its resource goes
 // to a newer leader, the session is ended here, without the server.
-func (a *Admission) Relaying(s Session, claims []Presented, session Relayed) {
+func (a *Admission) Relaying(s SessionID, claims []Presented, session Relayed) {
 	a.sessions.relay(s, claims, session)
 }
 
@@ -17,7 +17,7 @@ func (a *Admission) Relaying(s Session, claims []Presented, session Relayed) {
 // end. It returns them, and the caller ends them. The mark must have been raised. Sessions that
 // only seemed to be at rest are ended at once: nothing more of them is passed on, and revocation
 // finds their records.
-func (a *Admission) quiet(ctx context.Context, c fence.Claim) (letGo []*openSession) {
+func (a *Admission) quiet(ctx context.Context, c fence.Claim) (letGo []*entry) {
 	quiet := a.sessions.quiet(c)
 	if len(quiet) == 0 {
 		return nil
@@ -42,7 +42,7 @@ const (
 )
 
 // awaitAnswers waits until each of these sessions has been answered, or ought to have been.
-func awaitAnswers(ctx context.Context, quiet []*openSession) {
+func awaitAnswers(ctx context.Context, quiet []*entry) {
 	ctx, cancel := context.WithTimeout(ctx, proofTime+time.Duration(len(quiet))*proofTimeEach)
 	defer cancel()
 	for _, s := range quiet {
@@ -54,7 +54,7 @@ func awaitAnswers(ctx context.Context, quiet []*openSession) {
 	}
 }
 
-func end(sessions []*openSession) {
+func end(sessions []*entry) {
 	for _, s := range sessions {
 		s.relayed.End()
 	}
@@ -62,14 +62,14 @@ func end(sessions []*openSession) {
 
 // revokeGrace returns how long these sessions stay while older sessions of others are being let go
 // and ended.
-func revokeGrace(quiet []*openSession) time.Duration {
+func revokeGrace(quiet []*entry) time.Duration {
 	const least, each = 50 * time.Millisecond, 500 * time.Microsecond
 	return least + time.Duration(len(quiet))*each
 }
 
 // endIn ends sessions after a moment, unless stop is called before. The end of many keeps a server
 // busy while it has to admit a new leader.
-func endIn(d time.Duration, sessions []*openSession) (stop func()) {
+func endIn(d time.Duration, sessions []*entry) (stop func()) {
 	if len(sessions) == 0 {
 		return func() {}
 	}

@@ -19,7 +19,7 @@ const releaseTime = 5 * time.Second
 // the store's connections busy. If every mark is known to have been raised above the session's
 // claims, and it was not let go, Release does nothing: the revocation for the higher mark looks for
 // the session itself, and nobody is admitted before it has removed the record.
-func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) {
+func (a *Admission) Release(ctx context.Context, s SessionID, claims []Presented) {
 	d := departed(s, claims)
 	there, letGo := a.sessions.remove(d)
 	if there {
@@ -50,7 +50,7 @@ func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) 
 // rest, and reports whether it does. The caller then closes the session's connection, and calls
 // Release. It may be repeated, because the session may need a moment.
 func (a *Admission) LetGo(
-	ctx context.Context, s Session, claims []Presented, statement string,
+	ctx context.Context, s SessionID, claims []Presented, statement string,
 ) bool {
 	d := departed(s, claims)
 	d.Proof = statement
@@ -58,6 +58,6 @@ func (a *Admission) LetGo(
 	return err == nil && slices.Contains(leaving, s)
 }
 
-func (a *Admission) releaseAll(ctx context.Context, all []Departed) ([]Session, error) {
+func (a *Admission) releaseAll(ctx context.Context, all []Departed) ([]SessionID, error) {
 	return a.Store.Release(ctx, all...)
 }

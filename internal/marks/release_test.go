@@ -36,7 +36,7 @@ func (s *slow) take(calls *int) {
 	s.mu.Unlock()
 }
 
-func (s *slow) Release(ctx context.Context, all ...marks.Departed) ([]marks.Session, error) {
+func (s *slow) Release(ctx context.Context, all ...marks.Departed) ([]marks.SessionID, error) {
 	s.take(&s.releases)
 	return s.Store.Release(ctx, all...)
 }

@@ -52,7 +52,7 @@ func (a *Admission) MakeRoom(ctx context.Context, presented []Presented) error {
 
 func (a *Admission) makeRoom(ctx context.Context, c fence.Claim) error {
 	raised := false
-	err := a.raiseAlone(ctx, Session{}, c, func(m Mark) error {
+	err := a.raiseAlone(ctx, SessionID{}, c, func(m Mark) error {
 		raised = m.Confirmed && m.Token == c.Token && m.Issuer == c.Issuer
 		if !m.Confirmed || m.Token == 0 || m.Token.Compare(c.Token) >= 0 {
 			return errNotFollowed
@@ -61,7 +61,7 @@ func (a *Admission) makeRoom(ctx context.Context, c fence.Claim) error {
 	})
 	switch {
 	case errors.Is(err, errNotFollowed) && raised: // by another guard, which may not have ended them
-		return a.revoke(ctx, Session{}, c, 0)
+		return a.revoke(ctx, SessionID{}, c, 0)
 	case errors.Is(err, errNotFollowed):
 		return nil
 	}

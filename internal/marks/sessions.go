@@ -30,18 +30,18 @@ type Proof struct {
 type OpenSession struct {
 	Relayed // nil if this process cannot end it, as in Redis
 	Claim   Presented
-	Session Session
+	Session SessionID
 	Client  Client
 	Since   time.Time // when it was admitted
 }
 
-// sessions holds the sessions that this process has admitted and not released yet.
-type sessions struct {
+// openSessions holds the sessions that this process has admitted and not released yet.
+type openSessions struct {
 	mu  sync.Mutex
-	all map[fence.Resource]map[Session]*openSession
+	all map[fence.Resource]map[SessionID]*entry
 }
 
-type openSession struct {
+type entry struct {
 	relayed  Relayed
 	departed Departed
 	claim    Presented
@@ -53,24 +53,24 @@ type openSession struct {
 }
 
 // add remembers an admitted session until remove.
-func (all *sessions) add(s Session, claims []Presented, client *Client) {
+func (all *openSessions) add(s SessionID, claims []Presented, client *Client) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.all == nil {
-		all.all = make(map[fence.Resource]map[Session]*openSession)
+		all.all = make(map[fence.Resource]map[SessionID]*entry)
 	}
 	d := departed(s, claims)
 	now := time.Now()
 	for _, c := range claims {
 		if all.all[c.Resource] == nil {
-			all.all[c.Resource] = make(map[Session]*openSession)
+			all.all[c.Resource] = make(map[SessionID]*entry)
 		}
-		all.all[c.Resource][s] = &openSession{departed: d, claim: c, client: client, since: now}
+		all.all[c.Resource][s] = &entry{departed: d, claim: c, client: client, since: now}
 	}
 }
 
 // relay records who can end a session.
-func (all *sessions) relay(s Session, claims []Presented, by Relayed) {
+func (all *openSessions) relay(s SessionID, claims []Presented, by Relayed) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, c := range claims {
@@ -81,7 +81,7 @@ func (all *sessions) relay(s Session, claims []Presented, by Relayed) {
 }
 
 // remove reports whether the session was there, and whether it was let go.
-func (all *sessions) remove(d Departed) (there, letGo bool) {
+func (all *openSessions) remove(d Departed) (there, letGo bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, r := range d.Resources {
@@ -96,7 +96,7 @@ func (all *sessions) remove(d Departed) (there, letGo bool) {
 }
 
 // relaysAny reports whether there is a session of the resource that can be ended here.
-func (all *sessions) relaysAny(r fence.Resource) bool {
+func (all *openSessions) relaysAny(r fence.Resource) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, open := range all.all[r] {
@@ -109,7 +109,7 @@ func (all *sessions) relaysAny(r fence.Resource) bool {
 
 // quiet makes those sessions quiet that seem to be at rest and are under an older token than the
 // claim's, and returns them.
-func (all *sessions) quiet(c fence.Claim) []*openSession {
+func (all *openSessions) quiet(c fence.Claim) []*entry {
 	older := all.older(c)
 	var asked sync.WaitGroup
 	quiet := make([]bool, len(older))
@@ -120,7 +120,7 @@ func (all *sessions) quiet(c fence.Claim) []*openSession {
 
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	var found []*openSession
+	var found []*entry
 	for i, s := range older {
 		if s.ending = quiet[i]; s.ending {
 			found = append(found, s)
@@ -131,7 +131,7 @@ func (all *sessions) quiet(c fence.Claim) []*openSession {
 
 // older returns the sessions under an older token than the claim's that nobody is ending, and marks
 // them as ending.
-func (all *sessions) older(c fence.Claim) (older []*openSession) {
+func (all *openSessions) older(c fence.Claim) (older []*entry) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, open := range all.all[c.Resource] {
@@ -144,8 +144,8 @@ func (all *sessions) older(c fence.Claim) (older []*openSession) {
 }
 
 // letGo marks those of the quiet sessions that the store has let go, and tells them from the rest.
-func (all *sessions) letGo(quiet []*openSession, leaving []Session) (letGo, rest []*openSession) {
-	found := make(map[Session]bool)
+func (all *openSessions) letGo(quiet []*entry, leaving []SessionID) (letGo, rest []*entry) {
+	found := make(map[SessionID]bool)
 	for _, s := range leaving {
 		found[s] = true
 	}
@@ -161,7 +161,7 @@ func (all *sessions) letGo(quiet []*openSession, leaving []Session) (letGo, rest
 	return letGo, rest
 }
 
-func (all *sessions) list() (list []OpenSession) {
+func (all *openSessions) list() (list []OpenSession) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, of := range all.all {

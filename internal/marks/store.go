@@ -7,9 +7,9 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Session identifies one database connection in the database's own terms. ID alone does not,
+// SessionID identifies one database connection in the database's own terms. ID alone does not,
 // because databases reuse it.
-type Session struct {
+type SessionID struct {
 	ID    int64  // Postgres: backend pid. Redis: client id
 	Birth string // Postgres: backend_start. Redis: empty, because one run does not reuse an id
 	Run   string // the run of the server at the other end, as that connection itself reported it
@@ -20,7 +20,7 @@ type Session struct {
 // Departed is a session that writes no more, and the resources that it had claimed. Its connection
 // is closed, or it has a Proof.
 type Departed struct {
-	Session   Session
+	Session   SessionID
 	Resources []fence.Resource
 
 	// Proof is a statement that the guard has sent on the session's own connection, after it has
@@ -34,7 +34,7 @@ type Departed struct {
 }
 
 // departed is a session that was admitted under these claims.
-func departed(s Session, claims []Presented) Departed {
+func departed(s SessionID, claims []Presented) Departed {
 	d := Departed{Session: s}
 	for _, c := range claims {
 		d.Resources = append(d.Resources, c.Resource)
@@ -130,7 +130,7 @@ type Store interface {
 	// ErrOtherIssuer (also if the mark's issuer was rolled back), with the claim's mark in the
 	// Registration; ErrNotInstalled. A *SetupError means that the session leads to another server than
 	// the store's.
-	Register(ctx context.Context, s Session, claims []fence.Claim) (Registration, error)
+	Register(ctx context.Context, s SessionID, claims []fence.Claim) (Registration, error)
 
 	// Raise raises the mark to the claim, durably before it returns, and returns the mark before. If
 	// the mark is the claim's already, Raise confirms it. Refusals: ErrOtherIssuer, ErrNotInstalled.
@@ -152,7 +152,7 @@ type Store interface {
 	// or in Revoke, except for the newcomer, which is about to be registered. The newcomer is the zero
 	// Session if there is none. If it has only a User, the mark is raised on behalf of a session of
 	// that user that is not registered: ErrNotAuthorized if the user may not claim the resource.
-	Raise(ctx context.Context, newcomer Session, c fence.Claim, confirm Confirm) (before Mark,
+	Raise(ctx context.Context, newcomer SessionID, c fence.Claim, confirm Confirm) (before Mark,
 		err error)
 
 	// Revoke ends every session of the resource that is not under the claim. It returns how many, once
@@ -160,7 +160,7 @@ type Store interface {
 	// whatever resource, and does not wait for them. If the claim is no longer the mark it does
 	// nothing (ErrStale). ErrUnrevoked means that some did not end before ctx did, or that this role
 	// may not end them; the detail names them.
-	Revoke(ctx context.Context, newcomer Session, c fence.Claim) (ended int, err error)
+	Revoke(ctx context.Context, newcomer SessionID, c fence.Claim) (ended int, err error)
 
 	// Release removes from the list those of these sessions that are gone, if the database says so,
 	// and lets those go that are proved to be at rest. It returns those that were let go, now or
@@ -168,7 +168,7 @@ type Store interface {
 	// newcomers need not wait for its end. But it stays on a list of its own until the database has
 	// lost it, and each later Revoke of any resource ends those who are on that list. Any other live
 	// session stays.
-	Release(ctx context.Context, all ...Departed) (leaving []Session, err error)
+	Release(ctx context.Context, all ...Departed) (leaving []SessionID, err error)
 
 	// Marks reads the marks of these resources, or of all if none is named, sorted by resource. It
 	// leaves out those that no term has raised. It is part of this interface because a guard needs it

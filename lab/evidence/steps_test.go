@@ -199,7 +199,7 @@ func (f *fenced) admit(r fence.Resource, token fence.Token) *pgx.Conn {
 	session, err := pgmarks.ParseIdentity(answer)
 	must.Succeed(f.t, err)
 	a := &marks.Admission{Store: f.store, Authority: elected{}, Timeout: time.Minute}
-	must.Succeed(f.t, a.Admit(f.t.Context(), session.Session, marks.Present(claim(r, token))))
+	must.Succeed(f.t, a.Admit(f.t.Context(), session.SessionID, marks.Present(claim(r, token))))
 	return c
 }
 

@@ -15,7 +15,7 @@ type apart struct{ marks.Store }
 
 // Register compares the claims with the present marks.
 func (a *apart) Register(
-	ctx context.Context, _ marks.Session, claims []fence.Claim,
+	ctx context.Context, _ marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	for _, c := range claims {
 		m := marks.Mark{Resource: c.Resource, Confirmed: true}
@@ -34,7 +34,7 @@ func (a *apart) Register(
 }
 
 // Revoke ends no session.
-func (a *apart) Revoke(context.Context, marks.Session, fence.Claim) (int, error) { return 0, nil }
+func (a *apart) Revoke(context.Context, marks.SessionID, fence.Claim) (int, error) { return 0, nil }
 
 // compare correctly compares a claim with a mark.
 func compare(c fence.Claim, m marks.Mark) (marks.Registration, error) {

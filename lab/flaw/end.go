@@ -19,7 +19,7 @@ const (
 
 // EndPostgres ends backends, over a new connection each time.
 func EndPostgres(url string) End {
-	return func(ctx context.Context, all []marks.Session) error {
+	return func(ctx context.Context, all []marks.SessionID) error {
 		ctx, cancel := context.WithTimeout(ctx, endTime)
 		defer cancel()
 		c, err := pgx.Connect(ctx, url)
@@ -50,7 +50,7 @@ func EndRedis(url string) (End, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a Redis URL: %w", err)
 	}
-	return func(ctx context.Context, all []marks.Session) error {
+	return func(ctx context.Context, all []marks.SessionID) error {
 		ctx, cancel := context.WithTimeout(ctx, endTime)
 		defer cancel()
 		db := driver.NewClient(o)

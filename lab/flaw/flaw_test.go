@@ -255,10 +255,10 @@ func TestAGuardThatMakesNoRoomRaisesOnlyForASession(t *testing.T) {
 	if _, ok := s.(marks.Crowded); ok {
 		t.Error("it ends older sessions before a raise")
 	}
-	if _, err := s.Raise(t.Context(), marks.Session{}, fence.Claim{}, nil); err == nil {
+	if _, err := s.Raise(t.Context(), marks.SessionID{}, fence.Claim{}, nil); err == nil {
 		t.Error("it has raised the mark for a session that has not logged in")
 	}
-	if _, err := s.Raise(t.Context(), marks.Session{ID: 7}, fence.Claim{}, nil); err != nil {
+	if _, err := s.Raise(t.Context(), marks.SessionID{ID: 7}, fence.Claim{}, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -270,7 +270,7 @@ type roomy struct {
 }
 
 func (roomy) Raise(
-	context.Context, marks.Session, fence.Claim, marks.Confirm,
+	context.Context, marks.SessionID, fence.Claim, marks.Confirm,
 ) (marks.Mark, error) {
 	return marks.Mark{}, nil
 }

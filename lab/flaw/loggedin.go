@@ -17,9 +17,9 @@ var errNoSession = errors.New("no session has logged in for which the mark would
 
 // Raise fails without a newcomer.
 func (l loggedIn) Raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
-	if newcomer == (marks.Session{}) {
+	if newcomer == (marks.SessionID{}) {
 		return marks.Mark{}, errNoSession
 	}
 	return l.Store.Raise(ctx, newcomer, c, confirm)

@@ -25,7 +25,7 @@ type memory struct {
 
 // entry is a session under a resource.
 type entry struct {
-	session  marks.Session
+	session  marks.SessionID
 	resource fence.Resource
 }
 
@@ -37,7 +37,7 @@ func newMemory(end End) *memory {
 
 // Register implements marks.Store.
 func (m *memory) Register(
-	_ context.Context, s marks.Session, claims []fence.Claim,
+	_ context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +61,7 @@ func (m *memory) Register(
 
 // Raise implements marks.Store.
 func (m *memory) Raise(
-	ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, _ marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	c, err := confirm(ctx, m.mark(c.Resource))
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *memory) mark(r fence.Resource) marks.Mark {
 }
 
 // Revoke implements marks.Store.
-func (m *memory) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (int, error) {
+func (m *memory) Revoke(ctx context.Context, _ marks.SessionID, c fence.Claim) (int, error) {
 	m.mu.Lock()
 	_, err := compare(c, m.marks[c.Resource])
 	others := m.others(c)
@@ -98,7 +98,7 @@ func (m *memory) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (in
 	if err != nil || len(others) == 0 {
 		return 0, err
 	}
-	var sessions []marks.Session
+	var sessions []marks.SessionID
 	for _, e := range others {
 		sessions = append(sessions, e.session)
 	}
@@ -128,7 +128,7 @@ func (m *memory) others(c fence.Claim) []entry {
 // Release implements marks.Store. It trusts the guard that the sessions are gone.
 func (m *memory) Release(
 	_ context.Context, all ...marks.Departed,
-) (leaving []marks.Session, err error) {
+) (leaving []marks.SessionID, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range all {

@@ -18,7 +18,7 @@ type observer struct {
 
 // Register refuses a session only if the database cannot be reached.
 func (o *observer) Register(
-	ctx context.Context, s marks.Session, claims []fence.Claim,
+	ctx context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	st, err := o.forgetful.Register(ctx, s, claims)
 	switch {
@@ -35,7 +35,7 @@ func (o *observer) Register(
 
 // Raise raises, ignores a refusal, and keeps from the guard that there are older sessions.
 func (o *observer) Raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	before, err := o.forgetful.Raise(ctx, newcomer, c, confirm)
 	if refused(err) != nil {
@@ -46,6 +46,6 @@ func (o *observer) Raise(
 }
 
 // Revoke ends no session.
-func (o *observer) Revoke(context.Context, marks.Session, fence.Claim) (int, error) {
+func (o *observer) Revoke(context.Context, marks.SessionID, fence.Claim) (int, error) {
 	return 0, nil
 }

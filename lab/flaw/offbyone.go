@@ -22,7 +22,7 @@ type refuser struct {
 
 // Register refuses a session unless its own admission raised the mark.
 func (r *refuser) Register(
-	ctx context.Context, s marks.Session, claims []fence.Claim,
+	ctx context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	for _, c := range claims {
 		found, err := r.Marks(ctx, c.Resource)
@@ -44,7 +44,7 @@ func (r *refuser) Register(
 
 // Raise calls the real one.
 func (r *refuser) Raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	before, err := r.Store.Raise(ctx, newcomer, c, confirm)
 	if err == nil {
@@ -88,7 +88,7 @@ type lenient struct {
 
 // Register admits the last leader too.
 func (l *lenient) Register(
-	ctx context.Context, s marks.Session, claims []fence.Claim,
+	ctx context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	st, err := l.forgetful.Register(ctx, s, claims)
 	if errors.Is(err, fence.ErrStale) && l.isLast(st.Claim) {
@@ -99,7 +99,7 @@ func (l *lenient) Register(
 
 // Raise calls the real one.
 func (l *lenient) Raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	before, err := l.forgetful.Raise(ctx, newcomer, c, confirm)
 	if err == nil && before.Token != c.Token {

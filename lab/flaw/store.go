@@ -12,7 +12,7 @@ import (
 
 // End ends sessions of the database and returns when they are gone. A session that is gone already
 // is no error.
-type End func(ctx context.Context, all []marks.Session) error
+type End func(ctx context.Context, all []marks.SessionID) error
 
 // Store returns the real store with a flaw of the guard. Memory ends sessions itself, with end.
 func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store, error) {
@@ -88,7 +88,7 @@ type forgetful struct{ marks.Store }
 
 // Register calls the real one, and hides the mark.
 func (f forgetful) Register(
-	ctx context.Context, s marks.Session, claims []fence.Claim,
+	ctx context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	st, err := f.Store.Register(ctx, s, claims)
 	st.Mark = marks.Mark{Resource: st.Mark.Resource, Confirmed: st.Mark.Confirmed}

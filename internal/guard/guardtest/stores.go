@@ -17,7 +17,7 @@ type SlowStore struct {
 
 // Register is marks.Store's.
 func (s SlowStore) Register(
-	ctx context.Context, _ marks.Session, _ []fence.Claim,
+	ctx context.Context, _ marks.SessionID, _ []fence.Claim,
 ) (marks.Registration, error) {
 	close(s.Registering)
 	<-ctx.Done()
@@ -27,19 +27,19 @@ func (s SlowStore) Register(
 // Liveness is a guard.Looker that shows a test the first question. A guard asks when it cannot
 // write to a client.
 type Liveness struct {
-	find  func(ctx context.Context, s marks.Session) (alive bool, err error)
+	find  func(ctx context.Context, s marks.SessionID) (alive bool, err error)
 	asked chan struct{} // holds the first question
 }
 
 // NewLiveness makes a Liveness that answers with find, which reads the database itself.
 func NewLiveness(
-	find func(ctx context.Context, s marks.Session) (alive bool, err error),
+	find func(ctx context.Context, s marks.SessionID) (alive bool, err error),
 ) *Liveness {
 	return &Liveness{find: find, asked: make(chan struct{}, 1)}
 }
 
 // Alive is guard.Looker's.
-func (l *Liveness) Alive(ctx context.Context, s marks.Session) (alive bool, err error) {
+func (l *Liveness) Alive(ctx context.Context, s marks.SessionID) (alive bool, err error) {
 	select {
 	case l.asked <- struct{}{}:
 	default:

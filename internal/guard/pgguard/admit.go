@@ -35,7 +35,7 @@ func (l *login) enter(ctx context.Context) (*session, error) {
 
 // admit identifies the session and admits it, in the time for one admission. Whenever the session
 // may be registered it returns it, with an error too.
-func (l *login) admit(ctx context.Context) (sess marks.Session, err error) {
+func (l *login) admit(ctx context.Context) (sess marks.SessionID, err error) {
 	admission := l.at.Admission
 	ctx, cancel := context.WithTimeout(ctx, admission.Limit())
 	defer cancel()
@@ -43,10 +43,10 @@ func (l *login) admit(ctx context.Context) (sess marks.Session, err error) {
 	defer func() { admission.Finish(ctx, steps, l.claims[0].Under(""), err) }()
 	identified, err := l.identify(ctx)
 	if err != nil {
-		return marks.Session{}, err
+		return marks.SessionID{}, err
 	}
 	if err := admission.Admit(ctx, identified, l.claims); err != nil {
-		return marks.Session{}, err
+		return marks.SessionID{}, err
 	}
 	defer marks.StepSlot.Begin(ctx)()
 	return identified, l.client.Seat.Admit(ctx)

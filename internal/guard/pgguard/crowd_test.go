@@ -262,7 +262,7 @@ func newStalling(t *testing.T, with setup) stalling {
 	t.Helper()
 	var g *guarded
 	liveness := guardtest.NewLiveness(func(
-		ctx context.Context, s marks.Session,
+		ctx context.Context, s marks.SessionID,
 	) (alive bool, err error) {
 		c, err := pgx.Connect(ctx, g.pg.URL("postgres", g.database))
 		if err != nil {

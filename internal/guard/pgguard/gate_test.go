@@ -55,7 +55,7 @@ func (g *gate) point(where string) {
 }
 
 func (g *gate) Register(
-	ctx context.Context, s marks.Session, claims []fence.Claim,
+	ctx context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	g.point("before a registration")
 	st, err := g.Store.Register(ctx, s, claims)
@@ -64,7 +64,7 @@ func (g *gate) Register(
 }
 
 func (g *gate) Raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	g.point("before a raise")
 	confirmed := func(ctx context.Context, m marks.Mark) (fence.Claim, error) {
@@ -77,7 +77,7 @@ func (g *gate) Raise(
 	return m, err
 }
 
-func (g *gate) Revoke(ctx context.Context, newcomer marks.Session, c fence.Claim) (int, error) {
+func (g *gate) Revoke(ctx context.Context, newcomer marks.SessionID, c fence.Claim) (int, error) {
 	g.point("before a revocation")
 	n, err := g.Store.Revoke(ctx, newcomer, c)
 	g.point("after a revocation")

@@ -18,7 +18,7 @@ import (
 
 // identify finds out which session of which server the client's own upstream connection leads to.
 // Nothing of the client but its login has been sent there yet.
-func (l *login) identify(ctx context.Context) (marks.Session, error) {
+func (l *login) identify(ctx context.Context) (marks.SessionID, error) {
 	defer marks.StepIdentify.Begin(ctx)()
 	unhook := guard.Limit(ctx, l.server, l.p.o.LoginTimeout)
 	defer func() {
@@ -28,9 +28,9 @@ func (l *login) identify(ctx context.Context) (marks.Session, error) {
 	store, user := l.at.Store, l.startup.Get("user")
 	identity, err := l.look(ctx, user)
 	if err != nil {
-		return marks.Session{}, err
+		return marks.SessionID{}, err
 	}
-	return identity.Session, store.CheckIdentity(ctx, identity, l.pid, user)
+	return identity.SessionID, store.CheckIdentity(ctx, identity, l.pid, user)
 }
 
 // look finds the session in the server's list of backends, or asks the connection itself.

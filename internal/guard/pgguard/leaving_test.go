@@ -17,7 +17,7 @@ type released struct {
 	then func()
 }
 
-func (r *released) Release(ctx context.Context, all ...marks.Departed) ([]marks.Session, error) {
+func (r *released) Release(ctx context.Context, all ...marks.Departed) ([]marks.SessionID, error) {
 	leaving, err := r.Store.Release(ctx, all...)
 	if len(leaving) > 0 && all[0].Proof != "" {
 		r.then()

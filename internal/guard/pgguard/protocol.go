@@ -50,7 +50,7 @@ type Options struct {
 
 	// Sessions reports whether the session of a client that does not read still lives; the Store of
 	// its database when nil.
-	Sessions guard.Sessions
+	Sessions guard.SessionProber
 	// Stall is how long a client may read nothing before Sessions is queried; 5 s when zero.
 	Stall time.Duration
 }

@@ -98,7 +98,7 @@ type unrevoking struct {
 }
 
 func (s *unrevoking) Revoke(
-	ctx context.Context, newcomer marks.Session, c fence.Claim,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim,
 ) (int, error) {
 	s.calls.Add(1)
 	return s.Store.Revoke(ctx, newcomer, c)
@@ -161,7 +161,7 @@ func TestAGuardEndsItsSessionsWhenAnotherProcessRaisesTheMark(t *testing.T) {
 		t.Helper()
 		claim := fence.Claim{Resource: "orders", Token: token, Issuer: elector.Unverified}
 		confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return claim, nil }
-		if _, err := g.store.Raise(t.Context(), marks.Session{}, claim, confirm); err != nil {
+		if _, err := g.store.Raise(t.Context(), marks.SessionID{}, claim, confirm); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,7 +23,7 @@ type session struct {
 	at     *databases.Selected
 	client *guard.Client
 	server net.Conn
-	id     marks.Session // zero if the session was not registered
+	id     marks.SessionID // zero if the session was not registered
 	claims []marks.Presented
 
 	// While it is relayed:
@@ -48,7 +48,7 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	s.stopWatching = s.client.WhenDraining(state.drain)
 	client := relay.Leg{Conn: s.client.Conn(), Early: fromClient}
 	server := relay.Leg{Conn: s.server, Early: fromServer}
-	var sessions guard.Sessions = s.at.Store
+	var sessions guard.SessionProber = s.at.Store
 	if s.p.o.Sessions != nil {
 		sessions = s.p.o.Sessions
 	}
@@ -74,7 +74,7 @@ func (s *session) close(ctx context.Context) {
 		s.finished()
 	}
 	_ = s.server.Close()
-	if s.id != (marks.Session{}) {
+	if s.id != (marks.SessionID{}) {
 		s.at.Admission.Release(ctx, s.id, s.claims)
 	}
 	s.at.Leave()
@@ -200,7 +200,7 @@ func (s *session) cut(why error) {
 // endUnproved ends the backend of a session that is not proved to be at rest: what it runs would go
 // on, since Postgres looks at a connection only between statements. If that fails, it does go on.
 func (s *session) endUnproved() {
-	if s.down.progress.proved || s.id == (marks.Session{}) {
+	if s.down.progress.proved || s.id == (marks.SessionID{}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), endTime)

@@ -50,10 +50,10 @@ func (b *backgroundRaises) close(closeConnections func()) {
 
 // start continues the claims of a session that has proved to be logged in. Each resource has at
 // most one background raise, for the highest token.
-func (b *backgroundRaises) start(who marks.Client, s marks.Session, claims []marks.Presented) {
+func (b *backgroundRaises) start(who marks.Client, s marks.SessionID, claims []marks.Presented) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s == (marks.Session{}) || b.ctx.Err() != nil {
+	if s == (marks.SessionID{}) || b.ctx.Err() != nil {
 		return
 	}
 	for _, c := range claims {

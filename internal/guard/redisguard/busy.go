@@ -72,7 +72,7 @@ func (c *conn) slowRefusal(claims []marks.Presented, reason, cause error) error 
 	switch answered, ok := errors.AsType[serverError](reason); {
 	case ok:
 		return refusal.RedisSilent(first, strings.TrimPrefix(answered.Error(), "-"), cause)
-	case c.session != (marks.Session{}): // Redis has answered the commands that only read
+	case c.session != (marks.SessionID{}): // Redis has answered the commands that only read
 		return refusal.RedisSlow(first, summary(reason), cause)
 	}
 	return refusal.RedisSilent(first, refusal.Silence+": "+summary(reason), cause)

@@ -44,7 +44,7 @@ func (c *conn) claim(ctx context.Context, cmd claimCommand) error {
 	if timedOut(admission, err) && ctx.Err() == nil {
 		err = c.timeoutRefusal(cmd.claims, err)
 		c.p.background.start(who, c.session, cmd.claims)
-		if c.session == (marks.Session{}) {
+		if c.session == (marks.SessionID{}) {
 			c.p.o.Admission.Report(ctx, err, cmd.claims[0].Holder)
 		}
 	}
@@ -74,7 +74,7 @@ func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]by
 			return c.enter(ctx, admission, cmd)
 		})
 	}
-	if answered, ok := errors.AsType[serverError](err); ok && c.session == (marks.Session{}) {
+	if answered, ok := errors.AsType[serverError](err); ok && c.session == (marks.SessionID{}) {
 		_ = c.restoreName()
 		return answered, nil // not logged in, or without the right to run the guard's commands
 	}

@@ -268,7 +268,7 @@ type stalling struct {
 func newStalling(t *testing.T, with setup) stalling {
 	t.Helper()
 	var g *guarded
-	liveness := guardtest.NewLiveness(func(ctx context.Context, s marks.Session) (bool, error) {
+	liveness := guardtest.NewLiveness(func(ctx context.Context, s marks.SessionID) (bool, error) {
 		c := g.direct()
 		defer c.Close()
 		list, err := c.Do(ctx, "CLIENT", "LIST", "ID", s.ID).Text()

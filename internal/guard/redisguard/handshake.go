@@ -35,7 +35,7 @@ type conn struct {
 	finalReplySent bool // at least in part
 	midReply       bool // the client has got a part of a reply of the server
 
-	session  marks.Session     // once identified
+	session  marks.SessionID   // once identified
 	primary  *primary          // where the session is
 	recorded []marks.Presented // the claims under which the session may be recorded
 	claims   []marks.Presented // once admitted

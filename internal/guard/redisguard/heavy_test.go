@@ -145,7 +145,7 @@ func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing
 // A client must not raise a mark before it has proved that it is logged in.
 func TestTheClaimOfAnUnidentifiedSessionIsNotContinued(t *testing.T) {
 	p := newBackgroundRaises(&marks.Admission{Authority: marks.Unverified{}})
-	p.start(marks.Client{}, marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
+	p.start(marks.Client{}, marks.SessionID{}, []marks.Presented{{Resource: "orders", Token: 5}})
 	if len(p.running) > 0 {
 		t.Error("the mark of an unidentified session is being raised")
 	}
@@ -195,7 +195,7 @@ type haltingRegister struct {
 }
 
 func (h *haltingRegister) Register(
-	ctx context.Context, s marks.Session, claims []fence.Claim,
+	ctx context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	if h.halts.Swap(false) {
 		<-ctx.Done()
@@ -224,7 +224,7 @@ func newHalting(t *testing.T) (*guarded, *halting) {
 }
 
 func (h *halting) Raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	if h.halts.Swap(false) {
 		if h.meanwhile != nil {

@@ -20,7 +20,7 @@ type killing struct {
 }
 
 func (k killing) Register(
-	ctx context.Context, s marks.Session, claims []fence.Claim,
+	ctx context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	r, err := k.Store.Register(ctx, s, claims)
 	if err == nil && r.Next == marks.Admitted {

@@ -44,7 +44,7 @@ type Options struct {
 
 	// Sessions reports whether the session of a client that does not read still exists; the Store
 	// when nil.
-	Sessions guard.Sessions
+	Sessions guard.SessionProber
 	// Watch begins to watch the server that sessions are on; that of the Store when nil.
 	Watch func(context.Context) (Watch, error)
 	// Stall is how long such a client may read nothing before that is checked; when zero, the

@@ -24,10 +24,10 @@ func markOfCandidate(k *stage) {
 
 	k.expect(marks.MustRaise, k.connect(), other)
 	// nobody has asked a coordinator
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, other, agreed(other))
+	_, err := k.Store.Raise(k.ctx, marks.SessionID{}, other, agreed(other))
 	k.refused(err, fence.ErrOtherIssuer)
 	k.expect(marks.Admitted, k.connect(), own)
-	_, err = k.Store.Raise(k.ctx, marks.Session{}, other, leads(other))
+	_, err = k.Store.Raise(k.ctx, marks.SessionID{}, other, leads(other))
 	k.refused(err, fence.ErrOtherIssuer)
 	k.wantRolledBack(own, other, ofOrders(5), by("third", ofOrders(6)))
 	k.works(c) // nobody newer is admitted
@@ -39,7 +39,7 @@ func markOfCandidate(k *stage) {
 // rolledBackForGood: each try of a leader counts up, and would be above the mark at last.
 func rolledBackForGood(k *stage) {
 	k.admitted(ofOrders(5))
-	before, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(3), leads(ofOrders(3)))
+	before, err := k.Store.Raise(k.ctx, marks.SessionID{}, ofOrders(3), leads(ofOrders(3)))
 	k.refused(err, fence.ErrOtherIssuer)
 	k.wantMark(before, ofOrders(5))
 	k.wantRolledBack(ofOrders(3), ofOrders(4), ofOrders(5), ofOrders(6), by("new", ofOrders(7)))
@@ -64,7 +64,7 @@ func (k *stage) wantRolledBack(claims ...fence.Claim) {
 		for _, c := range claims {
 			_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{c})
 			k.refused(err, fence.ErrOtherIssuer)
-			_, err = k.Store.Raise(k.ctx, marks.Session{}, c, leads(c))
+			_, err = k.Store.Raise(k.ctx, marks.SessionID{}, c, leads(c))
 			k.refused(err, fence.ErrOtherIssuer)
 		}
 		if now := k.mark(orders); now.Token != mark.Token || !now.RolledBack {

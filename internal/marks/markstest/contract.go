@@ -40,7 +40,7 @@ type Adoption struct {
 // Conn is a client's session of the database.
 type Conn interface {
 	// Session identifies it, as the store does.
-	Session() marks.Session
+	Session() marks.SessionID
 	// Write stores a value and returns nil only when the database has confirmed it. It fails when
 	// the session has ended, and does not open another.
 	Write(ctx context.Context, value string) error

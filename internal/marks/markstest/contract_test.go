@@ -29,7 +29,7 @@ type sweeper struct{ *Model }
 
 // Register implements marks.Store.
 func (s sweeper) Register(
-	ctx context.Context, session marks.Session, claims []fence.Claim,
+	ctx context.Context, session marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	s.Sweep()
 	return s.Model.Register(ctx, session, claims)

@@ -48,9 +48,9 @@ func otherIssuerIsRefused(k *stage) {
 		st, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{claim})
 		k.refused(err, fence.ErrOtherIssuer)
 		k.wantMark(st.Mark, ofOrders(5))
-		_, err = k.Store.Raise(k.ctx, marks.Session{}, claim, agreed(claim))
+		_, err = k.Store.Raise(k.ctx, marks.SessionID{}, claim, agreed(claim))
 		k.refused(err, fence.ErrOtherIssuer)
-		_, err = k.Store.Revoke(k.ctx, marks.Session{}, claim)
+		_, err = k.Store.Revoke(k.ctx, marks.SessionID{}, claim)
 		k.refused(err, fence.ErrOtherIssuer)
 	}
 	k.wantMark(k.mark(orders), ofOrders(5))

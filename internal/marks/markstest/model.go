@@ -23,7 +23,7 @@ type Model struct {
 	mu        sync.Mutex
 	run       int // the number of this run of the server
 	lastID    int64
-	live      map[marks.Session]*ModelConn
+	live      map[marks.SessionID]*ModelConn
 	written   []string
 	resources map[fence.Resource]*record
 	audit     map[fence.Resource][]Adoption
@@ -32,15 +32,15 @@ type Model struct {
 // record is the state of one resource.
 type record struct {
 	mark     marks.Mark
-	run      int                           // the run on which the mark was raised or confirmed
-	version  int                           // counts the writes of the mark
-	sessions map[marks.Session]fence.Claim // the registry
+	run      int                             // the run on which the mark was raised or confirmed
+	version  int                             // counts the writes of the mark
+	sessions map[marks.SessionID]fence.Claim // the registry
 }
 
 // NewModel returns an empty database with the store installed.
 func NewModel() *Model {
 	return &Model{
-		run: 1, live: make(map[marks.Session]*ModelConn),
+		run: 1, live: make(map[marks.SessionID]*ModelConn),
 		resources: make(map[fence.Resource]*record), audit: make(map[fence.Resource][]Adoption),
 	}
 }
@@ -52,7 +52,7 @@ var (
 
 // Register implements marks.Store.
 func (m *Model) Register(
-	_ context.Context, s marks.Session, claims []fence.Claim,
+	_ context.Context, s marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *Model) Register(
 
 // Raise implements marks.Store.
 func (m *Model) Raise(
-	ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, _ marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	for {
 		before, run, version := m.basis(c.Resource)
@@ -137,7 +137,7 @@ func (m *Model) raise(
 }
 
 // Revoke implements marks.Store.
-func (m *Model) Revoke(_ context.Context, _ marks.Session, c fence.Claim) (int, error) {
+func (m *Model) Revoke(_ context.Context, _ marks.SessionID, c fence.Claim) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.judge(c); err != nil {
@@ -159,7 +159,7 @@ func (m *Model) Revoke(_ context.Context, _ marks.Session, c fence.Claim) (int, 
 // Release implements marks.Store. It lets nobody go.
 func (m *Model) Release(
 	_ context.Context, all ...marks.Departed,
-) (leaving []marks.Session, err error) {
+) (leaving []marks.SessionID, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ended := false
@@ -182,7 +182,7 @@ func (m *Model) Sweep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.resources {
-		maps.DeleteFunc(r.sessions, func(s marks.Session, _ fence.Claim) bool {
+		maps.DeleteFunc(r.sessions, func(s marks.SessionID, _ fence.Claim) bool {
 			return m.live[s] == nil
 		})
 	}
@@ -284,15 +284,15 @@ func (m *Model) mark(name fence.Resource) marks.Mark {
 func (m *Model) record(name fence.Resource) *record {
 	r := m.resources[name]
 	if r == nil {
-		r = &record{sessions: make(map[marks.Session]fence.Claim)}
+		r = &record{sessions: make(map[marks.SessionID]fence.Claim)}
 		m.resources[name] = r
 	}
 	return r
 }
 
 // others lists the sessions that are not under the claim.
-func (m *Model) others(c fence.Claim) []marks.Session {
-	var others []marks.Session
+func (m *Model) others(c fence.Claim) []marks.SessionID {
+	var others []marks.SessionID
 	for s, under := range m.record(c.Resource).sessions {
 		if under.Token != c.Token || under.Issuer != c.Issuer {
 			others = append(others, s)
@@ -305,7 +305,7 @@ func (m *Model) others(c fence.Claim) []marks.Session {
 func (m *Model) runName() string { return "run-" + strconv.Itoa(m.run) }
 
 // kill ends a session and drops its open transaction. The caller holds mu.
-func (m *Model) kill(s marks.Session) {
+func (m *Model) kill(s marks.SessionID) {
 	if c := m.live[s]; c != nil {
 		c.open = nil
 		delete(m.live, s)

@@ -13,7 +13,7 @@ import (
 // ModelConn is a session of the model's database.
 type ModelConn struct {
 	m    *Model
-	s    marks.Session
+	s    marks.SessionID
 	open []string // the values of the open transaction
 }
 
@@ -22,7 +22,7 @@ func (m *Model) Connect() *ModelConn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lastID++
-	c := &ModelConn{m: m, s: marks.Session{ID: m.lastID, Run: m.runName()}}
+	c := &ModelConn{m: m, s: marks.SessionID{ID: m.lastID, Run: m.runName()}}
 	m.live[c.s] = c
 	return c
 }
@@ -30,7 +30,7 @@ func (m *Model) Connect() *ModelConn {
 var errGone = errors.New("markstest: the session was ended")
 
 // Session implements Conn.
-func (c *ModelConn) Session() marks.Session { return c.s }
+func (c *ModelConn) Session() marks.SessionID { return c.s }
 
 // Write implements Conn.
 func (c *ModelConn) Write(_ context.Context, value string) error {

@@ -39,7 +39,7 @@ func raiseReturnsBefore(k *stage) {
 
 func raiseNeverLowers(k *stage) {
 	k.raise(ofOrders(5))
-	before, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(4), leads(ofOrders(4)))
+	before, err := k.Store.Raise(k.ctx, marks.SessionID{}, ofOrders(4), leads(ofOrders(4)))
 	k.refused(err, fence.ErrOtherIssuer)
 	k.wantMark(before, ofOrders(5))
 	k.wantMark(k.mark(orders), ofOrders(5))
@@ -73,7 +73,7 @@ func raiseConfirmsAgain(k *stage) {
 		}
 		return ofOrders(5), nil
 	}
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
+	_, err := k.Store.Raise(k.ctx, marks.SessionID{}, ofOrders(5), confirm)
 	if err != nil ||
 		fmt.Sprint(seen) != fmt.Sprint([]fence.Token{ofOrders(1).Token, ofOrders(3).Token}) {
 		k.Errorf("confirmed over the marks %v: %v", seen, err)
@@ -85,14 +85,14 @@ func raiseConfirmsAgain(k *stage) {
 		once()
 		return agreed(ofOrders(6))(ctx, m)
 	}
-	_, err = k.Store.Raise(k.ctx, marks.Session{}, ofOrders(6), confirm)
+	_, err = k.Store.Raise(k.ctx, marks.SessionID{}, ofOrders(6), confirm)
 	k.refused(err, fence.ErrStale)
 }
 
 func raiseNeedsConfirmation(k *stage) {
 	no := errors.New("no")
 	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return ofOrders(5), no }
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
+	_, err := k.Store.Raise(k.ctx, marks.SessionID{}, ofOrders(5), confirm)
 	if !errors.Is(err, no) {
 		k.Errorf("got %v", err)
 	}
@@ -114,7 +114,7 @@ func raiseBeforeRestart(k *stage) {
 		k.restarted()
 		return ofOrders(5), nil
 	}
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
+	_, err := k.Store.Raise(k.ctx, marks.SessionID{}, ofOrders(5), confirm)
 	if !errors.Is(err, deposed) {
 		k.Errorf("confirmed %d times: %v", confirmations, err)
 	}
@@ -140,7 +140,7 @@ func concurrentRaises(k *stage) {
 // raiseAmongOthers raises in its own goroutine. A raise either succeeds over a lower mark, or is
 // stale under a higher one. Afterwards the mark is at least the claim.
 func (k *stage) raiseAmongOthers(c fence.Claim) {
-	before, err := k.Store.Raise(k.ctx, marks.Session{}, c, agreed(c))
+	before, err := k.Store.Raise(k.ctx, marks.SessionID{}, c, agreed(c))
 	switch {
 	case err == nil && before.Token >= c.Token:
 		k.Errorf("raise to %s succeeded over the mark %s", c, before.Token)

@@ -142,15 +142,15 @@ func (w *world) act(g *newcomer) {
 	c := g.st.Claim
 	switch g.st.Next {
 	case marks.MustRaise:
-		before, err := w.Store.Raise(w.ctx, marks.Session{}, c, agreed(c))
-		twin, terr := w.model.Raise(w.ctx, marks.Session{}, c, agreed(c))
+		before, err := w.Store.Raise(w.ctx, marks.SessionID{}, c, agreed(c))
+		twin, terr := w.model.Raise(w.ctx, marks.SessionID{}, c, agreed(c))
 		w.agree(err, terr, "raise %s", c)
 		if before.Token != twin.Token {
 			w.Fatalf("raise %s over %s, the model says over %s", c, before.Token, twin.Token)
 		}
 	case marks.MustRevoke:
-		_, err := w.Store.Revoke(w.ctx, marks.Session{}, c)
-		_, terr := w.model.Revoke(w.ctx, marks.Session{}, c)
+		_, err := w.Store.Revoke(w.ctx, marks.SessionID{}, c)
+		_, terr := w.model.Revoke(w.ctx, marks.SessionID{}, c)
 		w.agree(err, terr, "revoke for %s", c)
 	}
 }

@@ -61,7 +61,7 @@ func revokeRollsBack(k *stage) {
 func staleRevokeEndsNothing(k *stage) {
 	k.raise(ofOrders(1))
 	c := k.admitted(ofOrders(2))
-	n, err := k.Store.Revoke(k.ctx, marks.Session{}, ofOrders(1))
+	n, err := k.Store.Revoke(k.ctx, marks.SessionID{}, ofOrders(1))
 	k.refused(err, fence.ErrStale)
 	if n != 0 {
 		k.Errorf("%d sessions were ended", n)
@@ -71,7 +71,7 @@ func staleRevokeEndsNothing(k *stage) {
 
 func earlyRevokeEndsNothing(k *stage) {
 	c := k.admitted(ofOrders(1))
-	if n, _ := k.Store.Revoke(k.ctx, marks.Session{}, ofOrders(2)); n != 0 {
+	if n, _ := k.Store.Revoke(k.ctx, marks.SessionID{}, ofOrders(2)); n != 0 {
 		k.Errorf("%d sessions were ended", n)
 	}
 	k.works(c)

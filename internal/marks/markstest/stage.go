@@ -83,7 +83,7 @@ func (k *stage) expect(want marks.Next, c Conn, claims ...fence.Claim) marks.Reg
 // raise calls Raise, which must succeed.
 func (k *stage) raise(c fence.Claim) marks.Mark {
 	k.Helper()
-	before, err := k.Store.Raise(k.ctx, marks.Session{}, c, agreed(c))
+	before, err := k.Store.Raise(k.ctx, marks.SessionID{}, c, agreed(c))
 	if err != nil {
 		k.Fatalf("raise %s: %v", c, err)
 	}
@@ -106,7 +106,7 @@ func leads(c fence.Claim) marks.Confirm {
 // revoke calls Revoke, which must succeed.
 func (k *stage) revoke(c fence.Claim) int {
 	k.Helper()
-	n, err := k.Store.Revoke(k.ctx, marks.Session{}, c)
+	n, err := k.Store.Revoke(k.ctx, marks.SessionID{}, c)
 	if err != nil {
 		k.Fatalf("revoke for %s: %v", c, err)
 	}

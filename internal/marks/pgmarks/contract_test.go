@@ -94,7 +94,7 @@ type client struct {
 	t    testing.TB
 	d    database
 	conn *pgx.Conn
-	sess marks.Session
+	sess marks.SessionID
 }
 
 func connect(t testing.TB, d database, s *Store) markstest.Conn {
@@ -105,7 +105,7 @@ func connect(t testing.TB, d database, s *Store) markstest.Conn {
 	return &client{t, d, c, sess}
 }
 
-func (c *client) Session() marks.Session { return c.sess }
+func (c *client) Session() marks.SessionID { return c.sess }
 
 func (c *client) Write(ctx context.Context, value string) error {
 	_, err := c.conn.Exec(ctx, "insert into written (value) values ($1)", value)

@@ -10,7 +10,7 @@ import (
 
 // End tells the backend of a session to end, if it still lives, and does not wait for it. What it
 // runs is rolled back, unless it has committed by then. An error means that it may go on.
-func (s *Store) End(ctx context.Context, session marks.Session) error {
+func (s *Store) End(ctx context.Context, session marks.SessionID) error {
 	start, err := parseBirth(session.Birth)
 	if err != nil {
 		return err

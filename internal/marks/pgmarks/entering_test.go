@@ -60,7 +60,7 @@ func takeOver(ctx context.Context, s *Store, c fence.Claim) error {
 	if _, err := raiseTo(ctx, s, c); err != nil {
 		return err
 	}
-	_, err := s.Revoke(ctx, marks.Session{}, c)
+	_, err := s.Revoke(ctx, marks.SessionID{}, c)
 	return err
 }
 

@@ -183,7 +183,7 @@ func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.lead(t, d.next())
 	_, tx := d.enters(t, newer, pgx.TxOptions{})
-	if _, err := d.s.Revoke(t.Context(), marks.Session{}, old); !errors.Is(err, fence.ErrStale) {
+	if _, err := d.s.Revoke(t.Context(), marks.SessionID{}, old); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
 	must.Succeed(t, tx.Commit(t.Context()))
@@ -197,7 +197,7 @@ func TestARevocationThatANewerRaiseOvertakesOpensNoGate(t *testing.T) {
 	must.Succeed(t, err)
 	raising, revoked := d.raising(t, newer), make(chan error, 1)
 	go func() {
-		_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, c)
+		_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.SessionID{}, c)
 		revoked <- err
 	}()
 	d.waits(t, "ringfence.revoke", revoked)
@@ -217,7 +217,7 @@ func TestARevocationThatANewerRaiseOvertakesDoesNotReportThatNobodyIsLeft(t *tes
 	must.Succeed(t, err)
 	err = d.busy(t, "ringfence.revoke",
 		func() error {
-			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, c)
+			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.SessionID{}, c)
 			return err
 		},
 		func(*pgx.Conn) {
@@ -236,7 +236,7 @@ func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
 	old, newer := d.lead(t, d.next()), d.next()
 	err := d.busy(t, "ringfence.revoke",
 		func() error {
-			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, newer)
+			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.SessionID{}, newer)
 			return err
 		},
 		func(*pgx.Conn) {

@@ -16,7 +16,7 @@ import (
 
 // Identity is a client's own connection as IdentityQuery describes it.
 type Identity struct {
-	marks.Session
+	marks.SessionID
 	Superuser bool // the role that has logged in is one
 }
 
@@ -103,7 +103,7 @@ func (s *Store) Walsender(ctx context.Context, pid uint32, role string) (i Ident
 }
 
 // Alive reports whether a session is still in the server's list of backends.
-func (s *Store) Alive(ctx context.Context, sess marks.Session) (alive bool, err error) {
+func (s *Store) Alive(ctx context.Context, sess marks.SessionID) (alive bool, err error) {
 	start, err := parseBirth(sess.Birth)
 	if err != nil {
 		return false, err

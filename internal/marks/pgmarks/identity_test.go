@@ -29,7 +29,7 @@ func TestATagIdentifiesOnlyTheConnectionThatItWasSentOn(t *testing.T) {
 	_, err = c.PgConn().Exec(t.Context(), tag).ReadAll()
 	must.Succeed(t, err)
 	got, ok, err := d.s.Identify(t.Context(), c.PgConn().PID(), tag)
-	if err != nil || !ok || got.Session != want || got.Superuser {
+	if err != nil || !ok || got.SessionID != want || got.Superuser {
 		t.Errorf("the tagged connection is %+v, %t, %v, want %+v", got, ok, err, want)
 	}
 	for name, pid := range map[string]uint32{

@@ -31,7 +31,7 @@ func (d database) busy(
 }
 
 // registered opens a session and records it under a token.
-func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int) marks.Session {
+func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int) marks.SessionID {
 	t.Helper()
 	app := d.connect(t, "app")
 	sess, err := identify(t.Context(), app)
@@ -65,10 +65,10 @@ func TestARevocationEndsASessionThatIsRecordedWhileItRuns(t *testing.T) {
 	s := d.open(t, Options{})
 	_, err := raiseTo(t.Context(), s, claimed(7))
 	must.Succeed(t, err)
-	var late marks.Session
+	var late marks.SessionID
 	err = d.busy(t, "ringfence.revoke",
 		func() error {
-			_, err := s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, claimed(7))
+			_, err := s.Revoke(context.WithoutCancel(t.Context()), marks.SessionID{}, claimed(7))
 			return err
 		},
 		func(holder *pgx.Conn) { late = d.registered(t, s, holder, 5) })

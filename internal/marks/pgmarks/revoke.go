@@ -35,7 +35,7 @@ const (
 // pgstat_beshutdown_hook runs after ShutdownPostgres). Backends that are leaving are ended a moment
 // later, because nobody waits for them.
 func (s *Store) Revoke(
-	ctx context.Context, _ marks.Session, c fence.Claim,
+	ctx context.Context, _ marks.SessionID, c fence.Claim,
 ) (ended int, err error) {
 	if !s.program { // revokeOwnSQL does that
 		defer s.leaveSoon()

@@ -35,7 +35,7 @@ func (r *realm) session(t *testing.T, c fence.Claim) *pgx.Conn {
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	reg, err := r.s.Register(t.Context(), i.Session, []fence.Claim{c})
+	reg, err := r.s.Register(t.Context(), i.SessionID, []fence.Claim{c})
 	if err != nil || reg.Next != marks.Admitted {
 		t.Fatal(reg, err)
 	}
@@ -83,7 +83,7 @@ func TestNobodyIsEndedForAClaimThatIsNotConfirmed(t *testing.T) {
 	useUpLocks(t, hog)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	_, err := r.s.Raise(ctx, marks.Session{}, r.next(),
+	_, err := r.s.Raise(ctx, marks.SessionID{}, r.next(),
 		func(context.Context, marks.Mark) (fence.Claim, error) {
 			return fence.Claim{}, fence.ErrNotLeader
 		})

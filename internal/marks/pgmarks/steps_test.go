@@ -10,18 +10,18 @@ import (
 )
 
 // identify queries a connection for its session, as a guard does.
-func identify(ctx context.Context, c *pgx.Conn) (marks.Session, error) {
+func identify(ctx context.Context, c *pgx.Conn) (marks.SessionID, error) {
 	var answer string
 	if err := c.QueryRow(ctx, IdentityQuery).Scan(&answer); err != nil {
-		return marks.Session{}, err
+		return marks.SessionID{}, err
 	}
 	i, err := ParseIdentity(answer)
-	return i.Session, err
+	return i.SessionID, err
 }
 
 // raiseTo raises the mark to a claim, which is confirmed if it is not below the mark.
 func raiseTo(ctx context.Context, s *Store, c fence.Claim) (marks.Mark, error) {
-	return s.Raise(ctx, marks.Session{}, c,
+	return s.Raise(ctx, marks.SessionID{}, c,
 		func(_ context.Context, m marks.Mark) (fence.Claim, error) {
 			m.Confirmed = true
 			return marks.Unverified{}.Confirm(ctx, c, m)

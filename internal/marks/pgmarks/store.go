@@ -140,7 +140,7 @@ func (s *Store) Database() string { return s.cfg.Database }
 // another server than the control connections, Register redials these and tries once more: a
 // balancer may have switched servers since they were dialed.
 func (s *Store) Register(
-	ctx context.Context, sess marks.Session, claims []fence.Claim,
+	ctx context.Context, sess marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	reg, err := s.register(ctx, sess, claims)
 	if errors.Is(err, errOtherServer) && s.onOtherServer(ctx, sess.Run) {
@@ -151,7 +151,7 @@ func (s *Store) Register(
 }
 
 func (s *Store) register(
-	ctx context.Context, sess marks.Session, claims []fence.Claim,
+	ctx context.Context, sess marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	start, err := parseBirth(sess.Birth)
 	if err != nil {
@@ -239,7 +239,7 @@ type reading struct {
 // raises the mark in one statement that compares what was read, and that commits with
 // synchronous_commit on.
 func (s *Store) Raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	read, cached := s.looks.Take(newcomer, c.Resource)
 	for {
@@ -314,7 +314,7 @@ func escaped(s string) string {
 // Release implements marks.Store, in one statement.
 func (s *Store) Release(
 	ctx context.Context, all ...marks.Departed,
-) (leaving []marks.Session, err error) {
+) (leaving []marks.SessionID, err error) {
 	var ids []int64
 	var starts []time.Time
 	var proofs []string

@@ -50,7 +50,7 @@ func (b *bench) takesOver(t *testing.T, from *bench) {
 func (b *bench) raised(t *testing.T, token fence.Token) marks.Mark {
 	t.Helper()
 	c := claim(token)
-	before, err := b.store.Raise(t.Context(), marks.Session{}, c, agreed(c))
+	before, err := b.store.Raise(t.Context(), marks.SessionID{}, c, agreed(c))
 	must.Succeed(t, err)
 	return before
 }
@@ -179,7 +179,7 @@ func TestARaiseEndsTheSessionsThatEarlierOnesDidNotReach(t *testing.T) {
 				t.Errorf("the records are %v", got)
 			}
 			c := fence.Claim{Resource: resource, Token: 7, Issuer: claim(7).Issuer, Holder: "newer"}
-			before, err := r.store.Raise(t.Context(), marks.Session{}, c, agreed(c))
+			before, err := r.store.Raise(t.Context(), marks.SessionID{}, c, agreed(c))
 			if err != nil || before.Left != "" {
 				t.Fatalf("left: %q, %v", before.Left, err)
 			}

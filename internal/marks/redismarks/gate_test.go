@@ -63,7 +63,7 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		}, claim(large), fence.ErrNotInstalled},
 		{"the mark is raised and older sessions are not ended", func(t *testing.T, b *bench) {
 			b.admit(t, trusting{}, large)
-			if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(large+1),
+			if _, err := b.store.Raise(t.Context(), marks.SessionID{}, claim(large+1),
 				agreed(claim(large+1))); err != nil {
 				t.Fatal(err)
 			}

@@ -14,18 +14,18 @@ import (
 // that the client of this id has that name. Without that proof the two connections may lead to
 // different servers, behind a load balancer or while Sentinel fails over, and the id may be another
 // client's.
-func (s *Store) Identify(ctx context.Context, id int64, nonce string) (marks.Session, error) {
+func (s *Store) Identify(ctx context.Context, id int64, nonce string) (marks.SessionID, error) {
 	run, line, err := s.listed(ctx, id)
 	if err != nil {
-		return marks.Session{}, err
+		return marks.SessionID{}, err
 	}
 	known := strings.HasPrefix(line, fmt.Sprintf("id=%d ", id)) &&
 		strings.Contains(line, " name="+nonce+" ")
 	if !known || run == "" {
-		return marks.Session{}, wrongServer(id,
+		return marks.SessionID{}, wrongServer(id,
 			"it is not known to the server of the guard's own connection, run "+run)
 	}
-	return marks.Session{ID: id, Run: run, User: fieldOf(line, "user")}, nil
+	return marks.SessionID{ID: id, Run: run, User: fieldOf(line, "user")}, nil
 }
 
 // listed asks the server for its run, and for the lines of these clients in CLIENT LIST.

@@ -116,7 +116,7 @@ func TestWithoutACoordinatorALostMarkerIsNotInstalled(t *testing.T) {
 	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("admit: %v", err)
 	}
-	if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(6),
+	if _, err := b.store.Raise(t.Context(), marks.SessionID{}, claim(6),
 		agreed(claim(6))); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("raise: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
 	other := claim(1)
 	other.Resource = "stock"
 	// this makes the marker again
-	if _, err := coordinated.store.Raise(t.Context(), marks.Session{}, other,
+	if _, err := coordinated.store.Raise(t.Context(), marks.SessionID{}, other,
 		agreed(other)); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestTheNewerLeaderWaitsForALongScriptOfTheOlder(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	fresh := marks.Session{ID: 1 << 40, Run: old.s.Run}
+	fresh := marks.SessionID{ID: 1 << 40, Run: old.s.Run}
 	err := b.admission(marks.Unverified{}).Admit(ctx, fresh, marks.Present(claim(6)))
 	if !errors.Is(err, fence.ErrUnrevoked) {
 		t.Fatalf("admitted while a script runs: %v", err)
@@ -306,7 +306,7 @@ func TestSeveralGuardsRepairALossAtOnce(t *testing.T) {
 			all.Go(func() {
 				c := claim(5)
 				c.Resource = fence.Resource("r" + string(rune('a'+i/2))) // two for each resource
-				if _, err := s.Raise(t.Context(), marks.Session{}, c, agreed(c)); err != nil {
+				if _, err := s.Raise(t.Context(), marks.SessionID{}, c, agreed(c)); err != nil {
 					t.Error(err)
 				}
 			})

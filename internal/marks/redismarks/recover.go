@@ -44,7 +44,7 @@ func (s *Store) announce(ctx context.Context, r fence.Resource) (endProof, decis
 // itself: clients, subscribers, control connections of other guards. The store needs this when the
 // registry is lost and the sessions that were in it may still be alive. A client that connects
 // after endAll has read the list cannot be one of them.
-func (s *Store) endAll(ctx context.Context, e endProof, newcomer marks.Session) error {
+func (s *Store) endAll(ctx context.Context, e endProof, newcomer marks.SessionID) error {
 	for wait := firstPause; ; wait = nextPause(wait) {
 		err := retry(ctx, func() error { return s.endOthers(ctx, e, newcomer) })
 		if !errors.Is(err, errAlive) {
@@ -56,7 +56,7 @@ func (s *Store) endAll(ctx context.Context, e endProof, newcomer marks.Session) 
 	}
 }
 
-func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Session) error {
+func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.SessionID) error {
 	conn := s.db.Conn() // one connection, so that it can spare itself
 	defer conn.Close()
 	p := conn.Pipeline()
@@ -123,7 +123,7 @@ func Install(ctx context.Context, url string) error {
 				"which this program does not know: use the newer program", text(r[1]))
 		}
 		if e, _, err = s.announce(ctx, ""); err == nil {
-			err = s.endAll(ctx, e, marks.Session{})
+			err = s.endAll(ctx, e, marks.SessionID{})
 		}
 		if err != nil {
 			return fmt.Errorf("install: nothing was changed: %w", err)

@@ -29,7 +29,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	prove := func() (endProof, string) {
 		e, seen, err := s.announce(t.Context(), "orders")
 		if err == nil {
-			err = s.endAll(t.Context(), e, marks.Session{})
+			err = s.endAll(t.Context(), e, marks.SessionID{})
 		}
 		must.Succeed(t, err)
 		return e, seen.basis
@@ -69,7 +69,7 @@ func TestAProofDoesNotOutliveARaiseInAnotherDatabase(t *testing.T) {
 	swap()
 	newer := fence.Claim{Resource: "orders", Token: 6, Issuer: elector.Unverified}
 	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return newer, nil }
-	_, err = s.Raise(t.Context(), marks.Session{}, newer, confirm)
+	_, err = s.Raise(t.Context(), marks.SessionID{}, newer, confirm)
 	must.Succeed(t, err)
 	swap()
 	r, err := s.decide(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",

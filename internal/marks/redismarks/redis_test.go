@@ -105,7 +105,7 @@ type conn struct {
 	b    *bench
 	db   *driver.Client
 	link *driver.Conn
-	s    marks.Session
+	s    marks.SessionID
 }
 
 func (b *bench) connect(t testing.TB) markstest.Conn { return b.session(t) }
@@ -137,7 +137,7 @@ func (b *bench) session(t testing.TB) *conn {
 	return c
 }
 
-func (c *conn) Session() marks.Session { return c.s }
+func (c *conn) Session() marks.SessionID { return c.s }
 
 func (c *conn) Write(ctx context.Context, value string) error {
 	return c.link.RPush(ctx, "written", value).Err()

@@ -18,7 +18,7 @@ import (
 // Revoke implements marks.Store. It lists the sessions that are not under the claim, ends them, and
 // removes their records, until the list is empty.
 func (s *Store) Revoke(
-	ctx context.Context, _ marks.Session, c fence.Claim,
+	ctx context.Context, _ marks.SessionID, c fence.Claim,
 ) (ended int, err error) {
 	run, ids, err := s.others(ctx, c, "", nil)
 	for err == nil && len(ids) > 0 {
@@ -156,7 +156,7 @@ func list(ids []any) string {
 }
 
 // Alive reports whether the server's list of clients still has the session.
-func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
+func (s *Store) Alive(ctx context.Context, sess marks.SessionID) (bool, error) {
 	run, line, err := s.listed(ctx, sess.ID)
 	return run == sess.Run && strings.TrimSpace(line) != "", err
 }
@@ -164,7 +164,7 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
 // AtRest reports whether a session has had all its answers and waits for none: it is in no
 // transaction, in no command that blocks, and has subscribed to nothing. It is false if the session
 // is gone, or on another run.
-func (s *Store) AtRest(ctx context.Context, sess marks.Session) (bool, error) {
+func (s *Store) AtRest(ctx context.Context, sess marks.SessionID) (bool, error) {
 	line, err := s.db.Do(ctx, "CLIENT", "LIST", "ID", sess.ID).Text()
 	flags := fieldOf(line, "flags")
 	return flags != "" && !strings.ContainsAny(flags, "bxPOSM"), Explain(err)
@@ -174,7 +174,7 @@ func (s *Store) AtRest(ctx context.Context, sess marks.Session) (bool, error) {
 // records. No session is let go: Redis ends a client in the time that a proof would take.
 func (s *Store) Release(
 	ctx context.Context, all ...marks.Departed,
-) (leaving []marks.Session, err error) {
+) (leaving []marks.SessionID, err error) {
 	for most := range slices.Chunk(all, maxRelease) {
 		if err := s.release(ctx, most); err != nil {
 			return nil, err

@@ -92,7 +92,7 @@ func TestSessionsThatCannotBeEndedKeepNewcomersOut(t *testing.T) {
 	b.store = s
 	old := b.admit(t, marks.Unverified{}, 5)
 	aclUser(t, b, "ACL SETUSER keeper -client|kill")
-	fresh := marks.Session{ID: 1 << 40, Run: old.s.Run}
+	fresh := marks.SessionID{ID: 1 << 40, Run: old.s.Run}
 	err = b.admission(marks.Unverified{}).Admit(t.Context(), fresh, marks.Present(claim(6)))
 	if !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), fmt.Sprint(old.s.ID)) {
 		t.Fatalf("admit: %v", err)

@@ -14,7 +14,7 @@ import (
 
 // Register implements marks.Store with one script.
 func (s *Store) Register(
-	ctx context.Context, sess marks.Session, claims []fence.Claim,
+	ctx context.Context, sess marks.SessionID, claims []fence.Claim,
 ) (marks.Registration, error) {
 	var keys []string
 	args := []any{sess.ID, sess.Run, sess.User}
@@ -93,7 +93,7 @@ func notInstalled() error {
 // then runs one script that raises if nothing has changed since. If the registry is lost, it ends
 // every client connection in between.
 func (s *Store) Raise(
-	ctx context.Context, sess marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, sess marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
 	looked, cached := s.looks.Take(sess, c.Resource)
 	for wait := firstPause; ; wait = nextPause(wait) {
@@ -124,7 +124,8 @@ func (s *Store) Raise(
 // raise confirms and raises once. Everything that the script compares is read before the
 // confirmation, also the proof that all connections were ended.
 func (s *Store) raise(
-	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm, looked decision,
+	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
+	looked decision,
 ) (decision, error) {
 	switch {
 	case looked.verdict == "schema":
@@ -283,7 +284,7 @@ func (s *Store) adopt(ctx context.Context, c fence.Claim, by string) (decision, 
 			}
 		}
 		if proof, _, err = s.announce(ctx, c.Resource); err == nil {
-			err = s.endAll(ctx, proof, marks.Session{})
+			err = s.endAll(ctx, proof, marks.SessionID{})
 		}
 		if err != nil {
 			return r, notEnded(c.Resource, err)

@@ -247,7 +247,7 @@ func (s *Store) drop(ctx context.Context) error {
 		}
 		if len(r) > 1 && flag(r[1]) {
 			if proof, _, err = s.announce(ctx, ""); err == nil {
-				err = s.endAll(ctx, proof, marks.Session{})
+				err = s.endAll(ctx, proof, marks.SessionID{})
 			}
 		}
 		if err == nil {

@@ -131,7 +131,7 @@ func (p *Page) addElections(all map[fence.Resource]*Resource) {
 	for name, e := range p.elections {
 		r := all[name]
 		if r == nil {
-			r = &Resource{Resource: name, Marks: []guard.Mark{}, Terms: []Term{}}
+			r = &Resource{Resource: name, Marks: []guard.MarkRow{}, Terms: []Term{}}
 			all[name] = r
 		}
 		r.Leader = &Election{e.now.Token, e.now.Holder, e.now.Since}

@@ -106,16 +106,16 @@ func TestWhatTheGuardHasFollowedSaysSinceWhen(t *testing.T) {
 
 func TestAResourceWithASessionIsNotIdle(t *testing.T) {
 	now := time.Now()
-	used := guard.Mark{Mark: marks.Mark{Raised: now.Add(-2 * idleAfter), Sessions: 1}}
-	unused := guard.Mark{Mark: marks.Mark{Raised: now.Add(-2 * idleAfter)}}
+	used := guard.MarkRow{Mark: marks.Mark{Raised: now.Add(-2 * idleAfter), Sessions: 1}}
+	unused := guard.MarkRow{Mark: marks.Mark{Raised: now.Add(-2 * idleAfter)}}
 	for i, c := range []struct {
 		r    Resource
 		idle bool
 	}{
-		{Resource{Marks: []guard.Mark{unused}}, true},
-		{Resource{Marks: []guard.Mark{unused, used}}, false},
-		{Resource{Marks: []guard.Mark{unused}, Leader: &Election{Token: 5}}, false},
-		{Resource{Marks: []guard.Mark{unused}, Leader: &Election{Since: now}}, false},
+		{Resource{Marks: []guard.MarkRow{unused}}, true},
+		{Resource{Marks: []guard.MarkRow{unused, used}}, false},
+		{Resource{Marks: []guard.MarkRow{unused}, Leader: &Election{Token: 5}}, false},
+		{Resource{Marks: []guard.MarkRow{unused}, Leader: &Election{Since: now}}, false},
 		{Resource{Resource: "job_g_ab12cd34_3", Leader: &Election{Since: now}}, true},
 	} {
 		if c.r.idle(now) != c.idle {

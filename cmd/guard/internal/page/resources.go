@@ -17,11 +17,11 @@ const (
 // Resource is a resource with its marks in all stores, who leads it, and its last terms, the oldest
 // first. The sessions of a mark are those of all guards, when the marks were read last.
 type Resource struct {
-	Resource fence.Resource `json:"resource"`
-	Leader   *Election      `json:"leader"` // nil: the coordinator was not asked yet, or there is none
-	Marks    []guard.Mark   `json:"marks"`
-	Terms    []Term         `json:"terms"`
-	Idle     bool           `json:"idle"` // nothing is to be said of it
+	Resource fence.Resource  `json:"resource"`
+	Leader   *Election       `json:"leader"` // nil: the coordinator was not asked yet, or there is none
+	Marks    []guard.MarkRow `json:"marks"`
+	Terms    []Term          `json:"terms"`
+	Idle     bool            `json:"idle"` // nothing is to be said of it
 }
 
 // Term is a term that has raised a mark.

@@ -21,10 +21,10 @@ type State struct {
 	Parts   []Part       `json:"parts"`
 	Stores  []StoreState `json:"stores"`
 	// those without a leader, then those whose marks changed last
-	Resources []Resource      `json:"resources"`
-	Sessions  []guard.Session `json:"sessions"` // those that were admitted last, the latest first
-	Open      int             `json:"open"`     // sessions of this guard
-	Refusals  []guard.Refusal `json:"refusals"` // the latest first
+	Resources []Resource         `json:"resources"`
+	Sessions  []guard.SessionRow `json:"sessions"` // those that were admitted last, the latest first
+	Open      int                `json:"open"`     // sessions of this guard
+	Refusals  []guard.RefusalRow `json:"refusals"` // the latest first
 }
 
 // StoreState is what the page knows of a store as a whole.
@@ -47,8 +47,8 @@ func (p *Page) state() State {
 	s := State{
 		Guard: p.Guard, Version: p.Version, Started: p.started, Now: time.Now(),
 		Elected: p.Leaders != nil,
-		Parts:   []Part{}, Stores: []StoreState{}, Resources: []Resource{}, Sessions: []guard.Session{},
-		Refusals: []guard.Refusal{},
+		Parts:   []Part{}, Stores: []StoreState{}, Resources: []Resource{},
+		Sessions: []guard.SessionRow{}, Refusals: []guard.RefusalRow{},
 	}
 	p.mu.Lock()
 	stores := slices.Clone(p.stores)
@@ -63,13 +63,13 @@ func (p *Page) state() State {
 			s.Refusals = append(s.Refusals, from.Refusals()...)
 		}
 	}
-	s.Sessions = latest(s.Sessions, maxSessions, func(o guard.Session) time.Time { return o.Since },
-		func(o guard.Session) string { return o.Holder })
+	s.Sessions = latest(s.Sessions, maxSessions, func(o guard.SessionRow) time.Time { return o.Since },
+		func(o guard.SessionRow) string { return o.Holder })
 	for i := range s.Sessions {
 		s.Sessions[i].Holder = short(s.Sessions[i].Holder)
 	}
-	s.Refusals = latest(s.Refusals, maxRefusals, func(r guard.Refusal) time.Time { return r.At },
-		func(r guard.Refusal) string { return r.Holder })
+	s.Refusals = latest(s.Refusals, maxRefusals, func(r guard.RefusalRow) time.Time { return r.At },
+		func(r guard.RefusalRow) string { return r.Holder })
 	for i := range s.Refusals {
 		s.Refusals[i].Holder, s.Refusals[i].Message = short(s.Refusals[i].Holder),
 			short(s.Refusals[i].Message)
@@ -93,7 +93,7 @@ func (p *Page) addMarks(s *State) {
 				r = &Resource{Resource: name, Terms: []Term{}}
 				all[name] = r
 			}
-			r.Marks = append(r.Marks, guard.Mark{Location: from.Location, Mark: m.Mark})
+			r.Marks = append(r.Marks, guard.MarkRow{Location: from.Location, Mark: m.Mark})
 			r.Terms = merged(r.Terms, m.steps)
 		}
 	}

@@ -32,8 +32,8 @@ func (p *Page) of(name string) *store {
 }
 
 // mark returns the mark in a store.
-func (r Resource) mark(store string) guard.Mark {
-	i := slices.IndexFunc(r.Marks, func(m guard.Mark) bool { return m.Store == store })
+func (r Resource) mark(store string) guard.MarkRow {
+	i := slices.IndexFunc(r.Marks, func(m guard.MarkRow) bool { return m.Store == store })
 	return r.Marks[i]
 }
 
@@ -41,7 +41,7 @@ func (r Resource) mark(store string) guard.Mark {
 func empty(name string) guard.Source {
 	return guard.Source{
 		Location: guard.Location{Store: name}, Sessions: func() []marks.OpenSession { return nil },
-		Refusals: func() []guard.Refusal { return nil },
+		Refusals: func() []guard.RefusalRow { return nil },
 	}
 }
 
@@ -53,7 +53,7 @@ func claim(r fence.Resource, t fence.Token) fence.Claim {
 func session(c fence.Claim, later int) marks.OpenSession {
 	return marks.OpenSession{
 		Claim:   marks.Presented{Resource: c.Resource, Token: c.Token, Holder: c.Holder},
-		Session: marks.Session{ID: int64(later)}, Since: start.Add(time.Duration(later) * time.Second),
+		Session: marks.SessionID{ID: int64(later)}, Since: start.Add(time.Duration(later) * time.Second),
 	}
 }
 
@@ -77,13 +77,13 @@ func TestTheStateHoldsWhatHappened(t *testing.T) {
 	p.of("postgres").Sessions = func() []marks.OpenSession {
 		return []marks.OpenSession{session(claim("orders", 9), 1), session(claim("orders", 9), 2)}
 	}
-	p.of("redis").Refusals = func() []guard.Refusal {
-		return []guard.Refusal{{
+	p.of("redis").Refusals = func() []guard.RefusalRow {
+		return []guard.RefusalRow{{
 			Resource: "orders", Token: 5, Holder: "host-a", Mark: 7, Reason: "stale", At: start, Count: 3,
 		}}
 	}
-	p.of("postgres").Refusals = func() []guard.Refusal {
-		return []guard.Refusal{{Reason: "error", At: start.Add(time.Second), Count: 1}}
+	p.of("postgres").Refusals = func() []guard.RefusalRow {
+		return []guard.RefusalRow{{Reason: "error", At: start.Add(time.Second), Count: 1}}
 	}
 
 	s := p.state()
@@ -118,13 +118,13 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 	p, postgres, _ := fresh()
 	long := strings.Repeat("é", 600)
 	var sessions []marks.OpenSession
-	var refusals []guard.Refusal
+	var refusals []guard.RefusalRow
 	for i := range 5000 {
 		c := claim(fence.Resource(fmt.Sprintf("invented_%d", i)), fence.Token(i+1))
 		c.Holder = long
 		postgres(marks.Event{Kind: marks.Raised, Claim: c})
 		sessions = append(sessions, session(c, i))
-		refusals = append(refusals, guard.Refusal{
+		refusals = append(refusals, guard.RefusalRow{
 			Resource: c.Resource, Token: c.Token, Holder: c.Holder, Message: long, Mark: 7, Reason: "stale",
 			Count: 1,
 		})
@@ -133,7 +133,7 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 		postgres(marks.Event{Kind: marks.Raised, Claim: orders})
 	}
 	p.of("postgres").Sessions = func() []marks.OpenSession { return sessions }
-	p.of("postgres").Refusals = func() []guard.Refusal { return refusals }
+	p.of("postgres").Refusals = func() []guard.RefusalRow { return refusals }
 	one := p.of("postgres").resources
 	if len(one) != maxResources || len(one["orders"].steps) != maxSteps {
 		t.Errorf("%d resources, %d steps", len(one), len(one["orders"].steps))

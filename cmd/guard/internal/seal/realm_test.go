@@ -133,7 +133,7 @@ func (r *realm) raise(c fence.Claim) {
 	r.t.Helper()
 	ctx, cancel := r.bounded()
 	defer cancel()
-	_, err := r.s.Raise(ctx, marks.Session{}, c,
+	_, err := r.s.Raise(ctx, marks.SessionID{}, c,
 		func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil })
 	must.Succeed(r.t, err)
 }
@@ -148,7 +148,7 @@ func (r *realm) lead(token fence.Token) {
 func (r *realm) revoke(c fence.Claim) error {
 	ctx, cancel := r.bounded()
 	defer cancel()
-	_, err := r.s.Revoke(ctx, marks.Session{}, c)
+	_, err := r.s.Revoke(ctx, marks.SessionID{}, c)
 	return err
 }
 
@@ -160,7 +160,7 @@ func (r *realm) admitted(c fence.Claim) *pgx.Conn {
 	must.Succeed(r.t, conn.QueryRow(r.t.Context(), pgmarks.IdentityQuery).Scan(&answer))
 	i, err := pgmarks.ParseIdentity(answer)
 	must.Succeed(r.t, err)
-	reg, err := r.s.Register(r.t.Context(), i.Session, []fence.Claim{c})
+	reg, err := r.s.Register(r.t.Context(), i.SessionID, []fence.Claim{c})
 	if err != nil || reg.Next != marks.Admitted {
 		r.t.Fatalf("register: %+v, %v", reg, err)
 	}
