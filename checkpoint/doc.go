@@ -28,10 +28,10 @@
 //
 // The journal writes a checkpoint only if the mark is the writer's token and the stored version is
 // the one before; it checks both and writes in one atomic step. A new leader raises the mark
-// (Journal.Raise) before it reads (Journal.Take, which checks the mark and reads in one atomic
+// (Journal.Raise) before it reads (Journal.TakeOver, which checks the mark and reads in one atomic
 // step). A later publish of an older leader finds the newer mark and is refused. So what the new
 // leader reads is final for every older leader. No clock is involved. A standby's copy is used only
-// if Take says that the stored version is the same.
+// if TakeOver says that the stored version is the same.
 //
 // The version keeps publishes of one term apart: a repeated publish, or a second process with the
 // same token. A leader that lost the answer to a publish reads the checkpoint back; the nonce says

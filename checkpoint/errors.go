@@ -15,7 +15,7 @@ var (
 	// matches fence.ErrNotDone.
 	ErrTransient = fmt.Errorf("the journal could not do it now; %w", fence.ErrNotDone)
 	// ErrUnknown: the connection broke before the answer came. The publish may have landed; call
-	// Take to find out. A call of Forget can be repeated instead. It matches fence.ErrUnknown.
+	// TakeOver to find out. A call of Forget can be repeated instead. It matches fence.ErrUnknown.
 	ErrUnknown = fmt.Errorf("%w; the checkpoint may have landed", fence.ErrUnknown)
 	// ErrConflict: the stored version is not the one before the published one. Nothing was changed.
 	ErrConflict = errors.New("the checkpoint has another version")

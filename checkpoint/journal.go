@@ -19,11 +19,11 @@ type Journal interface {
 	// has no mark and only checks that the claim leads.
 	fence.Raiser
 
-	// Take checks that the claim is the mark and reads a task's checkpoint, in one atomic step.
+	// TakeOver checks that the claim is the mark and reads a task's checkpoint, in one atomic step.
 	// After it has returned, no publish of an older leader succeeds. If the stored version is have,
 	// the caller's copy is current: same is true and cp is not sent. A task that was never
 	// published has version 0.
-	Take(ctx context.Context, c fence.Claim, task Name,
+	TakeOver(ctx context.Context, c fence.Claim, task Name,
 		have int64) (cp Checkpoint, same bool, err error)
 
 	// Publish writes a checkpoint, only if the claim is the mark and the stored version is the one

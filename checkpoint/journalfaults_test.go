@@ -36,7 +36,7 @@ func repeated(f checkpointtest.Fault, n int) (all []checkpointtest.Fault) {
 func TestErrorsOfTheJournalUseUpNoAttempts(t *testing.T) {
 	for _, fault := range []checkpointtest.Fault{checkpointtest.OutOfReach,
 		checkpointtest.LostRequest} {
-		for _, op := range []checkpointtest.Op{checkpointtest.Take, checkpointtest.Publish,
+		for _, op := range []checkpointtest.Op{checkpointtest.TakeOver, checkpointtest.Publish,
 			checkpointtest.Transact} {
 			t.Run(fmt.Sprintf("%s, fault %d", op, fault), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestALostReplyIsReadBack(t *testing.T) {
 						case at == op && lost == 0:
 							lost++
 							return checkpointtest.LostReply
-						case at == checkpointtest.Take && lost > 0 && lost < 5:
+						case at == checkpointtest.TakeOver && lost > 0 && lost < 5:
 							lost++
 							return reading
 						}

@@ -34,7 +34,7 @@ func edit(
 	ctx, stop := within(ctx, term)
 	defer stop()
 	w := &writer{journal: j, claim: term.Claim(), notify: func(Event) {}}
-	if _, err := w.take(ctx, Checkpoint{Task: task}); err != nil {
+	if _, err := w.takeOver(ctx, Checkpoint{Task: task}); err != nil {
 		return Checkpoint{}, err
 	}
 	if w.cp.Version == 0 {

@@ -40,7 +40,7 @@ func (t Task[S]) run(
 	have.Task = t.Name
 	r := &termRunner[S]{writer: writer{journal: j, claim: term.Claim(), notify: t.notify},
 		task: t, term: term}
-	same, err := r.take(ctx, have)
+	same, err := r.takeOver(ctx, have)
 	if err == nil {
 		took.FirstStep, took.Reloaded = time.Since(raised), !same && have.Version > 0
 		err = r.steps(ctx, took)

@@ -183,17 +183,17 @@ func TestATakeOverIsReportedInItsParts(t *testing.T) {
 	})
 }
 
-// asked records the version that the caller of each Take has.
+// asked records the version that the caller of each TakeOver has.
 type asked struct {
 	*checkpointtest.Memory
 	have []int64
 }
 
-func (a *asked) Take(
+func (a *asked) TakeOver(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (checkpoint.Checkpoint, bool, error) {
 	a.have = append(a.have, have)
-	return a.Memory.Take(ctx, c, task, have)
+	return a.Memory.TakeOver(ctx, c, task, have)
 }
 
 func TestAnInstanceHasTheCheckpointWhenItTakesOver(t *testing.T) {
@@ -365,10 +365,10 @@ func (f *failedOver) Raise(ctx context.Context, c fence.Claim) error {
 	return f.now().Raise(ctx, c)
 }
 
-func (f *failedOver) Take(
+func (f *failedOver) TakeOver(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (checkpoint.Checkpoint, bool, error) {
-	return f.now().Take(ctx, c, task, have)
+	return f.now().TakeOver(ctx, c, task, have)
 }
 
 func (f *failedOver) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {

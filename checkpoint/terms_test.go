@@ -289,7 +289,7 @@ func TestEveryWaitEndsWithTheTerm(t *testing.T) {
 			task.Retry = every(1e9)
 		},
 		"for the journal to take": func(s *stage, _ *checkpoint.Task[done]) {
-			s.faulty(checkpointtest.Take, repeated(checkpointtest.OutOfReach, 1e6)...)
+			s.faulty(checkpointtest.TakeOver, repeated(checkpointtest.OutOfReach, 1e6)...)
 		},
 		"for the journal to publish": func(s *stage, _ *checkpoint.Task[done]) {
 			s.faulty(checkpointtest.Publish, repeated(checkpointtest.OutOfReach, 1e6)...)

@@ -59,10 +59,10 @@ func (u *unfenced) newest() fence.Claim {
 	return u.mark
 }
 
-func (u *unfenced) Take(
+func (u *unfenced) TakeOver(
 	ctx context.Context, _ fence.Claim, task checkpoint.Name, have int64,
 ) (checkpoint.Checkpoint, bool, error) {
-	return u.Memory.Take(ctx, u.newest(), task, have)
+	return u.Memory.TakeOver(ctx, u.newest(), task, have)
 }
 
 func (u *unfenced) Publish(ctx context.Context, _ fence.Claim, cp checkpoint.Checkpoint) error {

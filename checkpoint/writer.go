@@ -20,11 +20,11 @@ type writer struct {
 	cp      Checkpoint // the last one known to be durable
 }
 
-// take reads the checkpoint of a task, or keeps have if have is current.
-func (w *writer) take(ctx context.Context, have Checkpoint) (same bool, err error) {
+// takeOver reads the checkpoint of a task, or keeps have if have is current.
+func (w *writer) takeOver(ctx context.Context, have Checkpoint) (same bool, err error) {
 	var found Checkpoint
 	err = w.retry(ctx, func() (err error) {
-		found, same, err = w.journal.Take(ctx, w.claim, have.Task, have.Version)
+		found, same, err = w.journal.TakeOver(ctx, w.claim, have.Task, have.Version)
 		return err
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *writer) resolve(ctx context.Context, next *Checkpoint, err error) error
 	}
 	var found Checkpoint
 	asked := w.retry(ctx, func() (err error) {
-		found, _, err = w.journal.Take(ctx, w.claim, next.Task, 0)
+		found, _, err = w.journal.TakeOver(ctx, w.claim, next.Task, 0)
 		return err
 	})
 	switch {

@@ -75,7 +75,7 @@ func (f flaw) open(patience time.Duration) func(testing.TB) *stage {
 	return func(t testing.TB) *stage {
 		m := NewMemory()
 		fixture := inMemory(m)
-		bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, forget: m.Forget,
+		bad := &flawed{Memory: m, raise: m.Raise, take: m.TakeOver, publish: m.Publish, forget: m.Forget,
 			load: m.Load, follow: m.Follow}
 		f.in(bad)
 		fixture.Journal, fixture.Second = bad, bad

@@ -21,7 +21,7 @@ func endedContext(k *stage) {
 	k.publish(c, version(1, c, nightly, "a"))
 	ended, end := context.WithCancel(k.ctx)
 	end()
-	if _, same, err := k.Journal.Take(ended, c, nightly, 1); err == nil || same {
+	if _, same, err := k.Journal.TakeOver(ended, c, nightly, 1); err == nil || same {
 		k.Errorf("take: same is %v, %v", same, err)
 	}
 	k.publish(c, version(1, c, hourly, "a"))

@@ -13,7 +13,7 @@ type Op string
 
 const (
 	Raise    Op = "raise"
-	Take     Op = "take"
+	TakeOver Op = "take"
 	Publish  Op = "publish"
 	Forget   Op = "forget"
 	Transact Op = "transact" // at its COMMIT: the work has run

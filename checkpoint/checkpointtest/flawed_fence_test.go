@@ -21,7 +21,7 @@ func mistakingTake(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 		f.take = func(
 			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 		) (checkpoint.Checkpoint, bool, error) {
-			return f.Memory.Take(ctx, as(c, f.mark(c)), task, have)
+			return f.Memory.TakeOver(ctx, as(c, f.mark(c)), task, have)
 		}
 	}
 }
@@ -112,7 +112,7 @@ var fenceFlaws = []flaw{
 		f.take = func(
 			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 		) (checkpoint.Checkpoint, bool, error) {
-			cp, same, err := f.Memory.Take(ctx, c, task, have)
+			cp, same, err := f.Memory.TakeOver(ctx, c, task, have)
 			if verdict(err) == checkpoint.ErrOtherResource {
 				return cp, have == 1, nil
 			}

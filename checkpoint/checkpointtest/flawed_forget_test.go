@@ -26,7 +26,7 @@ var forgetFlaws = []flaw{
 			f.take = func(
 				ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 			) (checkpoint.Checkpoint, bool, error) {
-				cp, same, err := f.Memory.Take(ctx, c, task, have)
+				cp, same, err := f.Memory.TakeOver(ctx, c, task, have)
 				return cp, same || err == nil && cp.Version == 0 && have == 3, err
 			}
 		}},

@@ -24,7 +24,7 @@ type flawed struct {
 
 func (f *flawed) Raise(ctx context.Context, c fence.Claim) error { return f.raise(ctx, c) }
 
-func (f *flawed) Take(
+func (f *flawed) TakeOver(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (checkpoint.Checkpoint, bool, error) {
 	return f.take(ctx, c, task, have)

@@ -42,7 +42,7 @@ var versionFlaws = []flaw{
 		f.take = func(
 			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 		) (checkpoint.Checkpoint, bool, error) {
-			cp, same, err := f.Memory.Take(ctx, c, task, have)
+			cp, same, err := f.Memory.TakeOver(ctx, c, task, have)
 			return cp, same || err == nil && have > 0 && have < cp.Version, err
 		}
 	}},
@@ -50,7 +50,7 @@ var versionFlaws = []flaw{
 		f.take = func(
 			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 		) (checkpoint.Checkpoint, bool, error) {
-			cp, same, err := f.Memory.Take(ctx, c, task, have)
+			cp, same, err := f.Memory.TakeOver(ctx, c, task, have)
 			return cp, same || err == nil && have > cp.Version, err
 		}
 	}},
@@ -58,14 +58,14 @@ var versionFlaws = []flaw{
 		f.take = func(
 			ctx context.Context, c fence.Claim, task checkpoint.Name, _ int64,
 		) (checkpoint.Checkpoint, bool, error) {
-			return f.Memory.Take(ctx, c, task, -1)
+			return f.Memory.TakeOver(ctx, c, task, -1)
 		}
 	}},
 	{"says version 1 when nothing is stored", "never published has version 0", func(f *flawed) {
 		f.take = func(
 			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 		) (checkpoint.Checkpoint, bool, error) {
-			cp, same, err := f.Memory.Take(ctx, c, task, have)
+			cp, same, err := f.Memory.TakeOver(ctx, c, task, have)
 			cp.Version = max(cp.Version, 1)
 			return cp, same, err
 		}

@@ -56,11 +56,11 @@ func (m *Memory) Raise(ctx context.Context, c fence.Claim) error {
 	})
 }
 
-// Take reads a checkpoint under the claim.
-func (m *Memory) Take(
+// TakeOver reads a checkpoint under the claim.
+func (m *Memory) TakeOver(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (cp checkpoint.Checkpoint, same bool, err error) {
-	err = m.call(ctx, Take, checkpoint.Checkpoint{Task: task, Resource: c.Resource}, func() error {
+	err = m.call(ctx, TakeOver, checkpoint.Checkpoint{Task: task, Resource: c.Resource}, func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if err := m.admit(c); err != nil {

@@ -139,7 +139,7 @@ func (w *world) takeOne() {
 	j, c, task, at := w.move()
 	have := max(at+pick[int64](w.rnd, 0, 0, -1, 1, -1000), -1)
 	got, same, err := w.tryTake(j, c, task, have)
-	want, wantSame, wantErr := w.model.Take(w.ctx, c, task, have)
+	want, wantSame, wantErr := w.model.TakeOver(w.ctx, c, task, have)
 	w.agree(err, wantErr, "take %s under %s, having %d of %d", task, c, have, at)
 	if err != nil || at == 0 {
 		return

@@ -90,7 +90,7 @@ func (k *stage) tryTake(
 	j checkpoint.Journal, c fence.Claim, task checkpoint.Name, have int64,
 ) (cp checkpoint.Checkpoint, same bool, err error) {
 	err = k.patiently(func() (err error) {
-		cp, same, err = j.Take(k.ctx, c, task, have)
+		cp, same, err = j.TakeOver(k.ctx, c, task, have)
 		return err
 	})
 	return cp, same, err

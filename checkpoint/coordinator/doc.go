@@ -17,7 +17,7 @@
 // candidate exists, and only if the document has the version that was read before. A candidate that
 // is gone never comes back, and a newer claim leads only after the older candidates are gone. So
 // all changes of older leaders come before all changes of the newer one, and one that was on its
-// way changes nothing when it arrives. Take reads the document under the term: no change of an
+// way changes nothing when it arrives. TakeOver reads the document under the term: no change of an
 // older leader follows it. The packages of the coordinators say how each of them keeps this, and
 // which of its limits a checkpoint has.
 //
@@ -27,7 +27,7 @@
 //
 // A publish is sent once. If its answer is lost, Publish returns checkpoint.ErrUnknown, and the
 // publish may also land later, while the claim leads and nobody writes another version. The Runner
-// reads the checkpoint back with Take and compares the nonce.
+// reads the checkpoint back with TakeOver and compares the nonce.
 //
 // # Edits by hand
 //

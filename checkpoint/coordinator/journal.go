@@ -31,8 +31,8 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	return outcome(ctx, err)
 }
 
-// Take implements checkpoint.Journal.
-func (j *Journal) Take(
+// TakeOver implements checkpoint.Journal.
+func (j *Journal) TakeOver(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (cp checkpoint.Checkpoint, same bool, err error) {
 	cp, _, err = j.read(ctx, c, task)

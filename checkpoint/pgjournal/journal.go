@@ -142,8 +142,8 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	return answered(ctx, err, c)
 }
 
-// Take implements checkpoint.Journal with one statement.
-func (j *Journal) Take(
+// TakeOver implements checkpoint.Journal with one statement.
+func (j *Journal) TakeOver(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (checkpoint.Checkpoint, bool, error) {
 	var version int64

@@ -167,7 +167,7 @@ func TestAJournalThatIsNotInstalledReturnsErrNotInstalled(t *testing.T) {
 	j := pgjournal.New(pool, pgjournal.Options{Raiser: pgmarks.NewRaiser(d.url("postgres"))})
 	defer j.Close()
 	c := term(1).Claim()
-	_, _, taken := j.Take(t.Context(), c, "task", 0)
+	_, _, taken := j.TakeOver(t.Context(), c, "task", 0)
 	_, loaded := j.Load(t.Context())
 	for what, err := range map[string]error{
 		"raise": j.Raise(t.Context(), c), "take": taken, "load": loaded,

@@ -41,15 +41,15 @@
 //
 // What a leader sees of a loss:
 //
-//   - Redis was restarted. The mark is unconfirmed, and Take and Publish return fence.ErrNotRaised
-//     until the leader has raised it again, whether or not anything was lost.
+//   - Redis was restarted. The mark is unconfirmed, and TakeOver and Publish return
+//     fence.ErrNotRaised until the leader has raised it again, whether or not anything was lost.
 //   - The stored version is below the leader's own. Publish always returns ErrConflict and
-//     overwrites nothing. Take returns the older checkpoint, or version 0 if everything is gone. A
-//     caller with a higher version must conclude that the journal was set back, not that the task
-//     has never run.
+//     overwrites nothing. TakeOver returns the older checkpoint, or version 0 if everything is
+//     gone. A caller with a higher version must conclude that the journal was set back, not that
+//     the task has never run.
 //   - The marker is gone too, after FLUSHALL or after a restart of a Redis without persistence.
-//     Take and Publish return fence.ErrNotInstalled. With a coordinator (Options.Coordinator, or
-//     that of a guard) the next Raise makes the marker again; otherwise an operator runs guard
+//     TakeOver and Publish return fence.ErrNotInstalled. With a coordinator (Options.Coordinator,
+//     or that of a guard) the next Raise makes the marker again; otherwise an operator runs guard
 //     install. A leader without a copy of its own then finds a task that was never published, and
 //     begins it: only a copy elsewhere can tell it from a new one.
 //

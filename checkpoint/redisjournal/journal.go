@@ -94,8 +94,8 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	return raised(ctx, j.o.Raiser.Raise(bounded, c))
 }
 
-// Take implements checkpoint.Journal with one script.
-func (j *Journal) Take(
+// TakeOver implements checkpoint.Journal with one script.
+func (j *Journal) TakeOver(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (checkpoint.Checkpoint, bool, error) {
 	none := checkpoint.Checkpoint{Task: task}

@@ -45,7 +45,7 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 			t.Fatalf("before the mark is raised again: %v", err)
 		}
 		must.Succeed(t, patiently(t, func() error { return j.Raise(t.Context(), c) }))
-		cp, _, err := j.Take(t.Context(), c, nightly, -1)
+		cp, _, err := j.TakeOver(t.Context(), c, nightly, -1)
 		if err != nil || cp.Version != acknowledged && cp.Version != acknowledged+1 {
 			t.Fatalf("%d were acknowledged, %d are stored: %v", acknowledged, cp.Version, err)
 		}
@@ -67,7 +67,7 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 		if err := j.Publish(t.Context(), c, version(4, c)); !errors.Is(err, fence.ErrNotInstalled) {
 			t.Fatalf("publish: %v", err)
 		}
-		if _, same, err := j.Take(t.Context(), c, nightly, 3); same ||
+		if _, same, err := j.TakeOver(t.Context(), c, nightly, 3); same ||
 			!errors.Is(err, fence.ErrNotInstalled) {
 			t.Fatalf("take: same is %v, %v", same, err)
 		}
@@ -85,7 +85,7 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 	if err := j.Raise(t.Context(), c); err != nil { // the coordinator confirms it
 		t.Fatal(err)
 	}
-	if cp, same, err := j.Take(t.Context(), c, nightly, 3); err != nil || same || cp.Version != 0 {
+	if cp, same, err := j.TakeOver(t.Context(), c, nightly, 3); err != nil || same || cp.Version != 0 {
 		t.Fatalf("take: version %d, same is %v, %v", cp.Version, same, err)
 	}
 	if err := j.Publish(t.Context(), c, version(4, c)); !errors.Is(err, checkpoint.ErrConflict) {
@@ -109,7 +109,7 @@ func TestALeaderWithANewerCheckpointDoesNotOverwriteAnOlderOne(t *testing.T) {
 	if err := j.Publish(t.Context(), c, version(4, c)); !errors.Is(err, checkpoint.ErrConflict) {
 		t.Errorf("publish: %v", err)
 	}
-	if cp, same, err := j.Take(t.Context(), c, nightly, 3); err != nil || same || cp.Version != 1 {
+	if cp, same, err := j.TakeOver(t.Context(), c, nightly, 3); err != nil || same || cp.Version != 1 {
 		t.Errorf("take: version %d, same is %v, %v", cp.Version, same, err)
 	}
 }
@@ -128,12 +128,12 @@ func TestVersionsAreNotRounded(t *testing.T) {
 		}
 	}
 	for _, other := range []int64{stored - 1, stored + 1} {
-		if _, same, _ := j.Take(t.Context(), c, nightly, other); same {
+		if _, same, _ := j.TakeOver(t.Context(), c, nightly, other); same {
 			t.Errorf("version %d was taken for version %d", other, int64(stored))
 		}
 	}
 	publish(t, j, c, stored+1)
-	if _, same, err := j.Take(t.Context(), c, nightly, stored+1); !same || err != nil {
+	if _, same, err := j.TakeOver(t.Context(), c, nightly, stored+1); !same || err != nil {
 		t.Errorf("same is %v, %v", same, err)
 	}
 }
@@ -160,7 +160,7 @@ func TestAHashThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
 			for _, command := range row.spoil {
 				b.do(t, command...)
 			}
-			if cp, same, err := j.Take(t.Context(), c, nightly, -1); same ||
+			if cp, same, err := j.TakeOver(t.Context(), c, nightly, -1); same ||
 				!errors.Is(err, checkpoint.ErrCorrupt) || cp.Version != 0 {
 				t.Errorf("take: %+v, same is %v, %v", cp, same, err)
 			}

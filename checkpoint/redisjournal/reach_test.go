@@ -27,12 +27,12 @@ func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
 		errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("publish: %v", err)
 	}
-	cp, _, err := j.Take(t.Context(), c, nightly, -1) // a new connection
+	cp, _, err := j.TakeOver(t.Context(), c, nightly, -1) // a new connection
 	if err != nil || cp.Version != 2 {
 		t.Errorf("version %d is stored, want 2: %v", cp.Version, err)
 	}
 	w.LoseReply()
-	if _, same, err := j.Take(t.Context(), c, nightly, 2); same ||
+	if _, same, err := j.TakeOver(t.Context(), c, nightly, 2); same ||
 		!errors.Is(err, checkpoint.ErrTransient) || errors.Is(err, checkpoint.ErrUnknown) {
 		t.Errorf("take: same is %v, %v", same, err)
 	}
@@ -47,7 +47,7 @@ func TestARedisThatIsDownIsTransient(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"raise":   func() error { return j.Raise(t.Context(), c) },
 		"publish": func() error { return late.Publish(t.Context(), c, version(1, c)) },
-		"take":    func() error { _, _, err := j.Take(t.Context(), c, nightly, 0); return err },
+		"take":    func() error { _, _, err := j.TakeOver(t.Context(), c, nightly, 0); return err },
 		"load":    func() error { _, err := j.Load(t.Context()); return err },
 	} {
 		if err := call(); !errors.Is(err, checkpoint.ErrTransient) {
@@ -80,7 +80,7 @@ func TestAHungRedisDoesNotHoldACallForEver(t *testing.T) {
 		!errors.Is(err, checkpoint.ErrConflict) {
 		t.Errorf("the same again: %v", err)
 	}
-	if cp, _, err := j.Take(t.Context(), c, nightly, 1); err != nil || cp.Version != 2 {
+	if cp, _, err := j.TakeOver(t.Context(), c, nightly, 1); err != nil || cp.Version != 2 {
 		t.Errorf("version %d: %v", cp.Version, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestAFullRedisIsTransientAndWritesNothing(t *testing.T) {
 		t.Errorf("publish: %v", err)
 	}
 	b.do(t, "CONFIG", "SET", "maxmemory", "0")
-	if cp, _, err := j.Take(t.Context(), c, nightly, 0); err != nil || cp.Version != 1 {
+	if cp, _, err := j.TakeOver(t.Context(), c, nightly, 0); err != nil || cp.Version != 1 {
 		t.Errorf("version %d: %v", cp.Version, err)
 	}
 }
@@ -107,7 +107,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	for _, name := range []checkpoint.Name{"", "a b", "a\n", "é", ".a"} {
 		cp := version(1, c)
 		cp.Task = name
-		_, _, taken := j.Take(t.Context(), c, name, 0)
+		_, _, taken := j.TakeOver(t.Context(), c, name, 0)
 		for _, err := range []error{j.Publish(t.Context(), c, cp), taken,
 			j.Follow(t.Context(), name, nil)} {
 			if !errors.Is(err, checkpoint.ErrBadName) {

@@ -29,8 +29,8 @@ func (l *Looks[T]) Put(of SessionID, r fence.Resource, read T) {
 	l.all[look{of, r}] = read
 }
 
-// Take returns what a registration has read, once.
-func (l *Looks[T]) Take(of SessionID, r fence.Resource) (read T, ok bool) {
+// Pop returns what a registration has read, once.
+func (l *Looks[T]) Pop(of SessionID, r fence.Resource) (read T, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	read, ok = l.all[look{of, r}]

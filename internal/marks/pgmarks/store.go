@@ -241,7 +241,7 @@ type reading struct {
 func (s *Store) Raise(
 	ctx context.Context, newcomer marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
-	read, cached := s.looks.Take(newcomer, c.Resource)
+	read, cached := s.looks.Pop(newcomer, c.Resource)
 	for {
 		var err error
 		if !cached {

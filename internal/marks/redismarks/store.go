@@ -95,7 +95,7 @@ func notInstalled() error {
 func (s *Store) Raise(
 	ctx context.Context, sess marks.SessionID, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
-	looked, cached := s.looks.Take(sess, c.Resource)
+	looked, cached := s.looks.Pop(sess, c.Resource)
 	for wait := firstPause; ; wait = nextPause(wait) {
 		var err error
 		if !cached {

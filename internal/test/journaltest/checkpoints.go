@@ -68,7 +68,7 @@ func refused(
 	if err := j.Raise(t.Context(), c); !errors.Is(err, sentinel) {
 		t.Errorf("raise: got %v, want %v", err, sentinel)
 	}
-	if _, _, err := j.Take(t.Context(), c, nightly, present.Version); !errors.Is(err, sentinel) {
+	if _, _, err := j.TakeOver(t.Context(), c, nightly, present.Version); !errors.Is(err, sentinel) {
 		t.Errorf("take: got %v, want %v", err, sentinel)
 	}
 	for _, cp := range []checkpoint.Checkpoint{version(1, c), version(present.Version+1, c)} {

@@ -109,7 +109,7 @@ func lateChange(p *stage) {
 		go func() { late <- change(j, old) }()
 		held()
 		fresh := p.lead(orders)
-		if got, same, err := quick.Take(p.Context(), fresh, nightly, 1); err != nil || !same {
+		if got, same, err := quick.TakeOver(p.Context(), fresh, nightly, 1); err != nil || !same {
 			p.Fatalf("took %+v, same is %v, %v", got, same, err)
 		}
 		release() // its version would still fit
@@ -147,7 +147,7 @@ func lostAnswer(p *stage) {
 		if err := j.Publish(p.Context(), c, cp); !errors.Is(err, checkpoint.ErrUnknown) {
 			p.Errorf("version %d, whose reply was lost: %v", n, err)
 		}
-		got, _, err := j.Take(p.Context(), c, nightly, n-1)
+		got, _, err := j.TakeOver(p.Context(), c, nightly, n-1)
 		if err != nil || got.Version != n || got.Nonce != cp.Nonce {
 			p.Errorf("take: %+v, %v", got, err)
 		}
@@ -174,8 +174,9 @@ func begunAgain(p *stage) {
 	if err := j.Publish(p.Context(), c, version(4, c)); !errors.Is(err, checkpoint.ErrOtherResource) {
 		p.Errorf("publish over another resource's task: %v", err)
 	}
-	if _, _, err := j.Take(p.Context(), c, nightly, 1); !errors.Is(err, checkpoint.ErrOtherResource) {
-		p.Errorf("take of another resource's task: %v", err)
+	_, _, err := j.TakeOver(p.Context(), c, nightly, 1)
+	if !errors.Is(err, checkpoint.ErrOtherResource) {
+		p.Errorf("take-over of another resource's task: %v", err)
 	}
 	stored(p.T, j, again)
 }
@@ -233,7 +234,7 @@ func corrupt(p *stage) {
 			}
 		}
 		for _, have := range []int64{0, 1} {
-			_, same, err := j.Take(p.Context(), c, nightly, have)
+			_, same, err := j.TakeOver(p.Context(), c, nightly, have)
 			isCorrupt("take", err)
 			if same {
 				p.Errorf("%s: the copy is said to be right", name)
@@ -268,14 +269,14 @@ func editByHand(p *stage) {
 	if err := j.Publish(p.Context(), c, version(2, c)); !errors.Is(err, checkpoint.ErrConflict) {
 		p.Errorf("a publish over the edit: %v", err)
 	}
-	got, same, err := j.Take(p.Context(), c, nightly, 1)
+	got, same, err := j.TakeOver(p.Context(), c, nightly, 1)
 	if err != nil || same || got.Version != 2 || got.Nonce != cp.Nonce {
 		p.Errorf("take: %+v, same is %v, %v", got, same, err)
 	}
 	publish(p.T, j, c, version(3, c))
 
 	p.remove(nightly)
-	if _, same, err := j.Take(p.Context(), c, nightly, 3); err != nil || same {
+	if _, same, err := j.TakeOver(p.Context(), c, nightly, 3); err != nil || same {
 		p.Errorf("take of what was deleted: same is %v, %v", same, err)
 	}
 	p.put(nightly, edited)
@@ -378,7 +379,7 @@ func badNames(p *stage) {
 	for _, name := range []checkpoint.Name{"", ".", "..", "a/b", "/", "../issuer", "a b", "a=b"} {
 		cp := version(1, c)
 		cp.Task = name
-		_, _, taken := j.Take(p.Context(), c, name, 0)
+		_, _, taken := j.TakeOver(p.Context(), c, name, 0)
 		_, loaded := j.Load(p.Context(), name)
 		for what, err := range map[string]error{
 			"take": taken, "publish": j.Publish(p.Context(), c, cp), "load": loaded,

@@ -114,7 +114,7 @@ func readBack(
 	ctx context.Context, j checkpoint.Journal, c fence.Claim, lost checkpoint.Checkpoint,
 ) (checkpoint.Checkpoint, error) {
 	for {
-		got, _, err := j.Take(ctx, c, lost.Task, -1)
+		got, _, err := j.TakeOver(ctx, c, lost.Task, -1)
 		switch {
 		case errors.Is(err, checkpoint.ErrTransient):
 		case err != nil:

@@ -191,7 +191,7 @@ func (l *lossy) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkp
 	if !errors.Is(err, checkpoint.ErrUnknown) || ctx.Err() != nil {
 		return err
 	}
-	got, _, taken := l.Take(ctx, c, cp.Task, -1)
+	got, _, taken := l.TakeOver(ctx, c, cp.Task, -1)
 	switch {
 	case errors.Is(taken, checkpoint.ErrUnknown), errors.Is(taken, checkpoint.ErrTransient),
 		ctx.Err() != nil:

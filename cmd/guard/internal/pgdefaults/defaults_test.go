@@ -178,7 +178,7 @@ func publishes(t *testing.T, url string, c fence.Claim) {
 		Issuer: c.Issuer,
 		Holder: c.Holder, State: []byte(`"büro 😀"`), Steps: []string{"ж"}}
 	must.Succeed(t, j.Publish(t.Context(), c, cp))
-	got, _, err := j.Take(t.Context(), c, "task", 0)
+	got, _, err := j.TakeOver(t.Context(), c, "task", 0)
 	if err != nil || got.Holder != c.Holder || got.Steps[0] != "ж" {
 		t.Errorf("%+v, %v", got, err)
 	}

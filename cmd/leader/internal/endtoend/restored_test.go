@@ -263,7 +263,7 @@ func (s *stack) unguarded() map[string]func(c fence.Claim, note string) error {
 		"an attached session": func(c fence.Claim, _ string) error { return s.attach(c) },
 		"a journal's raise":   func(c fence.Claim, _ string) error { return journal.Raise(s.ctx, c) },
 		"the reading of a checkpoint": func(c fence.Claim, _ string) error {
-			_, _, err := journal.Take(s.ctx, c, "nightly", 0)
+			_, _, err := journal.TakeOver(s.ctx, c, "nightly", 0)
 			return err
 		},
 		"a checkpoint": func(c fence.Claim, note string) error {
