@@ -106,7 +106,7 @@ func (c *config) Validate() error {
 		c.checkServers(bad)
 	}
 	c.checkAddresses(bad)
-	if err := c.Coordinator.CheckScheme("GUARD_COORDINATOR",
+	if err := c.Coordinator.Check("GUARD_COORDINATOR", nil,
 		coordinators.All.Schemes()...); err != nil {
 		bad("%w", err)
 	}

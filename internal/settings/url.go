@@ -75,14 +75,23 @@ func (u URL) Option(name string) string {
 	return options.Get(name)
 }
 
-// CheckScheme returns an error if the URL is set and has none of these schemes. setting is its
-// name.
-func (u URL) CheckScheme(setting string, known ...string) error {
-	if u == "" || slices.Contains(known, u.Scheme()) {
+// Check returns an error if the URL is set and has none of these schemes, or parse fails. setting
+// is its name. The error of parse must have no secrets; parse may be nil.
+func (u URL) Check(setting string, parse func(url string) error, schemes ...string) error {
+	switch {
+	case u == "":
+		return nil
+	case !slices.Contains(schemes, u.Scheme()):
+		return fmt.Errorf("%s is a URL of scheme %q, not of %s", setting, u.Scheme(),
+			strings.Join(schemes, " or "))
+	}
+	if parse == nil {
 		return nil
 	}
-	return fmt.Errorf("%s is a URL of scheme %q, not of %s", setting, u.Scheme(),
-		strings.Join(known, " or "))
+	if err := parse(u.Reveal()); err != nil {
+		return fmt.Errorf("%s: %w", setting, err)
+	}
+	return nil
 }
 
 // Reveal returns the URL with its secrets, for connecting.

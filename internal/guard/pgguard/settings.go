@@ -72,11 +72,14 @@ func (s *Settings) URLs() []settings.URL { return []settings.URL{s.Upstream, s.A
 
 // Check implements guard.Upstream.
 func (s *Settings) Check(prefix string) (problems []error) {
-	for name, url := range map[string]settings.URL{"UPSTREAM": s.Upstream, "ADMIN": s.Admin} {
-		if err := url.CheckScheme(prefix+name, "postgres", "postgresql"); err != nil {
+	check := func(name string, url settings.URL) {
+		err := url.Check(prefix+name, pgmarks.CheckURL, "postgres", "postgresql")
+		if err != nil {
 			problems = append(problems, err)
 		}
 	}
+	check("UPSTREAM", s.Upstream)
+	check("ADMIN", s.Admin)
 	if err := s.roles().Check(); err != nil {
 		problems = append(problems,
 			fmt.Errorf("%[1]sLEADERS names the role of %[1]sUPSTREAM: %[2]w", prefix, err))

@@ -46,7 +46,8 @@ func (s *Settings) URLs() []settings.URL { return []settings.URL{s.Upstream} }
 
 // Check implements guard.Upstream.
 func (s *Settings) Check(prefix string) (problems []error) {
-	if err := s.Upstream.CheckScheme(prefix+"UPSTREAM", "redis", "rediss"); err != nil {
+	err := s.Upstream.Check(prefix+"UPSTREAM", redismarks.CheckURL, "redis", "rediss")
+	if err != nil {
 		problems = append(problems, err)
 	}
 	if s.IdleTimeout <= 0 {

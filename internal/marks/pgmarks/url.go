@@ -19,6 +19,12 @@ type Target struct {
 	password *password.Source // nil: that of cfg
 }
 
+// CheckURL says why a URL cannot be one of control connections. The error has no secrets.
+func CheckURL(rawURL string) error {
+	_, err := parseURL(rawURL)
+	return err
+}
+
 // parseURL parses the URL of control connections.
 func parseURL(rawURL string) (to Target, err error) {
 	cfg, err := pgx.ParseConfig(rawURL)

@@ -205,6 +205,12 @@ func ownOptions(address, name string) (*driver.Options, *password.Source, error)
 	return opt, source, nil
 }
 
+// CheckURL says why a URL cannot be a server's. The error has no secrets.
+func CheckURL(address string) error {
+	_, _, err := parseURL(address)
+	return err
+}
+
 // ParseURL reads the URL of a server. Beside the driver's own options, it may have those of package
 // password, and a rediss URL those of package tlsconfig.
 func ParseURL(address string) (*driver.Options, error) {
@@ -224,6 +230,8 @@ func parseURL(address string) (*driver.Options, *password.Source, error) {
 	}
 	source, err := password.Cut(options)
 	switch {
+	case strings.Contains(opt.Addr, ","):
+		return nil, nil, errors.New("a Redis URL of several hosts: name the one primary")
 	case err != nil:
 		return nil, nil, fmt.Errorf("not a Redis URL: %w", err)
 	case source != nil && opt.Password != "":

@@ -112,11 +112,11 @@ func (a *Agent) asked(r *http.Request) (*term, error) {
 	if err := elector.CheckHolder(t.holder); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.Table.Check("stores", asked.Stores)...); err != nil {
-		return nil, err
-	}
 	if asked.Stores != nil {
 		if urls, err = stores.Foreign(asked.Stores); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(a.Table.Check("stores", urls)...); err != nil {
 			return nil, err
 		}
 		t.own = a.Table.Raisers(urls, a.Coordinator, a.Raise)

@@ -10,13 +10,15 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 var postgres = kind{
 	Schemes: []string{"postgres", "postgresql"}, Form: "postgres://...",
-	Open: func(url string, c elector.Observer) fence.Raiser { return pgstore.NewRaiser(url, c) },
+	Open:  func(url string, c elector.Observer) fence.Raiser { return pgstore.NewRaiser(url, c) },
+	check: pgmarks.CheckURL,
 	loginRefused: func(err error) bool {
 		const class = "28" // invalid authorization specification
 		pg, ok := errors.AsType[*pgconn.PgError](err)

@@ -19,6 +19,7 @@ import (
 var redis = kind{
 	Schemes: []string{"redis", "rediss"}, Form: "redis://..., rediss://... with TLS",
 	Open:  func(url string, c elector.Observer) fence.Raiser { return redisstore.NewRaiser(url, c) },
+	check: redismarks.CheckURL,
 	logTo: redismarks.LogTo, loginRefused: driver.IsAuthError, foreign: foreignRedis,
 }
 

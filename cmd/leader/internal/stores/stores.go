@@ -24,6 +24,7 @@ type kind struct {
 	Schemes []string // of its URL
 	Form    string   // of its URL, for help texts
 	Open    Open
+	check   func(url string) error // says why a URL cannot be used, without its secrets
 	// foreign makes a URL safe that a client of this process has named.
 	foreign func(settings.URL) (settings.URL, error)
 	// loginRefused reports whether the store has refused the user or the password of its URL.
@@ -70,16 +71,27 @@ func LogTo(log *slog.Logger) {
 // Schemes returns the known schemes, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 
-// Check returns what is wrong with the schemes of URLs that stand in this setting.
+// Check returns what is wrong with URLs that stand in this setting.
 func (t Table) Check(setting string, urls settings.URLs) (problems []error) {
 	for i, u := range urls {
-		if t[u.Scheme()] == nil {
-			problems = append(problems,
-				fmt.Errorf("%s: number %d: there is no store %s://; there is %s://", setting, i+1,
-					u.Scheme(), strings.Join(t.Schemes(), "://, ")))
+		if err := t.check(u); err != nil {
+			problems = append(problems, fmt.Errorf("%s: number %d: %w", setting, i+1, err))
 		}
 	}
 	return problems
+}
+
+func (t Table) check(u settings.URL) error {
+	if t[u.Scheme()] == nil {
+		return fmt.Errorf("there is no store %s://; there is %s://", u.Scheme(),
+			strings.Join(t.Schemes(), "://, "))
+	}
+	for _, k := range known {
+		if slices.Contains(k.Schemes, u.Scheme()) {
+			return k.check(u.Reveal())
+		}
+	}
+	return nil
 }
 
 // Raisers returns the stores at these URLs, whose schemes must be in the table. Each raise has the

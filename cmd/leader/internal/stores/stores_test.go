@@ -3,6 +3,7 @@ package stores_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,23 @@ func TestAnErrorNamesTheStoreAndContainsNoSecret(t *testing.T) {
 	err = all[1].Raise(t.Context(), fence.Claim{})
 	if !strings.HasPrefix(err.Error(), "fake://two/: ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAURLThatCannotWorkIsAProblemOfTheSettings(t *testing.T) {
+	for url, want := range map[settings.URL]string{
+		"mysql://h/db":                       "there is no store mysql://",
+		"postgres://u:s3cret@h1,h2/db":       "several hosts",
+		"postgres://u:s3cret@h/db?sslmode=x": "sslmode is invalid",
+		"redis://u:s3cret@h1,h2:6379":        "several hosts",
+		"redis://u:s3cret@h/zero":            "not a Redis URL",
+	} {
+		problems := stores.All.Check("LEADER_STORES", settings.URLs{"redis://h", url})
+		text := fmt.Sprint(problems)
+		if len(problems) != 1 || !strings.Contains(text, "LEADER_STORES: number 2: ") ||
+			!strings.Contains(text, want) || strings.Contains(text, "s3cret") {
+			t.Errorf("%s: %s", url, text)
+		}
 	}
 }
 
