@@ -80,6 +80,9 @@ func (s *Settings) Check(prefix string) (problems []error) {
 	}
 	check("UPSTREAM", s.Upstream)
 	check("ADMIN", s.Admin)
+	if s.Upstream == "" && s.Admin != "" && s.Listen != "" { // without either, no server is named
+		problems = append(problems, fmt.Errorf("%[1]sLISTEN is set, %[1]sUPSTREAM is not", prefix))
+	}
 	if err := s.roles().Check(); err != nil {
 		problems = append(problems,
 			fmt.Errorf("%[1]sLEADERS names the role of %[1]sUPSTREAM: %[2]w", prefix, err))
