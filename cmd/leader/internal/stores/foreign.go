@@ -14,7 +14,7 @@ func Foreign(urls settings.URLs) (all settings.URLs, err error) {
 	for i, u := range urls {
 		at := slices.IndexFunc(known, func(k kind) bool { return slices.Contains(k.Schemes, u.Scheme()) })
 		if at < 0 {
-			return nil, fmt.Errorf("stores: number %d: a client cannot name a %s://", i+1, u.Scheme())
+			return nil, fmt.Errorf("stores: number %d: there is no store %s://", i+1, u.Scheme())
 		}
 		u, err := known[at].foreign(u)
 		if err != nil {
