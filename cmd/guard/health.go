@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// healthTimeout bounds one request. The page itself takes at most a second.
+	// healthTimeout bounds one request. The page itself takes a second and a half at most.
 	healthTimeout = 5 * time.Second
 	// maxBody is how much of a response is printed, in bytes.
 	maxBody = 4 << 10

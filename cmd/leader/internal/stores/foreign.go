@@ -2,7 +2,6 @@ package stores
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ringfence/ringfence/internal/settings"
 )
@@ -12,11 +11,11 @@ import (
 // client may not, and no password from this process's environment.
 func Foreign(urls settings.URLs) (all settings.URLs, err error) {
 	for i, u := range urls {
-		at := slices.IndexFunc(known, func(k kind) bool { return slices.Contains(k.Schemes, u.Scheme()) })
-		if at < 0 {
+		k := kindOf(u)
+		if k == nil {
 			return nil, fmt.Errorf("stores: number %d: there is no store %s://", i+1, u.Scheme())
 		}
-		u, err := known[at].foreign(u)
+		u, err := k.foreign(u)
 		if err != nil {
 			return nil, fmt.Errorf("stores: number %d: %w", i+1, err)
 		}

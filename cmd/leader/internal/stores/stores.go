@@ -36,6 +36,15 @@ type kind struct {
 // known lists every kind of store.
 var known = []kind{postgres, redis}
 
+// kindOf returns the kind of store that a URL names, or nil.
+func kindOf(u settings.URL) *kind {
+	at := slices.IndexFunc(known, func(k kind) bool { return slices.Contains(k.Schemes, u.Scheme()) })
+	if at < 0 {
+		return nil
+	}
+	return &known[at]
+}
+
 // Open returns a Raiser for a URL. The Raiser queries the coordinator if no guard is in front of
 // the database.
 type Open func(url string, c elector.Observer) fence.Raiser
@@ -86,10 +95,8 @@ func (t Table) check(u settings.URL) error {
 		return fmt.Errorf("there is no store %s://; there is %s://", u.Scheme(),
 			strings.Join(t.Schemes(), "://, "))
 	}
-	for _, k := range known {
-		if slices.Contains(k.Schemes, u.Scheme()) {
-			return k.check(u.Reveal())
-		}
+	if k := kindOf(u); k != nil {
+		return k.check(u.Reveal())
 	}
 	return nil
 }
