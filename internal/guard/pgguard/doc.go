@@ -35,8 +35,9 @@
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
 // transaction is open then, and every request is answered. The server has confirmed that
 // (marks.Proof), and has sent nothing but the answer to the proof since the guard stopped passing
-// on what it sends. The guard has the server close the connection, so that it sees all of that.
-// Otherwise the client gets 08007, which says that the outcome is unknown.
+// on what it sends. The guard has the server close the connection, so that it sees all of that; if
+// another guard has the backend end first, its last message shows the same. Otherwise the client
+// gets 08007, which says that the outcome is unknown.
 //
 // # Where the login differs from Postgres
 //

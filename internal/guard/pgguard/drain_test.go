@@ -3,9 +3,13 @@ package pgguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +18,8 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
+	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 // stopping shuts a guard down in the background and returns once it no longer accepts connections.
@@ -216,4 +222,52 @@ func TestASessionBehindTLSHearsThatNothingWasExecuted(t *testing.T) {
 		}
 		<-stopped
 	})
+}
+
+// A guard that admits a newcomer ends all backends that were let go, also those of another guard
+// that is about to close their connections. Such a backend leaves unread what that guard sends.
+func TestASessionThatAnotherGuardEndsOnceItWasLetGoHearsThatNothingWasExecuted(t *testing.T) {
+	e := encryptedPostgres(t)
+	for _, control := range []string{"sslmode=disable", "sslmode=require"} {
+		onEachRelay(t, func(t *testing.T, limit func(*guard.Server)) {
+			r := &released{}
+			g := guardBefore(t, e.pg, e.database,
+				setup{control: e.control(control), limit: limit, wrap: r.wrap})
+			var ended sync.WaitGroup
+			r.then = func() {
+				pid := g.count("select pid from pg_stat_activity where usename = 'app'")
+				port := g.count("select client_port from pg_stat_activity where usename = 'app'")
+				must.Succeed(t, syscall.Kill(pid, syscall.SIGSTOP))
+				pgtest.Exec(t, g.pg.URL("postgres", g.database), "select ringfence.end_leaving()")
+				ended.Go(func() {
+					awaitUnread(t, port)
+					must.Succeed(t, syscall.Kill(pid, syscall.SIGCONT))
+				})
+			}
+			c := dialWire(t, g.Addr)
+			c.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
+			stopped := g.stopping()
+			if e := c.until("E").error(t); e.Code != wire.AdminShutdown ||
+				e.Detail != wire.ShuttingDown.Detail {
+				t.Errorf("%s: the client got %+v", control, e)
+			}
+			<-stopped
+			ended.Wait()
+		})
+	}
+}
+
+// awaitUnread waits until a socket of this machine, whose peer has this port, holds bytes that
+// nobody has read (proc_net_tcp(5)).
+func awaitUnread(t *testing.T, peer int) {
+	t.Helper()
+	unread := regexp.MustCompile(fmt.Sprintf(`:%04X 01 [0-9A-F]{8}:0*[1-9A-F]`, peer))
+	for t.Context().Err() == nil {
+		table, err := os.ReadFile("/proc/net/tcp")
+		must.Succeed(t, err)
+		if unread.Match(table) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

@@ -114,7 +114,7 @@ func (s *session) end(end relay.End) error {
 		return guard.Stuck
 	}
 	if s.down.mayAppend() {
-		word := s.lastWord(drained, end == relay.End{Side: relay.ServerSide})
+		word := s.lastWord(drained, s.down.whole(end))
 		_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 		if len(word) > 0 {
 			_, _ = s.client.Write(word)
@@ -129,7 +129,7 @@ func (s *session) end(end relay.End) error {
 
 // lastWord returns the reason for the client: an idle session, the shutdown of the guard, a newer
 // leader, or what the server said. The relay has ended, and nobody changes the progress any more.
-// whole is true if the server has closed the connection in order, so all that it sent was seen.
+// whole is true if all that the server sent was seen.
 //
 // The proof says that the session rests now. That nothing has run since the client's last answer
 // takes more: the server has sent nothing since but the answer to the proof.
@@ -178,8 +178,9 @@ func (s *session) finish(within time.Duration) {
 	defer cancel()
 	s.prove(ctx)
 	until, _ := ctx.Deadline()
-	if p := s.down.progress; p.proved && p.terminate(until) == nil {
-		<-ctx.Done() // the relay ends first, unless the connection is stuck
+	if p := s.down.progress; p.proved {
+		_ = p.terminate(until) // fails if another guard has ended the backend meanwhile
+		<-ctx.Done()           // the relay ends first, unless the connection is stuck
 	}
 	s.stop(s.down.progress.closed)
 }

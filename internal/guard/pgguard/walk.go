@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 )
 
 // up passes on everything that the client sends to the server, and counts the requests.
@@ -144,6 +145,13 @@ const proofAnswer = "IZ"
 
 // onlyProof reports whether the answer to the proof is all that was not passed on.
 func (d *down) onlyProof() bool { return string(d.unpassed) == proofAnswer && d.Boundary() }
+
+// whole reports whether all that the server sent was seen: it has closed the connection in order, or
+// its last message has come. Such a backend may leave what it was sent unread, and then the
+// connection ends with a reset.
+func (d *down) whole(end relay.End) bool {
+	return end.Side == relay.ServerSide && (end.Err == nil || d.shutdown != nil)
+}
 
 func (d *down) forward(w io.Writer, b []byte) error {
 	if len(b) == 0 || d.silent {
