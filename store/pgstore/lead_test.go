@@ -47,6 +47,11 @@ func newStage(t *testing.T) *stage {
 	s.sql("create table ledger (token bigint); grant all on ledger to app")
 	err := pgmarks.Install(t.Context(), s.admin(), "guard_role")
 	must.Succeed(t, err)
+	s.sql(`create table raised (token bigint);
+		create function note() returns trigger language plpgsql security definer as $$ begin
+			insert into public.raised values (new.token); return null; end $$;
+		create trigger note after insert or update on ringfence_private.mark
+			for each row execute function note()`)
 	return s
 }
 
@@ -75,6 +80,12 @@ func (s *stage) rows() (n int) {
 	return pgtest.Value[int](s.t, s.admin(), "select count(*) from ledger")
 }
 
+// raised returns how often a mark was raised to a new token.
+func (s *stage) raised() (n int) {
+	s.t.Helper()
+	return pgtest.Value[int](s.t, s.admin(), "select count(distinct token) from raised")
+}
+
 const writeOne = "insert into ledger values (1)"
 
 func TestLeadOpensAPoolForEachTermUntilTheWorkIsDone(t *testing.T) {
@@ -85,6 +96,9 @@ func TestLeadOpensAPoolForEachTermUntilTheWorkIsDone(t *testing.T) {
 	lead := fence.Lead{Elector: s.elections, Resource: "orders", Holder: "one"}
 	err := pgstore.Lead(ctx, lead, s.guard(), func(ctx context.Context, pool *pgxpool.Pool) error {
 		pools = append(pools, pool)
+		if n := s.raised(); n != len(pools) { // before anybody has used the pool
+			t.Errorf("in term %d of the work %d marks have been raised", len(pools), n)
+		}
 		if _, err := pool.Exec(ctx, writeOne); err != nil || len(pools) == 2 {
 			return err
 		}
