@@ -166,6 +166,12 @@ func (c *config) open(
 		audit := guard.NewAudit(log, m, name)
 		open := func(of server, home bool) (guard.Opened, error) {
 			a := &marks.Admission{Authority: who, Timeout: c.AdmitTimeout, Recheck: c.StaleRecheck}
+			common := common
+			if home {
+				common.Primary = func(address string) {
+					log.Info("the server that is the primary", "protocol", name, "address", address)
+				}
+			}
 			db, err := of.Open(ctx, common, a.Forget)
 			if err != nil {
 				return guard.Opened{}, err

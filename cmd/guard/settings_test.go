@@ -40,7 +40,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 		"GUARD_PROXY_NETWORKS=10.0.0.1", "GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db",
 		"GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
 		"GUARD_STALE_RECHECK=1h", "GUARD_IDLE_TIMEOUT=-1s",
-		"GUARD_POSTGRES_ADMIN=postgres://guard:s3cret@h1,h2/db",
+		"GUARD_POSTGRES_ADMIN=postgres://guard:s3cret@h1,h2/db?target_session_attrs=standby",
 	}, "serve")
 	if code != cli.Usage {
 		t.Errorf("exit code %d", code)
@@ -49,7 +49,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "nosuch", "GUARD_TLS_CERT",
 		"GUARD_TLS_CLIENT_AUTH", "GUARD_PROXY_NETWORKS",
 		"GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders", "GUARD_STALE_RECHECK is 1h0m0s",
-		"GUARD_IDLE_TIMEOUT is -1s", "GUARD_POSTGRES_ADMIN: a Postgres URL of several hosts",
+		"GUARD_IDLE_TIMEOUT is -1s", "GUARD_POSTGRES_ADMIN: target_session_attrs=standby",
 	} {
 		if !strings.Contains(errs, part) {
 			t.Errorf("%q is not in:\n%s", part, errs)

@@ -44,9 +44,9 @@
 //   - An old primary still runs after a standby was promoted. It names and confirms its own
 //     leaders, with lower tokens. Let the failover stop the old primary first, as Patroni does.
 //
-// No token is given out twice, also where the data go back. In these cases a leader may have a lower
-// token than one whose term was lost with the data. A store outside of this database that has seen
-// the higher one refuses everybody until an operator adopts the resource (ErrOtherIssuer):
+// No token is given out twice, also where the data go back. In these cases a leader may have a
+// lower token than one whose term was lost with the data. A store outside of this database that has
+// seen the higher one refuses everybody until an operator adopts the resource (ErrOtherIssuer):
 //
 //   - A base backup or disk snapshot is started without recovery from an archive. It has the same
 //     timeline, and a leader that it knows leads until its session ends. The next token is higher.

@@ -56,7 +56,7 @@ func connect(ctx context.Context, a address) (*pgx.Conn, error) {
 	}
 	cfg := a.cfg
 	deadline, limited := ctx.Deadline()
-	if hosts := hosts(cfg); limited && hosts > 1 {
+	if hosts := len(pglogin.Hosts(cfg)); limited && hosts > 1 {
 		share := time.Until(deadline) / time.Duration(hosts)
 		if cfg.ConnectTimeout == 0 || share < cfg.ConnectTimeout {
 			cfg = cfg.Copy()
@@ -96,17 +96,6 @@ func (f *failure) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.at, f.err = time.Now(), err
-}
-
-// hosts counts the hosts of the URL. A fallback may be the same host without TLS.
-func hosts(cfg *pgx.ConnConfig) int {
-	n, host, port := 1, cfg.Host, cfg.Port
-	for _, next := range cfg.Fallbacks {
-		if next.Host != host || next.Port != port {
-			n, host, port = n+1, next.Host, next.Port
-		}
-	}
-	return n
 }
 
 // popIdle returns an idle connection, or nil.

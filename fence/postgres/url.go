@@ -53,7 +53,7 @@ func parseURL(s string) (address, error) {
 		cfg.RuntimeParams["statement_timeout"] = "30s" // longer than any call
 		cfg.RuntimeParams["lock_timeout"] = "0"
 	}
-	if hosts(cfg) > 1 && cfg.ValidateConnect == nil {
+	if len(pglogin.Hosts(cfg)) > 1 && cfg.ValidateConnect == nil {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	return address{cfg: cfg, password: source, listen: listen, failed: new(failure)}, nil

@@ -77,6 +77,9 @@ type Common struct {
 	Resources    []fence.Resource // the only ones that clients may name; any when empty
 	TLS          TLS
 	Coordinated  bool // a coordinator knows who leads
+
+	// Primary is called when another of several servers is the primary; may be nil, must not block.
+	Primary func(address string)
 }
 
 // Service is what a protocol serves clients with.

@@ -19,7 +19,9 @@ func (l *login) enter(ctx context.Context) (*session, error) {
 		return nil, l.fail(ctx, err)
 	}
 	id, err := l.admit(ctx)
-	s := &session{p: l.p, at: l.at, client: l.client, server: l.server, id: id, claims: l.claims}
+	s := &session{
+		p: l.p, at: l.at, client: l.client, server: l.server, until: l.until, id: id, claims: l.claims,
+	}
 	if err != nil {
 		defer s.close(ctx)
 		return nil, l.fail(ctx, err)

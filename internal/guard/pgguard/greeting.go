@@ -73,7 +73,7 @@ func (p *Protocol) forwardCancel(ctx context.Context, c *guard.Client, s *startu
 	if err := c.Seat.Login(ctx); err != nil {
 		return nil
 	}
-	server, err := p.o.Store.Dial(ctx)
+	server, _, err := p.o.Store.Dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ type login struct {
 	fromClient *bufio.Reader
 	out        *bufio.Writer // to the client
 	server     net.Conn
+	until      context.Context // ends when the server is no longer the primary of several
 	fromServer *bufio.Reader
 
 	startup *startup
@@ -73,7 +74,7 @@ func (l *login) connect(ctx context.Context) (err error) {
 
 // dial opens the upstream connection of a client.
 func (l *login) dial(ctx context.Context) (err error) {
-	l.server, err = l.p.o.Store.Dial(ctx)
+	l.server, l.until, err = l.p.o.Store.Dial(ctx)
 	if err != nil {
 		return fmt.Errorf("the guard cannot reach Postgres: %w", err)
 	}

@@ -22,6 +22,8 @@ var (
 	errOvertaken = errors.New("a newer leader has raised the mark")
 	// errUnused ends the relay of a session that was idle for too long.
 	errUnused = errors.New("the session was idle for too long")
+	// errMoved ends the relay of a session at a server that is no longer the primary.
+	errMoved = errors.New("another server is the primary now")
 )
 
 // progress tracks whether a session is at rest: the server has answered everything that it was

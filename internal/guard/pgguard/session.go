@@ -23,6 +23,7 @@ type session struct {
 	at     *databases.Selected
 	client *guard.Client
 	server net.Conn
+	until  context.Context // ends when the server is no longer the primary
 	id     marks.SessionID // zero if the session was not registered
 	claims []marks.Presented
 
@@ -31,6 +32,7 @@ type session struct {
 	stop         context.CancelCauseFunc // ends the relay
 	stopWatching func()
 	stopCutting  func() bool
+	stopMoving   func() bool
 	stopIdle     func()
 	relay        *relay.Relay
 	down         *down
@@ -55,6 +57,7 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	liveness := guard.LivenessOf(sessions, s.id, s.p.o.Stall)
 	s.relay = relay.Start(s.ctx, client, server, &up{progress: state}, s.down, liveness)
 	s.stopCutting = relay.WhenOver(ctx, func() { s.cut(context.Cause(ctx)) })
+	s.stopMoving = relay.WhenOver(s.until, func() { s.stop(errMoved) })
 	s.stopIdle = guard.WhenIdle(s.p.o.IdleTimeout, s.relay,
 		func(_ context.Context, unused func() bool) {
 			state.endUnused(unused)
@@ -85,6 +88,7 @@ func (s *session) finished() {
 	s.stopIdle()
 	s.stopWatching()
 	s.stopCutting()
+	s.stopMoving()
 	s.stop(nil)
 	s.finishing.Wait()
 }
@@ -98,8 +102,9 @@ func (s *session) end(end relay.End) error {
 		drained = true // the server has closed the connection because finish has told it to
 	}
 	drained = drained && !overtaken
+	moved := errors.Is(context.Cause(s.ctx), errMoved)
 	s.finished()
-	if drained {
+	if drained && !moved {
 		s.endUnproved()
 	}
 	_ = s.server.Close()
@@ -115,6 +120,9 @@ func (s *session) end(end relay.End) error {
 	}
 	if s.down.mayAppend() {
 		word := s.lastWord(drained, s.down.whole(end))
+		if moved {
+			word = wire.Fatal(wire.Moved(p.status == 'I' && p.atRest()))
+		}
 		_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 		if len(word) > 0 {
 			_, _ = s.client.Write(word)

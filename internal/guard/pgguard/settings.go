@@ -40,7 +40,8 @@ var texts = settings.Texts{
 	"UPSTREAM": {Meaning: `
 		URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
 		guard's control connections use it, also for the other databases of the server; clients'
-		logins are relayed to the same host.
+		logins are relayed to the same host. Of several hosts, postgres://guard@h1:5432,h2:5432/database,
+		it is the one that is the primary, and the guard follows a failover.
 		sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them.
 		password_file=FILE or password_command=COMMAND say where the password of this URL is, and are
 		read again for each new connection; so for every URL with a user. Unset, with ADMIN set: a database without a
@@ -165,7 +166,7 @@ func letsNobodyIn(err error) bool {
 // Open implements guard.Upstream.
 func (s *Settings) Open(_ context.Context, c guard.Common, replaced func()) (guard.Store, error) {
 	return pgmarks.Open(s.URL().Reveal(), pgmarks.Options{
-		AllowPrepared: s.AllowPrepared, Timeouts: c.Timeouts, Replaced: replaced,
+		AllowPrepared: s.AllowPrepared, Timeouts: c.Timeouts, Replaced: replaced, Primary: c.Primary,
 	})
 }
 

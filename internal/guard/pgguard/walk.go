@@ -146,8 +146,8 @@ const proofAnswer = "IZ"
 // onlyProof reports whether the answer to the proof is all that was not passed on.
 func (d *down) onlyProof() bool { return string(d.unpassed) == proofAnswer && d.Boundary() }
 
-// whole reports whether all that the server sent was seen: it has closed the connection in order, or
-// its last message has come. Such a backend may leave what it was sent unread, and then the
+// whole reports whether all that the server sent was seen: it has closed the connection in order,
+// or its last message has come. Such a backend may leave what it was sent unread, and then the
 // connection ends with a reset.
 func (d *down) whole(end relay.End) bool {
 	return end.Side == relay.ServerSide && (end.Err == nil || d.shutdown != nil)

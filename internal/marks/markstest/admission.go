@@ -253,8 +253,8 @@ func admissionRemembersAHigherMark(k *stage) {
 	k.works(k.in(a, from(elector.Unverified, ofOrders(6))))
 }
 
-// admissionRemembersMoreThanTheCoordinator: a coordinator elsewhere has gone back at the same time as
-// the store, and its leader is below a mark that this guard has seen.
+// admissionRemembersMoreThanTheCoordinator: a coordinator elsewhere has gone back at the same time
+// as the store, and its leader is below a mark that this guard has seen.
 func admissionRemembersMoreThanTheCoordinator(k *stage) {
 	b := &ballot{}
 	a, other := k.admission(marks.Elected{Observer: b}), k.admission(marks.Elected{Observer: b})

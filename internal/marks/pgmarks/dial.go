@@ -16,19 +16,39 @@ import (
 
 	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
+	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
-// NewTarget returns the server of a URL. timeouts are those of its connections.
+// NewTarget returns the server of a URL, which is one host. timeouts are those of its connections.
 func NewTarget(url string, timeouts keepalive.Timeouts) (Target, error) {
 	to, err := parseURL(url)
-	if err == nil {
-		to.cfg.DialFunc = timeouts.Dialer().DialContext
+	if err != nil {
+		return to, err
 	}
-	return to, err
+	if len(pglogin.Hosts(to.cfg)) > 1 {
+		return to, errors.New("a Postgres URL of several hosts: name one")
+	}
+	to.cfg.DialFunc = timeouts.Dialer().DialContext
+	return to, nil
 }
 
-// Password returns the present password of the URL.
-func (to Target) Password(ctx context.Context) (string, error) {
+// primary returns the configuration of the one server to connect to. until ends when it is no
+// longer the primary; of a single one that is not known.
+func (to Target) primary(
+	ctx context.Context, w wait,
+) (cfg *pgx.ConnConfig, until context.Context, err error) {
+	if to.several == nil {
+		return to.cfg, context.Background(), nil
+	}
+	return to.several.primary(ctx, w)
+}
+
+// Password returns the present password of a URL.
+func Password(ctx context.Context, url string) (string, error) {
+	to, err := parseURL(url)
+	if err != nil {
+		return "", err
+	}
 	if to.password == nil {
 		return to.cfg.Password, nil
 	}
@@ -36,29 +56,36 @@ func (to Target) Password(ctx context.Context) (string, error) {
 }
 
 // Dial opens a connection to the server for a client's own login: TCP or a Unix socket, with TLS or
-// without, as in the URL. The connection is a *tls.Conn if it is encrypted. Dial sends no startup
+// without, as in the URL. Of several hosts it is the primary, for which Dial waits, and until ends
+// when another one is. The connection is a *tls.Conn if it is encrypted. Dial sends no startup
 // packet.
-func (to Target) Dial(ctx context.Context) (net.Conn, error) {
-	conn, err := to.dial(ctx, to.cfg.TLSConfig)
-	for _, next := range to.cfg.Fallbacks {
+func (to Target) Dial(ctx context.Context) (
+	conn net.Conn, until context.Context, err error,
+) {
+	cfg, until, err := to.primary(ctx, untilFound)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err = dial(ctx, cfg, cfg.TLSConfig)
+	for _, next := range cfg.Fallbacks {
 		// sslmode=prefer and allow: the same server, otherwise encrypted
 		if err == nil || ctx.Err() != nil {
 			break
 		}
-		conn, err = to.dial(ctx, next.TLSConfig)
+		conn, err = dial(ctx, cfg, next.TLSConfig)
 	}
-	return conn, err
+	return conn, until, err
 }
 
 // dial opens a connection, encrypted if there is a configuration.
-func (to Target) dial(ctx context.Context, config *tls.Config) (net.Conn, error) {
-	network, address := dialTarget(to.cfg)
-	plain, err := to.cfg.DialFunc(ctx, network, address)
+func dial(ctx context.Context, cfg *pgx.ConnConfig, config *tls.Config) (net.Conn, error) {
+	network, address := dialTarget(cfg)
+	plain, err := cfg.DialFunc(ctx, network, address)
 	if err != nil || config == nil {
 		return plain, err
 	}
 	unhook := context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })
-	encrypted, err := to.encrypt(ctx, plain, config)
+	encrypted, err := encrypt(ctx, plain, config, cfg.SSLNegotiation == "direct")
 	if !unhook() {
 		err = errors.Join(err, ctx.Err())
 	}
@@ -73,10 +100,10 @@ func (to Target) dial(ctx context.Context, config *tls.Config) (net.Conn, error)
 var sslRequest = binary.BigEndian.AppendUint32([]byte{0, 0, 0, 8}, 80877103)
 
 // encrypt starts TLS, on request or at once (sslnegotiation=direct).
-func (to Target) encrypt(
-	ctx context.Context, plain net.Conn, config *tls.Config,
+func encrypt(
+	ctx context.Context, plain net.Conn, config *tls.Config, direct bool,
 ) (net.Conn, error) {
-	if to.cfg.SSLNegotiation != "direct" {
+	if !direct {
 		if _, err := plain.Write(sslRequest); err != nil {
 			return nil, err
 		}

@@ -44,7 +44,14 @@ func noDatabase(err error) bool {
 func (s *Store) listen(ctx context.Context, raised func(fence.Resource)) error {
 	bounded, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
-	cfg := s.cfg.Copy()
+	primary, until, err := s.primary(bounded, untilAsked)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(until, stop)()
+	cfg := primary.Copy()
 	cfg.RuntimeParams["application_name"] = "ringfence listen"
 	conn, err := pglogin.Connect(bounded, cfg, s.password)
 	if err != nil {

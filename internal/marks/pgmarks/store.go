@@ -36,6 +36,9 @@ type Options struct {
 	// or by DROP and CREATE. What a process remembers of the marks is of the database before. May be
 	// nil.
 	Replaced func()
+	// Primary is called when another of several hosts is the primary, also at first; may be nil, must
+	// not block.
+	Primary func(address string)
 	// Timeouts say when the server counts as gone, for control connections and for Dial.
 	Timeouts keepalive.Timeouts
 
@@ -91,9 +94,24 @@ func Open(url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	to.cfg.DialFunc = o.Timeouts.Dialer().DialContext
+	s := &Store{revoked: make(chan struct{}, 1), listenIdle: listenIdle, program: o.program}
+	if hosts := pglogin.Hosts(to.cfg); len(hosts) > 1 {
+		to.several = follow(hosts, to.password, func(address string) {
+			if s.pool.Reset(); o.Primary != nil {
+				o.Primary(address)
+			}
+		})
+	}
+	s.Target = to
 	pc.ConnConfig = to.cfg.Copy()
 	pc.ConnConfig.BuildContextWatcherHandler = finishing
 	pc.BeforeConnect = func(ctx context.Context, cfg *pgx.ConnConfig) error {
+		primary, _, err := to.primary(ctx, untilAsked)
+		if err != nil {
+			return err
+		}
+		cfg.Host, cfg.Port = primary.Host, primary.Port
+		cfg.TLSConfig, cfg.Fallbacks = primary.TLSConfig, primary.Fallbacks
 		return pglogin.Fill(ctx, cfg, to.password)
 	}
 	pc.MaxConns = o.Connections
@@ -102,9 +120,6 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep two warm
 	pc.MaxConnLifetime = forever
-	s := &Store{
-		Target: to, revoked: make(chan struct{}, 1), listenIdle: listenIdle, program: o.program,
-	}
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		to.password.Accepted()
 		err := probe(ctx, c, o)
@@ -126,6 +141,7 @@ func Open(url string, o Options) (*Store, error) {
 func (s *Store) Close() {
 	s.stop()
 	s.sweeper.Wait()
+	s.several.close()
 	s.pool.Close()
 }
 

@@ -2,21 +2,23 @@ package pgmarks
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/network/password"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 )
 
-// Target is a server, as a URL names it.
+// Target is a server, as a URL names it, or the primary of several.
 type Target struct {
-	cfg      *pgx.ConnConfig
+	cfg      *pgx.ConnConfig  // of the first host, and then of the others
 	password *password.Source // nil: that of cfg
+	several  *primaries       // nil where the URL names one host
 }
 
 // CheckURL says why a URL cannot be one of control connections. The error has no secrets.
@@ -35,23 +37,38 @@ func parseURL(rawURL string) (to Target, err error) {
 	if err != nil {
 		return to, err
 	}
-	for _, other := range cfg.Fallbacks { // sslmode=prefer adds one for the same server
-		if other.Host != cfg.Host || other.Port != cfg.Port {
-			return to, errors.New(
-				"a Postgres URL of several hosts: name the one primary that is guarded")
-		}
+	if err := preferPrimary(cfg, rawURL); err != nil {
+		return to, err
 	}
 	if err := renewCertificate(cfg, rawURL); err != nil {
 		return to, err
 	}
 	cfg.RuntimeParams["application_name"] = "ringfence"
-	return Target{cfg, source}, nil
+	return Target{cfg: cfg, password: source}, nil
+}
+
+// preferPrimary has the driver pass over the hosts of a URL that are standbys.
+func preferPrimary(cfg *pgx.ConnConfig, rawURL string) error {
+	if len(pglogin.Hosts(cfg)) == 1 {
+		return nil
+	}
+	cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	u, err := pglogin.Parse(rawURL)
+	if err != nil {
+		return nil
+	}
+	switch want := u.Query().Get("target_session_attrs"); want {
+	case "", "any", "primary", "read-write":
+		return nil
+	default:
+		return fmt.Errorf("target_session_attrs=%s: marks are kept at the primary; leave it out", want)
+	}
 }
 
 // renewCertificate has each connection use the newest client certificate that the URL names. The
 // driver reads it once. A key with a password stays with the driver.
 func renewCertificate(cfg *pgx.ConnConfig, rawURL string) error {
-	u, err := url.Parse(rawURL)
+	u, err := pglogin.Parse(rawURL)
 	if err != nil {
 		return nil // key=value pairs, which the driver has parsed
 	}
@@ -97,17 +114,22 @@ func Address(rawURL string) string {
 	if err != nil {
 		return "(not a Postgres URL)"
 	}
-	network, address := dialTarget(cfg)
-	if network == "unix" {
-		return address
+	var all []string // sorted: the order of hosts does not matter
+	for _, host := range pglogin.Hosts(cfg) {
+		network, address := dialTarget(host)
+		if network == "unix" {
+			return address
+		}
+		all = append(all, address)
 	}
-	return address + "/" + cfg.Database
+	slices.Sort(all)
+	return strings.Join(all, ",") + "/" + cfg.Database
 }
 
 // ForDatabase returns the URL for another database of the same server. A URL that is malformed
 // stays so.
 func ForDatabase(rawURL, database string) string {
-	u, err := url.Parse(rawURL)
+	u, err := pglogin.Parse(rawURL)
 	if err != nil {
 		return rawURL // Open says what is wrong with it
 	}

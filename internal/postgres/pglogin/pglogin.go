@@ -42,12 +42,28 @@ func Prepare(cfg *pgx.ConnConfig) (*password.Source, error) {
 	if source == nil || err != nil {
 		return nil, err
 	}
-	if u, err := url.Parse(cfg.ConnString()); err == nil {
+	if u, err := Parse(cfg.ConnString()); err == nil {
 		if _, set := u.User.Password(); set {
 			return nil, errors.New("the Postgres URL has a password, and " + source.String())
 		}
 	}
 	return source, nil
+}
+
+// Hosts returns the configuration of each host of a URL, in their order. A fallback may be the same
+// host with TLS or without.
+func Hosts(cfg *pgx.ConnConfig) (all []*pgx.ConnConfig) {
+	first := &pgconn.FallbackConfig{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}
+	for _, f := range append([]*pgconn.FallbackConfig{first}, cfg.Fallbacks...) {
+		if n := len(all) - 1; n >= 0 && all[n].Host == f.Host && all[n].Port == f.Port {
+			all[n].Fallbacks = append(all[n].Fallbacks, f)
+			continue
+		}
+		one := cfg.Copy()
+		one.Host, one.Port, one.TLSConfig, one.Fallbacks = f.Host, f.Port, f.TLSConfig, nil
+		all = append(all, one)
+	}
+	return all
 }
 
 // unclaim removes the claims of options that come from PGOPTIONS.

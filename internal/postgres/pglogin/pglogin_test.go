@@ -74,3 +74,17 @@ func TestAPoolGetsAPasswordThatIsAccepted(t *testing.T) {
 		t.Errorf("a missing database: %v", err)
 	}
 }
+
+func TestAURLMayNameSeveralHosts(t *testing.T) {
+	for raw, want := range map[string]string{
+		"postgres://u:p@h1:1,h2:2/db?a=b":         "h1:1,h2:2",
+		"postgres://u:p%40@h1,h2:2":               "h1,h2:2",
+		"postgres://h1:1,[::1]:2/db":              "h1:1,[::1]:2",
+		"postgres://u:p@h1:1/db?host=/run,/other": "h1:1",
+	} {
+		u, err := pglogin.Parse(raw)
+		if err != nil || u.Host != want || u.String() != raw {
+			t.Errorf("%s: %v, %v", raw, u, err)
+		}
+	}
+}

@@ -51,7 +51,7 @@ func (p *toPostgres) connect(
 	case err != nil:
 		return fromClient, server, errors.Join(err, lastWord(client, wire.Fatal(err)))
 	}
-	if server.Conn, err = p.Dial(ctx); err != nil {
+	if server.Conn, _, err = p.Dial(ctx); err != nil {
 		if s.Cancel {
 			return fromClient, server, err
 		}
@@ -98,7 +98,7 @@ func (p *toPostgres) environ(ctx context.Context, l net.Listener) ([][2]string, 
 	if p.Private && u.User != nil {
 		u.User = url.User(u.User.Username())
 	} else if !p.Private {
-		present, err := p.Password(ctx)
+		present, err := pgmarks.Password(ctx, p.Guard.Reveal())
 		if err != nil {
 			return nil, err
 		}

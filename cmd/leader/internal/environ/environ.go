@@ -19,7 +19,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
-	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/network/password"
 	"github.com/ringfence/ringfence/internal/postgres/pglogin"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -120,11 +119,7 @@ func (e Claims) Environ(ctx context.Context, environ []string, c fence.Claim) ([
 
 // fenced returns the URL of a store with its present password and the claim.
 func fenced(ctx context.Context, store settings.URL, c fence.Claim) (string, error) {
-	to, err := pgmarks.NewTarget(store.Reveal(), keepalive.Timeouts{})
-	if err != nil {
-		return "", err
-	}
-	u, err := url.Parse(store.Reveal())
+	u, err := pglogin.Parse(store.Reveal())
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +128,7 @@ func fenced(ctx context.Context, store settings.URL, c fence.Claim) (string, err
 		return "", err
 	}
 	if q.Has(password.FileOption) || q.Has(password.CommandOption) {
-		present, err := to.Password(ctx)
+		present, err := pgmarks.Password(ctx, store.Reveal())
 		if err != nil {
 			return "", err
 		}

@@ -46,11 +46,11 @@ func TestAnErrorNamesTheStoreAndContainsNoSecret(t *testing.T) {
 
 func TestAURLThatCannotWorkIsAProblemOfTheSettings(t *testing.T) {
 	for url, want := range map[settings.URL]string{
-		"mysql://h/db":                       "there is no store mysql://",
-		"postgres://u:s3cret@h1,h2/db":       "several hosts",
-		"postgres://u:s3cret@h/db?sslmode=x": "sslmode is invalid",
-		"redis://u:s3cret@h1,h2:6379":        "several hosts",
-		"redis://u:s3cret@h/zero":            "not a Redis URL",
+		"mysql://h/db": "there is no store mysql://",
+		"postgres://u:s3cret@h1,h2/db?target_session_attrs=standby": "marks are kept at the primary",
+		"postgres://u:s3cret@h/db?sslmode=x":                        "sslmode is invalid",
+		"redis://u:s3cret@h1,h2:6379":                               "several hosts",
+		"redis://u:s3cret@h/zero":                                   "not a Redis URL",
 	} {
 		problems := stores.All.Check("LEADER_STORES", settings.URLs{"redis://h", url})
 		text := fmt.Sprint(problems)

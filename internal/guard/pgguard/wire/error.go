@@ -100,6 +100,18 @@ var (
 		"connect again"}
 )
 
+// Moved is for a session at a server that is no longer the primary, at rest outside of a
+// transaction or not.
+func Moved(atRest bool) *Error {
+	const why = "another server is the primary now"
+	if !atRest {
+		return Unconfirmed(why)
+	}
+	return &Error{AdminShutdown, why,
+		"no statement was under way; what the other server had not received by then is lost",
+		connectAgain}
+}
+
 // Unconfirmed is for a session that may have run something after the last answer that its client
 // got.
 func Unconfirmed(why string) *Error {

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/servers"
+)
+
+// bothHosts is a primary with a standby, and a guard whose URLs name both, the standby first.
+func bothHosts(t *testing.T) (primary, standby *servers.Postgres, r *running) {
+	t.Helper()
+	primary, env := fresh(t)
+	invoke(t, env, "install")
+	standby, err := primary.StartStandby(t.Context(), "standby")
+	must.Succeed(t, err)
+	t.Cleanup(func() { _ = standby.Close() })
+	for i := range env {
+		env[i] = strings.Replace(env[i], primary.Addr(), standby.Addr()+","+primary.Addr(), 1)
+	}
+	r = serving(t, env...)
+	r.ready(http.StatusOK)
+	return primary, standby, r
+}
+
+// admits waits until the guard admits a token, and returns the session.
+func (r *running) admits(t *testing.T, token int) *pgx.Conn {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		c, err := r.connect(token)
+		if err == nil {
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+const inRecovery = "select pg_is_in_recovery()"
+
+func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
+	for name, lose := range map[string]func(*servers.Postgres) error{
+		"the primary is killed":  (*servers.Postgres).Kill,
+		"the primary is frozen":  (*servers.Postgres).Pause,
+		"the primary is cut off": func(*servers.Postgres) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			primary, standby, r := bothHosts(t)
+			before := r.admits(t, 5)
+			if pgtest.Value[bool](t, standby.URL("postgres", "postgres"), inRecovery) == false {
+				t.Fatal("the standby is none")
+			}
+			must.Succeed(t, lose(primary))
+			pgtest.Exec(t, standby.URL("postgres", "postgres"), "select pg_promote()")
+
+			// Nobody uses the session, so that only the guard can end it.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := before.WaitForNotification(ctx)
+			if ctx.Err() != nil {
+				t.Errorf("the session at the former primary goes on: %v", err)
+			}
+			after := r.admits(t, 6)
+			var address string
+			must.Succeed(t, after.QueryRow(t.Context(),
+				"select inet_server_addr() || ':' || inet_server_port()").Scan(&address))
+			if !strings.HasSuffix(address, standby.Addr()[strings.LastIndex(standby.Addr(), ":"):]) {
+				t.Errorf("the guard leads to %s, and %s was promoted", address, standby.Addr())
+			}
+			r.ready(http.StatusOK)
+		})
+	}
+}
+
+func TestAnInstallationGoesToThePrimaryOfSeveralHosts(t *testing.T) {
+	primary, env := fresh(t)
+	invoke(t, env, "install")
+	standby, err := primary.StartStandby(t.Context(), "standby")
+	must.Succeed(t, err)
+	t.Cleanup(func() { _ = standby.Close() })
+	for i := range env {
+		env[i] = strings.Replace(env[i], primary.Addr(), standby.Addr()+","+primary.Addr(), 1)
+	}
+	coordinator := "GUARD_COORDINATOR=" + strings.Replace(primary.URL("postgres", "postgres"),
+		primary.Addr(), primary.Addr()+","+standby.Addr(), 1)
+	for _, command := range []string{"install", "status"} {
+		code, out, errs := invoke(t, append(env, coordinator), command)
+		if code != 0 {
+			t.Errorf("%s: exit %d: %s%s", command, code, out, errs)
+		}
+	}
+}

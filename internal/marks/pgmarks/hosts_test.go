@@ -1,0 +1,45 @@
+package pgmarks_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/elector"
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
+)
+
+// Whatever takes a URL takes one of several hosts, of which the first is down here.
+func TestAURLOfSeveralHostsLeadsToThePrimary(t *testing.T) {
+	pg := serverstest.SharedPostgres(t)
+	database := serverstest.FreshDatabase(t, pg)
+	down := serverstest.FreeAddresses(t, 1)[0]
+	pgtest.Exec(t, pg.URL("postgres", database), `do $$ begin create role guard_role login;
+		exception when duplicate_object then null; end $$`)
+	several := func(user, database string) string {
+		return strings.Replace(pg.URL(user, database), pg.Addr(), down+","+pg.Addr(), 1)
+	}
+	other := pgmarks.ForDatabase(several("postgres", "postgres"), database)
+	if name, err := pgmarks.DatabaseOf(other); err != nil || name != database {
+		t.Errorf("%s leads to %s, %v", other, name, err)
+	}
+	must.Succeed(t, pgmarks.Install(t.Context(), other, "guard_role"))
+	claim := fence.Claim{Resource: "orders", Token: 5, Issuer: elector.Unverified, Holder: "a"}
+	url := several("guard_role", database)
+	must.Succeed(t, pgmarks.NewRaiser(url).Raise(t.Context(), claim))
+	store, err := pgmarks.Open(url, pgmarks.Options{})
+	must.Succeed(t, err)
+	defer store.Close()
+	found, err := store.Marks(t.Context())
+	if err != nil || len(found) != 1 || found[0].Token != 5 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	at := strings.Split(strings.TrimSuffix(pgmarks.Address(url), "/"+database), ",")
+	if !slices.Contains(at, down) || !slices.Contains(at, pg.Addr()) {
+		t.Errorf("the address is shown as %s", pgmarks.Address(url))
+	}
+}
