@@ -9,9 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // bothHosts is a primary with a standby, and a guard whose URLs name both, the standby first.
@@ -96,6 +98,22 @@ func TestAnInstallationGoesToThePrimaryOfSeveralHosts(t *testing.T) {
 	for _, command := range []string{"install", "status"} {
 		code, out, errs := invoke(t, append(env, coordinator), command)
 		if code != 0 {
+			t.Errorf("%s: exit %d: %s%s", command, code, out, errs)
+		}
+	}
+}
+
+func TestACommandAtAServerThatIsSilentSaysSo(t *testing.T) {
+	t.Parallel()
+	pg, env := fresh(t)
+	silent := serverstest.NewRelay(t, pg.Addr())
+	silent.Hold()
+	for i := range env {
+		env[i] = strings.Replace(env[i], pg.Addr(), silent.Addr(), 1)
+	}
+	for _, command := range []string{"status", "check", "install"} {
+		code, out, errs := invoke(t, env, command)
+		if code == cli.Done || !strings.Contains(out+errs, "did not answer") {
 			t.Errorf("%s: exit %d: %s%s", command, code, out, errs)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// statusTimeout bounds the query of one store.
-const statusTimeout = 10 * time.Second
+// statusTimeout bounds the query of one store, and the list of the other databases of its server.
+// All servers are asked at once.
+const statusTimeout = 5 * time.Second
 
 // maxTableRows is how many marks of a store a table has, unless --limit says otherwise.
 const maxTableRows = 100
@@ -33,6 +35,8 @@ type storeStatus struct {
 	Ready    bool         `json:"ready"`
 	Error    string       `json:"error,omitempty"`
 	Marks    []marks.Mark `json:"marks"`
+
+	answered bool
 
 	Found    int `json:"found"`    // marks that the patterns fit; Marks may have fewer
 	Sessions int `json:"sessions"` // of all those marks
@@ -65,17 +69,16 @@ func (p *program) status(ctx context.Context, c *config, args []string) error {
 	if limit < 0 && p.options.output == "table" {
 		limit = maxTableRows
 	}
-	var all []storeStatus
-	failed := false
-	stores, err := c.readable(ctx, p.options.selection)
+	o := p.options.selection
+	stores, err := c.targets(ctx, o, guard.Databases.All)
 	if len(stores) == 0 && err != nil {
 		return err
 	}
-	for _, t := range stores {
-		s := c.queryStatus(ctx, t)
-		s.keep(args, limit)
-		failed = failed || !s.Ready
-		all = append(all, s)
+	all := c.statuses(ctx, stores, err == nil && !o.all && o.databases == "")
+	failed := false
+	for i := range all {
+		all[i].keep(args, limit)
+		failed = failed || !all[i].Ready
 	}
 	if err := p.printStatus(all, p.options.output); err != nil {
 		return err
@@ -86,20 +89,27 @@ func (p *program) status(ctx context.Context, c *config, args []string) error {
 	return err
 }
 
-// readable returns the stores whose status is printed. Unless flags or settings name databases,
-// they are all databases that have the schema, and the one of the URL in any case.
-func (c *config) readable(ctx context.Context, o selection) ([]server, error) {
-	all, err := c.targets(ctx, o, guard.Databases.All)
-	if err != nil || o.all || o.databases != "" {
-		return all, err
+// statuses asks stores, each followed by the other databases of its server that have the schema, if
+// others is true. A server that does not answer is not asked again.
+func (c *config) statuses(ctx context.Context, stores []server, others bool) []storeStatus {
+	each := make([][]storeStatus, len(stores))
+	var asking sync.WaitGroup
+	for i, t := range stores {
+		asking.Go(func() {
+			home := c.queryStatus(ctx, t)
+			each[i] = []storeStatus{home}
+			if !others || !home.answered {
+				return
+			}
+			listing, cancel := context.WithTimeout(ctx, statusTimeout)
+			defer cancel()
+			for _, other := range t.others(listing, stores) { // one by one: the server may have little room
+				each[i] = append(each[i], c.queryStatus(ctx, other))
+			}
+		})
 	}
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	var found []server
-	for _, s := range all {
-		found = append(append(found, s), s.others(ctx, all)...)
-	}
-	return found, nil
+	asking.Wait()
+	return slices.Concat(each...)
 }
 
 func (c *config) queryStatus(ctx context.Context, t server) storeStatus {
@@ -113,6 +123,9 @@ func (c *config) queryStatus(ctx context.Context, t server) storeStatus {
 		if marks, err = db.Marks(ctx); len(marks) > 0 {
 			s.Marks = marks
 		}
+	}
+	if s.answered = err == nil || ctx.Err() == nil; !s.answered {
+		err = fmt.Errorf("it did not answer within %s", statusTimeout)
 	}
 	if err != nil {
 		s.Error = t.scrub(err.Error())

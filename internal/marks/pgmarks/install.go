@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -64,9 +65,16 @@ func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	return to.logIn(ctx, url)
 }
 
+// logInTime bounds the login of a command at each host, and there with TLS and without. A server that
+// is frozen accepts connections and is silent.
+const logInTime = 5 * time.Second
+
 func (to *Target) logIn(ctx context.Context, url string) (*pgx.Conn, error) {
 	// not that of a guard, which Uninstall looks for
 	to.cfg.RuntimeParams["application_name"] = "ringfence command"
+	if to.cfg.ConnectTimeout == 0 {
+		to.cfg.ConnectTimeout = logInTime
+	}
 	conn, err := pglogin.Connect(ctx, to.cfg, to.password)
 	if err != nil {
 		return nil, fmt.Errorf("cannot log in at %s: %w", Address(url), err)

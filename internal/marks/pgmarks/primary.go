@@ -122,12 +122,15 @@ func (p *primaries) primary(
 func (p *primaries) none() error {
 	var each []string
 	for _, s := range p.servers {
-		why := "it is a standby"
+		_, address := dialTarget(s.cfg)
+		why := address + " is a standby"
 		if s.err != nil {
 			why = s.err.Error()
 		}
-		_, address := dialTarget(s.cfg)
-		each = append(each, address+": "+why)
+		if !strings.Contains(why, address) {
+			why = address + ": " + why
+		}
+		each = append(each, why)
 	}
 	return fmt.Errorf("no server of the URL is the primary: %s", strings.Join(each, "; "))
 }
