@@ -47,7 +47,10 @@ func (r *running) admits(t *testing.T, token int) *pgx.Conn {
 	}
 }
 
-const inRecovery = "select pg_is_in_recovery()"
+// keptFor reports whether a connection of the guard to a server is kept, and not made again and
+// again.
+const keptFor = `select coalesce(max(now() - backend_start) > interval '2 s', false)
+	from pg_stat_activity where application_name = 'ringfence'`
 
 func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
 	for name, lose := range map[string]func(*servers.Postgres) error{
@@ -59,8 +62,11 @@ func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
 			t.Parallel()
 			primary, standby, r := bothHosts(t)
 			before := r.admits(t, 5)
-			if pgtest.Value[bool](t, standby.URL("postgres", "postgres"), inRecovery) == false {
-				t.Fatal("the standby is none")
+			deadline := time.Now().Add(time.Minute)
+			for !pgtest.Value[bool](t, standby.URL("postgres", "postgres"), keptFor) {
+				if time.Now().After(deadline) {
+					t.Fatal("the guard keeps no connection to the standby")
+				}
 			}
 			must.Succeed(t, lose(primary))
 			pgtest.Exec(t, standby.URL("postgres", "postgres"), "select pg_promote()")

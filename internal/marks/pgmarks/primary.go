@@ -69,6 +69,7 @@ const (
 func follow(hosts []*pgx.ConnConfig, source *password.Source, moved func(string)) *primaries {
 	p := &primaries{password: source, moved: moved, changed: make(chan struct{})}
 	for _, cfg := range hosts {
+		cfg.ValidateConnect = nil // a standby is asked, too
 		p.servers = append(p.servers, &followed{cfg: cfg, err: errUnasked})
 	}
 	return p

@@ -104,6 +104,7 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	s.Target = to
 	pc.ConnConfig = to.cfg.Copy()
+	pc.ConnConfig.ValidateConnect = nil // probe says more
 	pc.ConnConfig.BuildContextWatcherHandler = finishing
 	pc.BeforeConnect = func(ctx context.Context, cfg *pgx.ConnConfig) error {
 		primary, _, err := to.primary(ctx, untilAsked)
