@@ -65,8 +65,8 @@ func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	return to.logIn(ctx, url)
 }
 
-// logInTime bounds the login of a command at each host, and there with TLS and without. A server that
-// is frozen accepts connections and is silent.
+// logInTime bounds the login of a command at each host, and there with TLS and without. A server
+// that is frozen accepts connections and is silent.
 const logInTime = 5 * time.Second
 
 func (to *Target) logIn(ctx context.Context, url string) (*pgx.Conn, error) {
