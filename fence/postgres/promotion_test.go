@@ -116,29 +116,6 @@ func TestTwoStandbysThatArePromotedGiveOutNoNumberTwice(t *testing.T) {
 	}
 }
 
-// A copy of an earlier state takes the server's place and shows nothing of that: same system
-// identifier, same timeline.
-func TestAServerThatWasSetBackGivesOutHigherNumbersThanItHasLost(t *testing.T) {
-	t.Parallel()
-	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	d := database{pg, "postgres"}
-	must.Succeed(t, Install(t.Context(), d.url()))
-	must.Succeed(t, pg.Backup(t.Context())) // nothing has been counted yet
-	lost := map[fence.Resource]fence.Token{}
-	for range 3 {
-		c := openWith(t, d.url(), long, nil)
-		for _, resource := range []fence.Resource{"orders", "stock"} {
-			term := electiontest.Win(t, c, resource, "a")
-			if term.Token() <= lost[resource] {
-				t.Errorf("%s: %s follows %s", resource, term.Token(), lost[resource])
-			}
-			lost[resource] = term.Token()
-		}
-		must.Succeed(t, c.Close())
-		must.Succeed(t, pg.Restore(t.Context()))
-	}
-}
-
 // pg_dump knows neither which transaction wrote a row nor who has led since.
 func TestADumpThatIsRestoredIsAnotherIssuer(t *testing.T) {
 	t.Parallel()

@@ -116,8 +116,8 @@ func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) erro
 	return refusal.RolledBack(refused.Claim, refused.Mark)
 }
 
-// marks reads the marks of claims from the store. Where the store has lost a mark, it restores it;
-// where the store does not answer, it takes the mark from the memory of this process.
+// marks reads the marks of claims from the store. Where the store has lost a mark or does not
+// answer, it takes the mark from the memory of this process.
 func (a *Admission) marks(
 	ctx context.Context, claims []fence.Claim,
 ) (map[fence.Resource]Mark, error) {
@@ -135,9 +135,8 @@ func (a *Admission) marks(
 		marks[m.Resource] = m
 	}
 	for _, r := range only {
-		m, ok := a.seen.over(r, marks[r], before[r])
-		m.Lost = m.Lost && err == nil
-		if ok && (!m.Lost || a.restore(ctx, m)) {
+		if m, ok := a.seen.over(r, marks[r], before[r]); ok {
+			m.Lost = m.Lost && err == nil
 			marks[r] = m
 		}
 	}

@@ -27,6 +27,7 @@ var Coordinators = map[string]Coordinator{
 	},
 	"postgres": {
 		Shared: sharedPostgres, Own: ownPostgres, Failing: failingPostgres,
+		Restored: map[string]func(testing.TB) Restored{"a cold copy": restoredPostgres},
 	},
 }
 
