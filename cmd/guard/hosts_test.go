@@ -16,20 +16,23 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
-// bothHosts is a primary with a standby, and a guard whose URLs name both, the standby first.
-func bothHosts(t *testing.T) (primary, standby *servers.Postgres, r *running) {
+// bothHosts is a primary with a standby, and settings whose URLs name both, the standby first.
+func bothHosts(t *testing.T) (primary, standby *servers.Postgres, env []string) {
 	t.Helper()
-	primary, env := fresh(t)
+	primary, env = fresh(t)
 	invoke(t, env, "install")
 	standby, err := primary.StartStandby(t.Context(), "standby")
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = standby.Close() })
+	lead(env, primary.Addr(), standby.Addr()+","+primary.Addr())
+	return primary, standby, env
+}
+
+// lead has the URLs of settings lead to another address.
+func lead(env []string, from, to string) {
 	for i := range env {
-		env[i] = strings.Replace(env[i], primary.Addr(), standby.Addr()+","+primary.Addr(), 1)
+		env[i] = strings.Replace(env[i], from, to, 1)
 	}
-	r = serving(t, env...)
-	r.ready(http.StatusOK)
-	return primary, standby, r
 }
 
 // admits waits until the guard admits a token, and returns the session.
@@ -60,7 +63,9 @@ func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			primary, standby, r := bothHosts(t)
+			primary, standby, env := bothHosts(t)
+			r := serving(t, env...)
+			r.ready(http.StatusOK)
 			before := r.admits(t, 5)
 			deadline := time.Now().Add(time.Minute)
 			for !pgtest.Value[bool](t, standby.URL("postgres", "postgres"), keptFor) {
@@ -71,7 +76,7 @@ func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
 			must.Succeed(t, lose(primary))
 			pgtest.Exec(t, standby.URL("postgres", "postgres"), "select pg_promote()")
 
-			// Nobody uses the session, so that only the guard can end it.
+			// Nobody uses the session. Only the guard can end it.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := before.WaitForNotification(ctx)
@@ -91,14 +96,7 @@ func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
 }
 
 func TestAnInstallationGoesToThePrimaryOfSeveralHosts(t *testing.T) {
-	primary, env := fresh(t)
-	invoke(t, env, "install")
-	standby, err := primary.StartStandby(t.Context(), "standby")
-	must.Succeed(t, err)
-	t.Cleanup(func() { _ = standby.Close() })
-	for i := range env {
-		env[i] = strings.Replace(env[i], primary.Addr(), standby.Addr()+","+primary.Addr(), 1)
-	}
+	primary, standby, env := bothHosts(t)
 	coordinator := "GUARD_COORDINATOR=" + strings.Replace(primary.URL("postgres", "postgres"),
 		primary.Addr(), primary.Addr()+","+standby.Addr(), 1)
 	for _, command := range []string{"install", "status"} {
@@ -114,9 +112,7 @@ func TestACommandAtAServerThatIsSilentSaysSo(t *testing.T) {
 	pg, env := fresh(t)
 	silent := serverstest.NewRelay(t, pg.Addr())
 	silent.Hold()
-	for i := range env {
-		env[i] = strings.Replace(env[i], pg.Addr(), silent.Addr(), 1)
-	}
+	lead(env, pg.Addr(), silent.Addr())
 	for _, command := range []string{"status", "check", "install"} {
 		code, out, errs := invoke(t, env, command)
 		if code == cli.Done || !strings.Contains(out+errs, "did not answer") {

@@ -32,9 +32,7 @@ func promotedByHand(t *testing.T) *byHand {
 	p := &byHand{}
 	p.primary, p.env = fresh(t)
 	p.address = serverstest.NewRelay(t, p.primary.Addr())
-	for i := range p.env {
-		p.env[i] = strings.Replace(p.env[i], p.primary.Addr(), p.address.Addr(), 1)
-	}
+	lead(p.env, p.primary.Addr(), p.address.Addr())
 	invoke(t, p.env, "install")
 	var err error
 	if p.standby, err = p.primary.StartStandby(t.Context(), "standby"); err != nil {

@@ -56,8 +56,8 @@ func connect(ctx context.Context, a address) (*pgx.Conn, error) {
 	}
 	cfg := a.cfg
 	deadline, limited := ctx.Deadline()
-	if hosts := len(pglogin.Hosts(cfg)); limited && hosts > 1 {
-		share := time.Until(deadline) / time.Duration(hosts)
+	if limited && a.hosts > 1 {
+		share := time.Until(deadline) / time.Duration(a.hosts)
 		if cfg.ConnectTimeout == 0 || share < cfg.ConnectTimeout {
 			cfg = cfg.Copy()
 			cfg.ConnectTimeout = max(share, time.Millisecond) // 0 is no limit

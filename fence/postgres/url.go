@@ -17,6 +17,7 @@ import (
 // address is what a URL says.
 type address struct {
 	cfg      *pgx.ConnConfig
+	hosts    int              // that the URL names
 	password *password.Source // nil: that of cfg
 	listen   bool             // LISTEN works: nothing between us and the server shares connections
 	failed   *failure         // of the last connection that could not be made
@@ -53,10 +54,13 @@ func parseURL(s string) (address, error) {
 		cfg.RuntimeParams["statement_timeout"] = "30s" // longer than any call
 		cfg.RuntimeParams["lock_timeout"] = "0"
 	}
-	if len(pglogin.Hosts(cfg)) > 1 && cfg.ValidateConnect == nil {
+	hosts := len(pglogin.Hosts(cfg))
+	if hosts > 1 && cfg.ValidateConnect == nil {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
-	return address{cfg: cfg, password: source, listen: listen, failed: new(failure)}, nil
+	return address{
+		cfg: cfg, hosts: hosts, password: source, listen: listen, failed: new(failure),
+	}, nil
 }
 
 // cutListen removes the option that only we know.

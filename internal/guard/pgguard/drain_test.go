@@ -257,8 +257,8 @@ func TestASessionThatAnotherGuardEndsOnceItWasLetGoHearsThatNothingWasExecuted(t
 	}
 }
 
-// awaitUnread waits until a socket of this machine, whose peer has this port, holds bytes that
-// nobody has read (proc_net_tcp(5)).
+// awaitUnread waits until a socket of this machine has unread bytes from a peer with this port. See
+// /proc/net/tcp in proc(5).
 func awaitUnread(t *testing.T, peer int) {
 	t.Helper()
 	unread := regexp.MustCompile(fmt.Sprintf(`:%04X 01 [0-9A-F]{8}:0*[1-9A-F]`, peer))

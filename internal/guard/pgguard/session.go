@@ -102,9 +102,8 @@ func (s *session) end(end relay.End) error {
 		drained = true // the server has closed the connection because finish has told it to
 	}
 	drained = drained && !overtaken
-	moved := errors.Is(context.Cause(s.ctx), errMoved)
 	s.finished()
-	if drained && !moved {
+	if drained && !s.moved() {
 		s.endUnproved()
 	}
 	_ = s.server.Close()
@@ -120,9 +119,6 @@ func (s *session) end(end relay.End) error {
 	}
 	if s.down.mayAppend() {
 		word := s.lastWord(drained, s.down.whole(end))
-		if moved {
-			word = wire.Fatal(wire.Moved(p.status == 'I' && p.atRest()))
-		}
 		_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 		if len(word) > 0 {
 			_, _ = s.client.Write(word)
@@ -135,9 +131,12 @@ func (s *session) end(end relay.End) error {
 	return nil
 }
 
-// lastWord returns the reason for the client: an idle session, the shutdown of the guard, a newer
-// leader, or what the server said. The relay has ended, and nobody changes the progress any more.
-// whole is true if all that the server sent was seen.
+// moved reports whether the session was ended because its server is no longer the primary.
+func (s *session) moved() bool { return errors.Is(context.Cause(s.ctx), errMoved) }
+
+// lastWord returns the reason for the client: another primary, an idle session, the shutdown of the
+// guard, a newer leader, or what the server said. The relay has ended, and nobody changes the
+// progress any more. whole is true if all that the server sent was seen.
 //
 // The proof says that the session rests now. That nothing has run since the client's last answer
 // takes more: the server has sent nothing since but the answer to the proof.
@@ -145,6 +144,8 @@ func (s *session) lastWord(drained, whole bool) []byte {
 	p := s.down.progress
 	nothingRan := p.proved && whole && s.down.onlyProof()
 	switch {
+	case s.moved():
+		return wire.Fatal(wire.Moved(p.status == 'I' && p.atRest()))
 	case drained && p.is(errUnused) && nothingRan:
 		// what Postgres says after its own idle_session_timeout
 		return wire.Fatal(&wire.Error{

@@ -193,12 +193,12 @@ func lookAt(ctx context.Context, conn *pgx.Conn) (primary bool, timeline int64, 
 func (p *primaries) heard(s *followed, primary bool, timeline int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	first := s.err == errUnasked
 	if err == nil {
 		s.timeline = timeline
-	} else if s.err == nil || s.since.IsZero() {
+	} else if first || s.err == nil {
 		s.since = time.Now()
 	}
-	first := s.err == errUnasked
 	s.primary, s.err = primary, err
 	next := p.choose()
 	if next == p.now {
