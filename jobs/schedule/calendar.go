@@ -42,7 +42,7 @@ const roundsAhead = 3
 // changes are those from one time to another that make a difference.
 func (c *crontab) changes(from, to time.Time) (all []ClockChange) {
 	for at := from; ; {
-		_, next := at.In(c.zone).ZoneBounds()
+		_, next := c.bounds(at)
 		if next.IsZero() || next.After(to) {
 			return all
 		}

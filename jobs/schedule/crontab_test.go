@@ -188,6 +188,25 @@ func TestACrontabMeansWhatCronRuns(t *testing.T) {
 	}
 }
 
+// On the last day of a leap year Go has an end that lies before the time. A search for a day that
+// never comes stood there for good.
+func TestBoundsLieAroundATime(t *testing.T) {
+	for _, name := range zonesTried {
+		c, err := parseCrontab("CRON_TZ=" + name + " 0 3 30 2 *")
+		must.Succeed(t, err)
+		first := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		for at := first; at.Year() < 2127; at = at.AddDate(0, 0, 1) {
+			begun, ends := c.bounds(at)
+			if begun.After(at) || !ends.IsZero() && !ends.After(at) {
+				t.Fatalf("%s: around %s are %s and %s", name, at, begun, ends)
+			}
+			if !ends.IsZero() && c.offset(ends.Add(-time.Nanosecond)) != c.offset(at) {
+				t.Fatalf("%s: the clocks change between %s and %s", name, at, ends)
+			}
+		}
+	}
+}
+
 // The lines are of the manual pages of Debian's cron and of cronie, and of what people write.
 func TestRoundsOfWellKnownCrontabs(t *testing.T) {
 	for _, c := range []struct{ every, after, next string }{
@@ -211,6 +230,8 @@ func TestRoundsOfWellKnownCrontabs(t *testing.T) {
 		{"\t007  08-010,12\t* *\t* ", "2026-11-27 09:00", "11-27 09:07, 11-27 10:07, 11-27 12:07"},
 		{"0 0 1 jan,JUL *", "2026-11-27 12:00", "01-01 00:00, 07-01 00:00, 01-01 00:00"},
 		{"0 0 29 2 *", "2096-03-01 00:00", "02-29 00:00, 02-29 00:00, 02-29 00:00"}, // 2100 has none
+		{"CRON_TZ=Europe/Berlin 0 12 * * *", "2040-12-30 12:00", "12-31 11:00, 01-01 11:00, 01-02 11:00"},
+		{"CRON_TZ=Europe/Berlin 0 3 29 2 0", "2040-12-31 12:00", "02-03 02:00, 02-10 02:00, 02-17 02:00"},
 		{"0 0 29 2 */7", "2026-11-27 00:00", "02-29 00:00, 02-29 00:00, 02-29 00:00"},
 		{"@hourly", "2026-11-27 12:30", "11-27 13:00, 11-27 14:00, 11-27 15:00"},
 		{"@daily", "2026-11-27 12:30", "11-28 00:00, 11-29 00:00, 11-30 00:00"},
@@ -290,6 +311,7 @@ func TestABadCrontabIsRefusedByField(t *testing.T) {
 		"@Daily":                        `"@Daily" is none of`,
 		"@":                             `"@" is none of`,
 		"0 3 30 2 *":                    "never comes",
+		"TZ=Europe/Berlin 0 3 30 2 *":   "never comes",
 		"0 3 31 4,6,9,11 */2":           "never comes",
 		" ":                             "every is blank",
 		"\t":                            "every is blank",

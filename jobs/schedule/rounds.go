@@ -13,7 +13,7 @@ const searched = 40
 func (c *crontab) after(t time.Time) time.Time {
 	from, last := t.UTC().Add(time.Nanosecond), t.UTC().AddDate(searched, 0, 1)
 	for from.Before(last) { // as long as the clocks do not change
-		begun, ends := from.In(c.zone).ZoneBounds()
+		begun, ends := c.bounds(from)
 		offset := c.offset(from)
 		shown, until := from.Add(offset), last.Add(offset)
 		if by := c.change(begun); c.fixed && by.isSmall() {
@@ -61,6 +61,16 @@ func (c *crontab) hasDay(at time.Time) bool {
 	return day || weekday
 }
 
+// bounds are those of the time around another in which the zone's clocks do not change. The end is
+// the zero time if they never change again.
+func (c *crontab) bounds(at time.Time) (begun, ends time.Time) {
+	begun, ends = at.In(c.zone).ZoneBounds()
+	if !ends.IsZero() && !ends.After(at) { // on the last day of a leap year: golang/go#81583
+		ends = at.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	}
+	return begun, ends
+}
+
 // offset is that of the zone's clocks from UTC.
 func (c *crontab) offset(at time.Time) time.Duration {
 	_, seconds := at.In(c.zone).Zone()
@@ -73,7 +83,7 @@ type clockChange struct {
 	from, to time.Duration
 }
 
-// change is the one at a time at which ZoneBounds has one.
+// change is the one at a time that is among the bounds.
 func (c *crontab) change(at time.Time) clockChange {
 	return clockChange{at.UTC(), c.offset(at.Add(-time.Nanosecond)), c.offset(at)}
 }
