@@ -41,8 +41,7 @@ func newStage(t *testing.T) *stage {
 	s.database = serverstest.FreshDatabase(t, s.server)
 	t.Cleanup(func() { _ = s.elections.Close() })
 	for _, role := range []string{"app", "guard_role"} {
-		s.sql(`do $$ begin create role ` + role + ` login;
-			exception when duplicate_object then null; end $$`)
+		pgtest.Role(t, s.admin(), role, "login")
 	}
 	s.sql("create table ledger (token bigint); grant all on ledger to app")
 	err := pgmarks.Install(t.Context(), s.admin(), "guard_role")

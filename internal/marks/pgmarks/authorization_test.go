@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
 // authorized returns a realm where authorization is on and nobody may claim anything. It has the
@@ -18,14 +19,10 @@ import (
 func authorized(t *testing.T) (*realm, *Authorizer) {
 	t.Helper()
 	r := led(t)
-	for _, role := range []string{"stranger", "member", "team"} {
-		r.sql(t, fmt.Sprintf(`do $$ begin
-		    if not exists (select from pg_roles where rolname = '%[1]s') then
-		      create role %[1]s login noinherit;
-		    end if;
-		  end $$`, role))
-	}
-	r.sql(t, "grant team to member; grant all on entry to public")
+	pgtest.Role(t, r.url("postgres"), "stranger", "login noinherit")
+	pgtest.Role(t, r.url("postgres"), "team", "login noinherit")
+	pgtest.Role(t, r.url("postgres"), "member", "login noinherit in role team")
+	r.sql(t, "grant all on entry to public")
 	a := r.authorizer(t)
 	must.Succeed(t, a.Authorize(t.Context(), true))
 	return r, a

@@ -18,8 +18,7 @@ func TestAURLOfSeveralHostsLeadsToThePrimary(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := serverstest.FreshDatabase(t, pg)
 	down := serverstest.FreeAddresses(t, 1)[0]
-	pgtest.Exec(t, pg.URL("postgres", database), `do $$ begin create role guard_role login;
-		exception when duplicate_object then null; end $$`)
+	pgtest.Role(t, pg.URL("postgres", database), "guard_role", "login")
 	several := func(user, database string) string {
 		return strings.Replace(pg.URL(user, database), pg.Addr(), down+","+pg.Addr(), 1)
 	}

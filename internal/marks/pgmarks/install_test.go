@@ -3,7 +3,6 @@ package pgmarks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -36,14 +35,10 @@ func bare(t *testing.T) database {
 
 func (d database) roles(t testing.TB) {
 	t.Helper()
-	d.sql(t, fmt.Sprintf(`do $$ begin
-	    if not exists (select from pg_roles where rolname = '%[1]s') then
-	      create role %[1]s login;
-	    end if;
-	    if not exists (select from pg_roles where rolname = 'app') then
-	      create role app login;
-	    end if;
-	  end $$; grant create on schema public to public`, guardRole))
+	for _, role := range []string{guardRole, "app"} {
+		pgtest.Role(t, d.url("postgres"), role, "login")
+	}
+	d.sql(t, "grant create on schema public to public")
 }
 
 // installed returns a fresh database with the schema installed for an ordinary role, as an operator

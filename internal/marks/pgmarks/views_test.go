@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/postgres/pgschema"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -37,9 +38,7 @@ func (d database) sees(t testing.TB, role, query string, args ...any) (all []str
 func monitored(t *testing.T) *realm {
 	t.Helper()
 	d := led(t)
-	d.sql(t, `do $$ begin
-	    if not exists (select from pg_roles where rolname = 'monitor') then create role monitor login; end if;
-	  end $$; grant pg_monitor to monitor`)
+	pgtest.Role(t, d.url("postgres"), monitor, "login in role pg_monitor")
 	return d
 }
 

@@ -3,6 +3,7 @@ package pgtest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +34,19 @@ func Exec(t testing.TB, url, statements string) {
 		_, err := c.PgConn().Exec(ctx, statements).ReadAll()
 		return err
 	})
+}
+
+var roles sync.Mutex
+
+// Role creates a role, unless the server has it. options follow its name. Roles belong to the whole
+// server, which tests share, and Postgres refuses one of two that create the same at once.
+func Role(t testing.TB, url, name, options string) {
+	t.Helper()
+	roles.Lock()
+	defer roles.Unlock()
+	if !Value[bool](t, url, "select exists (select from pg_roles where rolname = $1)", name) {
+		Exec(t, url, "create role "+name+" "+options)
+	}
 }
 
 // Value returns the value of a query that returns one.

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -80,15 +81,10 @@ func postgresWorld(t *testing.T) *world {
 		t: t, kind: "postgres", url: pg.URL("succession_app", d), raise: pg.URL("succession_guard", d),
 	}
 	conn := w.connect(pg, d)
-	w.exec(conn, `do $$ begin
-	    if not exists (select from pg_roles where rolname = 'succession_guard') then
-	      create role succession_guard login;
-	    end if;
-	    if not exists (select from pg_roles where rolname = 'succession_app') then
-	      create role succession_app login;
-	    end if;
-	  end $$;
-	  create table ledger (place bigserial, steps int, step text, token bigint);
+	for _, role := range []string{"succession_guard", "succession_app"} {
+		pgtest.Role(t, pg.URL("postgres", d), role, "login")
+	}
+	w.exec(conn, `create table ledger (place bigserial, steps int, step text, token bigint);
 	  create table world (place bigserial, key text, token bigint);
 	  grant all on all tables in schema public to succession_app;
 	  grant all on all sequences in schema public to succession_app`)
