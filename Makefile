@@ -121,7 +121,7 @@ fuzz: ## fuzz every decoder, 30 s each
 	@scripts/fuzz.sh 30s
 
 .PHONY: bench
-bench: bench-pg bench-redis bench-takeover bench-memory bench-checkpoint bench-enter bench-election bench-jobs ## all eight; about two hours
+bench: bench-pg bench-redis bench-takeover bench-memory bench-checkpoint bench-enter bench-election bench-jobs bench-failover ## all nine; about two hours
 
 # The files that a benchmark writes: BENCH_OUT=DIRECTORY gets JSON of each, and a plot where there is one.
 bench_json = $(if $(BENCH_OUT),-json $(abspath $(BENCH_OUT))/$(1).json)
@@ -158,6 +158,10 @@ bench-election: deps build ## elections with up to 1,000 candidates, a process w
 .PHONY: bench-jobs
 bench-jobs: deps build ## jobs: submitted, assigned and done per second, latency, recovery; beside River; BENCH_ARGS="-ways etcd" for some
 	@cd bench && $(GO) run . jobs $(call bench_out,jobs) $(BENCH_ARGS)
+
+.PHONY: bench-failover
+bench-failover: deps build ## what a failover by Sentinel costs a leader that writes: outage, lost writes; with a guard and without; 10 minutes
+	@cd bench && $(GO) run . failover $(call bench_json,failover) $(BENCH_ARGS)
 
 MODULES := . lab bench examples/river examples/temporal examples/temporal/devserver
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/bench/checkpoint"
 	"github.com/ringfence/ringfence/bench/election"
 	"github.com/ringfence/ringfence/bench/enter"
+	"github.com/ringfence/ringfence/bench/failover"
 	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/jobs"
 	"github.com/ringfence/ringfence/bench/memory"
@@ -38,6 +39,8 @@ var benchmarks = []struct {
 		"10,000", election.New, election.Child},
 	{"enter", "ringfence.enter in every transaction of pgbench -N, beside the same without it",
 		enter.New, nil},
+	{"failover", "a leader's writes while Redis fails over: without and with a guard",
+		failover.New, nil},
 	{"jobs", "jobs: submitted, assigned and done per second, latency, recovery; beside River",
 		jobs.New, jobs.Child},
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/supervise"
 	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
 	"github.com/ringfence/ringfence/cmd/leader/internal/tasks"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
@@ -95,8 +96,9 @@ func (c *config) Validate() error {
 	problems = append(problems, c.stores.Check("LEADER_STORES", c.Stores)...)
 	report(c.Journal.URL != "" && !slices.Contains(c.journals, c.Journal.Scheme()),
 		"LEADER_JOURNAL: %s", tasks.NoJournal(c.Journal, c.journals))
-	report(c.Redis != "" && c.Redis.Scheme() != "redis" && c.Redis.Scheme() != "rediss",
-		"LEADER_REDIS is a URL of scheme %q, not of redis or rediss", c.Redis.Scheme())
+	report(c.Redis != "" && !slices.Contains(redismarks.Schemes, c.Redis.Scheme()),
+		"LEADER_REDIS is a URL of scheme %q, not of %s", c.Redis.Scheme(),
+		strings.Join(redismarks.Schemes, ", "))
 	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)
 	report(c.RaiseTimeout <= 0, "LEADER_RAISE_TIMEOUT=%s must be above 0", c.RaiseTimeout)
 	report(c.DrainTimeout < 0, "LEADER_DRAIN_TIMEOUT=%s must not be below 0", c.DrainTimeout)

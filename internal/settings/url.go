@@ -52,7 +52,7 @@ func (u URL) ambiguous() bool {
 	switch u.Scheme() {
 	case "zk", "zks", "etcd", "etcds":
 		return false
-	case "redis", "rediss":
+	case "redis", "rediss", "redis+sentinel", "rediss+sentinel":
 		after = ""
 		if slash >= 0 {
 			after = rest[slash:]

@@ -32,6 +32,8 @@ var texts = settings.Texts{
 	"UPSTREAM": {Meaning: `
 		URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
 		TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
+		redis+sentinel://guard@host1,host2,host3/NAME (rediss+sentinel for TLS) names Sentinels, with
+		?sentinel_user= and sentinel_password_file= if they ask for a login.
 		password_file= or password_command= say where a password is that may change.
 		Marks are in database 0, whatever number the URL names, since sessions can select any`},
 	"IDLE_TIMEOUT": {Meaning: `
@@ -46,7 +48,7 @@ func (s *Settings) URLs() []settings.URL { return []settings.URL{s.Upstream} }
 
 // Check implements guard.Upstream.
 func (s *Settings) Check(prefix string) (problems []error) {
-	err := s.Upstream.Check(prefix+"UPSTREAM", redismarks.CheckURL, "redis", "rediss")
+	err := s.Upstream.Check(prefix+"UPSTREAM", redismarks.CheckURL, redismarks.Schemes...)
 	if err != nil {
 		problems = append(problems, err)
 	}
@@ -87,6 +89,7 @@ func (s *Settings) Database() string { return "" }
 func (s *Settings) Open(ctx context.Context, c guard.Common, _ func()) (guard.Store, error) {
 	return redismarks.Open(ctx, s.Upstream.Reveal(), redismarks.Options{
 		Coordinated: c.Coordinated, Commands: s.commands(), Timeouts: c.Timeouts, Reserved: true,
+		Primary: c.Primary,
 	})
 }
 

@@ -168,14 +168,13 @@ func (s *Store) look(
 
 // replica makes a client of another server, which logs in as the store does.
 func (s *Store) replica(address string) (*driver.Client, error) {
-	opt, err := controlOptions(s.address, s.o, func(context.Context, *driver.Conn) error {
-		return nil
-	})
+	t, err := control(s.address, s.o, func(context.Context, *driver.Conn) error { return nil })
 	if err != nil {
 		return nil, err
 	}
-	opt.Network, opt.Addr, opt.MaxRetries = "tcp", address, -1
-	return driver.NewClient(opt), nil
+	t.opt.Network, t.opt.Addr, t.opt.MaxRetries = "tcp", address, -1
+	t.opt.Dialer = dialer(t.opt, s.o.Timeouts) // no other server, whichever is the primary
+	return driver.NewClient(t.opt), nil
 }
 
 // replicasIn returns the addresses of the replicas in INFO replication.

@@ -11,13 +11,13 @@ import (
 
 // logIn has every new connection log in with the present password. Its database is decided by then:
 // the driver selects that before we could log in.
-func logIn(opt *driver.Options, source *password.Source) {
+func (t Target) logIn() {
 	switch {
-	case source == nil:
-	case opt.DB == 0:
-		logInFirst(opt, source)
+	case t.source == nil:
+	case t.opt.DB == 0:
+		logInFirst(t.opt, t.source)
 	default:
-		opt.CredentialsProviderContext = credentials(opt.Username, source)
+		t.opt.CredentialsProviderContext = credentials(t.opt.Username, t.source)
 	}
 }
 

@@ -41,7 +41,12 @@ type Options struct {
 	// Timeouts say when the server counts as gone, for control connections and for Dial.
 	Timeouts keepalive.Timeouts
 
-	name string // of the connections in CLIENT LIST; controlName when empty
+	// Primary is called when the Sentinels of the URL name another primary, also at first; may be nil,
+	// must not block.
+	Primary func(address string)
+
+	name      string     // of the connections in CLIENT LIST; controlName when empty
+	sentinels *sentinels // those of the URL, if there are any, which a store has once
 }
 
 // Store keeps marks and sessions in Redis. Its methods may be called from any goroutine, and from
@@ -66,11 +71,14 @@ var (
 // yet: Probe reports when the store can be used. Every control connection is probed again before it
 // serves.
 func Open(ctx context.Context, address string, o Options) (*Store, error) {
-	db, err := open(address, o, o.probe)
+	t, err := control(address, o, o.probe)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, address: address, o: o}
+	if o.sentinels = t.sentinels; o.sentinels != nil {
+		o.sentinels.moved = o.Primary
+	}
+	s := &Store{db: driver.NewClient(t.opt), address: address, o: o}
 	err = s.probeRights(ctx)
 	if setup, ok := errors.AsType[*fence.SetupError](err); ok && !setup.Passes {
 		s.Close()
@@ -88,14 +96,12 @@ func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx).Err() }
 // Dial opens a separate connection to the server, for a client of the guard. It uses TCP, a Unix
 // socket or TLS, as the URL says.
 func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
-	return Target{opt: s.db.Options()}.Dial(ctx)
+	return Target{opt: s.db.Options(), sentinels: s.o.sentinels}.Dial(ctx)
 }
 
-// dialer dials as the URL says.
-func (o Options) dialer(
-	opt *driver.Options,
-) func(ctx context.Context, network, address string) (net.Conn, error) {
-	d := o.Timeouts.Dialer()
+// dialer dials any server as the URL says.
+func dialer(opt *driver.Options, timeouts keepalive.Timeouts) dialing {
+	d := timeouts.Dialer()
 	d.Timeout = cmp.Or(opt.DialTimeout, 5*time.Second)
 	if opt.TLSConfig == nil {
 		return d.DialContext
@@ -107,7 +113,12 @@ func (o Options) dialer(
 		if err != nil {
 			return nil, err
 		}
-		encrypted := tls.Client(tlsconfig.NewTransport(conn, nil), opt.TLSConfig)
+		config := opt.TLSConfig
+		if config.ServerName == noHost {
+			config = config.Clone()
+			config.ServerName, _, _ = net.SplitHostPort(address)
+		}
+		encrypted := tls.Client(tlsconfig.NewTransport(conn, nil), config)
 		if err := encrypted.HandshakeContext(ctx); err != nil {
 			_ = conn.Close()
 			return nil, err
@@ -134,13 +145,14 @@ const controlName = "ringfence-guard"
 // within 3 s fails, so it returns at most that long after its context has ended. Connect fails if
 // the URL cannot be parsed.
 func Connect(address, name string) (*driver.Client, error) {
-	opt, source, err := ownOptions(address, name)
+	t, err := own(address, name)
 	if err != nil {
 		return nil, err
 	}
-	logIn(opt, source)
-	opt.ReadTimeout, opt.WriteTimeout = 3*time.Second, 3*time.Second
-	return driver.NewClient(opt), nil
+	t.logIn()
+	t.dialWith(keepalive.Timeouts{})
+	t.opt.ReadTimeout, t.opt.WriteTimeout = 3*time.Second, 3*time.Second
+	return driver.NewClient(t.opt), nil
 }
 
 // probe checks a control connection before it serves.
@@ -151,28 +163,18 @@ func (o Options) probe(ctx context.Context, c *driver.Conn) error {
 	return checkCommands(ctx, c, o.Commands)
 }
 
-// open makes the client of a store.
-func open(
+// control is the server for control connections, each of which probe checks before it serves.
+func control(
 	address string, o Options, probe func(context.Context, *driver.Conn) error,
-) (*driver.Client, error) {
-	opt, err := controlOptions(address, o, probe)
+) (Target, error) {
+	t, err := own(address, cmp.Or(o.name, controlName))
 	if err != nil {
-		return nil, err
+		return t, err
 	}
-	return driver.NewClient(opt), nil
-}
-
-// controlOptions are those of control connections, each of which probe checks before it serves.
-func controlOptions(
-	address string, o Options, probe func(context.Context, *driver.Conn) error,
-) (*driver.Options, error) {
-	opt, source, err := ownOptions(address, cmp.Or(o.name, controlName))
-	if err != nil {
-		return nil, err
-	}
+	opt := t.opt
 	opt.OnConnect = probe
 	opt.DB = 0 // marks and sessions belong to the server, whatever database the URL names
-	logIn(opt, source)
+	t.logIn()
 	opt.PoolSize = o.Connections
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4
@@ -185,90 +187,115 @@ func controlOptions(
 	// A client's long script blocks every other call: only the caller's context limits the wait.
 	opt.ReadTimeout, opt.WriteTimeout = -1, 10*time.Second
 	opt.PoolTimeout = time.Minute
-	opt.Dialer = o.dialer(opt)
-	return opt, nil
+	if o.sentinels != nil {
+		t.sentinels = o.sentinels
+	}
+	t.dialWith(o.Timeouts)
+	return t, nil
 }
 
-// ownOptions are the options of a client that only we use: RESP2, our name, and none of the
-// commands that drivers send unasked. The caller sets the database, and then calls logIn.
-func ownOptions(address, name string) (*driver.Options, *password.Source, error) {
-	opt, source, err := parseURL(address)
+// own is the server for a client that only we use: RESP2, our name, and none of the commands that
+// drivers send unasked. The caller sets the database, and then calls logIn.
+func own(address, name string) (Target, error) {
+	t, err := parseURL(address)
 	if err != nil {
-		return nil, nil, err
+		return t, err
 	}
+	opt := t.opt
 	opt.Protocol, opt.ClientName, opt.DisableIdentity = 2, name, true
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opt.PipelinePoolSize, opt.DialerRetries = -1, 1
 	opt.ReadBufferSize, opt.WriteBufferSize = 16<<10, 16<<10
 	opt.ContextTimeoutEnabled = true
 	opt.OnConnect = probeConnection
-	return opt, source, nil
+	return t, nil
 }
 
 // CheckURL says why a URL cannot be a server's. The error has no secrets.
 func CheckURL(address string) error {
-	_, _, err := parseURL(address)
+	_, err := parseURL(address)
 	return err
 }
 
 // ParseURL reads the URL of a server. Beside the driver's own options, it may have those of package
 // password, and a rediss URL those of package tlsconfig.
 func ParseURL(address string) (*driver.Options, error) {
-	opt, source, err := parseURL(address)
-	if source != nil && err == nil {
-		opt.CredentialsProviderContext = credentials(opt.Username, source)
+	t, err := parseURL(address)
+	if err != nil {
+		return nil, err
 	}
-	return opt, err
+	if t.source != nil {
+		t.opt.CredentialsProviderContext = credentials(t.opt.Username, t.source)
+	}
+	t.dialWith(keepalive.Timeouts{})
+	return t.opt, nil
 }
 
-func parseURL(address string) (*driver.Options, *password.Source, error) {
-	address, options := splitOptions(address)
+func parseURL(address string) (Target, error) {
+	address, hosts, name, err := cutSentinels(address)
+	if err != nil {
+		return Target{}, err
+	}
+	address, options, ofSentinels := splitOptions(address)
 	opt, err := driver.ParseURL(address)
 	if err != nil {
-		return nil, nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " +
+		return Target{}, errors.New("not a Redis URL (want redis://user:password@host:port/db): " +
 			withoutSecrets(err))
 	}
-	source, err := password.Cut(options)
+	t := Target{opt: opt, DB: opt.DB}
+	t.source, err = password.Cut(options)
 	switch {
 	case strings.Contains(opt.Addr, ","):
-		return nil, nil, errors.New("a Redis URL of several hosts: name the one primary")
+		return Target{}, errors.New("a Redis URL of several hosts: name the one primary, or " +
+			"the Sentinels as redis+sentinel://host1,host2,host3/NAME")
 	case err != nil:
-		return nil, nil, fmt.Errorf("not a Redis URL: %w", err)
-	case source != nil && opt.Password != "":
-		return nil, nil, fmt.Errorf("the Redis URL has a password, and %s", source)
-	case len(options) == 0:
-		return opt, source, nil
-	case opt.TLSConfig == nil:
-		return nil, nil, errors.New("not a Redis URL: the options of TLS (ssl…) need rediss://")
+		return Target{}, fmt.Errorf("not a Redis URL: %w", err)
+	case t.source != nil && opt.Password != "":
+		return Target{}, fmt.Errorf("the Redis URL has a password, and %s", t.source)
+	case len(ofSentinels) > 0 && hosts == nil:
+		return Target{}, errors.New("not a Redis URL: options of Sentinels need redis+sentinel://")
+	case len(options) > 0 && opt.TLSConfig == nil:
+		return Target{}, errors.New("not a Redis URL: the options of TLS (ssl…) need rediss://")
+	case len(options) > 0:
+		config, err := tlsconfig.Client("rediss", options)
+		if err != nil {
+			return Target{}, err
+		}
+		config.ServerName = opt.TLSConfig.ServerName
+		opt.TLSConfig = config
 	}
-	config, err := tlsconfig.Client("rediss", options)
-	if err != nil {
-		return nil, nil, err
+	if hosts != nil {
+		t.sentinels, err = newSentinels(hosts, name, opt, ofSentinels)
+		opt.Addr = name + "@" + strings.Join(hosts, ",")
 	}
-	config.ServerName = opt.TLSConfig.ServerName
-	opt.TLSConfig = config
-	return opt, source, nil
+	return t, err
 }
 
-// splitOptions removes the options of TLS and of package password from a URL, which the driver
-// would refuse.
-func splitOptions(address string) (rest string, options url.Values) {
+// splitOptions removes the options of TLS, of package password and of Sentinels from a URL, which
+// the driver would refuse.
+func splitOptions(address string) (rest string, options, ofSentinels url.Values) {
 	rest, query, _ := strings.Cut(address, "?")
 	all, err := url.ParseQuery(query)
 	if err != nil {
-		return address, nil // the driver says why
+		return address, nil, nil // the driver says why
 	}
-	options = url.Values{}
+	options, ofSentinels = url.Values{}, url.Values{}
 	for name, values := range all {
-		if strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "password_") {
+		option, sentinels := strings.CutPrefix(name, sentinelOption)
+		switch {
+		case sentinels:
+			ofSentinels[option] = values
+		case strings.HasPrefix(name, "ssl"), strings.HasPrefix(name, "password_"):
 			options[name] = values
-			all.Del(name)
+		default:
+			continue
 		}
+		all.Del(name)
 	}
 	if len(all) > 0 {
 		rest += "?" + all.Encode()
 	}
-	return rest, options
+	return rest, options, ofSentinels
 }
 
 // withoutSecrets describes the error in a URL without quoting the URL: it may hold a password.

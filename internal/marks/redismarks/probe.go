@@ -47,7 +47,7 @@ func probeConnection(ctx context.Context, c *driver.Conn) error {
 			"guard a server that is not part of a cluster")
 	case mode == "sentinel":
 		return refusal.Setup("the upstream is a Sentinel, not a Redis server",
-			"point the guard at the primary itself")
+			"name the Sentinels as such: redis+sentinel://host1,host2,host3/NAME")
 	case role == "slave":
 		return refusal.Replica("the upstream is a replica: it cannot keep marks")
 	case runID(server.Val()) == "":

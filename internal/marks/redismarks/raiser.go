@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	driver "github.com/redis/go-redis/v9"
+
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -44,10 +46,11 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 func (r Raiser) Present(ctx context.Context, c fence.Claim) (guarded bool, err error) {
 	// The driver sends the name first, and it claims as well. A guard of a full server makes room for
 	// a connection that claims, and refuses others.
-	db, err := open(r.URL, Options{Connections: 1, name: refusal.ClientName(c)}, probeConnection)
+	t, err := control(r.URL, Options{Connections: 1, name: refusal.ClientName(c)}, probeConnection)
 	if err != nil {
 		return false, err
 	}
+	db := driver.NewClient(t.opt)
 	defer db.Close()
 	// The driver retries when the connection breaks: a guard may have had to end every connection
 	// of the server.

@@ -12,24 +12,42 @@ import (
 
 // Target is a server, as a URL names it.
 type Target struct {
-	opt    *driver.Options
-	source *password.Source // nil: the password of opt
-	DB     int
+	opt       *driver.Options
+	source    *password.Source // nil: the password of opt
+	sentinels *sentinels       // nil: the address of opt
+	DB        int
 }
 
 // NewTarget returns the server of a URL. timeouts are those of its connections.
 func NewTarget(address string, timeouts keepalive.Timeouts) (Target, error) {
-	opt, source, err := parseURL(address)
-	if err != nil {
-		return Target{}, err
+	t, err := parseURL(address)
+	if err == nil {
+		t.dialWith(timeouts)
 	}
-	opt.Dialer = Options{Timeouts: timeouts}.dialer(opt)
-	return Target{opt, source, opt.DB}, nil
+	return t, err
+}
+
+// dialWith has the driver dial the server, or the one that the Sentinels name.
+func (t Target) dialWith(timeouts keepalive.Timeouts) {
+	t.opt.Dialer = dialer(t.opt, timeouts)
+	if t.sentinels != nil {
+		if t.sentinels.dial == nil {
+			t.sentinels.dial = t.opt.Dialer
+		}
+		t.opt.Dialer = t.sentinels.connect
+	}
 }
 
 // Dial opens a connection that is not logged in: TCP, a Unix socket or TLS, as the URL says.
 func (t Target) Dial(ctx context.Context) (net.Conn, error) {
-	return t.opt.Dialer(ctx, t.opt.Network, t.opt.Addr)
+	if t.sentinels == nil {
+		return t.opt.Dialer(ctx, t.opt.Network, t.opt.Addr)
+	}
+	address, err := t.sentinels.primary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.sentinels.dial(ctx, "tcp", address)
 }
 
 // Login returns the user and the present password; "" for none.

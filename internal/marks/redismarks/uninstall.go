@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/network/keepalive"
 )
 
 // Uninstall removes Ringfence from the server at url: marker, marks and every other key under
@@ -128,13 +129,14 @@ func ownKeys(ctx context.Context, url string) (map[int][]string, error) {
 
 // inDatabase calls do with a client of one database.
 func inDatabase(url string, n int, do func(*driver.Client) error) error {
-	opt, source, err := ownOptions(url, "ringfence-uninstall")
+	t, err := own(url, "ringfence-uninstall")
 	if err != nil {
 		return err
 	}
-	opt.DB, opt.PoolSize = n, 1
-	logIn(opt, source)
-	db := driver.NewClient(opt)
+	t.opt.DB, t.opt.PoolSize = n, 1
+	t.logIn()
+	t.dialWith(keepalive.Timeouts{})
+	db := driver.NewClient(t.opt)
 	defer db.Close()
 	return do(db)
 }

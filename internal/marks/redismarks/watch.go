@@ -28,6 +28,8 @@ type Watch struct {
 	waiter      int64 // the id of the client that waits
 	work        sync.WaitGroup
 	lost        chan struct{}
+	sentinels   *sentinels // nil: there are none
+	stop        func()     // the end of following them; nil: it has not begun
 
 	mu     sync.Mutex
 	server string // with the replication id
@@ -46,7 +48,7 @@ var errPinned = errors.New("the connection that watches the server is broken")
 
 // Watch begins to watch the server that answers now. The caller must Close the Watch.
 func (s *Store) Watch(ctx context.Context) (_ *Watch, err error) {
-	w := &Watch{lost: make(chan struct{})}
+	w := &Watch{lost: make(chan struct{}), sentinels: s.o.sentinels}
 	if w.asks, err = s.pinned(); err != nil {
 		return nil, err
 	}
@@ -65,10 +67,11 @@ func (s *Store) Watch(ctx context.Context) (_ *Watch, err error) {
 func (s *Store) pinned() (*driver.Client, error) {
 	o := s.o
 	o.Connections, o.Reserved = 1, false
-	opt, err := controlOptions(s.address, o, probeConnection)
+	t, err := control(s.address, o, probeConnection)
 	if err != nil {
 		return nil, err
 	}
+	opt := t.opt
 	dial := opt.Dialer
 	var dialed atomic.Bool
 	opt.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -98,6 +101,11 @@ func (w *Watch) begin(ctx context.Context) error {
 	}
 	waiting := context.WithoutCancel(ctx) // until Close
 	w.work.Go(func() { w.wait(waiting) })
+	if w.sentinels != nil {
+		following, stop := context.WithCancel(waiting)
+		w.stop = stop
+		w.work.Go(func() { w.sentinels.follow(following) })
+	}
 	err = errNotWaiting
 	for pause(ctx, time.Millisecond) == nil && errors.Is(err, errNotWaiting) && !w.over() {
 		err = w.Prove(ctx)
@@ -144,6 +152,9 @@ func (w *Watch) over() bool {
 //
 // A server that is busy with a script cannot be demoted before the script ends.
 func (w *Watch) Prove(ctx context.Context) error {
+	if w.sentinels != nil {
+		_, _ = w.sentinels.primary(ctx) // closes both connections if another server is the primary
+	}
 	p := w.asks.Pipeline()
 	replication := p.Info(ctx, "replication")
 	waiter := p.Do(ctx, "CLIENT", "LIST", "ID", w.waiter)
@@ -193,6 +204,9 @@ func (w *Watch) Kill(ctx context.Context, ids []any) error {
 
 // Close ends both connections.
 func (w *Watch) Close() {
+	if w.stop != nil {
+		w.stop()
+	}
 	_ = w.waits.Close()
 	_ = w.asks.Close()
 	w.work.Wait()

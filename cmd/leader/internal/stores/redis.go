@@ -17,10 +17,11 @@ import (
 )
 
 var redis = kind{
-	Schemes: []string{"redis", "rediss"}, Form: "redis://..., rediss://... with TLS",
-	Open:  func(url string, c elector.Observer) fence.Raiser { return redisstore.NewRaiser(url, c) },
-	check: redismarks.CheckURL,
-	logTo: redismarks.LogTo, loginRefused: driver.IsAuthError, foreign: foreignRedis,
+	Schemes: redismarks.Schemes,
+	Form:    "redis://..., rediss://... with TLS, redis+sentinel://host1,host2,host3/NAME",
+	Open:    func(url string, c elector.Observer) fence.Raiser { return redisstore.NewRaiser(url, c) },
+	check:   redismarks.CheckURL,
+	logTo:   redismarks.LogTo, loginRefused: driver.IsAuthError, foreign: foreignRedis,
 }
 
 var foreignRedisOptions = []string{"db", "protocol", "sslmode"}

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/leader/internal/taskfile"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/documents"
+	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
@@ -41,6 +42,9 @@ var AllJournals = Journals{
 	"postgresql": openPostgresJournal,
 	"redis":      openRedisJournal,
 	"rediss":     openRedisJournal,
+
+	"redis+sentinel":  openRedisJournal,
+	"rediss+sentinel": openRedisJournal,
 
 	taskfile.InCoordinator: openCoordinatorJournal,
 }
@@ -100,7 +104,7 @@ func (inv *Invocation) journalAt() (j taskfile.Journal, from string) {
 		return inv.File.Journal, "journal in " + inv.Path
 	}
 	if j.URL = c.first("postgres", "postgresql"); j.URL == "" {
-		j.URL = c.first("redis", "rediss")
+		j.URL = c.first(redismarks.Schemes...)
 	}
 	if j.URL != "" {
 		return j, "the journal, a store of LEADER_STORES,"

@@ -24,7 +24,7 @@ func (inv *Invocation) redisURL() settings.URL {
 	if inv.Settings.Redis != "" {
 		return inv.Settings.Redis
 	}
-	return inv.Settings.first("redis", "rediss")
+	return inv.Settings.first(redismarks.Schemes...)
 }
 
 // redisClient runs the commands of Redis steps. As a fence.Raiser it only checks the mark, once per

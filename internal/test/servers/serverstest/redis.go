@@ -15,6 +15,14 @@ func Redis(t testing.TB, o servers.RedisOptions) *servers.Redis {
 	})
 }
 
+// Sentinel starts a Sentinel for this test only.
+func Sentinel(t testing.TB, o servers.SentinelOptions) *servers.Sentinel {
+	t.Helper()
+	return own(t, "sentinel", func(ctx context.Context) (*servers.Sentinel, error) {
+		return servers.StartSentinel(ctx, o)
+	})
+}
+
 var sharedRedis = newShared("redis", func(ctx context.Context) (*servers.Redis, error) {
 	return servers.StartRedis(ctx, servers.RedisOptions{})
 })
