@@ -6,13 +6,16 @@
  * Two candidates enrol once, each in a session of its own. A session ends when its lease is over, by the
  * server's clock, and a heartbeat renews it. The client counts from the start of the heartbeat, and its clock
  * runs as fast as the server's. So its term is over before the lease is. A call is one transaction, which is
- * answered when it is on disk. The server may crash; a standby that lacks the last transactions may be
- * promoted; its data may be put back, on the same timeline, and then an operator calls renew_issuer before
- * anybody enrols. The clock may step back. Any process may stop anywhere.
+ * answered when it is on disk. The server may crash, and its data may be put back, on the same timeline. A
+ * standby that lacks the last transactions may be promoted, and be lost: then the primary comes back on its
+ * older timeline, or another standby is promoted to the same one. The clock may step back. Any process may
+ * stop anywhere.
  *
  * Claims (ARCHITECTURE.md, invariants):
- *   1    who leads has a higher token than each leader before, under one issuer     in leads
- *   7    a candidate that was passed over is never said to lead again               in leads
+ *   1    no token is given out twice under one issuer, also where it was lost       in Candidate
+ *   7    a candidate that was passed over is never said to lead again: who leads has a higher token than each
+ *        leader before, but for those after a backup that was put back, and on a timeline that was given up
+ *                                                                                   in leads
  *   8    a new leader is told only when the term of the earlier one is over in its own eyes. It is not so
  *        after another server has taken over, or the data were put back             in leads
  *   21   a change of documents is made only while its candidate leads               in Change
@@ -24,9 +27,10 @@
  *   NOT_SHORTENED  8    the client counts from the answer to its heartbeat
  *   NO_TIMELINE    7    a session counts on every timeline
  *   NO_HIGH        1    the token has no timeline in it
+ *   NO_JUMP        1    after a start the count goes on where the data have it
+ *   NOT_RANDOM     1    two standbys that are promoted to one timeline begin at the same number
  *   NOT_DURABLE    1    a call is answered before it is on disk
  *   NO_KEY_SHARE   21   a change of documents does not keep the candidate's row
- *   NO_RENEWAL     1    nobody renews the issuer after the data were put back on the same timeline
  *
  * This was tried, and violates nothing:
  *   a heartbeat renews a session that is over and was not deleted (REVIVES). Nobody was passed over then, and
@@ -34,10 +38,13 @@
  */
 #include "invariant.h"
 
-/* What is committed: a row of candidate and session for each. */
-typedef Data { bit row[2]; byte token[2]; byte line[2]; byte counter };
-Data db, disk, saved;
-byte timeline = 1, issuer = 1;
+/* What is committed: a row of candidate and session for each; the count, the jump that it is behind, and on which
+   timeline and in which run of a server it was counted last. */
+typedef Data { bit row[2]; byte token[2]; byte line[2]; byte counter; byte jump; byte counted; byte start };
+Data db, disk, saved, given_up;
+byte timeline = 1;
+byte start = 1;         /* each start of a server, and each promotion, is another one */
+byte jumps[4];        /* those that were made on each timeline, as bits */
 bit moved;            /* another server has taken over, or the data were put back */
 
 bit over[2];          /* the lease is over by the server's clock */
@@ -46,12 +53,13 @@ bit kept[2];          /* a change of documents keeps the row */
 bit believes[2];      /* the client believes that its session lasts */
 bit leading[2];       /* and it was told that it leads */
 bit beating[2], renewed[2], late[2]; /* its heartbeat: is sent, has renewed the lease, does not count any more */
-byte given, highest;  /* the highest token that was given out, and that has led, under this issuer */
+bit given[64];        /* the tokens that were given out */
+byte highest;         /* the highest one that has led */
 
 #ifdef NO_HIGH
 #define HIGH 0
 #else
-#define HIGH (4 * timeline)
+#define HIGH (16 * timeline)
 #endif
 #ifdef NO_TIMELINE
 #define COUNTS(i) true
@@ -69,7 +77,39 @@ byte given, highest;  /* the highest token that was given out, and that has led,
 inline copy(to, from)
 {
     to.row[0] = from.row[0]; to.row[1] = from.row[1]; to.token[0] = from.token[0]; to.token[1] = from.token[1];
-    to.line[0] = from.line[0]; to.line[1] = from.line[1]; to.counter = from.counter
+    to.line[0] = from.line[0]; to.line[1] = from.line[1];
+    to.counter = from.counter; to.jump = from.jump; to.counted = from.counted; to.start = from.start
+}
+
+/* begin: where the count of a new run begins. On the timeline of before it is above all that may have been lost there.
+   On another one it is random, so no two servers choose the same, and either may have the lower one. */
+inline begin()
+{
+    if
+    :: db.start == start -> skip
+    :: db.start != start && db.counted == timeline ->
+#ifndef NO_JUMP
+       db.counter = 0;
+       if
+       :: jumps[timeline] < 2 -> db.jump = 1
+       :: jumps[timeline] >= 2 && jumps[timeline] < 4 -> db.jump = 2
+       :: jumps[timeline] >= 4 -> db.jump = 3
+       fi
+#else
+       skip
+#endif
+    :: db.start != start && db.counted != timeline ->
+       db.counter = 0;
+       if
+#ifdef NOT_RANDOM
+       :: db.jump = 0
+#else
+       :: !(jumps[timeline] & 1) -> db.jump = 0
+       :: !(jumps[timeline] & 2) -> db.jump = 1
+#endif
+       fi
+    fi;
+    db.start = start; db.counted = timeline; jumps[timeline] = jumps[timeline] | (1 << db.jump)
 }
 
 /* A call commits, is on disk, and is answered. */
@@ -101,17 +141,17 @@ proctype Candidate(byte i)
         beating[i] = true; late[i] = false
     };
 #ifdef UNLOCKED
-    atomic { number = db.counter + 1 };
+    atomic { begin(); number = db.counter + 1 };
 #endif
     atomic { /* enrol, with the lock of the election's row */
 #ifndef UNLOCKED
-        number = db.counter + 1;
+        begin(); number = db.counter + 1;
 #endif
         db.counter = number;
-        db.row[i] = true; db.token[i] = HIGH + number; db.line[i] = timeline; over[i] = false;
+        db.row[i] = true; db.token[i] = HIGH + 4 * db.jump + number; db.line[i] = timeline; over[i] = false;
         printf("candidate %d: enrols, with token %d\n", i, db.token[i]);
-        invariant(1, db.token[i] > given);
-        given = db.token[i]; number = 0;
+        invariant(1, !given[db.token[i]]);
+        given[db.token[i]] = true; number = 0;
         commit();
         renewed[i] = true
     };
@@ -200,24 +240,37 @@ inline ended() /* every call that was under way is gone */
     locked[0] = false; locked[1] = false; kept[0] = false; moved = true
 }
 
+/* A standby takes over, with what it has. */
+inline promoted()
+{
+    copy(db, saved); copy(disk, saved); timeline++; start++; ended(); printf("server: a standby is promoted\n")
+}
+
 proctype Server()
 {
-    d_step { copy(saved, db) }; /* a standby has got so far; or a backup is made */
+    byte before;
+    d_step { copy(saved, db); before = highest }; /* a standby has got so far; or a backup is made */
     if
-    :: d_step { copy(db, saved); copy(disk, saved); timeline++; ended(); printf("server: a standby is promoted\n") }
+    :: d_step { copy(given_up, disk); before = highest; promoted() };
+       if
+       :: true -> skip
+       :: d_step {
+              copy(db, given_up); copy(disk, given_up); timeline--; start--; highest = before; ended();
+              printf("server: it is lost, and the primary comes back\n")
+          }
+       :: d_step { timeline--; highest = before; promoted(); printf("server: the other one is lost\n") }
+       fi
     :: d_step {
-           copy(db, saved); copy(disk, saved); ended();
-#ifndef NO_RENEWAL
-           issuer++; given = 0; highest = 0;
-#endif
-           printf("server: its data are put back, on the same timeline\n")
+           copy(db, saved); copy(disk, saved); start++; highest = before; ended();
+           printf("server: its data are put back\n")
        }
-    :: d_step { copy(db, disk); ended(); printf("server: crashes, and starts again\n") }
+    :: d_step { copy(db, disk); start++; ended(); printf("server: crashes, and starts again\n") }
     fi
 }
 
 init {
     atomic {
+        db.counted = 1; db.start = 1; jumps[1] = 1; copy(disk, db); /* the installation has counted */
         run Candidate(0); run Candidate(1); run Beats(0); run Beats(1); run Time(0); run Time(1);
         run Change(); run Server()
     }

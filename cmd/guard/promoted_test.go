@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
@@ -89,15 +92,22 @@ func TestAGuardRemembersAMarkThatAPromotionByHandHasLost(t *testing.T) {
 	p.promote(t)
 
 	// What the data cannot show, a guard without memory and without a coordinator cannot know.
-	_, err = p.serving(t).connect(5)
+	forgetful := p.serving(t)
+	admitted, err := forgetful.connect(5)
 	must.Succeed(t, err)
 	_, err = r.connect(5)
 	wantCode(t, err, "RF001")
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || !strings.Contains(pg.Message, "the store has lost") ||
+	if !ok || !strings.Contains(pg.Message, "the store had lost") ||
 		!strings.Contains(pg.Hint, "guard adopt orders") {
 		t.Errorf("the refusal says %v, %+v", err, pg)
 	}
+	// From now on the store shows it.
+	if _, err := admitted.Exec(t.Context(), "select 1"); err == nil {
+		t.Error("the session that another guard has admitted goes on")
+	}
+	_, err = forgetful.connect(5)
+	wantCode(t, err, "RF001")
 
 	code, out, errs := invoke(t, p.env, "adopt", "orders")
 	if code != cli.Done {
@@ -112,6 +122,74 @@ func TestAGuardRemembersAMarkThatAPromotionByHandHasLost(t *testing.T) {
 	}
 	_, err = r.connect(5)
 	wantCode(t, err, "RF001")
+}
+
+// A primary is cut off, a standby is promoted and lost, and the primary comes back. It has the
+// elections, too, and gives out lower numbers than the standby has.
+func TestAPrimaryThatComesBackOnItsOlderTimelineLocksNobodyOut(t *testing.T) {
+	p := promotedByHand(t)
+	url := "postgres://postgres@" + p.address.Addr() + "/postgres?sslmode=disable"
+	r := p.serving(t, "GUARD_COORDINATOR="+url)
+	first := electedAt(t, url)
+	_, err := r.connect(int(first.Token()))
+	must.Succeed(t, err)
+
+	pgtest.Exec(t, p.standby.URL("postgres", "postgres"), "select pg_promote()")
+	p.address.To(p.standby.Addr())
+	second := electedAt(t, url)
+	deadline := time.Now().Add(time.Minute)
+	for _, err = r.connect(int(second.Token())); err != nil && time.Now().Before(deadline); {
+		_, err = r.connect(int(second.Token()))
+	}
+	must.Succeed(t, err)
+
+	// The primary is cut off, and does not know it.
+	cutOff := p.primary.URL("postgres", "postgres")
+	third := electedAt(t, cutOff)
+	_, err = p.serving(t, "GUARD_COORDINATOR="+cutOff).connect(int(third.Token()))
+	wantNotAdmitted(t, err)
+	_, err = r.connect(int(second.Token()))
+	must.Succeed(t, err)
+
+	must.Succeed(t, p.standby.Kill())
+	p.address.To(p.primary.Addr())
+	if third.Token() <= first.Token() || third.Token() >= second.Token() {
+		t.Fatalf("%s and %s led before, and %s leads", first.Token(), second.Token(), third.Token())
+	}
+	for name, guard := range map[string]*running{
+		"the guard":               r,
+		"a guard that starts now": p.serving(t, "GUARD_COORDINATOR="+url),
+	} {
+		if _, err := guard.connect(int(third.Token())); err != nil {
+			t.Errorf("%s refuses the leader: %v", name, err)
+		}
+		for _, older := range []*fence.Term{first, second} {
+			_, err := guard.connect(int(older.Token()))
+			wantNotAdmitted(t, err)
+		}
+	}
+}
+
+// electedAt returns the term of a leader that Postgres has elected, with a short session.
+func electedAt(t *testing.T, url string) *fence.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	co, err := postgres.Open(ctx, url, postgres.Options{SessionTimeout: 5 * time.Second})
+	must.Succeed(t, err)
+	t.Cleanup(func() { _ = co.Close() })
+	term, err := co.Campaign(ctx, "orders", "a")
+	must.Succeed(t, err)
+	return term
+}
+
+// wantNotAdmitted wants a refusal because a token does not lead.
+func wantNotAdmitted(t *testing.T, err error) {
+	t.Helper()
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "RF001" && pg.Code != "RF007" {
+		t.Errorf("got %v, want a refusal of a token that does not lead", err)
+	}
 }
 
 func TestACoordinatorKnowsWhoLeadsAfterAPromotionByHand(t *testing.T) {

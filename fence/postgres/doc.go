@@ -44,12 +44,16 @@
 //   - An old primary still runs after a standby was promoted. It names and confirms its own
 //     leaders, with lower tokens. Let the failover stop the old primary first, as Patroni does.
 //
-// In these cases the counter goes back under the same issuer, so a token may be given twice. The
-// marks refuse only tokens that are lower. Call RenewIssuer, as after any restore of a coordinator:
+// No token is given out twice, also where the data go back. In these cases a leader may have a
+// lower token than one whose term was lost with the data. A store outside of this database that has
+// seen the higher one refuses everybody until an operator adopts the resource (ErrOtherIssuer):
 //
 //   - A base backup or disk snapshot is started without recovery from an archive. It has the same
-//     timeline. Recovery to a point in time begins a new timeline, and tokens rise.
-//   - A crash loses what was committed, because fsync or full_page_writes is off.
+//     timeline, and a leader that it knows leads until its session ends. The next token is above
+//     those of the original; if one backup takes the place twice, either may have the higher ones.
+//   - A primary comes back on its older timeline, after a standby that was promoted is lost.
+//   - The memory of a running machine is restored. Nothing shows that, so its count goes on, and a
+//     token may be given twice: call RenewIssuer.
 //
 // # Layout
 //
@@ -62,8 +66,9 @@
 // a process that leads a thousand resources sends one heartbeat. Advisory locks would be no lease:
 // a process that is paused keeps its connection, and a pooler hands it on.
 //
-// The token has the server's timeline in its high 31 bits. The low 32 count the tokens. After a
-// promotion they begin at a random number: two standbys that are promoted independently of each
+// The token has the server's timeline in its high 31 bits. The low 32 count the tokens. The count
+// jumps with the first token after each start of the server, by more than what may have been lost,
+// and after a promotion to a random number: two standbys that are promoted independently of each
 // other may choose the same timeline.
 //
 // # A campaign

@@ -116,6 +116,33 @@ func TestTwoStandbysThatArePromotedGiveOutNoNumberTwice(t *testing.T) {
 	}
 }
 
+// A copy of an earlier state takes the server's place and shows nothing of that: same system
+// identifier, same timeline. The second time it goes back behind the numbers of the first.
+func TestAServerThatWasSetBackGivesOutNoNumberTwice(t *testing.T) {
+	t.Parallel()
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	d := database{pg, "postgres"}
+	must.Succeed(t, Install(t.Context(), d.url()))
+	must.Succeed(t, pg.Backup(t.Context())) // nothing has been counted yet
+	given := map[fence.Token]bool{}
+	var lost fence.Token
+	for restored := range 3 {
+		c := openWith(t, d.url(), long, nil)
+		for _, resource := range []fence.Resource{"orders", "stock"} {
+			token := electiontest.Win(t, c, resource, "a").Token()
+			if given[token] {
+				t.Errorf("%s was given out twice", token)
+			}
+			if restored == 1 && token <= lost {
+				t.Errorf("%s follows %s", token, lost)
+			}
+			given[token], lost = true, max(lost, token)
+		}
+		must.Succeed(t, c.Close())
+		must.Succeed(t, pg.Restore(t.Context()))
+	}
+}
+
 // pg_dump knows neither which transaction wrote a row nor who has led since.
 func TestADumpThatIsRestoredIsAnotherIssuer(t *testing.T) {
 	t.Parallel()

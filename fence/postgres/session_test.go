@@ -384,7 +384,7 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	if term := electiontest.Win(t, c, "stock", "a"); term.State() != fence.Active {
 		t.Errorf("the term of another election is %s", term.State())
 	}
-	if n := d.number(t, waits); n != 1 {
+	if n := d.number(t, waits); n > 1 { // none: the call was given up, and another one begins
 		t.Errorf("%d enrolments wait at the server", n)
 	}
 	must.Succeed(t, slow.Rollback(t.Context()))

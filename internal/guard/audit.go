@@ -66,6 +66,9 @@ func (a *Audit) event(label string, e happened) {
 			a.log.Warn("older sessions may be left at a server that was not reached; "+
 				"end that server, or its clients, before it is promoted", a.who(e, "left", e.Before.Left)...)
 		}
+	case marks.Restored:
+		a.log.Warn("the store had lost a mark; it was raised again", a.who(e,
+			"old_token", e.Before.Token.String(), "issuer", string(e.Claim.Issuer))...)
 	case marks.Revoked:
 		a.log.Info("older sessions ended", a.who(e, "sessions", e.Ended)...)
 	case marks.Adopted:

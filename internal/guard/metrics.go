@@ -260,6 +260,8 @@ func (m *Metrics) event(protocol, database string, e marks.Event) {
 			m.unreached.WithLabelValues(protocol, database, resource()).Inc()
 		}
 		m.raise.WithLabelValues(protocol).Observe(e.Took.Seconds())
+	case marks.Restored:
+		m.raises.WithLabelValues(protocol, database, resource()).Inc()
 	case marks.Revoked:
 		m.revoked.WithLabelValues(protocol, database, resource()).Add(float64(e.Ended))
 		m.revocation.WithLabelValues(protocol).Observe(e.Took.Seconds())

@@ -97,7 +97,7 @@ func (a *Admission) checkMemory(ctx context.Context, claims []fence.Claim) error
 		if err != nil {
 			return err
 		}
-		if m := marks[c.Resource]; m.Issuer == c.Issuer && m.Below(c) {
+		if m := marks[c.Resource]; m.Issuer == c.Issuer && m.Below(c) && a.counts(ctx, m) {
 			return stale(c, m)
 		}
 	}

@@ -117,7 +117,8 @@ func (a *Admission) rolledBack(ctx context.Context, refused *fence.Refusal) erro
 }
 
 // marks reads the marks of claims from the store. Where the store has lost a mark or does not
-// answer, it takes the mark from the memory of this process.
+// answer, it takes the mark from the memory of this process. Who refuses for a lost mark what the
+// store would admit has it restored.
 func (a *Admission) marks(
 	ctx context.Context, claims []fence.Claim,
 ) (map[fence.Resource]Mark, error) {

@@ -13,7 +13,8 @@ type Event struct {
 	Session SessionID
 	// who opens the session; empty if another process has caused the event
 	Client Client
-	Before Mark                   // Raised: the mark before. Adopted: the one that this process knew
+	// Raised, Restored: the mark before. Adopted: the one that this process knew
+	Before Mark
 	Ended  int                    // Revoked: how many sessions were ended
 	Took   time.Duration          // how long this took; Opened, Refused: the whole Admit
 	Steps  map[Step]time.Duration // Finished: how long each step took
@@ -29,6 +30,9 @@ const (
 	Revoked EventKind = "revoked"
 	Refused EventKind = "refused"
 	Closed  EventKind = "closed" // the connection of an admitted session is closed
+
+	// Restored comes when this process has raised a mark again that the store had lost.
+	Restored EventKind = "restored"
 
 	// Adopted comes when this process finds that an operator has adopted the resource.
 	Adopted EventKind = "adopted"

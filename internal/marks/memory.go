@@ -7,7 +7,7 @@ import (
 )
 
 // memory holds the marks that this process has seen in a store. A guard may use it to refuse early,
-// and as a lower bound if the store has lost a mark. It never admits.
+// and to notice that the store has lost a mark (counts). It never admits.
 type memory struct {
 	mu    sync.Mutex
 	marks map[fence.Resource]Mark
@@ -27,6 +27,15 @@ func (m *memory) forget() {
 	clear(m.marks)
 }
 
+// drop forgets a mark, unless this process has seen another one since.
+func (m *memory) drop(mark Mark) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now, ok := m.marks[mark.Resource]; ok && now.Token == mark.Token {
+		delete(m.marks, mark.Resource)
+	}
+}
+
 // over returns the mark that this process has seen if it overrides the store's: it is higher, or
 // the store's is not confirmed, and no operator has adopted the resource since. A confirmed mark
 // can be lower, too: a store that has gone back without a trace, such as a standby that was
@@ -38,13 +47,19 @@ func (m *memory) over(r fence.Resource, now, before Mark) (Mark, bool) {
 	switch order := seen.Token.Compare(now.Token); {
 	case !ok || order < 0:
 		return Mark{}, false
-	case now.Token != 0 &&
-		(now.Issuer != seen.Issuer || now.Adoption != "" && now.Adoption != seen.Adoption):
+	case !seen.comparable(now):
 		return Mark{}, false
 	default:
 		seen.Lost = order > 0 && before.Token == seen.Token
 		return seen, order > 0 || !now.Confirmed
 	}
+}
+
+// comparable reports whether a mark of the store counts as this one does: under one issuer, and no
+// operator has adopted the resource since.
+func (m Mark) comparable(now Mark) bool {
+	return now.Token == 0 ||
+		now.Issuer == m.Issuer && (now.Adoption == "" || now.Adoption == m.Adoption)
 }
 
 // learn keeps the newest mark. One of another issuer or adoption replaces it, because an operator

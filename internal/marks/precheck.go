@@ -42,7 +42,7 @@ func (a *Admission) judge(ctx context.Context, c Presented) error {
 		return nil
 	}
 	m := marks[c.Resource]
-	if m.Issuer == claims[0].Issuer && m.Token.Compare(c.Token) > 0 {
+	if m.Issuer == claims[0].Issuer && m.Token.Compare(c.Token) > 0 && a.counts(ctx, m) {
 		return stale(claims[0], m)
 	}
 	return nil

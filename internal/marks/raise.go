@@ -53,10 +53,13 @@ func (a *Admission) raise(
 		// The store may have lost a mark that this process has seen. If it has not, it has to write down
 		// itself that a leader is below it.
 		if seen, ok := a.seen.over(c.Resource, m, known); ok {
-			if seen.Token.Compare(m.Token) > 0 && seen.Issuer == c.Issuer && seen.Below(c) {
+			above := seen.Token.Compare(m.Token) > 0 && seen.Issuer == c.Issuer && seen.Below(c)
+			switch {
+			case !above:
+				m = seen
+			case a.counts(ctx, seen):
 				return c, stale(c, seen)
 			}
-			m = seen
 		}
 		defer StepIssuer.Begin(ctx)()
 		confirmed, err = a.Authority.Confirm(ctx, c, m)

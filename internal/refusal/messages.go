@@ -27,12 +27,12 @@ func Stale(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fe
 const noLongerLeads = "this process no longer leads: stop, or campaign for a new token; " +
 	"no retry with this one will succeed"
 
-// Lost is Stale for a mark that the guard has seen and the store has lost.
+// Lost is Stale for a mark that the guard has seen and the store had lost.
 func Lost(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fence.Refusal {
 	r := Stale(c, mark, holder, raised)
-	r.Message += ", which the store has lost"
+	r.Message += ", which the store had lost"
 	r.Detail = fmt.Sprintf("the database was set back, or promoted without its last writes: this "+
-		"guard remembers the mark that %s raised there at %s, and the database shows a lower one or "+
+		"guard has seen the mark that %s raised there at %s, and the database showed a lower one or "+
 		"none; nothing was admitted",
 		cmp.Or(holder, "a newer leader"), raised.UTC().Format(time.RFC3339))
 	r.Hint = fmt.Sprintf("this process no longer leads: stop, or campaign for a new token; if that "+

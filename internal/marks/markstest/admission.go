@@ -234,7 +234,8 @@ func admissionOfAnotherCandidate(k *stage) {
 }
 
 // admissionRemembersAHigherMark: the store has gone back without a trace, and another guard,
-// without memory and without a coordinator, has confirmed what is left. This guard remembers more.
+// without memory and without a coordinator, has confirmed what is left. This guard remembers more,
+// and raises the mark again for all.
 func admissionRemembersAHigherMark(k *stage) {
 	a, other := k.admission(marks.Unverified{}), k.admission(marks.Unverified{})
 	before := NewModel()
@@ -242,16 +243,18 @@ func admissionRemembersAHigherMark(k *stage) {
 	err := a.Admit(k.ctx, before.Connect().Session(), marks.Present(ofOrders(7)))
 	must.Succeed(k, err)
 	a.Store = k.Store
-	k.in(other, from(elector.Unverified, ofOrders(5)))
-	_, err = k.try(a, from(elector.Unverified, ofOrders(5)))
-	k.refused(err, fence.ErrStale)
-	k.works(k.in(other, from(elector.Unverified, ofOrders(5))))
+	older := k.in(other, from(elector.Unverified, ofOrders(5)))
+	for _, guard := range []*marks.Admission{a, other} {
+		_, err = k.try(guard, from(elector.Unverified, ofOrders(5)))
+		k.refused(err, fence.ErrStale)
+	}
+	k.ended(older)
 	k.adopt(fence.Claim{Resource: orders, Issuer: elector.Unverified}, "an operator")
 	k.works(k.in(a, from(elector.Unverified, ofOrders(6))))
 }
 
-// admissionRemembersMoreThanTheCoordinator: the coordinator has gone back with the store, as one in
-// the same database does, and its leader is below a mark that this guard has seen.
+// admissionRemembersMoreThanTheCoordinator: a coordinator elsewhere has gone back at the same time
+// as the store, and its leader is below a mark that this guard has seen.
 func admissionRemembersMoreThanTheCoordinator(k *stage) {
 	b := &ballot{}
 	a, other := k.admission(marks.Elected{Observer: b}), k.admission(marks.Elected{Observer: b})
@@ -261,9 +264,12 @@ func admissionRemembersMoreThanTheCoordinator(k *stage) {
 	must.Succeed(k, a.Admit(k.ctx, before.Connect().Session(), marks.Present(ofOrders(7))))
 	a.Store = k.Store
 	b.elect(here, 5)
-	k.in(other, ofOrders(5))
-	_, err := k.try(a, ofOrders(5))
-	k.refused(err, fence.ErrOtherIssuer)
+	older := k.in(other, ofOrders(5))
+	for _, guard := range []*marks.Admission{a, other} {
+		_, err := k.try(guard, ofOrders(5))
+		k.refused(err, fence.ErrOtherIssuer)
+	}
+	k.ended(older)
 }
 
 // admissionNeedsTheLeader: the two barriers are independent. The mark is still the older leader's,

@@ -64,6 +64,7 @@ var (
 	_ marks.Store   = (*Store)(nil)
 	_ marks.Admin   = (*Store)(nil)
 	_ marks.Crowded = (*Store)(nil)
+	_ marks.Issuing = (*Store)(nil)
 )
 
 // forever is how long a control connection lives. A new one in its place may find no room on a full
@@ -351,6 +352,12 @@ func (s *Store) Release(
 		leaving = append(leaving, all[p-1].Session)
 	}
 	return leaving, err
+}
+
+// Issuer implements marks.Issuing.
+func (s *Store) Issuer(ctx context.Context) (is fence.Issuer, err error) {
+	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&is) }, `select ringfence.issuer()`)
+	return is, err
 }
 
 // Marks implements marks.Store.

@@ -27,7 +27,6 @@ var Coordinators = map[string]Coordinator{
 	},
 	"postgres": {
 		Shared: sharedPostgres, Own: ownPostgres, Failing: failingPostgres,
-		Restored: map[string]func(testing.TB) Restored{"a cold copy": restoredPostgres},
 	},
 }
 

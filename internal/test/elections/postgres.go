@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -43,24 +42,4 @@ func failingPostgres(t testing.TB) Failing {
 			execute("grant usage on schema ringfence to elections, public")
 		}
 	}}
-}
-
-// restoredPostgres has the same system identifier and timeline after a restore.
-func restoredPostgres(t testing.TB) Restored {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{})
-	return Restored{
-		URL: pg.URL("postgres", "postgres"), Backup: pg.Backup, Restore: pg.Restore,
-		Connect: func(t testing.TB) func(context.Context) (fence.Token, error) {
-			admin, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
-			return func(ctx context.Context) (token fence.Token, err error) {
-				err = admin.QueryRow(ctx, `select timeline_id::bigint << 32 |
-				    nextval('ringfence_private.counter') from pg_control_checkpoint()`).Scan(&token)
-				return token, err
-			}
-		},
-	}
 }

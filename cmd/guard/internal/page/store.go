@@ -48,7 +48,7 @@ func (p *Page) next() <-chan struct{} {
 func (p *Page) event(s *store, e marks.Event) {
 	now := time.Now()
 	switch e.Kind {
-	case marks.Raised:
+	case marks.Raised, marks.Restored:
 		p.change(func() bool { return s.resources.raised(e.Claim, now) })
 	case marks.Opened, marks.Closed, marks.Refused:
 		p.change(func() bool { return true }) // state reads them

@@ -2,8 +2,9 @@
 -- at READ COMMITTED, so each statement sees what was committed before it began, also after it has
 -- waited for a lock.
 --
--- No call locks a row that a call for another resource needs. Somebody's lease that has expired is left alone while its
--- row is locked. Locks are taken in this order: holder, lease, election, candidate.
+-- No call locks a row that a call for another resource needs, but for the first token of a run (see jump). Somebody's
+-- lease that has expired is left alone while its row is locked. Locks are taken in this order: holder, lease, election,
+-- counting, candidate.
 
 -- prefix begins every issuer: which cluster and which database of it this is.
 create or replace function ringfence.prefix() returns text
@@ -179,27 +180,46 @@ begin
     if found then
         return;
     end if;
-    token := ringfence.next_token(ringfence.timeline(), v_last);
+    token := ringfence.next_token(v_last);
     update ringfence_private.election e set last = token, issuer = v_issuer where e.resource = p_resource;
     insert into ringfence_private.candidate (resource, token, id, lease, holder)
     values (p_resource, token, p_id, p_session, p_holder);
 end $$;
 
--- next_token returns a token above the last one of an election, whose row the caller has locked. It has the timeline in
--- its high half, so it is higher than those that were given out on the timelines before, and perhaps lost. Two standbys that
--- are promoted from one past may choose the same timeline, and know the same last token. So the first one of an election
--- on a timeline is random, but on the timeline of the installation, where nobody was promoted.
-create or replace function ringfence.next_token(p_timeline bigint, p_last bigint) returns bigint
+-- next_token returns a token above the last one of an election, whose row the caller has locked. No token is given out
+-- twice under one issuer, also if the data go back: to a standby that lacks the last writes, to an older disk, to the
+-- timeline before. The timeline is its high half, so it is above all that the timelines before gave out. The count jumps
+-- when a server first counts after a start or a promotion: by more than what may have been lost, and at random, because two
+-- servers with one past may count on the same timeline: standbys that are promoted, or copies of one backup.
+create or replace function ringfence.next_token(p_last bigint) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence.jump(ringfence.timeline());
+    return greatest(p_last + 1, nextval('ringfence_private.counter'));
+end $$;
+
+create or replace function ringfence.jump(p_timeline bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    v_run text := p_timeline || '/' || (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint;
     v_first bigint := p_timeline << 32;
+    v_random bigint := ('x' || substr(gen_random_uuid()::text, 1, 8))::bit(32)::bigint;
+    v_before text;
+    v_count bigint;
 begin
-    if exists (select from ringfence_private.issuer i where i.timeline = p_timeline) then
-        return greatest(p_last + 1, v_first + nextval('ringfence_private.counter'));
-    elsif p_last >= v_first then
-        return p_last + 1;
+    if exists (select from ringfence_private.counting c where c.run = v_run) then
+        return;
     end if;
-    return v_first + 1 + ('x' || substr(gen_random_uuid()::text, 1, 8))::bit(32)::bigint / 2;
+    select c.run into v_before from ringfence_private.counting c for update;
+    if v_before = v_run then
+        return;
+    end if;
+    select c.last_value into v_count from ringfence_private.counter c;
+    perform setval('ringfence_private.counter', case
+        when v_before = '' then v_first                                      -- the first one is 1
+        when v_count < v_first then v_first + (1 << 20) + v_random / 2
+        else v_count + (1 << 20) + v_random / 256 end);
+    update ringfence_private.counting set run = v_run;
 end $$;
 
 -- stand enrols as enrol does, and says whether the candidate leads at once. The client sends the notices

@@ -150,7 +150,8 @@ end $$;
 -- has changed since look returned p_basis. So a delayed raise does not count on a server that was
 -- restarted, or for a mark that was rolled back. It is durable when the statement returns, whatever
 -- the defaults of the role or the database are.
--- The caller has asked whether the claim leads, after look. So a claim that is below the mark, or has
+-- Where the elections are in this database, they say whether the claim leads: the caller may have asked a server that is
+-- no longer the primary. Otherwise the caller has asked its coordinator, after look. So a claim that is below the mark, or has
 -- its number as another candidate, is of a coordinator that was rolled back. raise writes that down with
 -- the mark. From then on nobody of that issuer is admitted, until adopt: each further try of a leader
 -- counts up, and would be above the mark sooner or later.
@@ -168,6 +169,12 @@ begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
     perform ringfence.begin_work(array[p_resource]);
+    if p_issuer = ringfence.issuer() and ringfence.leads(p_resource, p_token, p_candidate) <> 'leads' then
+        raise exception using errcode = 'RF007', schema = 'ringfence', table = p_resource, column = p_token::text,
+            message = format('token %s of "%s" does not lead', p_token, p_resource),
+            detail = 'the elections of this database have another leader; nothing was changed',
+            hint = 'this process no longer leads: stop, or campaign for a new token';
+    end if;
     perform 1 from ringfence_private.mark m where m.resource = p_resource for update;
     v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.candidate, l.rolled_back, l.basis

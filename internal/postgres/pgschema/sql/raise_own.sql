@@ -1,7 +1,7 @@
 -- What a program in Go calls that leads without a guard: it asks its coordinator who leads between look and raise_own, and
 -- then calls revoke_own until nobody is left.
 
--- raise_own is raise, for a program. Of the elections in this database it believes no claim that does not lead.
+-- raise_own is raise, for a program.
 create or replace function ringfence.raise_own(
     resource text, token bigint, issuer text, holder text, candidate text, basis text,
     out step text, out mark_token bigint, out mark_issuer text, out mark_holder text, out raised_at timestamptz, out confirmed boolean,
@@ -9,12 +9,6 @@ create or replace function ringfence.raise_own(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence.check_caller(array[resource], holder);
-    if issuer = ringfence.issuer() and ringfence.leads(resource, token, candidate) <> 'leads' then
-        raise exception using errcode = 'RF007', schema = 'ringfence', table = resource, column = token::text,
-            message = format('token %s of "%s" does not lead', token, resource),
-            detail = 'the elections of this database have another leader; nothing was changed',
-            hint = 'this process no longer leads: stop, or campaign for a new token';
-    end if;
     select r.step, r.token, r.issuer, r.holder, r.raised_at, r.confirmed, r.continued, r.adoption, r.candidate, r.rolled_back
       into step, mark_token, mark_issuer, mark_holder, raised_at, confirmed, continued, adoption, mark_candidate, rolled_back
       from ringfence.raise(resource, token, issuer, holder, candidate, basis) r;

@@ -182,11 +182,10 @@ create table if not exists ringfence_private.checkpoint (
 -- Elections.
 --
 -- One row: the random part of the issuer. The transaction that wrote it is part of the issuer, too (see issuer), so a
--- row that a dump brought back is another one. timeline is that of the installation (see next_token).
+-- row that a dump brought back is another one.
 create table if not exists ringfence_private.issuer (
     only_row boolean primary key default true check (only_row),
-    id       text collate "C" not null default gen_random_uuid()::text,
-    timeline bigint
+    id       text collate "C" not null default gen_random_uuid()::text
 );
 insert into ringfence_private.issuer default values on conflict do nothing;
 
@@ -201,8 +200,13 @@ create table if not exists ringfence_private.lease (
     over       boolean not null default false
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.1);
 
--- What tokens count on the timeline of the installation: one sequence for all elections (see next_token).
+-- What tokens count: one sequence for all elections, and the run of the server that has counted last (see next_token).
 create sequence if not exists ringfence_private.counter;
+create table if not exists ringfence_private.counting (
+    only_row boolean primary key default true check (only_row),
+    run      text collate "C" not null default ''
+);
+insert into ringfence_private.counting default values on conflict do nothing;
 
 -- An enrolment locks the row of the election, so that its tokens are committed in their order. last is the highest
 -- of them, under that issuer, and the next one is above it. holder and attempt are those of the last take. The row is never deleted.

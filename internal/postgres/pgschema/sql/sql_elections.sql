@@ -49,7 +49,6 @@ create or replace function ringfence.enrol_all(p_session text, p_holder text, p_
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     c_notices constant integer := 100; -- who enters more elections at once tells nobody: it costs only time
-    v_timeline bigint := ringfence.timeline();
     v_issuer text := ringfence.issuer();
 begin
     if p_resources = '{}' then
@@ -62,7 +61,7 @@ begin
     select r.resource from unnest(p_resources) as r(resource) order by r.resource collate "C" on conflict do nothing;
     perform from ringfence_private.election e where e.resource = any (p_resources) order by e.resource collate "C" for no key update;
     insert into ringfence_private.candidate (resource, token, id, lease, holder)
-    select e.resource, ringfence.next_token(v_timeline, case when e.issuer = v_issuer then e.last else 0 end), gen_random_uuid()::text, p_session, p_holder
+    select e.resource, ringfence.next_token(case when e.issuer = v_issuer then e.last else 0 end), gen_random_uuid()::text, p_session, p_holder
       from ringfence_private.election e where e.resource = any (p_resources);
     update ringfence_private.election x set last = c.token, issuer = v_issuer
       from ringfence_private.candidate c
