@@ -104,6 +104,9 @@ func TestAnInstallationGoesToThePrimaryOfSeveralHosts(t *testing.T) {
 		if code != 0 {
 			t.Errorf("%s: exit %d: %s%s", command, code, out, errs)
 		}
+		if is := "the primary is " + primary.Addr(); command == "status" && !strings.Contains(out, is) {
+			t.Errorf("status does not say %q: %s", is, out)
+		}
 	}
 }
 

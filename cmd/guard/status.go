@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -32,6 +33,7 @@ const maxTableRows = 100
 type storeStatus struct {
 	Store    string       `json:"store"`
 	Database string       `json:"database,omitempty"` // in Postgres
+	Server   string       `json:"server,omitempty"`   // the primary, of several hosts or by Sentinels
 	Ready    bool         `json:"ready"`
 	Error    string       `json:"error,omitempty"`
 	Marks    []marks.Mark `json:"marks"`
@@ -116,7 +118,10 @@ func (c *config) queryStatus(ctx context.Context, t server) storeStatus {
 	s := storeStatus{Store: t.name(), Database: t.Database(), Marks: []marks.Mark{}}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	db, err := t.Open(ctx, c.common(), nil)
+	var primary atomic.Value
+	common := c.common()
+	common.Primary = func(address string) { primary.Store(address) }
+	db, err := t.Open(ctx, common, nil)
 	if err == nil {
 		defer db.Close()
 		var marks []marks.Mark
@@ -131,6 +136,7 @@ func (c *config) queryStatus(ctx context.Context, t server) storeStatus {
 		s.Error = t.scrub(err.Error())
 	}
 	s.Ready = err == nil
+	s.Server, _ = primary.Load().(string)
 	return s
 }
 
@@ -169,7 +175,10 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 	if err := writeMarks(p.Stdout, all, format == "wide"); err != nil {
 		return err
 	}
-	for _, s := range all {
+	for i, s := range all {
+		if s.Server != "" && (i == 0 || all[i-1].Store != s.Store) {
+			fmt.Fprintf(p.Stdout, "%s: the primary is %s\n", s.Store, s.Server)
+		}
 		if s.Found > len(s.Marks) {
 			fmt.Fprintf(p.Stdout, "%s: the first %d of %d marks, which have %d sessions in all; give "+
 				"resources or patterns such as 'orders_*', or --limit 0 for all\n",
