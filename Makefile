@@ -160,7 +160,7 @@ bench-jobs: deps build ## jobs: submitted, assigned and done per second, latency
 	@cd bench && $(GO) run . jobs $(call bench_out,jobs) $(BENCH_ARGS)
 
 .PHONY: bench-failover
-bench-failover: deps build ## what a failover by Sentinel costs a leader that writes: outage, lost writes; with a guard and without; 10 minutes
+bench-failover: deps build ## what a failover by Patroni or Sentinel costs a leader that writes: outage, lost writes, way by way; 25 minutes
 	@cd bench && $(GO) run . failover $(call bench_json,failover) $(BENCH_ARGS)
 
 MODULES := . lab bench examples/river examples/temporal examples/temporal/devserver

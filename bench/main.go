@@ -39,7 +39,7 @@ var benchmarks = []struct {
 		"10,000", election.New, election.Child},
 	{"enter", "ringfence.enter in every transaction of pgbench -N, beside the same without it",
 		enter.New, nil},
-	{"failover", "a leader's writes while Redis fails over: without and with a guard",
+	{"failover", "leaders' writes while Patroni or Sentinel fails over: without and with guards",
 		failover.New, nil},
 	{"jobs", "jobs: submitted, assigned and done per second, latency, recovery; beside River",
 		jobs.New, jobs.Child},

@@ -74,6 +74,8 @@ debian() {
   if [[ $peers == bench ]]; then
     need haproxy haproxy haproxy /usr/sbin/haproxy
     need twemproxy nutcracker nutcracker /usr/sbin/nutcracker
+    need patroni patroni patroni
+    need "Patroni's client of etcd" python3-etcd /usr/lib/python3/dist-packages/etcd
   fi
   if [[ $peers == newer ]]; then
     need debootstrap debootstrap debootstrap

@@ -2,68 +2,91 @@ package failover
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"strconv"
+	"sync"
 	"time"
-
-	driver "github.com/redis/go-redis/v9"
 )
 
 const (
-	list      = "written"
-	patience  = 500 * time.Millisecond // of one write
-	pause     = 2 * time.Millisecond   // between two
-	before    = 2 * time.Second        // the event
-	afterward = 15 * time.Second       // a former primary may take ten seconds to be demoted
+	patience = time.Second     // of one write
+	calm     = 2 * time.Second // before the event
 )
 
-// written is what a writer was told.
-type written struct {
+// writer writes numbers, one by one.
+type writer struct {
+	way   string
+	pause time.Duration // between two writes
+	older bool          // it is refused sooner or later
+	one   func(ctx context.Context, n int) error
+
 	acknowledged []int
 	outage       time.Duration // the longest time between two acknowledgements
+	last         time.Time
+	failed       error // of the last write
 }
 
-// write appends numbers to a list, one by one. In between it calls event.
-func write(ctx context.Context, db *driver.Client, event func() error) (*written, error) {
-	w := &written{}
-	var last time.Time
-	begin := time.Now()
-	happened := false
-	for n := 0; time.Since(begin) < before+afterward; n++ {
-		if !happened && time.Since(begin) > before {
-			happened = true
-			if err := event(); err != nil {
-				return nil, err
-			}
-		}
-		if one(ctx, db, n) == nil {
+// run writes until ctx ends.
+func (w *writer) run(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n++ {
+		if w.failed = w.try(ctx, n); w.failed == nil {
 			now := time.Now()
-			if !last.IsZero() {
-				w.outage = max(w.outage, now.Sub(last))
+			if !w.last.IsZero() {
+				w.outage = max(w.outage, now.Sub(w.last))
 			}
-			last = now
+			w.last = now
 			w.acknowledged = append(w.acknowledged, n)
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(w.pause):
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
-	if time.Since(last) > patience {
-		return nil, errors.New("nothing is acknowledged any more")
-	}
-	return w, nil
 }
 
-func one(ctx context.Context, db *driver.Client, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (w *writer) try(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	return db.RPush(ctx, list, n).Err()
+	return w.one(ctx, n)
 }
 
-// missing returns how many of the acknowledged numbers are not in the list.
-func (w *written) missing(kept []string) (n int) {
+// during lets all write, calls event in between, and ends them some time after it.
+func during(
+	ctx context.Context, all []*writer, event func() error, afterward time.Duration,
+) error {
+	writing, stop := context.WithCancel(ctx)
+	var busy sync.WaitGroup
+	for _, w := range all {
+		busy.Go(func() { w.run(writing) })
+	}
+	err := wait(ctx, calm)
+	if err == nil {
+		err = event()
+	}
+	if err == nil {
+		err = wait(ctx, afterward)
+	}
+	stop()
+	busy.Wait()
+	for _, w := range all {
+		if err == nil && !w.older && time.Since(w.last) > 2*patience {
+			err = fmt.Errorf("%s: nothing is acknowledged any more: %w", w.way, w.failed)
+		}
+	}
+	return err
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// missing returns how many of the acknowledged numbers are not among those that were kept.
+func (w *writer) missing(kept []string) (n int) {
 	there := make(map[string]bool)
 	for _, text := range kept {
 		there[text] = true
@@ -74,14 +97,4 @@ func (w *written) missing(kept []string) (n int) {
 		}
 	}
 	return n
-}
-
-// guardOptions are a driver's that claims the resource on each connection.
-func guardOptions(addr string) *driver.Options {
-	return &driver.Options{
-		Addr: addr, ContextTimeoutEnabled: true, MaxRetries: -1, PoolSize: 1,
-		OnConnect: func(ctx context.Context, c *driver.Conn) error {
-			return c.Do(ctx, "FENCE", "orders", 5).Err()
-		},
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,7 +22,7 @@ type GuardProcess struct {
 	*servers.Program
 
 	Postgres, Redis string // its addresses; empty for a database that is not guarded
-	http            string // its HTTP address
+	HTTP            string // the address of its pages
 }
 
 // GuardOptions say what a guard guards.
@@ -30,6 +31,9 @@ type GuardOptions struct {
 	Postgres string            // the URL of its upstream; empty: none
 	Redis    string            // the URL of its upstream; empty: none
 	Settings map[string]string // more environment variables
+	Host     string            // where it listens, at ports that Ports has; empty: at free addresses
+	Ports    [3]string         // of its pages, of Postgres and of Redis
+	Waits    bool              // the upstream may be a standby, where a guard is not ready
 }
 
 // StartGuard starts a guard and returns when it is ready.
@@ -42,8 +46,13 @@ func StartGuard(ctx context.Context, o GuardOptions) (*GuardProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &GuardProcess{http: at[0]}
-	env := map[string]string{"GUARD_HTTP_LISTEN": g.http, "GUARD_LOG": "warn"}
+	if o.Host != "" {
+		for i, port := range o.Ports {
+			at[i] = net.JoinHostPort(o.Host, port)
+		}
+	}
+	g := &GuardProcess{HTTP: at[0]}
+	env := map[string]string{"GUARD_HTTP_LISTEN": g.HTTP, "GUARD_LOG": "warn"}
 	if o.Postgres != "" {
 		g.Postgres = at[1]
 		env["GUARD_POSTGRES_LISTEN"], env["GUARD_POSTGRES_UPSTREAM"] = g.Postgres, o.Postgres
@@ -53,8 +62,12 @@ func StartGuard(ctx context.Context, o GuardOptions) (*GuardProcess, error) {
 		env["GUARD_REDIS_LISTEN"], env["GUARD_REDIS_UPSTREAM"] = g.Redis, o.Redis
 	}
 	maps.Copy(env, o.Settings)
+	ready := g.ready
+	if o.Waits {
+		ready = g.alive
+	}
 	g.Program, err = servers.NewProgram(servers.ProgramOptions{
-		Name: "guard", Command: []string{program, "serve"}, Ready: g.ready,
+		Name: "guard", Command: []string{program, "serve"}, Ready: ready,
 		Env: func() []string { return list(env) },
 	})
 	if err != nil {
@@ -78,9 +91,14 @@ func (g *GuardProcess) ready(ctx context.Context) error {
 	return err
 }
 
+func (g *GuardProcess) alive(ctx context.Context) error {
+	_, err := g.page(ctx, "/livez")
+	return err
+}
+
 // page returns a page of the guard.
 func (g *GuardProcess) page(ctx context.Context, path string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.http+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.HTTP+path, nil)
 	if err != nil {
 		return "", err
 	}

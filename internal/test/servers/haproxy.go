@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// HAProxy relays TCP connections to one server. It is here to be compared with, in benchmarks.
+// HAProxy relays TCP connections to one server, or to those that pass a check. It is here to be
+// compared with, in benchmarks.
 type HAProxy struct {
 	Process
 	port int
@@ -17,7 +18,14 @@ type HAProxy struct {
 // HAProxyOptions configure HAProxy.
 type HAProxyOptions struct {
 	TLS *Pair // what clients see; the server is reached with TLS, too. nil: no TLS
+
+	Servers []string // those that pass the checks are used, in the place of the upstream
+	Checks  []HAProxyCheck
+	Every   string // how often they are checked, such as "inter 1s fall 1 rise 1"
 }
+
+// HAProxyCheck asks by HTTP, at a port of the server's host. The answer must be 200.
+type HAProxyCheck struct{ Method, Path, Port string }
 
 // StartHAProxy starts a relay to the upstream, a host:port. It returns a [MissingError] if HAProxy
 // is not installed.
@@ -75,8 +83,23 @@ defaults
     timeout server 1h
 listen relay
     bind %s%s
-    server upstream %s%s
-`, h.Addr(), client, upstream, server)
+`, h.Addr(), client) + h.servers(upstream, o, server)
+}
+
+func (h *HAProxy) servers(upstream string, o HAProxyOptions, tls string) string {
+	if o.Servers == nil {
+		return fmt.Sprintf("    server upstream %s%s\n", upstream, tls)
+	}
+	text := "    option httpchk\n    default-server check " + o.Every +
+		" on-marked-down shutdown-sessions\n"
+	for _, c := range o.Checks {
+		text += fmt.Sprintf("    http-check connect port %s\n    http-check send meth %s uri %s\n"+
+			"    http-check expect status 200\n", c.Port, c.Method, c.Path)
+	}
+	for i, s := range o.Servers {
+		text += fmt.Sprintf("    server s%d %s%s\n", i, s, tls)
+	}
+	return text
 }
 
 func (h *HAProxy) certFile() string { return filepath.Join(h.spec.dir, "certificate.pem") }

@@ -58,6 +58,7 @@ type spec struct {
 	stop    syscall.Signal              // for an orderly stop
 	quit    syscall.Signal              // for a fast stop, when the data is not needed any more
 	tidy    func()                      // after the last exit, before dir is removed; may be nil
+	apart   func() int                  // a process that is a child no more, or 0; may be nil
 	env     func() []string             // more environment variables; may be nil
 
 	// Of a Program only.

@@ -18,6 +18,7 @@ type running struct {
 	done    chan struct{} // closed after exited has returned
 	state   *os.ProcessState
 	exited  func(*os.ProcessState) // may be nil
+	apart   func() int             // may be nil
 
 	mu  sync.Mutex
 	dog *watchdog // while paused
@@ -179,8 +180,12 @@ func (r *running) family() []member {
 	}
 	children := map[int][]member{}
 	var all []member
+	apart := 0
+	if r.apart != nil {
+		apart = r.apart()
+	}
 	for _, m := range processes() {
-		if m.pid == r.pid {
+		if m.pid == r.pid || m.pid == apart {
 			all = append(all, m)
 		}
 		children[m.parent] = append(children[m.parent], m)

@@ -68,6 +68,7 @@ func (p *Process) spawn(argv []string) (*running, error) {
 	}
 	r := &running{
 		reaped: make(chan struct{}), done: make(chan struct{}), logFrom: at, exited: p.spec.exited,
+		apart: p.spec.apart,
 	}
 	started := make(chan error)
 	go r.supervise(cmd, started)
