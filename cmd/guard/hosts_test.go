@@ -123,3 +123,23 @@ func TestACommandAtAServerThatIsSilentSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// Clients that have given up at a frozen primary keep their slots for logins as long as a login may
+// take. The next leader would wait for that.
+func TestLoginsAtAFrozenPrimaryMakeWayForThePromotedOne(t *testing.T) {
+	t.Parallel()
+	primary, standby, env := bothHosts(t)
+	r := serving(t, append(env, "GUARD_MAX_LOGINS=2", "GUARD_LOGIN_TIMEOUT=10m")...)
+	r.ready(http.StatusOK)
+	r.admits(t, 5)
+	must.Succeed(t, primary.Pause())
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err := pgx.Connect(ctx, "postgres://app@"+r.pg+"/postgres?options=-c%20fence.orders%3D5")
+		if cancel(); err == nil {
+			t.Fatal("a frozen server has admitted a session")
+		}
+	}
+	pgtest.Exec(t, standby.URL("postgres", "postgres"), "select pg_promote()")
+	r.admits(t, 6)
+}

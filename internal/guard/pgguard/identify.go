@@ -26,7 +26,11 @@ func (l *login) identify(ctx context.Context) (marks.SessionID, error) {
 		_ = l.server.SetDeadline(time.Time{})
 	}()
 	store, user := l.at.Store, l.startup.Get("user")
-	identity, err := l.look(ctx, user)
+	var identity pgmarks.Identity
+	err := l.whilePrimary(func() (err error) {
+		identity, err = l.look(ctx, user)
+		return err
+	})
 	if err != nil {
 		return marks.SessionID{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/pgguard/databases"
 	"github.com/ringfence/ringfence/internal/guard/pgguard/wire"
+	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
@@ -81,6 +82,18 @@ func (l *login) dial(ctx context.Context) (err error) {
 	l.out, l.fromServer = bufio.NewWriter(l.client), bufio.NewReader(l.server)
 	l.bindable = sameCertificate(l.p.o.TLS, l.client.Encrypted(), encryption(l.server))
 	return nil
+}
+
+// whilePrimary ends what waits for the server once another one is the primary. It would keep a slot
+// for logins otherwise, as long as a login may take.
+func (l *login) whilePrimary(do func() error) error {
+	unhook := context.AfterFunc(l.until, func() { _ = l.server.SetDeadline(relay.Past) })
+	defer unhook()
+	err := do()
+	if err != nil && l.until.Err() != nil {
+		return wire.Moved(true)
+	}
+	return err
 }
 
 // claim reads the client's claims, if this guard serves them.

@@ -54,7 +54,7 @@ func (l *login) logIn(ctx context.Context) error {
 // attempt relays the login on the present upstream connection.
 func (l *login) attempt(ctx context.Context) error {
 	unhook := guard.Limit(ctx, l.server, l.p.o.LoginTimeout)
-	err := l.run()
+	err := l.whilePrimary(l.run)
 	if !unhook() && err == nil {
 		return context.Cause(ctx)
 	}

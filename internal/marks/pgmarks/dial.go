@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
@@ -118,6 +119,33 @@ func encrypt(
 	}
 	encrypted := tls.Client(tlsconfig.NewTransport(plain, nil), config)
 	return encrypted, encrypted.HandshakeContext(ctx)
+}
+
+// closing returns a dialer whose connections are closed when a context ends. A statement at a
+// former primary that is silent would keep a control connection, and so the newcomers.
+func closing(until context.Context, dial pgconn.DialFunc) pgconn.DialFunc {
+	if until.Done() == nil {
+		return dial
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return closed{conn, context.AfterFunc(until, func() { _ = conn.Close() })}, nil
+	}
+}
+
+// closed is a connection that a context closes, until unhook is called.
+type closed struct {
+	net.Conn
+	unhook func() bool
+}
+
+// Close closes the connection.
+func (c closed) Close() error {
+	c.unhook()
+	return c.Conn.Close()
 }
 
 // dialTarget returns the network and address of the server in cfg.

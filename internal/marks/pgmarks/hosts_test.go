@@ -1,15 +1,18 @@
 package pgmarks_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -41,4 +44,34 @@ func TestAURLOfSeveralHostsLeadsToThePrimary(t *testing.T) {
 	if !slices.Contains(at, down) || !slices.Contains(at, pg.Addr()) {
 		t.Errorf("the address is shown as %s", pgmarks.Address(url))
 	}
+}
+
+// A few such calls would keep all control connections, and the next leader waiting for them.
+func TestACallAtAFrozenPrimaryEndsWhenAnotherServerIsPromoted(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	must.Succeed(t, pgmarks.Install(t.Context(), pg.URL("postgres", "postgres"), "postgres"))
+	standby, err := pg.StartStandby(t.Context(), "standby")
+	must.Succeed(t, err)
+	t.Cleanup(func() { _ = standby.Close() })
+	both := strings.Replace(pg.URL("postgres", "postgres"), pg.Addr(), pg.Addr()+","+standby.Addr(), 1)
+	s, err := pgmarks.Open(both, pgmarks.Options{Connections: 1})
+	must.Succeed(t, err)
+	t.Cleanup(s.Close)
+	_, err = s.Marks(t.Context())
+	must.Succeed(t, err)
+
+	must.Succeed(t, pg.Pause())
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _ = s.Marks(ctx)
+		ended <- ctx.Err()
+	}()
+	pgtest.Exec(t, standby.URL("postgres", "postgres"), "select pg_promote()")
+	if err := <-ended; err != nil {
+		t.Errorf("the call goes on until %v", err)
+	}
+	_, err = s.Marks(t.Context())
+	must.Succeed(t, err)
 }

@@ -107,10 +107,11 @@ func Open(url string, o Options) (*Store, error) {
 	pc.ConnConfig.ValidateConnect = nil // probe says more
 	pc.ConnConfig.BuildContextWatcherHandler = finishing
 	pc.BeforeConnect = func(ctx context.Context, cfg *pgx.ConnConfig) error {
-		primary, _, err := to.primary(ctx, untilAsked)
+		primary, until, err := to.primary(ctx, untilAsked)
 		if err != nil {
 			return err
 		}
+		cfg.DialFunc = closing(until, cfg.DialFunc)
 		cfg.Host, cfg.Port = primary.Host, primary.Port
 		cfg.TLSConfig, cfg.Fallbacks = primary.TLSConfig, primary.Fallbacks
 		return pglogin.Fill(ctx, cfg, to.password)
