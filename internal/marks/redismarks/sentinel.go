@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	askTime = time.Second            // bounds the question to one Sentinel
+	askTime = time.Second            // how long a Sentinel may take to answer
 	recent  = 400 * time.Millisecond // how long an answer is not asked for again
 	stray   = 100 * time.Millisecond // how long the others are waited for after most have answered
 
@@ -37,6 +37,7 @@ const (
 type sentinels struct {
 	name  string
 	each  []*driver.Options
+	limit time.Duration        // of one question
 	dial  dialing              // connects to the servers
 	moved func(address string) // the primary is another one now, also at first; may be nil
 
@@ -182,7 +183,7 @@ func (s *sentinels) again(ctx context.Context) {
 
 // ask asks all Sentinels at once. It returns when all have answered, or soon after most have.
 func (s *sentinels) ask(ctx context.Context) (best named, most bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
@@ -240,6 +241,8 @@ func askOne(ctx context.Context, o *driver.Options, name string) (named, error) 
 	own := *o // the driver changes it
 	c := driver.NewSentinelClient(&own)
 	defer c.Close()
+	// The driver would wait for an answer until its own timeout.
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	m, err := c.Master(ctx, name).Result()
 	if err != nil {
 		return named{}, fmt.Errorf("%s: %w", o.Addr, err)
@@ -312,7 +315,9 @@ func newSentinels(
 	for option := range options {
 		return nil, fmt.Errorf("there is no option %s%s", sentinelOption, option)
 	}
-	s := &sentinels{name: name, turn: make(chan struct{}, 1), conns: make(map[*sentConn]bool)}
+	s := &sentinels{
+		name: name, limit: askTime, turn: make(chan struct{}, 1), conns: make(map[*sentConn]bool),
+	}
 	for _, host := range hosts {
 		o := &driver.Options{
 			Addr: host, Username: user, Password: present, Protocol: 2, DisableIdentity: true,

@@ -1,10 +1,15 @@
 package redismarks
 
 import (
+	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 func TestAnOlderConfigurationCountsOnceMostSentinelsNameIt(t *testing.T) {
@@ -36,6 +41,39 @@ func TestAnOlderConfigurationCountsOnceMostSentinelsNameIt(t *testing.T) {
 	}
 	if want := []string{"former", "newer", "another", "promoted"}; !slices.Equal(moved, want) {
 		t.Errorf("told of %v, want %v", moved, want)
+	}
+}
+
+// The host of a Sentinel is often that of the primary that was lost.
+func TestASentinelThatIsSilentHoldsNobodyUp(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{})
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must.Succeed(t, err)
+	defer silent.Close()
+	url := "redis+sentinel://" + silent.Addr().String()
+	for range 2 {
+		url += "," + serverstest.Sentinel(t, servers.SentinelOptions{
+			Name: "orders", Primary: server, Quorum: 1, DownAfter: time.Second,
+		}).Addr()
+	}
+	to, err := parseURL(url + "/orders")
+	must.Succeed(t, err)
+	to.sentinels.limit = time.Hour
+	for _, o := range to.sentinels.each {
+		o.ReadTimeout = time.Hour
+	}
+	asked := make(chan string, 1)
+	go func() {
+		address, _ := to.sentinels.primary(t.Context())
+		asked <- address
+	}()
+	select {
+	case address := <-asked:
+		if address != server.Addr() {
+			t.Errorf("the primary is %q, want %s", address, server.Addr())
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the silent one is waited for")
 	}
 }
 
