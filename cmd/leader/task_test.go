@@ -98,7 +98,8 @@ func TestSettingsOfTasksAreChecked(t *testing.T) {
 	}, "task", "list")
 	if code != cli.Usage || strings.Contains(log, "s3cr3t") ||
 		!strings.Contains(log, "LEADER_JOURNAL: there is no journal nostore://; there is postgres://, "+
-			"postgresql://, redis://, rediss://, and the word coordinator") ||
+			"postgresql://, redis://, redis+sentinel://, rediss://, rediss+sentinel://, and the word "+
+			"coordinator") ||
 		!strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
 		t.Errorf("code %d, stderr:\n%s", code, log)
 	}
