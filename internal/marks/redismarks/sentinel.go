@@ -301,7 +301,7 @@ func cutSentinels(address string) (rest string, hosts []string, name string, err
 }
 
 // newSentinels returns those of a server. opt are the driver's options for the server, and options
-// those of the URL that are about Sentinels. timed dials.
+// those of the URL that are about Sentinels.
 func newSentinels(
 	hosts []string, name string, opt *driver.Options, options url.Values,
 ) (*sentinels, error) {
