@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,14 +18,14 @@ type waiting struct {
 	done chan error
 }
 
-// begins injects a pause, and returns once its last process is paused.
-func begins(t *testing.T, r *Injector, s *script, on string, until scenario.Until, last string,
+// begins injects a pause, and returns once this process is paused.
+func begins(t *testing.T, r *Injector, s *script, on string, until scenario.Until, paused string,
 ) waiting {
 	t.Helper()
 	w := waiting{t, s, make(chan error, 1)}
 	f := []scenario.Fault{{Do: scenario.Pause, On: on, Until: until}}
 	go func() { w.done <- r.Inject(within(t, patience), f) }()
-	s.until(t, "pause "+last)
+	s.until(t, "pause "+paused)
 	return w
 }
 
@@ -38,10 +39,10 @@ func (w waiting) waits(what string) {
 	}
 }
 
-// ends checks that the fault ends, and that this process is resumed at last.
-func (w waiting) ends(last string) {
+// ends checks that the fault ends, and that this process is resumed. Several are resumed at once.
+func (w waiting) ends(resumed string) {
 	w.t.Helper()
-	if err := <-w.done; err != nil || w.s.calls[len(w.s.calls)-1] != "resume "+last {
+	if err := <-w.done; err != nil || !slices.Contains(w.s.calls, "resume "+resumed) {
 		w.t.Errorf("%v, %q", err, w.s.calls)
 	}
 }
