@@ -53,9 +53,6 @@ func newRows(r *report.Report, name string) *rows {
 	}
 }
 
-// wanted reports whether the rows of this event are to be measured.
-func (s *settings) wanted(name string) bool { return s.Wants(name) }
-
 func (r *rows) add(way string, outage time.Duration, lost int) {
 	r.outage.Add(way, float64(outage.Milliseconds()))
 	r.lost.Add(way, float64(lost))

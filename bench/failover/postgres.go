@@ -65,7 +65,7 @@ func freeze(ctx context.Context, _ *servers.Patroni, primary *servers.PatroniNod
 func (s *settings) postgres(ctx context.Context, r *report.Report, progress io.Writer) error {
 	r.Note("Patroni has its default settings: a primary that is silent is replaced after 30 s.")
 	for _, event := range postgresEvents {
-		if !s.wanted(event.name) {
+		if !s.Wants(event.name) {
 			continue
 		}
 		to := newRows(r, event.name)
@@ -261,7 +261,8 @@ func (p *patroni) add(ctx context.Context, name, addr string, guarded bool) erro
 	if err != nil {
 		return err
 	}
-	w.leader = w.writer(addr, term.Token())
+	w.term = term.Token()
+	w.leader = w.writer(addr, w.term)
 	return nil
 }
 
@@ -274,7 +275,6 @@ func (w *pgWay) writer(addr string, token fence.Token) *writer {
 	if token != 0 {
 		s.options = fmt.Sprintf("-c fence.%s=%d", w.table, token)
 	}
-	w.term = token
 	return &writer{way: w.name, pause: 20 * time.Millisecond, one: s.write}
 }
 

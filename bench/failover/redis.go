@@ -35,7 +35,7 @@ var redisEvents = []struct {
 func (s *settings) redis(ctx context.Context, r *report.Report, progress io.Writer) error {
 	r.Note("The Sentinels take a server for down after %s of silence.", downAfter)
 	for _, event := range redisEvents {
-		if !s.wanted(event.name) {
+		if !s.Wants(event.name) {
 			continue
 		}
 		to := newRows(r, event.name)

@@ -20,7 +20,7 @@ type Issuing interface {
 // A lost mark does not count if the tokens come from elections in the store's own database, and the
 // coordinator is asked about each. Mark and election were lost together then, as when a primary
 // comes back on its older timeline. No number that was lost is given out again
-// (ringfence.next_token), so nobody but the leader has the leader's.
+// (ringfence.next_token), so only the leader has the leader's number.
 func (a *Admission) counts(ctx context.Context, m Mark) bool {
 	switch {
 	case !m.Lost:
@@ -48,7 +48,7 @@ func (a *Admission) restore(ctx context.Context, lost Mark) {
 		})
 	if err == nil {
 		a.notify(ctx, Event{Kind: Restored, Claim: c, Before: before})
-		_ = a.revoke(ctx, SessionID{}, c, 0) // whoever is admitted next has it done
+		_ = a.revoke(ctx, SessionID{}, c, 0) // if it fails, the next admission does it
 	}
 }
 

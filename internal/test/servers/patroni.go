@@ -45,7 +45,7 @@ func StartPatroni(ctx context.Context, n int) (_ *Patroni, err error) {
 	if err != nil {
 		return nil, err
 	}
-	real, err := filepath.EvalSymlinks(filepath.Join(bin, "postgres"))
+	resolved, err := filepath.EvalSymlinks(filepath.Join(bin, "postgres"))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func StartPatroni(ctx context.Context, n int) (_ *Patroni, err error) {
 			quit:    syscall.SIGTERM, // which ends Postgres, too
 			apart:   node.postmaster,
 		}
-		text := node.config(p.Etcd.Addr(), filepath.Dir(real))
+		text := node.config(p.Etcd.Addr(), filepath.Dir(resolved))
 		if err := errors.Join(acc.writeFile(file, text), node.Start(ctx)); err != nil {
 			return nil, err
 		}

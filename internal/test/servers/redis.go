@@ -65,8 +65,11 @@ func (r *Redis) socket() string { return filepath.Join(r.spec.dir, "s") }
 
 // answers sends PING over the Unix socket, which, unlike a port, cannot belong to another server. A
 // server that requires a password is up; one that still loads its data is not.
-func (r *Redis) answers(ctx context.Context) error {
-	reply, err := request(ctx, "unix", r.socket(), "PING\r\n")
+func (r *Redis) answers(ctx context.Context) error { return pong(ctx, "unix", r.socket()) }
+
+// pong asks a server whether it is up.
+func pong(ctx context.Context, network, addr string) error {
+	reply, err := request(ctx, network, addr, "PING\r\n")
 	if err != nil {
 		return err
 	}

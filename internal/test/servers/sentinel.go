@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -41,15 +40,9 @@ func StartSentinel(ctx context.Context, o SentinelOptions) (*Sentinel, error) {
 	s.spec = spec{
 		name: "sentinel", dir: dir,
 		command: func() []string { return []string{program, file, "--sentinel"} },
-		ready: func(ctx context.Context) error {
-			reply, err := request(ctx, "tcp", s.Addr(), "PING\r\n")
-			if err == nil && reply != "+PONG" && !strings.HasPrefix(reply, "-NOAUTH") {
-				err = fmt.Errorf("PING: %s", reply)
-			}
-			return err
-		},
-		stop: syscall.SIGTERM,
-		quit: syscall.SIGKILL,
+		ready:   func(ctx context.Context) error { return pong(ctx, "tcp", s.Addr()) },
+		stop:    syscall.SIGTERM,
+		quit:    syscall.SIGKILL,
 	}
 	err = startOnFreePorts(ctx, 1, func(ports []int) error {
 		s.port = ports[0]
