@@ -8,14 +8,17 @@
  * runs as fast as the server's. So its term is over before the lease is. A call is one transaction, which is
  * answered when it is on disk. The server may crash, and its data may be put back, on the same timeline. A
  * standby that lacks the last transactions may be promoted, and be lost: then the primary comes back on its
- * older timeline, or another standby is promoted to the same one. The clock may step back. Any process may
- * stop anywhere.
+ * older timeline, or another standby is promoted to the same one. The clock may step back, or be wrong. Any
+ * process may stop anywhere.
  *
  * Claims (ARCHITECTURE.md, invariants):
  *   1    no token is given out twice under one issuer, also where it was lost       in Candidate
  *   7    a candidate that was passed over is never said to lead again: who leads has a higher token than each
  *        leader before, but for those after a backup that was put back, and on a timeline that was given up
  *                                                                                   in leads
+ *        who enrols has a higher token than all before, also than those that were lost
+ *                                                                                   in Candidate
+ *        Where the clock was wrong, both are claimed only of the tokens that the data know.
  *   8    a new leader is told only when the term of the earlier one is over in its own eyes. It is not so
  *        after another server has taken over, or the data were put back             in leads
  *   21   a change of documents is made only while its candidate leads               in Change
@@ -26,10 +29,9 @@
  *   JUDGED         8    a session is judged before the lock is waited for, and not after that
  *   NOT_SHORTENED  8    the client counts from the answer to its heartbeat
  *   NO_TIMELINE    7    a session counts on every timeline
- *   NO_HIGH        1    the token has no timeline in it
- *   NO_JUMP        1    after a start the count goes on where the data have it
- *   NOT_RANDOM     1    two standbys that are promoted to one timeline begin at the same number
- *   NOT_DURABLE    1    a call is answered before it is on disk
+ *   NO_CLOCK       7    a token is above those that the data know, and not above those that were lost
+ *   NOT_RANDOM     1    a server with a wrong clock gives out the number after the last one of its data
+ *   NOT_DURABLE    7    a call is answered before it is on disk
  *   NO_KEY_SHARE   21   a change of documents does not keep the candidate's row
  *
  * This was tried, and violates nothing:
@@ -38,14 +40,13 @@
  */
 #include "invariant.h"
 
-/* What is committed: a row of candidate and session for each; the count, the jump that it is behind, and on which
-   timeline and in which run of a server it was counted last. */
-typedef Data { bit row[2]; byte token[2]; byte line[2]; byte counter; byte jump; byte counted; byte start };
+/* What is committed: a row of candidate and session for each, and the last token of the election. */
+typedef Data { bit row[2]; byte token[2]; byte line[2]; byte last };
 Data db, disk, saved, given_up;
 byte timeline = 1;
-byte start = 1;         /* each start of a server, and each promotion, is another one */
-byte jumps[4];        /* those that were made on each timeline, as bits */
-bit moved;            /* another server has taken over, or the data were put back */
+bit wrong;            /* a server had a wrong clock when it gave out a token */
+bit older;            /* another server has taken over, or the data were put back */
+bit moved;            /* or the server has crashed */
 
 bit over[2];          /* the lease is over by the server's clock */
 bit locked[2];        /* a heartbeat has found that it is not, and has not committed */
@@ -53,14 +54,10 @@ bit kept[2];          /* a change of documents keeps the row */
 bit believes[2];      /* the client believes that its session lasts */
 bit leading[2];       /* and it was told that it leads */
 bit beating[2], renewed[2], late[2]; /* its heartbeat: is sent, has renewed the lease, does not count any more */
-bit given[64];        /* the tokens that were given out */
+bit given[16];        /* the tokens that were given out */
+byte top;             /* the highest one that was given out */
 byte highest;         /* the highest one that has led */
 
-#ifdef NO_HIGH
-#define HIGH 0
-#else
-#define HIGH (16 * timeline)
-#endif
 #ifdef NO_TIMELINE
 #define COUNTS(i) true
 #else
@@ -78,38 +75,26 @@ inline copy(to, from)
 {
     to.row[0] = from.row[0]; to.row[1] = from.row[1]; to.token[0] = from.token[0]; to.token[1] = from.token[1];
     to.line[0] = from.line[0]; to.line[1] = from.line[1];
-    to.counter = from.counter; to.jump = from.jump; to.counted = from.counted; to.start = from.start
+    to.last = from.last
 }
 
-/* begin: where the count of a new run begins. On the timeline of before it is above all that may have been lost there.
-   On another one it is random, so no two servers choose the same, and either may have the lower one. */
-inline begin()
+/* next_token: the clock is above all tokens that were given out. One that is wrong gives no more than the data have; the
+   token is then above their last one, at random, so nobody else gives it out. */
+inline next_token(t)
 {
     if
-    :: db.start == start -> skip
-    :: db.start != start && db.counted == timeline ->
-#ifndef NO_JUMP
-       db.counter = 0;
-       if
-       :: jumps[timeline] < 2 -> db.jump = 1
-       :: jumps[timeline] >= 2 && jumps[timeline] < 4 -> db.jump = 2
-       :: jumps[timeline] >= 4 -> db.jump = 3
-       fi
-#else
-       skip
+#ifndef NO_CLOCK
+    :: t = top + 1
 #endif
-    :: db.start != start && db.counted != timeline ->
-       db.counter = 0;
-       if
 #ifdef NOT_RANDOM
-       :: db.jump = 0
+    :: t = db.last + 1; wrong = true
 #else
-       :: !(jumps[timeline] & 1) -> db.jump = 0
-       :: !(jumps[timeline] & 2) -> db.jump = 1
+    :: t = db.last + 1; do :: given[t] -> t++ :: !given[t] -> break :: t < top + 2 -> t++ od;
+#ifndef NO_CLOCK
+       wrong = true
 #endif
-       fi
-    fi;
-    db.start = start; db.counted = timeline; jumps[timeline] = jumps[timeline] | (1 << db.jump)
+#endif
+    fi
 }
 
 /* A call commits, is on disk, and is answered. */
@@ -126,7 +111,7 @@ inline commit()
 inline leads(i)
 {
     printf("candidate %d: is told that it leads, with token %d\n", i, db.token[i]);
-    invariant(7, db.token[i] >= highest);
+    invariant(7, wrong && older || db.token[i] >= highest);
     invariant(8, moved || !believes[1 - i] || !leading[1 - i]);
     highest = db.token[i];
     leading[i] = believes[i] /* an answer that comes after the deadline does not count */
@@ -141,17 +126,18 @@ proctype Candidate(byte i)
         beating[i] = true; late[i] = false
     };
 #ifdef UNLOCKED
-    atomic { begin(); number = db.counter + 1 };
+    atomic { next_token(number) };
 #endif
     atomic { /* enrol, with the lock of the election's row */
 #ifndef UNLOCKED
-        begin(); number = db.counter + 1;
+        next_token(number);
 #endif
-        db.counter = number;
-        db.row[i] = true; db.token[i] = HIGH + 4 * db.jump + number; db.line[i] = timeline; over[i] = false;
+        db.last = number;
+        db.row[i] = true; db.token[i] = number; db.line[i] = timeline; over[i] = false;
         printf("candidate %d: enrols, with token %d\n", i, db.token[i]);
         invariant(1, !given[db.token[i]]);
-        given[db.token[i]] = true; number = 0;
+        invariant(7, wrong || db.token[i] > top);
+        given[db.token[i]] = true; top = (db.token[i] > top -> db.token[i] : top); number = 0;
         commit();
         renewed[i] = true
     };
@@ -243,7 +229,7 @@ inline ended() /* every call that was under way is gone */
 /* A standby takes over, with what it has. */
 inline promoted()
 {
-    copy(db, saved); copy(disk, saved); timeline++; start++; ended(); printf("server: a standby is promoted\n")
+    copy(db, saved); copy(disk, saved); timeline++; older = true; ended(); printf("server: a standby is promoted\n")
 }
 
 proctype Server()
@@ -255,22 +241,22 @@ proctype Server()
        if
        :: true -> skip
        :: d_step {
-              copy(db, given_up); copy(disk, given_up); timeline--; start--; highest = before; ended();
+              copy(db, given_up); copy(disk, given_up); timeline--; highest = before; ended();
               printf("server: it is lost, and the primary comes back\n")
           }
        :: d_step { timeline--; highest = before; promoted(); printf("server: the other one is lost\n") }
        fi
     :: d_step {
-           copy(db, saved); copy(disk, saved); start++; highest = before; ended();
+           copy(db, saved); copy(disk, saved); older = true; highest = before; ended();
            printf("server: its data are put back\n")
        }
-    :: d_step { copy(db, disk); start++; ended(); printf("server: crashes, and starts again\n") }
+    :: d_step { copy(db, disk); ended(); printf("server: crashes, and starts again\n") }
     fi
 }
 
 init {
     atomic {
-        db.counted = 1; db.start = 1; jumps[1] = 1; copy(disk, db); /* the installation has counted */
+        copy(disk, db);
         run Candidate(0); run Candidate(1); run Beats(0); run Beats(1); run Time(0); run Time(1);
         run Change(); run Server()
     }

@@ -211,9 +211,6 @@ func explain(err error) error {
 	case "22P05": // untranslatable_character
 		return setup("the database's encoding lacks a character, as of a holder's name: "+pg.Message,
 			"use ASCII names, or a database with ENCODING 'UTF8'")
-	case "RFE03": // the timeline does not fit into a token
-		return setup(pg.Message, "move the data to a new cluster (initdb, pg_dump), which begins with "+
-			"timeline 1")
 	case "42501": // insufficient_privilege
 		return setup("the role lacks a privilege for elections: "+pg.Message,
 			"an operator runs guard install in that database, or Install of fence/postgres, "+

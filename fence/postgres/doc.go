@@ -66,10 +66,11 @@
 // a process that leads a thousand resources sends one heartbeat. Advisory locks would be no lease:
 // a process that is paused keeps its connection, and a pooler hands it on.
 //
-// The token has the server's timeline in its high 31 bits. The low 32 count the tokens. The count
-// jumps with the first token after each start of the server, by more than what may have been lost,
-// and after a promotion to a random number: two standbys that are promoted independently of each
-// other may choose the same timeline.
+// A token is the time of its enrolment, in microseconds since 1970, by the server's clock. So it
+// is higher than those before it, also than those that were lost when another server or older
+// data took over. If the clock is behind the last token of the election, the next one is above
+// that, at random: then tokens rise only above those that these data know, and other stores that
+// know a later one wait for an operator. No token is given out twice.
 //
 // # A campaign
 //

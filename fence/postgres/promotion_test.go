@@ -94,11 +94,14 @@ func TestAPromotionEndsEveryTermAndTokensRise(t *testing.T) {
 }
 
 // Both have the same past and choose the same timeline. Two leaders with one number could not be
-// told apart.
+// told apart. Then they are lost, and the old primary goes on, on its older timeline, without a
+// restart, as one does that was frozen.
 func TestTwoStandbysThatArePromotedGiveOutNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
-	before := electiontest.Win(t, openWith(t, d.url(), long, nil), "orders", "before").Token()
+	old := openWith(t, d.url(), long, nil)
+	first := electiontest.Win(t, old, "orders", "before")
+	before, last := first.Token(), fence.Token(0)
 	given := map[string]string{}
 	for name, standby := range map[string]database{"a": standbyOf(t, d.pg), "b": standbyOf(t, d.pg)} {
 		standby.promote(t)
@@ -111,29 +114,52 @@ func TestTwoStandbysThatArePromotedGiveOutNoNumberTwice(t *testing.T) {
 			if other, twice := given[id]; twice {
 				t.Errorf("%s and %s have %s", other, name, id)
 			}
-			given[id] = name
+			given[id], last = name, max(last, token)
 		}
+	}
+	must.Succeed(t, first.Resign(t.Context()))
+	if token := electiontest.Win(t, old, "orders", "after").Token(); token <= last {
+		t.Errorf("on the older timeline %s follows %s, which other stores know", token, last)
+	}
+}
+
+// A clock that is behind the last token of an election says nothing of when this one was lost.
+func TestWithAWrongClockTokensRiseAtRandom(t *testing.T) {
+	t.Parallel()
+	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
+	must.Succeed(t, Install(t.Context(), d.url()))
+	const last = int64(8e15)
+	given := map[int64]bool{}
+	for range 20 {
+		token := d.number(t, "select ringfence.next_token($1)", last)
+		if token <= last || token > last+1<<24 {
+			t.Errorf("%d follows %d", token, last)
+		}
+		given[token] = true
+	}
+	if len(given) < 20 {
+		t.Errorf("of 20 tokens %d differ", len(given))
 	}
 }
 
 // A copy of an earlier state takes the server's place and shows nothing of that: same system
-// identifier, same timeline. The second time it goes back behind the numbers of the first.
+// identifier, same timeline. Tokens go on above those that were lost.
 func TestAServerThatWasSetBackGivesOutNoNumberTwice(t *testing.T) {
 	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	d := database{pg, "postgres"}
 	must.Succeed(t, Install(t.Context(), d.url()))
-	must.Succeed(t, pg.Backup(t.Context())) // nothing has been counted yet
+	must.Succeed(t, pg.Backup(t.Context())) // nobody has stood yet
 	given := map[fence.Token]bool{}
 	var lost fence.Token
-	for restored := range 3 {
+	for range 3 {
 		c := openWith(t, d.url(), long, nil)
 		for _, resource := range []fence.Resource{"orders", "stock"} {
 			token := electiontest.Win(t, c, resource, "a").Token()
 			if given[token] {
 				t.Errorf("%s was given out twice", token)
 			}
-			if restored == 1 && token <= lost {
+			if token <= lost {
 				t.Errorf("%s follows %s", token, lost)
 			}
 			given[token], lost = true, max(lost, token)

@@ -2,7 +2,7 @@
 -- at READ COMMITTED, so each statement sees what was committed before it began, also after it has
 -- waited for a lock.
 --
--- No call locks a row that a call for another resource needs, but for the first token of a run (see jump). Somebody's
+-- No call locks a row that a call for another resource needs,. Somebody's
 -- lease that has expired is left alone while its row is locked. Locks are taken in this order: holder, lease, election,
 -- counting, candidate.
 
@@ -48,8 +48,7 @@ exception when others then
 end $do$;
 
 -- issuer names who gives out the numbers. It is another one after a dump was restored here (the row has another xmin
--- then; VACUUM and freezing keep it) and after pg_upgrade (another prefix): numbers of two issuers are not compared, and
--- those here may begin below the last ones, on a lower timeline.
+-- then; VACUUM and freezing keep it) and after pg_upgrade (another prefix): numbers of two issuers are not compared.
 create or replace function ringfence.issuer() returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -61,8 +60,6 @@ end $$;
 -- call is for these resources: see begin_work.
 create or replace function ringfence.begin_call(p_resources text[] default '{}') returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    v_timeline bigint;
 begin
     if pg_is_in_recovery() then
         raise exception 'this server is a standby' using errcode = 'RFE01';
@@ -77,11 +74,7 @@ begin
     end if;
     perform ringfence.durable();
     perform ringfence.begin_work(p_resources);
-    v_timeline := ringfence.timeline();
-    if v_timeline > 2147483647 then
-        raise exception 'timeline % does not fit into a token', v_timeline using errcode = 'RFE03';
-    end if;
-    return ringfence.issuer() || ' ' || v_timeline;
+    return ringfence.issuer() || ' ' || ringfence.timeline();
 end $$;
 
 -- renew_issuer replaces the identity, if it is still the one that the caller knows. So a call that
@@ -186,41 +179,19 @@ begin
     values (p_resource, token, p_id, p_session, p_holder);
 end $$;
 
--- next_token returns a token above the last one of an election, whose row the caller has locked. No token is given out
--- twice under one issuer, also if the data go back: to a standby that lacks the last writes, to an older disk, to the
--- timeline before. The timeline is its high half, so it is above all that the timelines before gave out. The count jumps
--- when a server first counts after a start or a promotion: by more than what may have been lost, and at random, because two
--- servers with one past may count on the same timeline: standbys that are promoted, or copies of one backup.
+-- next_token returns a token above the last one of an election, whose row the caller has locked: the microseconds since
+-- 1970. So tokens rise also if the data go back: to a standby that lacks the last writes, to an older disk, to the timeline
+-- before. Other stores know the tokens that were lost. No token is given out twice under one issuer: two servers with one
+-- past, standbys that are promoted or copies of one backup, elect at different times. A standby that was promoted knows from
+-- the log how late it was for the old primary, which may have had 5 s more. A clock that is behind the last token says
+-- nothing; the next token is above that at random, because such a server may not be the only one with this past.
 create or replace function ringfence.next_token(p_last bigint) returns bigint
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    perform ringfence.jump(ringfence.timeline());
-    return greatest(p_last + 1, nextval('ringfence_private.counter'));
-end $$;
-
-create or replace function ringfence.jump(p_timeline bigint) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    v_run text := p_timeline || '/' || (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint;
-    v_first bigint := p_timeline << 32;
-    v_random bigint := ('x' || substr(gen_random_uuid()::text, 1, 8))::bit(32)::bigint;
-    v_before text;
-    v_count bigint;
-begin
-    if exists (select from ringfence_private.counting c where c.run = v_run) then
-        return;
-    end if;
-    select c.run into v_before from ringfence_private.counting c for update;
-    if v_before = v_run then
-        return;
-    end if;
-    select c.last_value into v_count from ringfence_private.counter c;
-    perform setval('ringfence_private.counter', case
-        when v_before = '' then v_first                                      -- the first one is 1
-        when v_count < v_first then v_first + (1 << 20) + v_random / 2
-        else v_count + (1 << 20) + v_random / 256 end);
-    update ringfence_private.counting set run = v_run;
-end $$;
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select case when c.now > p_last then c.now
+           else p_last + 1 + floor(random() * least(p_last - c.now + (1 << 10), 1 << 24))::bigint end
+      from (select (extract(epoch from greatest(
+                clock_timestamp(), pg_last_xact_replay_timestamp() + interval '5 s')) * 1000000)::bigint) as c(now)
+$$;
 
 -- stand enrols as enrol does, and says whether the candidate leads at once. The client sends the notices
 -- afterwards (tell).

@@ -200,14 +200,6 @@ create table if not exists ringfence_private.lease (
     over       boolean not null default false
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.1);
 
--- What tokens count: one sequence for all elections, and the run of the server that has counted last (see next_token).
-create sequence if not exists ringfence_private.counter;
-create table if not exists ringfence_private.counting (
-    only_row boolean primary key default true check (only_row),
-    run      text collate "C" not null default ''
-);
-insert into ringfence_private.counting default values on conflict do nothing;
-
 -- An enrolment locks the row of the election, so that its tokens are committed in their order. last is the highest
 -- of them, under that issuer, and the next one is above it. holder and attempt are those of the last take. The row is never deleted.
 create table if not exists ringfence_private.election (

@@ -34,5 +34,4 @@ begin
            server = case when v_original then ringfence_private.installation.server else '' end, registry = excluded.registry,
            unlisted = case when v_complete then ringfence_private.installation.unlisted else excluded.unlisted end;
     update ringfence_private.installation set written = xmin;
-    perform ringfence.jump(ringfence.timeline()); -- so every later state of the data has counted
 end $$;
