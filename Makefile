@@ -90,9 +90,17 @@ chaos: deps lab ## every scenario with the guard and without it, and every contr
 	@bin/lab run $(or $(CHAOS),all --compare) && $(if $(CHAOS),true,bin/lab run all --path sql --compare && bin/lab controls)
 
 .PHONY: chaos-smoke
-chaos-smoke: deps lab ## four scenarios, one of them with jobs, and five controls, in about two minutes
-	@bin/lab run leader-paused old-write-in-flight killed-before-publish job-worker-paused --quiet
+chaos-smoke: deps lab ## six scenarios, one of them with jobs, two with a failover, and five controls, in about three minutes
+	@bin/lab run leader-paused old-write-in-flight killed-before-publish job-worker-paused sentinel-primary-frozen --quiet
+	@bin/lab run postgres-promoted-twice --coordinator store --quiet
 	@bin/lab controls observe-only memory-mark copied-mark believed-registry believed-setting --quiet
+
+.PHONY: chaos-ha
+chaos-ha: deps-bench lab ## failovers by Patroni, by hand and by Sentinel: elections in etcd, ZooKeeper, the same Postgres, by SQL; an hour
+	@bin/lab run patroni $(HA) --coordinator etcd && bin/lab run patroni $(HA) --coordinator zk
+	@bin/lab run patroni $(filter postgres-%,$(HA)) --coordinator store
+	@bin/lab run patroni $(filter postgres-%,$(HA)) --path sql
+HA = postgres-promoted postgres-promoted-twice postgres-primary-returns sentinel-failover sentinel-primary-killed sentinel-primary-frozen
 
 .PHONY: chaos-long
 chaos-long: deps lab ## random faults for five minutes, with the guard and without it, from one seed: hundreds of stale attempts

@@ -113,7 +113,7 @@ func (s *settings) withPatroni(ctx context.Context, use func(*patroni) error) (e
 			err = errors.Join(err, p.closing[i]())
 		}
 	}()
-	if p.Patroni, err = servers.StartPatroni(ctx, 3); err != nil {
+	if p.Patroni, err = servers.StartPatroni(ctx, 3, servers.PatroniOptions{}); err != nil {
 		return err
 	}
 	p.closing = append(p.closing, p.Patroni.Close)

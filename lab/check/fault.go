@@ -74,6 +74,11 @@ func (t fault) hits(name string) bool {
 	return slices.Contains(words, name)
 }
 
+// hitsStore reports whether a server of the store is the fault's target: postgres, or postgres-2.
+func (t fault) hitsStore(store string) bool {
+	return t.hits(store) || t.hits(store+"-1") || t.hits(store+"-2") || t.hits(store+"-3")
+}
+
 // anyAt reports whether some fault was active at a time.
 func anyAt(all []fault, at int64) bool {
 	return slices.ContainsFunc(all, func(t fault) bool { return t.begin <= at && at <= t.end })

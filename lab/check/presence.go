@@ -75,7 +75,7 @@ func (r *run) mayBeLost(o *op) bool {
 	}
 	for _, t := range r.injected() {
 		from := t.begin - int64(r.expect.MayLose)
-		if t.hits(o.store) && o.returned >= from && o.invoked <= t.end {
+		if t.hitsStore(storeOf(o)) && o.returned >= from && o.invoked <= t.end {
 			return true
 		}
 	}

@@ -99,6 +99,10 @@ func (r reader) collectPostgres(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	p := postgres{conn, map[string]int64{}}
+	// The log is read to the record before its last one, which is this commit.
+	if _, err := conn.Exec(ctx, "select pg_logical_emit_message(true, 'lab', 'end')"); err != nil {
+		return err
+	}
 	// One snapshot for all: a late commit could otherwise be in a table but not in the log.
 	if _, err := conn.Exec(ctx, "begin isolation level repeatable read"); err != nil {
 		return err
@@ -110,18 +114,21 @@ func (r reader) collectPostgres(ctx context.Context) error {
 	return errors.Join(p.ledger(ctx, add), p.world(ctx, add), p.published(ctx, add), p.steps(ctx, add))
 }
 
-// readLog reads the order of commits from the server's log. A sequence would give the order of
-// inserts, and a counter in a row would make writers lock each other.
+// readLog reads the order of commits from the server's log, which a standby that was promoted has,
+// too. A sequence would give the order of inserts, and a counter in a row would make writers lock
+// each other.
 func (p postgres) readLog(ctx context.Context) error {
-	rows, err := p.Query(ctx, `select data
-		from pg_logical_slot_peek_changes('lab', null, null, 'skip-empty-xacts', '1')
-		where data like 'COMMIT %'`)
+	rows, err := p.Query(ctx, `select case record_type
+			when 'COMMIT_PREPARED' then split_part(description, ':', 1) else xid::text end
+		from log_start, pg_get_wal_records_info(lsn, pg_current_wal_flush_lsn() - 1)
+		where resource_manager = 'Transaction' and record_type in ('COMMIT', 'COMMIT_PREPARED')
+		order by start_lsn`)
 	if err != nil {
 		return err
 	}
 	commits, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	for i, c := range commits {
-		p.place[strings.TrimPrefix(c, "COMMIT ")] = int64(i) + 1
+	for i, xid := range commits {
+		p.place[xid] = int64(i) + 1
 	}
 	return err
 }
@@ -259,7 +266,7 @@ func (r reader) collectRedis(ctx context.Context) error {
 func (r reader) collectMarks(ctx context.Context) error {
 	out, err := r.sys.Operator(ctx, "status", "-o", "json")
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %s", err, out)
 	}
 	var stores []struct {
 		Store string `json:"store"`

@@ -136,10 +136,10 @@ type fenced struct {
 
 func newFenced(t *testing.T) *fenced {
 	pg := serverstest.Postgres(t,
-		servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
+		servers.PostgresOptions{Settings: map[string]string{"wal_keep_size": "1GB"}})
 	f := &fenced{t: t, pg: pg}
 	f.sql("create role guard_role login; create role app login")
-	f.sql(strings.Split(system.Tables, ";\n")...)
+	f.sql(system.Tables)
 	f.install()
 	f.sql(recordSteps)
 	var err error

@@ -144,6 +144,9 @@ func (r *Injector) begin(ctx context.Context, f scenario.Fault, targets []string
 	case scenario.Advance:
 		return r.advance(ctx)
 	case scenario.Promote:
+		if scenario.StoreOf(f.On) == "postgres" {
+			return r.cluster(func(c system.Cluster) error { return c.MakePrimary(ctx, f.On) })
+		}
 		return r.servers(func(s system.CoordinatorServers) error { return s.Promote(ctx) })
 	case scenario.Backup:
 		return r.backup(ctx, f.On)
@@ -154,6 +157,9 @@ func (r *Injector) begin(ctx context.Context, f scenario.Fault, targets []string
 	case scenario.SortAnew:
 		return r.sortAnew(ctx)
 	case scenario.SwitchOver:
+		if f.On == "postgres" {
+			return r.makeOther(ctx)
+		}
 		return r.switchOver(ctx)
 	case scenario.Forget:
 		return errors.Join(r.forgetMarks(ctx), r.sys.Kill(ctx, f.On))
@@ -199,6 +205,8 @@ func (r *Injector) beginOn(ctx context.Context, f scenario.Fault, p string) erro
 	case scenario.Restart:
 		r.setDown(p, true)
 		return r.sys.Stop(ctx, p)
+	case scenario.Crash:
+		return r.cluster(func(c system.Cluster) error { return c.Crash(ctx, p) })
 	case scenario.Behead:
 		return r.sys.Signal(ctx, p, syscall.SIGKILL)
 	case scenario.Lose:

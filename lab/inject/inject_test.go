@@ -63,6 +63,11 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			scenario.Fault{Do: scenario.Clog, On: "guard of leader"},
 			[]string{"clog guard-1", "unclog guard-1"},
 		},
+		{scenario.Fault{Do: scenario.Crash, On: "primary"}, []string{"crash postgres-1"}},
+		{
+			scenario.Fault{Do: scenario.Promote, On: scenario.Postgres3},
+			[]string{"promote postgres-3"},
+		},
 		{scenario.Fault{Do: scenario.Pause, On: "standby",
 			With: []scenario.Fault{{
 				Do: scenario.Backup, On: "postgres",

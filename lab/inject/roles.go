@@ -38,6 +38,9 @@ func (r *Injector) resolve(ctx context.Context, on string) ([]string, error) {
 		return []string{assigner}, err
 	case "workers":
 		return r.Topology.WorkerNames(), nil
+	case "primary":
+		primary, err := r.primary(ctx)
+		return []string{primary}, err
 	case "coordinator leader", "coordinator follower", "coordinator majority", "coordinator":
 		return r.coordinators(ctx, on)
 	}

@@ -141,3 +141,8 @@ func within(t *testing.T, limit time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+func (s *script) Primary(context.Context) (string, error) { return scenario.Postgres1, nil }
+
+func (s *script) MakePrimary(_ context.Context, p string) error { return s.call("promote", p) }
+func (s *script) Crash(_ context.Context, p string) error       { return s.call("crash", p) }

@@ -111,6 +111,9 @@ func (s *System) SwitchOver(ctx context.Context) error {
 	if s.replica == nil {
 		return errors.New("no replica of Redis was built: Topology.Replica is not set")
 	}
+	if s.sentinels != nil {
+		return s.failOver(ctx)
+	}
 	from, to := s.redis.Addr(), s.replica.Addr()
 	if err := system.FailOver(ctx, from, to, to); err != nil {
 		return err

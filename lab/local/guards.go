@@ -43,11 +43,10 @@ func (s *System) startGuards(ctx context.Context) error {
 }
 
 func (s *System) newGuard(name string) (*servers.Program, error) {
-	at, err := servers.FreeAddresses(3)
+	a, err := s.listen(name)
 	if err != nil {
 		return nil, err
 	}
-	a := guardAddresses{at[0], at[1], at[2]}
 	s.guards[name] = a
 	coordinator, err := s.linkCoordinator(name)
 	if err != nil {
@@ -66,11 +65,27 @@ func (s *System) newGuard(name string) (*servers.Program, error) {
 		command = []string{s.build.Programs.FlawedGuard}
 		env = append(env, "FLAW="+name)
 	}
+	page := "/readyz"
+	if s.build.Topology.Beside { // a guard beside a standby is up, and not ready
+		page = "/livez"
+	}
 	return s.newProgram(servers.ProgramOptions{
 		Name: name, Command: command,
 		Env:   func() []string { return env },
-		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+a.http+"/readyz") },
+		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+a.http+page) },
 	})
+}
+
+// listen chooses where a guard listens.
+func (s *System) listen(guard string) (guardAddresses, error) {
+	if s.build.Topology.Beside {
+		return s.listenBeside(guard)
+	}
+	at, err := servers.FreeAddresses(3)
+	if err != nil {
+		return guardAddresses{}, err
+	}
+	return guardAddresses{at[0], at[1], at[2]}, nil
 }
 
 // upstreams are where a guard or an operator reaches the databases.
@@ -104,16 +119,16 @@ func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
 
 // operatorOf returns the environment of an operator of one database.
 func (s *System) operatorOf(database string) []string {
-	to := upstreams{
-		s.tls.postgres("guard", s.pg.Addr(), database), s.tls.redis(s.leg(s.redis.Addr()), "0"),
-	}
+	at := s.primaryAt()
+	to := s.upstreams(at, s.redisAt())
+	to.postgres = s.tls.postgres("guard", at, database)
 	coordinator := s.elects.url(s.elects.legs())
 	own := []string{"GUARD_POSTGRES_LEADERS=app"}
 	if s.build.Topology.Route == scenario.SQL {
 		own = []string{"GUARD_POSTGRES_LEADERS=app", "GUARD_POSTGRES_ALLOW_PREPARED=true"}
 	}
 	return append(append(s.guardEnviron(coordinator, to), "PATH="+os.Getenv("PATH"),
-		"GUARD_POSTGRES_ADMIN="+s.tls.postgres("postgres", s.pg.Addr(), database)), own...)
+		"GUARD_POSTGRES_ADMIN="+s.tls.postgres("postgres", at, database)), own...)
 }
 
 func (s *System) operate(ctx context.Context, env []string, args ...string) (string, error) {

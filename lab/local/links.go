@@ -1,6 +1,8 @@
 package local
 
 import (
+	"strings"
+
 	"github.com/ringfence/ringfence/lab/scenario"
 	"github.com/ringfence/ringfence/lab/system"
 )
@@ -16,22 +18,30 @@ func (s *System) newLink(process, peer, to string) (*Link, error) {
 	return l, nil
 }
 
+// newLinks makes a link to each address of a peer, and returns their addresses.
+func (s *System) newLinks(process, peer string, to []string) (addrs []string, err error) {
+	for _, address := range to {
+		l, err := s.newLink(process, peer, address)
+		if err != nil {
+			return nil, err
+		}
+		addrs = append(addrs, l.Addr())
+	}
+	return addrs, nil
+}
+
 // linkCoordinator gives a process links to the coordinator, and returns their URL.
 func (s *System) linkCoordinator(process string) (string, error) {
-	var addrs []string
 	legs := s.elects.legs()
 	if s.pooler != nil {
 		legs = []string{s.pooler.Addr()}
 	}
-	for _, address := range legs {
-		l, err := s.newLink(process, "coordinator", address)
-		if err != nil {
-			return "", err
-		}
-		addrs = append(addrs, l.Addr())
+	addrs, err := s.newLinks(process, "coordinator", legs)
+	if err != nil {
+		return "", err
 	}
-	if s.pooler != nil {
-		return s.asApp(addrs[0]), nil
+	if s.build.Topology.Route == scenario.SQL {
+		return s.asApp(strings.Join(addrs, ",")), nil
 	}
 	return s.elects.url(addrs), nil
 }
@@ -39,17 +49,20 @@ func (s *System) linkCoordinator(process string) (string, error) {
 // linkStores gives a guard links to the databases, if the topology has them.
 func (s *System) linkStores(guard string) (to upstreams, err error) {
 	if guard == scenario.Neighbour {
-		postgres := s.tls.postgres("guard", s.pg.Addr(), scenario.NeighbourDatabase)
-		return upstreams{postgres, s.tls.redis(s.leg(s.redis.Addr()), "1")}, nil
+		postgres := s.tls.postgres("guard", s.postgresAt(), scenario.NeighbourDatabase)
+		return upstreams{postgres, s.tls.redis(s.redisAt(), "1")}, nil
 	}
-	if !s.build.Topology.StoreLinks {
-		return s.upstreams(s.pg.Addr(), s.leg(s.redis.Addr())), nil
+	switch t := s.build.Topology; {
+	case t.Beside:
+		return s.upstreams(s.besideNode(guard).Addr(), s.redisAt()), nil
+	case !t.StoreLinks:
+		return s.upstreams(s.postgresAt(), s.redisAt()), nil
 	}
-	pg, err := s.newLink(guard, "postgres", s.pg.Addr())
+	pg, err := s.newLink(guard, "postgres", s.postgresAt())
 	if err != nil {
 		return to, err
 	}
-	redis, err := s.newLink(guard, "redis", s.leg(s.redis.Addr()))
+	redis, err := s.newLink(guard, "redis", s.redisAt())
 	if err != nil {
 		return to, err
 	}
@@ -58,8 +71,15 @@ func (s *System) linkStores(guard string) (to upstreams, err error) {
 
 // upstreams are the databases for a guard that reaches them at these addresses.
 func (s *System) upstreams(postgres, redis string) upstreams {
-	return upstreams{s.tls.postgres("guard", postgres, database), s.tls.redis(redis, "0")}
+	to := upstreams{s.tls.postgres("guard", postgres, database), s.tls.redis(redis, "0")}
+	if s.sentinels != nil {
+		to.redis = "redis+sentinel://" + s.sentinelHosts() + "/" + sentinelName
+	}
+	return to
 }
+
+// redisAt is where guards and workers reach the first server of Redis.
+func (s *System) redisAt() string { return s.leg(s.redis.Addr()) }
 
 // leg returns the address of a server for guards and workers.
 func (s *System) leg(address string) string {
@@ -86,34 +106,38 @@ func (s *System) link(worker string) (r system.Routes, err error) {
 	if r.Coordinator, err = s.linkCoordinator(worker); err != nil {
 		return r, err
 	}
-	postgres, redis := s.pg.Addr(), s.leg(s.redis.Addr())
+	postgres, redis := s.postgresLegs(), s.redisAt()
 	if route := s.build.Topology.Route; route == scenario.Guarded || route == scenario.Carried ||
 		route == "" {
 		g := s.guards[s.build.Topology.GuardOf(worker)]
-		postgres, redis = g.postgres, g.redis
-	} else if route == scenario.SQL {
-		postgres = s.pooler.Addr()
+		postgres, redis = []string{g.postgres}, g.redis
+		if s.balancer != nil {
+			postgres = []string{s.balancer.Addr()}
+		}
+	} else if s.pooler != nil {
+		postgres = []string{s.pooler.Addr()}
 	}
 	for _, one := range []struct {
-		peer, to string
-		url      *string
-		form     func(string) string
+		peer string
+		to   []string
+		url  *string
+		form func(string) string
 	}{
 		{"guard", postgres, &r.Postgres, s.asApp},
-		{"guard", redis, &r.Redis, s.asRedis},
-		{"journal", s.pg.Addr(), &r.Journal, s.asApp},
+		{"guard", []string{redis}, &r.Redis, s.asRedis},
+		{"journal", s.postgresLegs(), &r.Journal, s.asApp},
 	} {
-		l, err := s.newLink(worker, one.peer, one.to)
+		addrs, err := s.newLinks(worker, one.peer, one.to)
 		if err != nil {
 			return r, err
 		}
-		*one.url = one.form(l.Addr())
-		if one.to == postgres && s.build.Topology.Route == scenario.Embedded {
+		*one.url = one.form(strings.Join(addrs, ","))
+		if one.url == &r.Postgres && s.build.Topology.Route == scenario.Embedded {
 			// Only a guard's role may raise a mark at the database itself.
-			r.Raise = s.tls.postgres("guard", l.Addr(), database)
+			r.Raise = s.tls.postgres("guard", strings.Join(addrs, ","), database)
 		}
 	}
-	r.World = s.asApp(s.pg.Addr())
+	r.World = s.asApp(s.postgresAt())
 	return r, nil
 }
 

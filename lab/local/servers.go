@@ -22,7 +22,7 @@ func (s *System) startServers(ctx context.Context) error {
 	t := s.build.Topology
 	err := atOnce([]func() error{
 		func() (err error) {
-			if t.Elections == scenario.InTheStore {
+			if t.Elections.InStore() {
 				return nil
 			}
 			started, err := startCoordinator(ctx, t, s.tls)
@@ -31,16 +31,11 @@ func (s *System) startServers(ctx context.Context) error {
 			}
 			return err
 		},
-		func() (err error) {
-			o := s.tls.ofPostgres(pgSettings(t))
-			o.OwnLocale = t.OwnLocale
-			s.pg, err = servers.StartPostgres(ctx, o)
-			return err
-		},
+		func() error { return s.startPostgres(ctx) },
 		func() error { return s.startRedis(ctx) },
 	})
-	if s.pg != nil && t.Elections == scenario.InTheStore {
-		s.elects = electionsDB{Postgres: s.pg, tls: s.tls}
+	if err == nil && t.Elections.InStore() {
+		s.elects = electionsInStore{s}
 	}
 	if s.elects != nil {
 		all := s.elects.processes()
@@ -48,8 +43,8 @@ func (s *System) startServers(ctx context.Context) error {
 			s.processes[name] = all[i]
 		}
 	}
-	if s.pg != nil {
-		s.processes["postgres"] = s.pg
+	for i, n := range s.nodes {
+		s.processes[t.PostgresNames()[i]] = n
 	}
 	if s.redis != nil {
 		s.processes["redis"] = s.redis
@@ -79,9 +74,11 @@ func (s *System) startRedis(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	args = append(args, "--replicaof", host, port)
-	s.replica, err = s.startOneRedis(ctx, args)
-	return err
+	s.replica, err = s.startOneRedis(ctx, append(args, "--replicaof", host, port))
+	if err != nil || !t.Sentinels {
+		return err
+	}
+	return s.startSentinels(ctx)
 }
 
 // startOneRedis starts one server. With TLS it has a second port, for guards and workers.
@@ -106,7 +103,8 @@ func (s *System) startOneRedis(ctx context.Context, args []string) (*servers.Red
 
 // startPooler starts PgBouncer for workers on the path SQL.
 func (s *System) startPooler(ctx context.Context) (err error) {
-	if s.build.Topology.Route != scenario.SQL {
+	t := s.build.Topology
+	if t.Route != scenario.SQL || t.Cluster != "" { // PgBouncer has one upstream
 		return nil
 	}
 	s.pooler, err = servers.StartPgBouncer(ctx, s.pg, servers.PgBouncerOptions{
@@ -131,7 +129,7 @@ func (s *System) startCopy(ctx context.Context) error {
 }
 
 func pgSettings(t scenario.Topology) map[string]string {
-	settings := map[string]string{"wal_level": "logical", "max_replication_slots": "4"}
+	settings := map[string]string{"wal_keep_size": "4GB"} // the evidence of a run
 	for _, setting := range t.PGSettings {
 		name, value, _ := strings.Cut(setting, "=")
 		settings[name] = value
@@ -139,8 +137,7 @@ func pgSettings(t scenario.Topology) map[string]string {
 	return settings
 }
 
-// prepareDatabase creates the roles and the tables for evidence, each statement in a transaction: a
-// replication slot cannot be created in a transaction that has written.
+// prepareDatabase creates the roles and the tables for evidence.
 func (s *System) prepareDatabase(ctx context.Context) error {
 	if s.build.Topology.OwnLocale {
 		if err := s.localizeDatabase(ctx); err != nil {
@@ -152,13 +149,13 @@ func (s *System) prepareDatabase(ctx context.Context) error {
 		statements = append(statements, "create database "+scenario.NeighbourDatabase)
 	}
 	return system.Exec(ctx, s.Addresses().Postgres,
-		append(statements, strings.Split(system.Tables, ";\n")...)...)
+		append(statements, system.Tables)...)
 }
 
 // localizeDatabase creates the database again, with the locale that SortAnew changes.
 func (s *System) localizeDatabase(ctx context.Context) error {
 	create := fmt.Sprintf("create database %s template template0 lc_collate '%s' lc_ctype '%[2]s'",
 		database, servers.OwnLocale)
-	return system.Exec(ctx, s.pg.URL("postgres", "template1"), "drop database "+database+" with "+
+	return system.Exec(ctx, s.asSuperuser("template1"), "drop database "+database+" with "+
 		"(force)", create)
 }

@@ -19,19 +19,25 @@ import (
 type System struct {
 	build   system.Build
 	tag     *tag
-	tls     *encryption // nil: no TLS
-	elects  coordinator // nil until it has started
-	pg      *servers.Postgres
-	redis   *servers.Redis     // the primary
+	tls     *encryption        // nil: no TLS
+	elects  coordinator        // nil until it has started
+	pg      *servers.Postgres  // the first server; nil if Patroni runs them
+	nodes   []node             // all servers of Postgres
+	patroni *servers.Patroni   // nil if there is none
+	redis   *servers.Redis     // the primary; with Sentinels the one at first
 	replica *servers.Redis     // nil if there is none
 	pooler  *servers.PgBouncer // nil unless the workers are on the path SQL
-	secure  map[string]string  // the address with TLS of each Redis, by its other address
-	guards  map[string]guardAddresses
-	links   map[ends][]*Link
-	routes  map[string]system.Routes // of workers, by name
-	sockets string                   // the directory of the agents' sockets; "" without agents
-	workers map[string]*worker
-	logs    map[string]*logPipe // of guards and workers, with Topology.LogPipes
+	// sentinels watch Redis; nil if there are none.
+	sentinels []*servers.Sentinel
+	balancer  *servers.HAProxy  // before the guards beside the nodes of Patroni; or nil
+	beside    besidePorts       // where these guards listen
+	secure    map[string]string // the address with TLS of each Redis, by its other address
+	guards    map[string]guardAddresses
+	links     map[ends][]*Link
+	routes    map[string]system.Routes // of workers, by name
+	sockets   string                   // the directory of the agents' sockets; "" without agents
+	workers   map[string]*worker
+	logs      map[string]*logPipe // of guards and workers, with Topology.LogPipes
 	// processes has everything that can be hit, by name. Build fills it; nothing changes it later.
 	processes map[string]process
 
@@ -74,7 +80,7 @@ func Build(ctx context.Context, b system.Build) (*System, error) {
 	}
 	for _, step := range []func(context.Context) error{
 		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startPooler, s.startCopy,
-		s.startGuards, s.startAgents,
+		s.startGuards, s.startBalancer, s.startAgents,
 		s.prepareWorkers,
 	} {
 		if err := step(ctx); err != nil {
@@ -99,9 +105,9 @@ func (s *System) Addresses() system.Addresses {
 		}
 	}
 	return system.Addresses{
-		Postgres:    s.pg.URL("postgres", database),
-		App:         s.asApp(s.pg.Addr()),
-		Redis:       s.redis.URL(),
+		Postgres:    s.asSuperuser(database),
+		App:         s.asApp(s.primaryAt()),
+		Redis:       s.redisPrimary().URL(),
 		Coordinator: s.elects.own(),
 		Guards:      guards,
 	}
@@ -149,6 +155,12 @@ func (s *System) close() error {
 		for _, l := range all {
 			rest = append(rest, l.Close)
 		}
+	}
+	for _, one := range s.sentinels {
+		rest = append(rest, one.Close)
+	}
+	if s.patroni != nil {
+		rest = append(rest, s.patroni.Close)
 	}
 	err = errors.Join(err, atOnce(rest))
 	if s.elects != nil {

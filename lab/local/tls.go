@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/lab/system"
@@ -102,13 +103,19 @@ func (e *encryption) options() string {
 	return "?sslrootcert=" + url.QueryEscape(e.authority)
 }
 
-// postgres returns a URL of a Postgres, or of a guard.
+// postgres returns a URL of a Postgres, or of a guard. Of several addresses it leads to the
+// primary.
 func (e *encryption) postgres(role, address, database string) string {
 	u := "postgres://" + role + "@" + address + "/" + database
 	if e == nil {
-		return u + "?sslmode=disable"
+		u += "?sslmode=disable"
+	} else {
+		u += "?sslmode=verify-full&sslrootcert=" + url.QueryEscape(e.authority)
 	}
-	return u + "?sslmode=verify-full&sslrootcert=" + url.QueryEscape(e.authority)
+	if strings.Contains(address, ",") {
+		u += "&target_session_attrs=primary&connect_timeout=2"
+	}
+	return u
 }
 
 // redis returns a URL of a Redis, or of a guard.

@@ -93,8 +93,8 @@ func (f Fault) then(inner ...Fault) Fault {
 
 // Catalogue has every scenario, by what the faults hit. Each group has a file.
 var Catalogue = slices.Concat(leaderScenarios, commandScenarios, taskScenarios, jobScenarios,
-	guardScenarios, storeScenarios, coordinatorScenarios, sqlScenarios, agentScenarios,
-	[]Scenario{randomMix})
+	guardScenarios, storeScenarios, clusterScenarios, coordinatorScenarios, sqlScenarios,
+	agentScenarios, []Scenario{randomMix})
 
 var randomMix = Scenario{
 	Name: "random-mix", Rows: []int{25},

@@ -31,10 +31,19 @@ func (t Topology) CoordinatorNames() []string {
 			return []string{"elections", "elections-2"}
 		}
 		return []string{"elections"}
-	case InTheStore:
-		return []string{"postgres"}
+	case InTheStore, BySQL:
+		return t.PostgresNames()
 	}
 	return names("zookeeper", n)
+}
+
+// PostgresNames returns postgres, or the servers of the cluster, of which the first one is the
+// primary at first.
+func (t Topology) PostgresNames() []string {
+	if t.Cluster == "" {
+		return []string{"postgres"}
+	}
+	return names("postgres", 3)
 }
 
 // GuardOf returns the guard that a worker uses.
@@ -63,7 +72,9 @@ const Resource = "orders"
 
 // What a topology may have apart from the usual processes.
 const (
-	Postgres2 = "postgres-2" // Topology.Copy
+	Postgres1 = "postgres-1" // Topology.Cluster
+	Postgres2 = "postgres-2" // Topology.Copy, or Topology.Cluster
+	Postgres3 = "postgres-3" // Topology.Cluster
 	Redis2    = "redis-2"    // Topology.Replica
 	Neighbour = "neighbour"  // Topology.Neighbour: its guard
 	// NeighbourDatabase is Neighbour's database in Postgres. In Redis it is number 1.

@@ -64,6 +64,14 @@ type Topology struct {
 	Copy bool `json:"copy,omitempty"`
 	// Debug lets Redis run DEBUG.
 	Debug bool `json:"debug,omitempty"`
+	// Cluster makes Postgres a primary with two standbys: postgres-1, postgres-2 and postgres-3.
+	// Guards and workers know all three. Only package local can.
+	Cluster Cluster `json:"cluster,omitempty"`
+	// Beside puts a guard beside each server of Patroni, and HAProxy before the guards.
+	Beside bool `json:"beside,omitempty"`
+	// Sentinels has three Sentinels watch Redis and its replica; needs Replica. Guards ask them. Only
+	// package local can.
+	Sentinels bool `json:"sentinels,omitempty"`
 	// Standby gives the coordinator a standby, if it is Postgres: a server that streams from it.
 	Standby bool `json:"standby,omitempty"`
 	// Neighbour starts a guard for another database on the same servers, with other marks.
@@ -78,6 +86,14 @@ type Topology struct {
 	LogPipes bool `json:"log_pipes,omitempty"`
 }
 
+// Cluster is who makes a standby of Postgres the primary.
+type Cluster string
+
+const (
+	Standbys Cluster = "standbys" // the lab itself
+	Patroni  Cluster = "patroni"  // which also starts a Postgres again that has crashed
+)
+
 // Elections says which coordinator holds the elections.
 type Elections string
 
@@ -86,12 +102,17 @@ const (
 	InZooKeeper Elections = "zk"
 	InEtcd      Elections = "etcd"
 	InPostgres  Elections = "postgres" // a server of its own
-	// the database that is written to: of the path SQL, and no other
-	InTheStore Elections = "sql"
+	// the database that is written to, of a cluster
+	InTheStore Elections = "store"
+	// the same by SQL functions: of the path SQL, and no other
+	BySQL Elections = "sql"
 )
 
+// InStore reports whether elections are in the database that is written to.
+func (e Elections) InStore() bool { return e == InTheStore || e == BySQL }
+
 // AllElections lists the coordinators.
-var AllElections = []Elections{InZooKeeper, InEtcd, InPostgres}
+var AllElections = []Elections{InZooKeeper, InEtcd, InPostgres, InTheStore}
 
 // Name returns the coordinator's name for people.
 func (e Elections) Name() string {
@@ -101,6 +122,8 @@ func (e Elections) Name() string {
 	case InPostgres:
 		return "Postgres"
 	case InTheStore:
+		return "the store"
+	case BySQL:
 		return "SQL"
 	}
 	return "ZooKeeper"
@@ -226,8 +249,10 @@ const (
 	// Lag stops the stream to the standby of the coordinator. What comes later is lost with the
 	// primary.
 	Lag Action = "lag"
-	// Promote makes the coordinator's standby a primary.
+	// Promote makes the coordinator's standby a primary, or a server of the cluster.
 	Promote Action = "promote"
+	// Crash kills the first process of a Postgres of Patroni.
+	Crash Action = "crash"
 	// Advance uses up numbers of the coordinator in other elections, nearly to the last leader's
 	// token.
 	Advance Action = "advance"
@@ -237,7 +262,8 @@ const (
 	// Turn turns a guard's new connections to the server To, as a balancer does; the end turns
 	// back.
 	Turn Action = "turn"
-	// SwitchOver swaps the roles of Redis and its replica, in order.
+	// SwitchOver swaps the roles of Redis and its replica, in order, or makes another server of the
+	// cluster the primary.
 	SwitchOver Action = "switch over"
 	// Reinstall drops the schema ringfence, and runs guard install.
 	Reinstall Action = "reinstall"
@@ -299,11 +325,11 @@ type Fault struct {
 	Do Action `json:"do"`
 	// On names the target: a process (worker-1, guard-1, postgres, redis) or a role: "leader",
 	// "standby" (some worker that does not lead), "workers" (all of them), "guard of leader", "agent
-	// of leader", "busy worker" (the one that runs the most jobs), "assigner" (the one that assigns
-	// them), "coordinator leader", "coordinator follower", "coordinator majority", "coordinator" (all
-	// its servers), or SameTarget. Roles are resolved when the fault begins. Backup and Restore also
-	// take "marks": those in Postgres, with pg_dump and pg_restore --clean. Backup of redis writes its
-	// file.
+	// of leader", "primary" (of the cluster), "busy worker" (the one that runs the most jobs),
+	// "assigner" (the one that assigns them), "coordinator leader", "coordinator follower",
+	// "coordinator majority", "coordinator" (all its servers), or SameTarget. Roles are resolved when
+	// the fault begins. Backup and Restore also take "marks": those in Postgres, with pg_dump and
+	// pg_restore --clean. Backup of redis writes its file.
 	On string `json:"on"`
 	// Link is the other end for Break, Cut, Hold, Slow and LoseEnds: coordinator, guard, journal.
 	Link      string        `json:"link,omitempty"`
@@ -371,7 +397,15 @@ func (s *Scenario) Unguard() {
 func (s Scenario) RunsIn(in Injector) bool { return s.Only == "" || s.Only == in }
 
 // RunsOn reports whether the scenario can be run with this coordinator.
-func (s Scenario) RunsOn(e Elections) bool { return s.NotOn[e] == "" }
+func (s Scenario) RunsOn(e Elections) bool { return s.WhyNotOn(e) == "" }
+
+// WhyNotOn returns why the scenario cannot be run with this coordinator; "" if it can.
+func (s Scenario) WhyNotOn(e Elections) string {
+	if e == InTheStore && s.Topology.Cluster == "" {
+		return "its faults are not of a cluster, which elections in the store are tried with"
+	}
+	return s.NotOn[e]
+}
 
 // String describes the fault.
 func (f Fault) String() string {

@@ -6,7 +6,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// Pooler is the PgBouncer of the path SQL. It is in transaction mode.
+// Pooler is the PgBouncer of the path SQL. It is in transaction mode. A cluster has none: PgBouncer
+// does not look which of several servers is the primary.
 const Pooler = "pooler"
 
 // sqlScenarios has what hits only programs that lead by SQL functions. They are on the path SQL,
@@ -52,8 +53,8 @@ var threeOverSQL = small.with(overSQL).with(func(t *Topology) { t.Workers = 3 })
 // overSQL puts a topology on the path SQL: elections, marks and work are in one database, without
 // guards.
 func overSQL(t *Topology) {
-	t.Route, t.Elections, t.Coordinator = SQL, InTheStore, NoCoordinator
-	t.Guards, t.CoordinatorServers = 0, 1
+	t.Route, t.Elections, t.Coordinator = SQL, BySQL, NoCoordinator
+	t.Guards, t.Beside, t.CoordinatorServers = 0, false, 1
 }
 
 // OverSQL returns the scenario on the path SQL; false if its faults are of something that this path
@@ -71,7 +72,8 @@ func (s Scenario) OverSQL() (Scenario, bool) {
 func (f Fault) OverSQL() bool { return !f.has(notOverSQL) }
 
 func notOverSQL(f Fault) bool {
-	return !slices.Contains([]Action{Pause, Stop, Kill, Restart, Cut, Hold, Slow, Inside, Depose},
-		f.Do) ||
-		!slices.Contains([]string{"leader", "standby", "workers", "postgres", Pooler}, f.On)
+	return !slices.Contains([]Action{Pause, Stop, Kill, Restart, Cut, Hold, Slow, Inside, Depose,
+		Retire, Promote, SwitchOver, Crash, Behead}, f.Do) ||
+		!slices.Contains([]string{"leader", "standby", "workers", "primary", "postgres", Postgres1,
+			Postgres2, Postgres3, Pooler}, f.On)
 }

@@ -17,7 +17,7 @@ func TestWhatNeedsAGuardIsNotOnThePathSQL(t *testing.T) {
 			t.Errorf("%s: found %t, on the path %t", name, found, ok)
 		}
 		if ok && (on.Topology.Route != SQL || on.Topology.Guards != 0 || on.Only != Local ||
-			on.Topology.Elections != InTheStore) {
+			on.Topology.Elections != BySQL) {
 			t.Errorf("%s is built as %+v", name, on.Topology)
 		}
 	}

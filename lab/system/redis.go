@@ -33,13 +33,18 @@ func FailOver(ctx context.Context, primary, replica, address string) error {
 	if err != nil {
 		return err
 	}
-	if err := await(ctx, from, "state=online"); err != nil {
+	if err := AwaitReplica(ctx, from); err != nil {
 		return err
 	}
 	if err := from.Do(ctx, "FAILOVER", "TO", host, port).Err(); err != nil {
 		return err
 	}
 	return errors.Join(await(ctx, to, "role:master"), await(ctx, from, "master_link_status:up"))
+}
+
+// AwaitReplica returns once a primary of Redis has a replica that has all its data.
+func AwaitReplica(ctx context.Context, primary *driver.Client) error {
+	return await(ctx, primary, "state=online")
 }
 
 // await waits until INFO replication contains a text.

@@ -40,7 +40,7 @@ type System interface {
 	Turn(ctx context.Context, guard, server string) error
 	// SwitchOver makes the replica of Redis the primary, and the primary its replica, without loss.
 	// Clients' connections stay open. New connections over any link reach the new primary, which
-	// Addresses names.
+	// Addresses names. With Topology.Sentinels, Sentinel does it in its own way.
 	SwitchOver(ctx context.Context) error
 
 	// Wipe kills the coordinator, deletes its data, and starts it again.
@@ -75,6 +75,18 @@ type CoordinatorServers interface {
 	// Lag stops the stream from the primary to the standby. Promote makes the standby a primary.
 	Lag(ctx context.Context) error
 	Promote(ctx context.Context) error
+}
+
+// Cluster is what can be done to a Postgres of several servers (Topology.Cluster). Not every System
+// can do it.
+type Cluster interface {
+	// Primary returns the name of the primary.
+	Primary(ctx context.Context) (string, error)
+	// MakePrimary makes a server the primary: in order if Patroni does it, without a look at the
+	// others if it is a mere standby.
+	MakePrimary(ctx context.Context, server string) error
+	// Crash kills the first process of Postgres, which Patroni starts again.
+	Crash(ctx context.Context, server string) error
 }
 
 // Logs is what can be done to the logs of processes. Not every System can do it.
@@ -139,8 +151,8 @@ type Build struct {
 }
 
 // Tables are what the lab creates in Postgres, as the superuser, before workers start: tables in
-// which the databases keep evidence. Every commit is in the server's log, which is read through the
-// replication slot "lab" (wal_level has to be logical). compose.yaml runs the same file.
+// which the databases keep evidence. Every commit is in the server's log, of which log_start says
+// where the run begins: wal_keep_size has to keep it. compose.yaml runs the same file.
 //
 //go:embed tables.sql
 var Tables string

@@ -14,4 +14,5 @@ create table world (             -- effects of asynchronous steps, which are not
 );
 grant all on all tables in schema public to app;
 grant all on all sequences in schema public to app;
-select pg_create_logical_replication_slot('lab', 'test_decoding');
+create extension pg_walinspect;   -- reads the log, which has the order of commits
+create table log_start as select pg_current_wal_lsn() as lsn;

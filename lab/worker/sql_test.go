@@ -34,7 +34,7 @@ func newSQLStage(t *testing.T) *sqlStage {
 	t.Cleanup(cancel)
 	s := &sqlStage{T: t, ctx: ctx}
 	pg, err := servers.StartPostgres(ctx, servers.PostgresOptions{
-		Settings: map[string]string{"wal_level": "logical", "max_prepared_transactions": "10"},
+		Settings: map[string]string{"wal_keep_size": "1GB", "max_prepared_transactions": "10"},
 	})
 	s.must(err)
 	t.Cleanup(func() { _ = pg.Close() })
@@ -43,7 +43,7 @@ func newSQLStage(t *testing.T) *sqlStage {
 	s.must(postgres.Install(ctx, admin))
 	_, err = pgmarks.Roles{Guard: "warden", Leaders: []string{"app"}}.Install(ctx, admin)
 	s.must(err)
-	s.must(system.Exec(ctx, admin, append(strings.Split(system.Tables, ";\n"), system.SQLTables)...))
+	s.must(system.Exec(ctx, admin, system.Tables, system.SQLTables))
 	pooler := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{User: "app", Mode: "transaction"})
 	s.url = pooler.URL("app", "postgres")
 	s.db, err = pgx.Connect(ctx, admin)

@@ -61,7 +61,7 @@ func startShared() {
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
 	sharedPG, sharedErr = servers.StartPostgres(ctx, servers.PostgresOptions{
-		Settings: map[string]string{"wal_level": "logical"}, // to read the order of commits
+		Settings: map[string]string{"wal_keep_size": "1GB"}, // to read the order of commits
 	})
 	if sharedErr != nil {
 		return
@@ -136,13 +136,8 @@ func (s *stage) makeDatabase() {
 	var err error
 	s.db, err = pgx.Connect(s.ctx, s.superuser())
 	s.must(err)
-	// One transaction each: the replication slot needs that.
-	s.must(system.Exec(s.ctx, s.superuser(), strings.Split(system.Tables, ";\n")...))
-	s.t.Cleanup(func() {
-		_, err := s.db.Exec(s.ctx, "select pg_drop_replication_slot('lab')")
-		must.Report(s.t, err)
-		_ = s.db.Close(s.ctx)
-	})
+	s.must(system.Exec(s.ctx, s.superuser(), system.Tables))
+	s.t.Cleanup(func() { _ = s.db.Close(s.ctx) })
 }
 
 func (s *stage) superuser() string      { return sharedPG.URL("postgres", s.database) }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +26,11 @@ type Patroni struct {
 	Nodes []*PatroniNode
 }
 
+// PatroniOptions configure a cluster.
+type PatroniOptions struct {
+	Settings map[string]string // of Postgres
+}
+
 // PatroniNode is a node: Patroni, and Postgres below it. Each has an address of its own, and all
 // use the same ports, as on hosts of their own.
 type PatroniNode struct {
@@ -32,11 +39,12 @@ type PatroniNode struct {
 
 	name      string
 	port, api int
+	settings  map[string]string
 }
 
 // StartPatroni starts a cluster of n nodes, and returns when the others follow the primary. It
 // returns a [MissingError] if Patroni is not installed.
-func StartPatroni(ctx context.Context, n int) (_ *Patroni, err error) {
+func StartPatroni(ctx context.Context, n int, o PatroniOptions) (_ *Patroni, err error) {
 	program, err := system().patroni()
 	if err != nil {
 		return nil, err
@@ -73,7 +81,7 @@ func StartPatroni(ctx context.Context, n int) (_ *Patroni, err error) {
 		}
 		node := &PatroniNode{
 			Host: fmt.Sprintf("127.0.0.%d", 11+i), name: "n" + strconv.Itoa(i+1),
-			port: ports[0], api: ports[1],
+			port: ports[0], api: ports[1], settings: o.Settings,
 		}
 		p.Nodes = append(p.Nodes, node)
 		file := filepath.Join(dir, "patroni.yml")
@@ -124,6 +132,10 @@ func (p *Patroni) await(ctx context.Context) error {
 }
 
 func (n *PatroniNode) config(etcd, bin string) string {
+	parameters := "max_connections: 200"
+	for _, name := range slices.Sorted(maps.Keys(n.settings)) {
+		parameters += fmt.Sprintf(", %s: '%s'", name, n.settings[name])
+	}
 	return fmt.Sprintf(`scope: shop
 name: %[1]s
 restapi: {listen: '%[2]s', connect_address: '%[2]s'}
@@ -132,7 +144,7 @@ bootstrap:
   dcs:
     postgresql:
       use_pg_rewind: true
-      parameters: {max_connections: 200}
+      parameters: {%[7]s}
   initdb: [encoding: UTF8, locale: C, no-sync]
   pg_hba: ['local all all trust', 'host all all 127.0.0.0/8 trust', 'host replication all 127.0.0.0/8 trust']
 postgresql:
@@ -142,7 +154,7 @@ postgresql:
   bin_dir: '%[6]s'
   authentication: {superuser: {username: postgres, password: p}, replication: {username: replicator, password: p}}
   parameters: {unix_socket_directories: '%[5]s'}
-`, n.name, n.API(), etcd, n.Addr(), n.spec.dir, bin)
+`, n.name, n.API(), etcd, n.Addr(), n.spec.dir, bin, parameters)
 }
 
 // Addr returns the TCP address of Postgres.

@@ -29,12 +29,15 @@ func (p program) list(_ context.Context, args []string) (int, error) {
 	for _, s := range scenario.Catalogue {
 		about := s.About
 		for _, e := range scenario.AllElections {
-			if !s.RunsOn(e) {
-				about += fmt.Sprintf(" (Not with --coordinator %s: %s.)", e, s.NotOn[e])
+			if why := s.NotOn[e]; why != "" {
+				about += fmt.Sprintf(" (Not with --coordinator %s: %s.)", e, why)
 			}
 		}
 		if path := s.Path(); path != "" {
 			about += " (With --path " + path + ".)"
+		}
+		if s.Topology.Cluster == scenario.Patroni {
+			about += " (With lab run patroni, or its name.)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, strings.Trim(fmt.Sprint(s.Rows), "[]"), about)
 	}

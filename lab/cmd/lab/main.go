@@ -16,7 +16,7 @@ import (
 const usage = `lab tries to get a stale write in, and reports whether it did.
 
   lab list [-o json]             the scenarios and controls
-  lab run NAME…|all [flags]      run scenarios, check them, write a report of each;
+  lab run NAME…|all|patroni [flags]  run scenarios, check them, write a report of each;
                                  lab run -h lists the flags
   lab controls [NAME…] [flags]   seed each known bug and test that it is caught;
                                  --write FILE updates the table in a file

@@ -45,13 +45,14 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 // choose finds the named scenarios, on the path that was asked for.
 func choose(names []string, s *settings) ([]scenario.Scenario, error) {
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%w: name scenarios, or all; lab list shows them", errUsage)
+		return nil, fmt.Errorf("%w: name scenarios, all, or patroni; lab list shows them", errUsage)
 	}
 	var chosen []scenario.Scenario
 	for _, n := range names {
-		if n == "all" {
+		if n == "all" || n == "patroni" {
 			for _, sc := range scenario.Catalogue {
-				if sc, why := s.onPath(sc); why == "" {
+				byPatroni := sc.Topology.Cluster == scenario.Patroni
+				if sc, why := s.onPath(sc); why == "" && byPatroni == (n == "patroni") {
 					chosen = append(chosen, sc)
 				}
 			}
@@ -84,7 +85,10 @@ func (s *settings) onPath(sc scenario.Scenario) (on scenario.Scenario, why strin
 		return sc, "can only be run with --injector " + string(sc.Only)
 	}
 	if on := scenario.Elections(s.elections); !sc.RunsOn(on) {
-		return sc, fmt.Sprintf("cannot be run with --coordinator %s: %s", on, sc.NotOn[on])
+		return sc, fmt.Sprintf("cannot be run with --coordinator %s: %s", on, sc.WhyNotOn(on))
+	}
+	if s.tls && (sc.Topology.Cluster == scenario.Patroni || sc.Topology.Sentinels) {
+		return sc, "cannot be run with --tls: Patroni and Sentinel are set up without"
 	}
 	return sc, ""
 }

@@ -188,7 +188,7 @@ func pathUsage() string {
 // elect returns where elections are held.
 func (s *settings) elect() scenario.Elections {
 	if s.path == string(scenario.SQL) {
-		return scenario.InTheStore
+		return scenario.BySQL
 	}
 	return scenario.Elections(s.elections)
 }

@@ -1,0 +1,61 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/ringfence/ringfence/internal/test/servers"
+)
+
+// The guards beside the nodes listen on these ports of the nodes' hosts: HAProxy asks all at one.
+type besidePorts struct{ postgres, redis, http int }
+
+// startBalancer starts HAProxy before the guards beside the nodes. It asks Patroni and the guard,
+// as docs/patroni.md has it.
+func (s *System) startBalancer(ctx context.Context) (err error) {
+	t := s.build.Topology
+	if !t.Beside {
+		return nil
+	}
+	_, api, err := net.SplitHostPort(s.patroni.Nodes[0].API())
+	if err != nil {
+		return err
+	}
+	o := servers.HAProxyOptions{Every: "inter 1s fall 1 rise 1", Checks: []servers.HAProxyCheck{
+		{Method: "OPTIONS", Path: "/primary", Port: api},
+		{Method: "GET", Path: "/readyz", Port: fmt.Sprint(s.beside.http)},
+	}}
+	for _, name := range t.GuardNames() {
+		o.Servers = append(o.Servers, s.guards[name].postgres)
+	}
+	s.balancer, err = servers.StartHAProxy(ctx, "", o)
+	if err == nil {
+		s.processes["haproxy"] = s.balancer
+	}
+	return err
+}
+
+// listenBeside returns where a guard listens that stands beside a node.
+func (s *System) listenBeside(name string) (guardAddresses, error) {
+	if s.beside == (besidePorts{}) {
+		free, err := servers.FreePorts(3)
+		if err != nil {
+			return guardAddresses{}, err
+		}
+		s.beside = besidePorts{free[0], free[1], free[2]}
+	}
+	n := s.besideNode(name)
+	at := func(port int) string { return net.JoinHostPort(n.Host, fmt.Sprint(port)) }
+	return guardAddresses{at(s.beside.postgres), at(s.beside.redis), at(s.beside.http)}, nil
+}
+
+// besideNode returns the node of a guard: the first one has the first node.
+func (s *System) besideNode(guard string) *servers.PatroniNode {
+	for i, name := range s.build.Topology.GuardNames() {
+		if name == guard {
+			return s.patroni.Nodes[i]
+		}
+	}
+	return nil
+}
