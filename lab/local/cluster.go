@@ -86,7 +86,7 @@ func (s *System) postgresLegs() (all []string) {
 // postgresAt is the same as the host of a URL.
 func (s *System) postgresAt() string { return strings.Join(s.postgresLegs(), ",") }
 
-// primaryAt is where the lab and operators reach the primary. Of Patroni's it is the one that Patroni
+// primaryAt is where the lab and operators reach the primary. Of Patroni it is the one that Patroni
 // names: another one may go on beside it.
 func (s *System) primaryAt() string {
 	if s.patroni != nil {
