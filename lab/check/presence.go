@@ -68,14 +68,15 @@ func (r *run) missing(f *findings, o *op) {
 // snapshot loses what it acknowledged since.
 //
 // The fault's Begin is written before the fault hits, and the write's Return after its answer. So
-// everything counts that may have been answered between MayLose before the Begin and the end.
+// everything counts that may have been answered between MayLose before the Begin and Settles after
+// the end.
 func (r *run) mayBeLost(o *op) bool {
 	if r.expect.MayLose == 0 {
 		return false
 	}
 	for _, t := range r.injected() {
 		from := t.begin - int64(r.expect.MayLose)
-		if t.hitsStore(storeOf(o)) && o.returned >= from && o.invoked <= t.end {
+		if t.hitsStore(storeOf(o)) && o.returned >= from && o.invoked <= t.end+int64(r.expect.Settles) {
 			return true
 		}
 	}

@@ -134,6 +134,19 @@ var harmlessRuns = []struct {
 		b.header.Expect.Kills = 1
 		return b.finish()
 	}},
+	{"and what it acknowledged until another one had taken over", func() []history.Event {
+		lost := ""
+		b := goodRun(parts{healed: func(b *builder) {
+			b.fault("pause primary #2", "postgres-2", history.Begin)
+			b.fault("pause primary #2", "postgres-2", history.Over)
+			lost = b.write("worker-2", pg, 20, history.OK)
+			b.writes("worker-2", 20, 1)
+		}})
+		b.held = slices.DeleteFunc(b.held, func(e history.Event) bool { return e.Op == lost })
+		b.header.Expect.MayLose = history.Duration(time.Second)
+		b.header.Expect.Settles = history.Duration(time.Second)
+		return b.finish()
+	}},
 	{"leaders step down in time", func() []history.Event {
 		b := goodRun(parts{during: func(b *builder) {
 			b.term("worker-1", history.Lost, 10)

@@ -233,7 +233,10 @@ type Expect struct {
 	// has written to each store, also if the fault lasts longer.
 	TakeOver Duration `json:"take_over,omitempty"`
 	// MayLose is how long before a fault on a store its acknowledged writes may be missing.
-	MayLose  Duration `json:"may_lose,omitempty"`
+	MayLose Duration `json:"may_lose,omitempty"`
+	// Settles is how long after such a fault they may be, too: two servers may believe to be the
+	// primary until the cluster manager has decided for one.
+	Settles  Duration `json:"settles,omitempty"`
 	Refusals []string `json:"refusals,omitempty"` // codes that have to occur, such as RF004
 	Steps    int      `json:"steps,omitempty"`    // of the task that must have taken effect (I4)
 	// Spread is the least share of the assignments that each worker must have, in percent of an equal

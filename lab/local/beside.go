@@ -18,22 +18,39 @@ func (s *System) startBalancer(ctx context.Context) (err error) {
 	if !t.Beside {
 		return nil
 	}
+	var guards []string
+	for _, name := range t.GuardNames() {
+		guards = append(guards, s.guards[name].postgres)
+	}
+	s.balancer, err = s.startHAProxy(ctx, "haproxy", guards, servers.HAProxyCheck{
+		Method: "GET", Path: "/readyz", Port: fmt.Sprint(s.beside.http),
+	})
+	return err
+}
+
+// startElectionsBalancer starts HAProxy before Postgres, for elections there. It asks Patroni.
+func (s *System) startElectionsBalancer(ctx context.Context) (err error) {
+	s.toPrimary, err = s.startHAProxy(ctx, "haproxy-elections", s.postgresLegs())
+	return err
+}
+
+// startHAProxy starts one that asks Patroni which node is the primary, and then for more.
+func (s *System) startHAProxy(
+	ctx context.Context, name string, to []string, more ...servers.HAProxyCheck,
+) (*servers.HAProxy, error) {
 	_, api, err := net.SplitHostPort(s.patroni.Nodes[0].API())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o := servers.HAProxyOptions{Every: "inter 1s fall 1 rise 1", Checks: []servers.HAProxyCheck{
-		{Method: "OPTIONS", Path: "/primary", Port: api},
-		{Method: "GET", Path: "/readyz", Port: fmt.Sprint(s.beside.http)},
-	}}
-	for _, name := range t.GuardNames() {
-		o.Servers = append(o.Servers, s.guards[name].postgres)
-	}
-	s.balancer, err = servers.StartHAProxy(ctx, "", o)
+	isPrimary := servers.HAProxyCheck{Method: "OPTIONS", Path: "/primary", Port: api}
+	h, err := servers.StartHAProxy(ctx, "", servers.HAProxyOptions{
+		Servers: to, Every: "inter 1s fall 1 rise 1",
+		Checks: append([]servers.HAProxyCheck{isPrimary}, more...),
+	})
 	if err == nil {
-		s.processes["haproxy"] = s.balancer
+		s.processes[name] = h
 	}
-	return err
+	return h, err
 }
 
 // listenBeside returns where a guard listens that stands beside a node.

@@ -72,6 +72,9 @@ func (s *System) startPatroni(ctx context.Context) (err error) {
 	for _, n := range s.patroni.Nodes {
 		s.nodes = append(s.nodes, n)
 	}
+	if s.build.Topology.Beside {
+		return s.startElectionsBalancer(ctx)
+	}
 	return nil
 }
 

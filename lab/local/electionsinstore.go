@@ -14,8 +14,16 @@ type electionsInStore struct{ *System }
 var errInStore = errors.New("the elections are in the store: faults of the coordinator are not run")
 
 func (e electionsInStore) addresses() []string { return e.postgresLegs() }
-func (e electionsInStore) legs() []string      { return e.postgresLegs() }
 func (e electionsInStore) own() string         { return e.asSuperuser(database) }
+
+// legs lead to the primary that Patroni names, if HAProxy is there: one that Patroni has left, and
+// that goes on, would hold elections of its own.
+func (e electionsInStore) legs() []string {
+	if e.toPrimary != nil {
+		return []string{e.toPrimary.Addr()}
+	}
+	return e.postgresLegs()
+}
 
 func (e electionsInStore) url(legs []string) string {
 	return e.tls.postgres("postgres", strings.Join(legs, ","), database)

@@ -30,6 +30,7 @@ type System struct {
 	// sentinels watch Redis; nil if there are none.
 	sentinels []*servers.Sentinel
 	balancer  *servers.HAProxy  // before the guards beside the nodes of Patroni; or nil
+	toPrimary *servers.HAProxy  // before the nodes, then
 	beside    besidePorts       // where these guards listen
 	secure    map[string]string // the address with TLS of each Redis, by its other address
 	guards    map[string]guardAddresses

@@ -40,7 +40,8 @@ var replaced = expect(func(e *history.Expect) {
 // byLease is the demand where Patroni waits for its lease first. Leadership may also change because
 // nothing can be written for so long.
 var byLease = expect(func(e *history.Expect) {
-	e.MayLose, e.Recover = history.Duration(time.Minute), history.Duration(lease+20*sec)
+	e.MayLose, e.Settles = history.Duration(time.Minute), history.Duration(30*sec)
+	e.Recover = history.Duration(lease + 20*sec)
 })
 
 // nothingLost is the demand on a change of primaries that was planned.
