@@ -7,20 +7,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // awaitMetric waits until a metric has the value.
 func (s *served) awaitMetric(want float64, name string, labels ...string) {
 	s.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		got := value(s.t, s.metrics, name, labels...)
-		if got == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s%v is %v and did not become %v", name, labels, got, want)
-		}
+	var got float64
+	if !poll.Until(20*time.Second, func() bool {
+		got = value(s.t, s.metrics, name, labels...)
+		return got == want
+	}) {
+		s.t.Fatalf("%s%v is %v and did not become %v", name, labels, got, want)
 	}
 }
 

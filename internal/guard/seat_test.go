@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // guests tests a limiter with connections that have no sockets.
@@ -52,10 +53,8 @@ func (g guests) waits(k *slots, call func() error) <-chan error {
 	before := g.queued(k)
 	result := make(chan error, 1)
 	go func() { result <- call() }()
-	for deadline := time.Now().Add(20 * time.Second); g.queued(k) <= before; {
-		if time.Now().After(deadline) {
-			g.t.Fatal("the call does not wait")
-		}
+	if !poll.Until(20*time.Second, func() bool { return g.queued(k) > before }) {
+		g.t.Fatal("the call does not wait")
 	}
 	return result
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // followed is a follower, its coordinator, and what is admitted under the token of its leader.
@@ -55,16 +56,14 @@ func (f *followed) resign(term *fence.Term) {
 // await waits until the mark of a store is the token of a term.
 func (f *followed) await(m *markstest.Model, term *fence.Term) {
 	f.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		all, err := m.Marks(f.t.Context(), "orders")
+	var all []marks.Mark
+	if !poll.Until(30*time.Second, func() bool {
+		var err error
+		all, err = m.Marks(f.t.Context(), "orders")
 		must.Succeed(f.t, err)
-		if len(all) == 1 && all[0].Token == term.Token() {
-			return
-		}
-		if time.Now().After(deadline) {
-			f.t.Fatalf("the mark is %v, not %s", all, term.Token())
-		}
+		return len(all) == 1 && all[0].Token == term.Token()
+	}) {
+		f.t.Fatalf("the mark is %v, not %s", all, term.Token())
 	}
 }
 
@@ -172,13 +171,11 @@ func TestTheFollowerKnowsWhoseElectionsNobodyLeads(t *testing.T) {
 	}
 	led := func(want bool) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); ; {
-			if now, known := f.Elections()["orders"]; known && (now.Token != 0) == want {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("led: %v, want %v", f.Elections(), want)
-			}
+		if !poll.Until(20*time.Second, func() bool {
+			now, known := f.Elections()["orders"]
+			return known && (now.Token != 0) == want
+		}) {
+			t.Fatalf("led: %v, want %v", f.Elections(), want)
 		}
 	}
 	term := f.elect()
