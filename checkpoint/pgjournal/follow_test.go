@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -24,10 +25,8 @@ func TestAStandbyThatFollowsHoldsBackNoNotices(t *testing.T) {
 	defer cancel()
 	const listens = "select pid::text from pg_stat_activity where application_name = '' and datname " +
 		"= current_database() and query like '%ringfence_private.checkpoint%'"
-	for deadline := time.Now().Add(patience); len(d.list(t, listens)) == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing follows")
-		}
+	if !poll.Until(patience, func() bool { return len(d.list(t, listens)) > 0 }) {
+		t.Fatal("nothing follows")
 	}
 	serverstest.AwaitNoticesRead(t, d.pg)
 }

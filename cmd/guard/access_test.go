@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -62,14 +63,13 @@ func (s secured) until(
 ) {
 	s.t.Helper()
 	var last string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	if !poll.Until(time.Minute, func() bool {
 		code, _, name, body := s.ask(path, with)
-		if fits(code, name, body) {
-			return
-		}
 		last = fmt.Sprint(code, " ", name, " ", body)
+		return fits(code, name, body)
+	}) {
+		s.t.Fatalf("%s: the last answer was %s", path, last)
 	}
-	s.t.Fatalf("%s: the last answer was %s", path, last)
 }
 
 func bearer(token string) func(*http.Request) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -72,16 +73,12 @@ func awaitMetrics(t *testing.T, r *running, lines ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	missing := func(page string) bool {
-		return slices.ContainsFunc(lines, func(line string) bool {
+	if !poll.Until(30*time.Second, func() bool {
+		_, page := r.get(ctx, "/metrics")
+		return !slices.ContainsFunc(lines, func(line string) bool {
 			return !strings.Contains(page, line+"\n")
 		})
-	}
-	_, page := r.get(ctx, "/metrics")
-	for missing(page) {
-		if ctx.Err() != nil {
-			t.Fatalf("the metrics lack one of %q", lines)
-		}
-		_, page = r.get(ctx, "/metrics")
+	}) {
+		t.Fatalf("the metrics lack one of %q", lines)
 	}
 }

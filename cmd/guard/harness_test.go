@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -91,15 +92,14 @@ func (r *running) ready(status int) (body string) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), 30*time.Second)
 	defer cancel()
-	for ctx.Err() == nil {
+	if !poll.Until(30*time.Second, func() bool {
 		code, text := r.get(ctx, "/readyz")
-		if code == status {
-			return text
-		}
 		body = text
+		return code == status
+	}) {
+		r.t.Fatalf("/readyz did not become %d: %s\n%s", status, body, r.log)
 	}
-	r.t.Fatalf("/readyz did not become %d: %s\n%s", status, body, r.log)
-	return ""
+	return body
 }
 
 func (r *running) get(ctx context.Context, path string) (int, string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -36,18 +37,12 @@ func lead(env []string, from, to string) {
 }
 
 // admits waits until the guard admits a token, and returns the session.
-func (r *running) admits(t *testing.T, token int) *pgx.Conn {
+func (r *running) admits(t *testing.T, token int) (c *pgx.Conn) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		c, err := r.connect(token)
-		if err == nil {
-			return c
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	var err error
+	poll.Until(time.Minute, func() bool { c, err = r.connect(token); return err == nil })
+	must.Succeed(t, err)
+	return c
 }
 
 // keptFor reports whether a connection of the guard to a server is kept, and not made again and
@@ -67,11 +62,10 @@ func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
 			r := serving(t, env...)
 			r.ready(http.StatusOK)
 			before := r.admits(t, 5)
-			deadline := time.Now().Add(time.Minute)
-			for !pgtest.Value[bool](t, standby.URL("postgres", "postgres"), keptFor) {
-				if time.Now().After(deadline) {
-					t.Fatal("the guard keeps no connection to the standby")
-				}
+			if !poll.Until(time.Minute, func() bool {
+				return pgtest.Value[bool](t, standby.URL("postgres", "postgres"), keptFor)
+			}) {
+				t.Fatal("the guard keeps no connection to the standby")
 			}
 			must.Succeed(t, lose(primary))
 			pgtest.Exec(t, standby.URL("postgres", "postgres"), "select pg_promote()")

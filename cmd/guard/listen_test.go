@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/cmd/internal/cli"
 	"github.com/ringfence/ringfence/internal/network/keepalive"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -62,11 +63,10 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	}()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(log.String(),
-		`"address":"unix:`+redisSocket); {
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not listen: %s", log)
-		}
+	if !poll.Until(30*time.Second, func() bool {
+		return strings.Contains(log.String(), `"address":"unix:`+redisSocket)
+	}) {
+		t.Fatalf("it does not listen: %s", log)
 	}
 
 	for _, path := range []string{pgSocket, redisSocket} {

@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -49,11 +50,11 @@ func promotedByHand(t *testing.T) *byHand {
 func (p *byHand) cutOff(t *testing.T, mark int) {
 	t.Helper()
 	const query = "select coalesce(max(token), 0)::text from ringfence_private.mark"
-	deadline := time.Now().Add(time.Minute)
-	for pgtest.Value[string](t, p.standby.URL("postgres", "postgres"), query) != strconv.Itoa(mark) {
-		if time.Now().After(deadline) {
-			t.Fatal("the mark has not reached the standby")
-		}
+	if !poll.Until(time.Minute, func() bool {
+		now := pgtest.Value[string](t, p.standby.URL("postgres", "postgres"), query)
+		return now == strconv.Itoa(mark)
+	}) {
+		t.Fatal("the mark has not reached the standby")
 	}
 	must.Succeed(t, p.standby.Stop())
 }
@@ -113,13 +114,7 @@ func TestAGuardRemembersAMarkThatAPromotionByHandHasLost(t *testing.T) {
 	if code != cli.Done {
 		t.Fatalf("adopt: exit %d: %s%s", code, out, errs)
 	}
-	deadline := time.Now().Add(time.Minute) // the last refusal is repeated for a second
-	for _, err = r.connect(6); err != nil && time.Now().Before(deadline); {
-		_, err = r.connect(6)
-	}
-	if err != nil {
-		t.Errorf("after the adoption: %v", err)
-	}
+	r.admits(t, 6) // the last refusal is repeated for a second
 	_, err = r.connect(5)
 	wantCode(t, err, "RF001")
 }
@@ -137,11 +132,7 @@ func TestAPrimaryThatComesBackOnItsOlderTimelineLocksNobodyOut(t *testing.T) {
 	pgtest.Exec(t, p.standby.URL("postgres", "postgres"), "select pg_promote()")
 	p.address.To(p.standby.Addr())
 	second := electedAt(t, url)
-	deadline := time.Now().Add(time.Minute)
-	for _, err = r.connect(int(second.Token())); err != nil && time.Now().Before(deadline); {
-		_, err = r.connect(int(second.Token()))
-	}
-	must.Succeed(t, err)
+	r.admits(t, int(second.Token()))
 
 	// The primary is cut off, and does not know it.
 	cutOff := p.primary.URL("postgres", "postgres")

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence/elector"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 	"github.com/ringfence/ringfence/store/redisstore"
@@ -77,9 +78,7 @@ func put(t *testing.T, db *driver.Client, c fence.Claim, value string) error {
 // until waits until happened returns true.
 func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !happened(); {
-		if time.Now().After(end) {
-			t.Fatalf("timed out before %s", what)
-		}
+	if !poll.Until(patience, happened) {
+		t.Fatalf("timed out before %s", what)
 	}
 }

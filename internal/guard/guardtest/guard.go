@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/relay"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // Guard is a guard in this process, on a loopback port. It lasts as long as the test.
@@ -110,11 +111,8 @@ func (g *Guard) Metric(name, label string) (sum float64) {
 // AwaitMetric waits until a metric has the value.
 func (g *Guard) AwaitMetric(name, label string, want float64) {
 	g.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for g.Metric(name, label) != want {
-		if time.Now().After(deadline) {
-			g.t.Fatalf("%s{%s} is %v and did not become %v",
-				name, label, g.Metric(name, label), want)
-		}
+	var got float64
+	if !poll.Until(30*time.Second, func() bool { got = g.Metric(name, label); return got == want }) {
+		g.t.Fatalf("%s{%s} is %v and did not become %v", name, label, got, want)
 	}
 }

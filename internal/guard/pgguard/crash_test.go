@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -90,11 +91,8 @@ func TestAKilledServerComesBackWithItsMarkAndTheGuardNeedsNoRestart(t *testing.T
 	_, err := g.dial(7)
 	wantCode(t, err, "57P03")
 	must.Succeed(t, pg.Start(t.Context()))
-	deadline := time.Now().Add(30 * time.Second)
-	for _, err = g.dial(7); err != nil; _, err = g.dial(7) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the guard did not recover: %v", err)
-		}
+	if !poll.Until(30*time.Second, func() bool { _, err = g.dial(7); return err == nil }) {
+		t.Fatalf("the guard did not recover: %v", err)
 	}
 	stop()
 	all.Wait()

@@ -93,20 +93,19 @@ func (s *several) mustBeIn(database string, token int) *pgx.Conn {
 
 // connections returns how many connections the guard itself has to a database.
 func (s *several) connections(database string) int {
-	return s.count(fmt.Sprintf("select count(*) from pg_stat_activity where datname = '%s' and "+
-		"usename = 'guard_role'",
-		database))
+	return s.count(connections(database))
+}
+
+// connections is the query for the number of the guard's connections to a database.
+func connections(database string) string {
+	return fmt.Sprintf("select count(*) from pg_stat_activity where datname = '%s' and "+
+		"usename = 'guard_role'", database)
 }
 
 // awaitClosed waits until the guard has no connection to a database.
 func (s *several) awaitClosed(database string) {
 	s.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for s.connections(database) > 0 {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("the guard keeps %d connections to %s", s.connections(database), database)
-		}
-	}
+	s.until(connections(database), 0)
 }
 
 // disconnect ends all connections to a database and lets nobody in until allow.

@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -46,11 +47,10 @@ func TestADeposedPoolThatReconnectsInALoopCostsFewLoginsAndKeepsNobodyOut(t *tes
 			}
 		})
 	}
-	for deadline := time.Now().Add(time.Minute); g.Metric("ringfence_refusals_total",
-		"stale") < 5*clients; {
-		if time.Now().After(deadline) {
-			t.Fatal("the pool was not refused so often")
-		}
+	if !poll.Until(time.Minute, func() bool {
+		return g.Metric("ringfence_refusals_total", "stale") >= 5*clients
+	}) {
+		t.Fatal("the pool was not refused so often")
 	}
 	if n := len(tap.sentBy("app")); n > logins {
 		t.Errorf("the pool has cost the server %d logins, want %d at most", n, logins)

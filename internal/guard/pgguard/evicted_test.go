@@ -8,6 +8,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
@@ -89,10 +90,8 @@ func TestAClientEvictedBeforePostgresAnswersIsToldWhy(t *testing.T) {
 	defer tap.redirect(pg.Addr())
 	w := dialWire(t, g.Addr)
 	g.claim(w)
-	for deadline := time.Now().Add(30 * time.Second); len(tap.sentBy("app")) == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the guard sent no login")
-		}
+	if !poll.Until(30*time.Second, func() bool { return len(tap.sentBy("app")) > 0 }) {
+		t.Fatal("the guard sent no login")
 	}
 	e.Now()
 	w.expectEviction()

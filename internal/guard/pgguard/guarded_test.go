@@ -21,6 +21,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -197,19 +198,16 @@ func (g *guarded) until(query string, want int) {
 }
 
 // eventually counts until the number is a wanted one, and returns it.
-func (g *guarded) eventually(query string, wanted func(int) bool) int {
+func (g *guarded) eventually(query string, wanted func(int) bool) (n int) {
 	g.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute) // the sweep removes a record within one minute
-	for {
-		n := g.count(query)
-		if wanted(n) {
-			return n
-		}
-		if time.Now().After(deadline) {
-			g.t.Fatalf("%s is %d, and did not become what it should", query, n)
-		}
-		time.Sleep(5 * time.Millisecond) // each look opens a connection
+	const limit = 2 * time.Minute // the sweep removes a record within one minute
+	if !poll.Until(limit, func() bool {
+		n = g.count(query)
+		return wanted(n)
+	}) {
+		g.t.Fatalf("%s is %d, and did not become what it should", query, n)
 	}
+	return n
 }
 
 // code returns the SQLSTATE of an error, or the text of an error that has none.

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/network/tlsconfig"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -199,10 +200,10 @@ func TestANewCertificateForTheServerIsUsedWithoutARestart(t *testing.T) {
 	}
 	own.Cert, own.Key = good[0], good[1]
 	must.Succeed(t, own.WriteTo(own.CertFile, own.KeyFile))
-	for deadline := time.Now().Add(time.Minute); g.login("certified", "sslmode=disable") != nil; {
-		if time.Now().After(deadline) {
-			t.Fatal("the guard still shows the first certificate")
-		}
+	if !poll.Until(time.Minute, func() bool {
+		return g.login("certified", "sslmode=disable") == nil
+	}) {
+		t.Fatal("the guard still shows the first certificate")
 	}
 }
 
@@ -303,10 +304,8 @@ func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
 		t.Fatalf("the guard shows %q", got)
 	}
 	must.Succeed(t, e.authority.Issue("the second").WriteTo(shown.CertFile, shown.KeyFile))
-	for deadline := time.Now().Add(time.Minute); name() != "the second"; {
-		if time.Now().After(deadline) {
-			t.Fatal("the guard still shows the first certificate")
-		}
+	if !poll.Until(time.Minute, func() bool { return name() == "the second" }) {
+		t.Fatal("the guard still shows the first certificate")
 	}
 }
 

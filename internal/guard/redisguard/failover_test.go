@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -63,14 +64,12 @@ func (s *switched) follow(replica, of *servers.Redis) {
 	s.do(replica, "REPLICAOF "+strings.Replace(of.Addr(), ":", " ", 1))
 	db := driverTo(s.t, replica.Addr(), nil)
 	defer db.Close()
-	for end := time.Now().Add(30 * time.Second); ; {
-		info := db.Info(s.t.Context(), "replication").Val()
-		if strings.Contains(info, "master_link_status:up") {
-			return
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("no replication: %s", info)
-		}
+	var info string
+	if !poll.Until(30*time.Second, func() bool {
+		info = db.Info(s.t.Context(), "replication").Val()
+		return strings.Contains(info, "master_link_status:up")
+	}) {
+		s.t.Fatalf("no replication: %s", info)
 	}
 }
 

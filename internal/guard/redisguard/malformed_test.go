@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // Redis answers what comes before a malformed command first, however long that takes.
@@ -36,14 +38,11 @@ func TestTheErrorOfAMalformedCommandComesBehindTheAnswerOfABlockedOne(t *testing
 // watch.
 func (g *guarded) awaitBlocked() {
 	g.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for db := g.direct(); ; {
-		if strings.Contains(db.Info(g.t.Context(), "clients").Val(), "blocked_clients:2") {
-			return
-		}
-		if time.Now().After(deadline) {
-			g.t.Fatal("no client is blocked")
-		}
+	db := g.direct()
+	if !poll.Until(time.Minute, func() bool {
+		return strings.Contains(db.Info(g.t.Context(), "clients").Val(), "blocked_clients:2")
+	}) {
+		g.t.Fatal("no client is blocked")
 	}
 }
 

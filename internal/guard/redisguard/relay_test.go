@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 
 	"github.com/ringfence/ringfence/internal/guard/relay"
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // refusedAlways has at least one of each kind of command that the guard refuses by name.
@@ -256,10 +257,8 @@ func TestTheRecordOfAClientThatLeavesIsRemoved(t *testing.T) {
 	_ = blocked.conn.Close()
 	idle := g.fenced(5)
 	_ = idle.conn.Close()
-	for deadline := time.Now().Add(30 * time.Second); g.recorded() > 0; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d sessions are still recorded", g.recorded())
-		}
+	if !poll.Until(30*time.Second, func() bool { return g.recorded() == 0 }) {
+		t.Fatalf("%d sessions are still recorded", g.recorded())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -74,13 +75,7 @@ func (g *guarded) blocked(state string) {
 	if state != "in BLPOP" && state != "in XREAD" && state != "in WAIT" {
 		return
 	}
-	c := g.direct()
-	patience := time.Now().Add(20 * time.Second)
-	for !strings.Contains(c.Info(g.t.Context(), "clients").Val(), "blocked_clients:2") {
-		if time.Now().After(patience) {
-			g.t.Fatal("no client is blocked")
-		}
-	}
+	g.awaitBlocked()
 }
 
 // A paused leader resumes with a pipeline in its own buffers and in the guard's.
@@ -131,11 +126,8 @@ func TestTheNewerLeaderWaitsUntilALongScriptEnds(t *testing.T) {
 func (g *guarded) busy() {
 	g.t.Helper()
 	c := g.direct()
-	patience := time.Now().Add(20 * time.Second)
-	for c.Ping(g.t.Context()).Err() == nil {
-		if time.Now().After(patience) {
-			g.t.Fatal("no script is running")
-		}
+	if !poll.Until(20*time.Second, func() bool { return c.Ping(g.t.Context()).Err() != nil }) {
+		g.t.Fatal("no script is running")
 	}
 }
 
@@ -218,15 +210,11 @@ func TestAfterACrashOfRedisOnlyTheMarkOrANewerTokenGetsIn(t *testing.T) {
 // reachable waits until the control connection works again; the driver dials once a second.
 func (g *guarded) reachable() {
 	g.t.Helper()
-	patience := time.Now().Add(30 * time.Second)
-	for {
-		if err := g.store.Probe(g.t.Context()); err == nil ||
-			errors.Is(err, fence.ErrNotInstalled) {
-			return
-		}
-		if time.Now().After(patience) {
-			g.t.Fatal("the guard did not reconnect")
-		}
+	if !poll.Until(30*time.Second, func() bool {
+		err := g.store.Probe(g.t.Context())
+		return err == nil || errors.Is(err, fence.ErrNotInstalled)
+	}) {
+		g.t.Fatal("the guard did not reconnect")
 	}
 }
 

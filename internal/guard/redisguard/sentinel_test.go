@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -66,14 +67,13 @@ func (s *watched) await(at *servers.Sentinel, what string, is func(map[string]st
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
-	for {
-		m, err := c.Master(ctx, "orders").Result()
-		if err == nil && is(m) {
-			return
-		}
-		if ctx.Err() != nil {
-			s.t.Fatalf("the Sentinel never says %s: %v, %v", what, m, err)
-		}
+	var m map[string]string
+	var err error
+	if !poll.Until(time.Minute, func() bool {
+		m, err = c.Master(ctx, "orders").Result()
+		return err == nil && is(m)
+	}) {
+		s.t.Fatalf("the Sentinel never says %s: %v, %v", what, m, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -124,10 +125,9 @@ func (c *client) Close() {
 	_ = c.conn.Close(context.Background())
 	const here = "select 'here' from pg_stat_activity where pid = $1 " +
 		"and backend_start = $2::text::timestamptz"
-	end := time.Now().Add(30 * time.Second)
-	for len(c.d.list(c.t, here, c.sess.ID, c.sess.Birth)) > 0 {
-		if time.Now().After(end) { // the test's context has ended when a cleanup calls this
-			c.t.Fatal("the backend has not ended")
-		}
+	if !poll.Until(30*time.Second, func() bool {
+		return len(c.d.list(c.t, here, c.sess.ID, c.sess.Birth)) == 0
+	}) {
+		c.t.Fatal("the backend has not ended")
 	}
 }

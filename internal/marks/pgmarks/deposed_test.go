@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // occupations are what a transaction that has entered and written may be doing when its leader is
@@ -60,11 +61,10 @@ func (d database) active(t *testing.T, c *pgx.Conn) {
 // until waits until a query returns true.
 func (d database) until(t *testing.T, query string, args ...any) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !slices.Equal(d.list(t, query, args...), []string{"true"}) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not become true", query)
-		}
+	if !poll.Until(30*time.Second, func() bool {
+		return slices.Equal(d.list(t, query, args...), []string{"true"})
+	}) {
+		t.Fatalf("%s did not become true", query)
 	}
 }
 

@@ -3,6 +3,8 @@ package pgmarks
 import (
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // A session locks two tables in the other order. Its own patience is long, so the server ends the
@@ -22,10 +24,8 @@ func TestAnInstallationThatIsEndedByADeadlockIsRepeated(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Install(t.Context(), d.url("postgres"), guardRole) }()
 	waits := `select count(*)::text from pg_locks where not granted and relation = 'ringfence_private.session'::regclass`
-	for deadline := time.Now().Add(time.Minute); d.list(t, waits)[0] == "0"; {
-		if time.Now().After(deadline) {
-			t.Fatal("the installation does not wait")
-		}
+	if !poll.Until(time.Minute, func() bool { return d.list(t, waits)[0] != "0" }) {
+		t.Fatal("the installation does not wait")
 	}
 	// when the installation was ended
 	do("lock table ringfence_private.mark in share update exclusive mode")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -28,10 +29,8 @@ func TestAnIdleListenerHoldsBackNoNotices(t *testing.T) {
 	defer cancel()
 	const listens = "select count(*)::text from pg_stat_activity where application_name = " +
 		"'ringfence listen' and state = 'idle'"
-	for deadline := time.Now().Add(time.Minute); d.list(t, listens)[0] == "0"; {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing listens")
-		}
+	if !poll.Until(time.Minute, func() bool { return d.list(t, listens)[0] != "0" }) {
+		t.Fatal("nothing listens")
 	}
 	serverstest.AwaitNoticesRead(t, pg)
 }
@@ -46,10 +45,8 @@ func TestListeningEndsWhenTheDatabaseIsDropped(t *testing.T) {
 	}()
 	listens := "select count(*)::text from pg_stat_activity where query = 'listen ringfence' and " +
 		"datname = current_database()"
-	for deadline := time.Now().Add(time.Minute); d.list(t, listens)[0] == "0"; {
-		if time.Now().After(deadline) {
-			t.Fatal("nobody listens")
-		}
+	if !poll.Until(time.Minute, func() bool { return d.list(t, listens)[0] != "0" }) {
+		t.Fatal("nobody listens")
 	}
 	c := pgtest.Connect(t, serverstest.SharedPostgres(t).URL("postgres", "postgres"))
 	if _, err := c.Exec(t.Context(), "drop database "+pgx.Identifier{d.name}.Sanitize()+

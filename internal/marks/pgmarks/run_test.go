@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 )
 
 // What ends a run of the server, or takes a gate away, and what comes of it. setback_test.go has
@@ -71,11 +72,9 @@ func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
 	}
 	started := r.list(t, serverStarted)[0]
 	must.Succeed(t, syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL))
-	deadline := time.Now().Add(time.Minute)
-	for r.standing(t) { // until the server has noticed the crash, and recovered
-		if time.Now().After(deadline) {
-			t.Fatal("the crash has not taken the gate")
-		}
+	// until the server has noticed the crash, and recovered
+	if !poll.Until(time.Minute, func() bool { return !r.standing(t) }) {
+		t.Fatal("the crash has not taken the gate")
 	}
 	if now := r.list(t, serverStarted)[0]; now != started {
 		t.Fatalf("the server was restarted: %s, %s", started, now)

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -38,10 +39,9 @@ func (b *bench) takesOver(t *testing.T, from *bench) {
 	records := func(b *bench) string {
 		return fmt.Sprint(b.admin.HGetAll(t.Context(), "ringfence:orders").Val())
 	}
-	for want, end := records(from), time.Now().Add(patience); records(b) != want; {
-		if time.Now().After(end) {
-			t.Fatalf("the replica has %s, want %s", records(b), want)
-		}
+	want := records(from)
+	if !poll.Until(patience, func() bool { return records(b) == want }) {
+		t.Fatalf("the replica has %s, want %s", records(b), want)
 	}
 	b.promote(t)
 }

@@ -5,10 +5,10 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -53,14 +53,12 @@ func TestTheControlConnectionsAreThereWhileTheServerIsFull(t *testing.T) {
 // awaitClients waits until so many are connected.
 func (b *bench) awaitClients(t *testing.T, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		n := strings.Count(b.admin.ClientList(t.Context()).Val(), "\n")
-		if n == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d clients, want %d", n, want)
-		}
+	var n int
+	if !poll.Until(patience, func() bool {
+		n = strings.Count(b.admin.ClientList(t.Context()).Val(), "\n")
+		return n == want
+	}) {
+		t.Fatalf("%d clients, want %d", n, want)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -51,10 +52,8 @@ func put(t testing.TB, db *driver.Client, c fence.Claim, value string) error {
 // until waits until happened returns true.
 func until(t testing.TB, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !happened(); {
-		if time.Now().After(end) {
-			t.Fatalf("timed out before %s", what)
-		}
+	if !poll.Until(patience, happened) {
+		t.Fatalf("timed out before %s", what)
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -149,11 +149,10 @@ func TestAStoreOpensWhileItsServerIsDownAndIsNotReady(t *testing.T) {
 		t.Error("the store is ready without its server")
 	}
 	must.Succeed(t, server.Start(t.Context()))
-	end := time.Now().Add(patience)
-	for !errors.Is(s.Probe(t.Context()), fence.ErrNotInstalled) { // the driver dials once a second
-		if time.Now().After(end) {
-			t.Fatal("the store did not reconnect")
-		}
+	if !poll.Until(patience, func() bool { // the driver dials once a second
+		return errors.Is(s.Probe(t.Context()), fence.ErrNotInstalled)
+	}) {
+		t.Fatal("the store did not reconnect")
 	}
 	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	if err := s.Probe(t.Context()); err != nil {

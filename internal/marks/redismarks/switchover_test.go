@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	driver "github.com/redis/go-redis/v9"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/redismarks"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
@@ -31,11 +31,10 @@ func (b *bench) promote(t *testing.T) { t.Helper(); b.do(t, "REPLICAOF", "NO", "
 // until waits until INFO replication contains a text.
 func (b *bench) until(t *testing.T, says string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !strings.Contains(b.admin.Info(t.Context(), "replication").Val(), says) {
-		if time.Now().After(deadline) {
-			t.Fatalf("INFO replication does not say %s", says)
-		}
+	if !poll.Until(patience, func() bool {
+		return strings.Contains(b.admin.Info(t.Context(), "replication").Val(), says)
+	}) {
+		t.Fatalf("INFO replication does not say %s", says)
 	}
 }
 
