@@ -1,11 +1,12 @@
 /*
- * Direct sessions in Postgres, before anybody builds them: a login trigger registers its own backend.
+ * Direct sessions in Postgres (ringfence.direct): a trigger admits each login, or fails it.
  *
  *     make model MODEL=direct
  *
  * Leaders connect to the database without a guard. Token 1 is the older leader's, and token 2 the newer one's.
- * At each login a trigger calls register for its own backend, in the transaction of the login. It raises no
- * mark: whoever raises is outside (fence.Lead, or a guard that follows the election). A login may be on a
+ * At each login a trigger calls attach for its own backend, in the transaction of the login: it takes the locks
+ * of enter, looks at the gate, and records the session. It raises no mark: whoever raises is outside (campaign
+ * and take, fence.Lead, or a guard). A login may be on a
  * standby that is promoted later. The server may start again, and a snapshot may be put back. There is no
  * guard that could let anybody go.
  *
@@ -19,8 +20,8 @@
  * Mutations: each takes away one step, and Spin finds a violation of the claim with this number.
  *   STANDBY      5    a login is let in on a standby
  *   BEFORE       5    sessions from before the trigger was enabled are not ended when it is
- *   TRIAL        5    a role on the list is let in although register says no (a trial that is believed)
- *   NO_LOCK      5    register does not hold the mark locked until the login has committed
+ *   TRIAL        5    a role on the list is let in although attach says no (a trial that is believed)
+ *   NO_LOCK      5    the login takes no locks before it looks at the gate
  *   NO_RUN       5    a mark counts on every run of the server
  *   UNASKED      5    who raises does not ask the coordinator
  *   LOGIN_RAISES 5    the trigger raises the mark, too: it cannot ask the coordinator
@@ -35,7 +36,7 @@ byte leads = 1;           /* at the coordinator */
 byte newest;
 byte recorded;            /* the token of the older leader's session, 0: none */
 bit alive, told;          /* its backend */
-bit pending;              /* the transaction of its login is open, and holds the mark locked */
+bit inside;               /* the transaction of its login is open, and holds the locks of enter */
 bit installed;            /* the trigger is */
 
 #ifdef NO_RUN
@@ -43,11 +44,8 @@ bit installed;            /* the trigger is */
 #else
 #define IS_MARK(t) (db.mark == t && db.raisedIn == present)
 #endif
-#ifdef NO_LOCK
-#define UNLOCKED true
-#else
-#define UNLOCKED (!pending)
-#endif
+/* What a revocation waits for: older sessions, and older logins that are under way. */
+#define OLDER(t) (recorded != 0 && recorded != t || inside && t != 1)
 
 #ifdef LIVE
 bit halted;
@@ -74,30 +72,35 @@ proctype Session()
 #else
     :: standby -> goto over
 #endif
-    :: atomic { /* the login trigger: register */
-           PAUSE && !standby && UNLOCKED ->
+    :: atomic { /* the login trigger: attach takes the locks */
+           PAUSE && !standby ->
            alive = true;
-#ifdef LOGIN_RAISES
-           if
-           :: db.mark < 1 || db.mark == 1 && !IS_MARK(1) -> db.mark = 1; db.raisedIn = present; db.open = true
-           :: else
-           fi;
+#ifndef NO_LOCK
+           inside = true
 #endif
-           if
-#ifdef TRIAL
-           :: true
-#else
-           :: IS_MARK(1) && db.open
-           :: !(IS_MARK(1) && db.open) -> alive = false; goto over
-#endif
-           fi;
-           pending = true; printf("session 1: its trigger has found that 1 is the mark\n")
        }
     fi;
+    atomic { /* and looks at the gate */
+#ifdef LOGIN_RAISES
+        if
+        :: db.mark < 1 || db.mark == 1 && !IS_MARK(1) -> db.mark = 1; db.raisedIn = present; db.open = true
+        :: else
+        fi;
+#endif
+        if
+#ifdef TRIAL
+        :: true
+#else
+        :: IS_MARK(1) && db.open
+        :: !(IS_MARK(1) && db.open) -> alive = false; inside = false; goto over
+#endif
+        fi;
+        printf("session 1: its trigger has found that 1 is the mark\n")
+    };
     atomic { /* it commits: the record is seen from now on */
         if
-        :: alive -> recorded = 1; pending = false; printf("session 1: is recorded, and in\n")
-        :: !alive -> pending = false; goto over
+        :: alive && !told -> recorded = 1; inside = false; printf("session 1: is recorded, and in\n")
+        :: !alive || told -> alive = false; inside = false; goto over
         fi
     };
 in: do
@@ -135,8 +138,7 @@ look:
 #ifndef UNASKED
     atomic { if :: leads == t :: leads > t -> goto over fi };
 #endif
-    atomic { /* ringfence.raise waits for whoever holds the mark locked */
-        UNLOCKED ->
+    atomic { /* ringfence.raise */
         if
         :: basis != present + 4 * db.mark -> basis = 0; goto look
         :: else -> db.mark = t; db.raisedIn = present; db.open = false; basis = 0; printf("raise to %d: has committed\n", t)
@@ -144,7 +146,7 @@ look:
     };
     do
     :: atomic { !IS_MARK(t) -> goto look }
-    :: atomic { IS_MARK(t) && recorded != 0 && recorded != t ->
+    :: atomic { IS_MARK(t) && OLDER(t) ->
            if
            :: !alive -> recorded = 0
 #ifndef NO_SIGNAL
@@ -153,7 +155,7 @@ look:
            :: alive -> skip
 #endif
            fi }
-    :: atomic { IS_MARK(t) && (recorded == 0 || recorded == t) ->
+    :: atomic { IS_MARK(t) && !OLDER(t) ->
            db.open = true; printf("revoke under %d: nobody is left\n", t); break }
     od;
     if
@@ -172,7 +174,7 @@ proctype Server()
     d_step { saved.mark = db.mark; saved.raisedIn = db.raisedIn; saved.open = db.open };
     d_step {
         db.mark = saved.mark; db.raisedIn = saved.raisedIn; db.open = saved.open;
-        present++; alive = false; told = false; recorded = 0; pending = false;
+        present++; alive = false; told = false; recorded = 0; inside = false;
         printf("server: the snapshot is put back, and it starts again\n")
     }
 }

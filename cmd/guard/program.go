@@ -38,7 +38,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.AddCommand(p.serveCommand(), p.healthCommand(),
 		p.installCommand(), p.uninstallCommand(), p.statusCommand(), p.adoptCommand(),
 		p.protectCommand(), p.unprotectCommand(), p.checkCommand(),
-		p.allowCommand(), p.forbidCommand(), p.authorizeCommand())
+		p.allowCommand(), p.forbidCommand(), p.authorizeCommand(), p.directCommand())
 	cmd := cli.Program{Streams: p.Streams, Root: root, Settings: &config{}, ExitCodes: exitCodes}
 	return cmd.Main(ctx, args)
 }
@@ -81,6 +81,8 @@ type options struct {
 	schemas   string
 	accept    string
 	force     bool
+	trial     bool
+	off       bool
 	yes       bool
 	withData  bool
 }

@@ -26,7 +26,7 @@ var files embed.FS
 
 var all = []string{
 	"schema", "server", "hidden", "enter", "calls", "functions", "authorization", "attach",
-	"checkpoint", "seal",
+	"checkpoint", "seal", "direct",
 	"elections", "sql_elections", "contract", "raise_own", "replicas", "views", "grants", "stamp",
 }
 
@@ -39,7 +39,7 @@ const (
     resume, publish, enter_and_publish, enter_and_forget, checkpoints,
     open_lease, close_lease, beat, nominate, standing, leaders, candidates, acknowledge, withdraw, resign,
     takes_part, depose, change_documents, read_documents, list_documents, tell, renew_issuer}'`
-	notOfGuards = `'{begin_term, stand, take_term, bring_term, allow, forbid, authorize}'`
+	notOfGuards = `'{begin_term, stand, take_term, bring_term, allow, forbid, authorize, direct, end_others}'`
 )
 
 // Roles are who uses the schema, beside its owner.
@@ -67,7 +67,7 @@ func (r Roles) SQL() string {
 		// This is no text/template: a program with that in it keeps every method of every type, 10 MB
 		// more.
 		fill := strings.NewReplacer("{{role}}", pgx.Identifier{role}.Sanitize(), "{{role literal}}",
-			literal(role),
+			Literal(role),
 			"{{of everybody}}", OfEverybody, "{{of leaders}}", OfLeaders, "{{not of guards}}", notOfGuards,
 			"{{version}}", strconv.Itoa(Version))
 		b.WriteString(fill.Replace(file(name)) + "\n")
@@ -97,7 +97,8 @@ func file(name string) string {
 	return string(text)
 }
 
-func literal(s string) string {
+// Literal returns a text as a literal of SQL.
+func Literal(s string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
 }
 

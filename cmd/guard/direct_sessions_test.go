@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
+)
+
+func TestDirectSessionsFromATrialToOff(t *testing.T) {
+	pg, env := fresh(t)
+	run := func(want int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		code, out, errs := invoke(t, env, args...)
+		if code != want {
+			t.Errorf("guard %q: exit %d, want %d: %s%s", args, code, want, out, errs)
+		}
+		return out, errs
+	}
+	says := func(text string, args ...string) {
+		t.Helper()
+		if out, errs := run(cli.Done, args...); !strings.Contains(out, text) {
+			t.Errorf("guard %q says %s%s", args, out, errs)
+		}
+	}
+	run(cli.Done, "install")
+	run(cli.Usage, "direct", "--off", "app")
+	run(cli.Usage, "direct", "--trial")
+	says("select ringfence.direct(array[E'app']::name[], false)", "direct", "--print", "app")
+	says("admits no sessions itself", "direct")
+	var version int
+	err := pgtest.Connect(t, pg.URL("postgres", "postgres")).QueryRow(t.Context(),
+		"select current_setting('server_version_num')::integer").Scan(&version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version < 170000 {
+		if _, errs := run(cli.Error, "direct", "app"); !strings.Contains(errs, "Postgres 17") {
+			t.Error(errs)
+		}
+		return
+	}
+	says("a trial fences nothing", "direct", "--trial", "app")
+	says("admits the sessions of app itself", "direct", "app")
+	says("admits the sessions of app itself", "direct")
+	says("admits no sessions itself", "direct", "--off")
+}
