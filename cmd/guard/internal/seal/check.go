@@ -75,7 +75,7 @@ func Check(ctx context.Context, c *pgx.Conn, guard string, schemas ...string) (*
 			"select current_setting('server_version_num')::integer").Scan(&server); err != nil {
 			return err
 		}
-		for _, k := range slices.Concat(tableKinds, roleKinds, serverKinds) {
+		for _, k := range slices.Concat(tableKinds, roleKinds, serverKinds, directKinds) {
 			if server < k.from {
 				continue
 			}
