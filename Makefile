@@ -139,6 +139,11 @@ bench_out = $(bench_json) $(if $(BENCH_OUT),-plot $(abspath $(BENCH_OUT))/$(1).s
 bench-pg: deps build ## Postgres: direct, guard, and the proxies of deps-bench; BENCH_ARGS="-rows select -seconds 1" for some
 	@cd bench && $(GO) run . postgres $(call bench_out,postgres) $(BENCH_ARGS)
 
+.PHONY: bench-direct
+bench-direct: deps build ## the same with direct sessions, on Postgres 17 of newer-servers
+	@cd bench && PATH=$$(cd .. && $(MAKE) -s newer-servers | grep /postgres-17/):$$PATH $(GO) run . postgres \
+		$(call bench_out,direct) $(BENCH_ARGS)
+
 .PHONY: bench-redis
 bench-redis: deps build ## Redis, the same
 	@cd bench && $(GO) run . redis $(call bench_out,redis) $(BENCH_ARGS)

@@ -23,9 +23,14 @@ type pgbench struct {
 
 // initialise fills pgbench's tables.
 func initialise(ctx context.Context, s *ways.Postgres, scale int) error {
-	_, err := runPgbench(ctx, s, s.Ways[0], "-i", "-q", "-s", strconv.Itoa(scale))
-	if err != nil {
-		return err
+	for _, w := range s.Ways {
+		if w.Name != ways.Direct && w.Name != ways.Session {
+			continue // it leads to the same database
+		}
+		_, err := runPgbench(ctx, s, w, "-i", "-q", "-s", strconv.Itoa(scale))
+		if err != nil {
+			return err
+		}
 	}
 	// What autovacuum would do later, in the middle of a measurement. The table is for the COPY rows.
 	return s.Exec(ctx, "vacuum analyze", "create table copied (line text)",
@@ -83,7 +88,7 @@ func runPgbench(
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "PGHOST=" + host, "PGPORT=" + port, "PGUSER=" + ways.User,
-		"PGDATABASE=postgres", "PGSSLMODE=" + w.SSLMode(), "PGGSSENCMODE=disable",
+		"PGDATABASE=" + w.Database, "PGSSLMODE=" + w.SSLMode(), "PGGSSENCMODE=disable",
 		"PGOPTIONS=" + ways.StartupOptions(ways.Resource, 1),
 	}
 	out, err := cmd.CombinedOutput()

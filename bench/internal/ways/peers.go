@@ -94,7 +94,9 @@ func (s *set) add(name string, progress io.Writer, p proxy, err error) error {
 		return err
 	}
 	s.servers = append(s.servers, p)
-	s.Ways = append(s.Ways, &Way{Name: name, Addr: p.Addr(), TLS: s.tls != nil, pid: p.PID})
+	s.Ways = append(s.Ways, &Way{
+		Name: name, Addr: p.Addr(), TLS: s.tls != nil, Database: database, pid: p.PID,
+	})
 	return nil
 }
 

@@ -33,14 +33,15 @@ type Options struct {
 // Postgres is a Postgres with the ways to it.
 type Postgres struct {
 	set
-	Server  *servers.Postgres
-	Guard   *GuardProcess
-	program string
+	Server    *servers.Postgres
+	Guard     *GuardProcess
+	program   string
+	databases []string
 }
 
 // StartPostgres starts a Postgres, a guard, and, if they are wanted, the proxies for Postgres.
 func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
-	s = &Postgres{program: o.Guard}
+	s = &Postgres{program: o.Guard, databases: []string{database}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -59,7 +60,9 @@ func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
 		return s, err
 	}
 	s.servers = append(s.servers, s.Server)
-	s.Ways = append(s.Ways, &Way{Name: Direct, Addr: s.Server.Addr(), TLS: o.TLS})
+	s.Ways = append(s.Ways, &Way{
+		Name: Direct, Addr: s.Server.Addr(), TLS: o.TLS, Database: database,
+	})
 	s.version(ctx, s.Server.Program("postgres"), "--version")
 	if err := s.prepare(ctx); err != nil {
 		return s, err
@@ -67,9 +70,11 @@ func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
 	if s.Guard, err = s.NewGuard(ctx, nil); err != nil {
 		return s, err
 	}
-	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Postgres, TLS: o.TLS, pid: s.Guard.PID})
+	s.Ways = append(s.Ways, &Way{
+		Name: Guard, Addr: s.Guard.Postgres, TLS: o.TLS, Database: database, pid: s.Guard.PID,
+	})
 	if o.Peers {
-		err = s.startPeers(ctx, o.Progress)
+		err = errors.Join(s.startPeers(ctx, o.Progress), s.admitDirectly(ctx, o.Progress))
 	}
 	return s, err
 }
@@ -126,9 +131,12 @@ func (s *Postgres) startPeers(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-// Exec runs statements as the superuser.
-func (s *Postgres) Exec(ctx context.Context, statements ...string) error {
-	return Exec(ctx, s.Server.URL("postgres", database), statements...)
+// Exec runs statements as the superuser, in every database of the stage.
+func (s *Postgres) Exec(ctx context.Context, statements ...string) (err error) {
+	for _, d := range s.databases {
+		err = errors.Join(err, Exec(ctx, s.Server.URL("postgres", d), statements...))
+	}
+	return err
 }
 
 // Exec runs statements on a connection of their own.
@@ -148,8 +156,8 @@ func Exec(ctx context.Context, url string, statements ...string) error {
 
 // PostgresURL returns a connection URL for the way, under a token of the resource.
 func (w *Way) PostgresURL(resource string, token int64) string {
-	return strings.Replace(PostgresURL(w.Addr, resource, token), "sslmode=disable", "sslmode="+
-		w.SSLMode(), 1)
+	return strings.NewReplacer("sslmode=disable", "sslmode="+w.SSLMode(),
+		"/"+database+"?", "/"+w.Database+"?").Replace(PostgresURL(w.Addr, resource, token))
 }
 
 // SSLMode is the mode of the way.

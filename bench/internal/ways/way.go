@@ -9,6 +9,7 @@ import (
 // The names of the ways.
 const (
 	Direct    = report.Direct
+	Session   = "direct session" // which the database itself admits (docs/direct.md)
 	Guard     = "guard"
 	PgBouncer = "pgbouncer"
 	HAProxy   = "haproxy"
@@ -23,6 +24,8 @@ type Way struct {
 	Name string
 	Addr string // host:port
 	TLS  bool   // from the client to the proxy, and from there to the server
+
+	Database string // of Postgres
 
 	pid func() int // of the proxy; nil for direct
 }

@@ -50,6 +50,7 @@ language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp
 declare
     v_role name;
     v_super boolean;
+    v_names text;
     v_list text;
 begin
     if current_setting('server_version_num')::integer < 170000 then
@@ -69,25 +70,25 @@ begin
             raise invalid_parameter_value using message = format('role "%s" is a superuser, who could switch the trigger off', v_role);
         end if;
     end loop;
-    select string_agg(format('(%L, %s)', o.rolname, o.oid), ', ') into v_list from pg_roles o where o.rolname = any (roles);
+    select string_agg(quote_literal(o.rolname), ', '), string_agg(format('(%L, %s)', o.rolname, o.oid), ', ')
+      into v_names, v_list from pg_roles o where o.rolname = any (roles);
     execute format($function$
         create or replace function ringfence_private.login() returns event_trigger
         language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as %L
-    $function$, format(case when trial then '
+    $function$, format('
 begin
+    if session_user not in (%s) then
+        return;
+    end if;
     if exists (select from pg_roles o where o.rolname = session_user and (o.rolname, o.oid) in (%s)) then
+        %s
+    end if;
+end ', v_names, v_list, case when not trial then 'perform ringfence_private.admit();' else '
         begin
             perform ringfence_private.admit();
         exception when others then
             raise log using errcode = sqlstate, message = ''trial: this login would be refused: '' || sqlerrm;
-        end;
-    end if;
-end ' else '
-begin
-    if exists (select from pg_roles o where o.rolname = session_user and (o.rolname, o.oid) in (%s)) then
-        perform ringfence_private.admit();
-    end if;
-end ' end, v_list));
+        end;' end));
     if not exists (select from pg_event_trigger e where e.evtname = 'ringfence_login') then
         execute 'create event trigger ringfence_login on login execute function ringfence_private.login()';
     end if;
