@@ -54,6 +54,9 @@ func seedSchema(s scenario.Scenario) (sql []string) {
 	if s.Topology.Route == scenario.SQL {
 		sql = append(sql, system.SQLTables)
 	}
+	if s.Topology.DirectSessions {
+		sql = append(sql, "select ringfence.direct('{app}')")
+	}
 	switch flaw.Name(s.Topology.SchemaFlaw) {
 	case flaw.BelievedSetting:
 		sql = append(sql, flaw.Trust)

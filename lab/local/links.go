@@ -107,12 +107,15 @@ func (s *System) link(worker string) (r system.Routes, err error) {
 		return r, err
 	}
 	postgres, redis := s.postgresLegs(), s.redisAt()
-	if route := s.build.Topology.Route; route == scenario.Guarded || route == scenario.Carried ||
-		route == "" {
-		g := s.guards[s.build.Topology.GuardOf(worker)]
-		postgres, redis = []string{g.postgres}, g.redis
-		if s.balancer != nil {
+	t := s.build.Topology
+	if t.Route == scenario.Guarded || t.Route == scenario.Carried || t.Route == "" {
+		g := s.guards[t.GuardOf(worker)]
+		redis = g.redis
+		switch {
+		case s.balancer != nil:
 			postgres = []string{s.balancer.Addr()}
+		case !t.DirectSessions:
+			postgres = []string{g.postgres}
 		}
 	} else if s.pooler != nil {
 		postgres = []string{s.pooler.Addr()}
@@ -132,7 +135,7 @@ func (s *System) link(worker string) (r system.Routes, err error) {
 			return r, err
 		}
 		*one.url = one.form(strings.Join(addrs, ","))
-		if one.url == &r.Postgres && s.build.Topology.Route == scenario.Embedded {
+		if one.url == &r.Postgres && (t.Route == scenario.Embedded || t.DirectSessions) {
 			// Only a guard's role may raise a mark at the database itself.
 			r.Raise = s.tls.postgres("guard", strings.Join(addrs, ","), database)
 		}

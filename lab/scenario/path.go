@@ -24,6 +24,11 @@ var Paths = []Path{
 		"its workers lead by themselves",
 	},
 	{
+		"direct", "straight to Postgres 17 or later, which admits sessions itself (docs/direct.md)",
+		Scenario.OverDirect,
+		"its faults are of a guard, or need one",
+	},
+	{
 		"agent", "terms by the stream of leader agent; each worker has an agent of its own",
 		Scenario.OverAgent,
 		"its workers lead without an agent, or its faults are inside a worker",
@@ -47,6 +52,8 @@ func (s Scenario) Path() string {
 		return "sql"
 	case s.Topology.Route == Carried:
 		return "carrier"
+	case s.Topology.DirectSessions:
+		return "direct"
 	case s.Topology.Agents:
 		return "agent"
 	}

@@ -4,13 +4,14 @@ import "testing"
 
 func TestEachPathTakesTheScenariosThatItCanRun(t *testing.T) {
 	for name, want := range map[string]map[string]bool{
-		"leader-paused":             {"sql": true, "carrier": true, "agent": true},
-		"paused-inside-transaction": {"sql": true, "carrier": false, "agent": false},
+		"leader-paused":             {"sql": true, "carrier": true, "agent": true, "direct": true},
+		"paused-inside-transaction": {"sql": true, "carrier": false, "agent": false, "direct": true},
 		"leader-run-deaf-child":     {"sql": false, "carrier": true, "agent": false},
-		"redis-killed":              {"sql": false, "carrier": true, "agent": true},
+		"redis-killed":              {"sql": false, "carrier": true, "agent": true, "direct": true},
+		"guard-paused":              {"sql": false, "carrier": true, "agent": true, "direct": false},
 		"task-leader-paused":        {"sql": false, "carrier": false, "agent": false},
-		"clock-jump":                {"sql": false, "carrier": false, "agent": false},
-		"leader-stopped":            {"sql": true, "carrier": true, "agent": false},
+		"clock-jump":                {"sql": false, "carrier": false, "agent": false, "direct": true},
+		"leader-stopped":            {"sql": true, "carrier": true, "agent": false, "direct": true},
 		"agent-killed":              {"sql": false, "carrier": false, "agent": true},
 	} {
 		s, found := Find(name)

@@ -79,6 +79,9 @@ type Topology struct {
 	// Agents gives each worker a leader agent, which holds its terms. Both share the worker's links,
 	// and Pause of the worker freezes both.
 	Agents bool `json:"agents,omitempty"`
+	// DirectSessions has Postgres itself admit the sessions of workers, and these connect to it; to
+	// Redis they go through the guard. It needs Postgres 17. Only package local can.
+	DirectSessions bool `json:"direct_sessions,omitempty"`
 	// OwnLocale gives the database in Postgres a locale of its own, for SortAnew. Only package local
 	// can.
 	OwnLocale bool `json:"own_locale,omitempty"`
@@ -390,7 +393,7 @@ func (s *Scenario) Unguard() {
 		s.Workload.Flaw = string(flaw.NoEnter)
 		return
 	}
-	s.Topology.Route = Direct
+	s.Topology.Route, s.Topology.DirectSessions = Direct, false
 }
 
 // RunsIn reports whether the scenario can be run with this injector.

@@ -63,7 +63,7 @@ func (w *worker) keepLedgers(
 			w: w, store: store, writer: writer, token: claim.Token, term: term,
 			good: w.isGood(term),
 		}
-		if w.c.Route == scenario.Embedded {
+		if w.c.Route == scenario.Embedded || w.c.Raise != "" && store == "postgres" {
 			l.raiser = raiserOf(stores, store)
 		}
 		both.Go(func() error { return l.run(quit) })

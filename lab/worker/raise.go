@@ -83,7 +83,7 @@ func (w *worker) raisers(coordinator elector.Observer) []fence.Raiser {
 	if w.c.Route == scenario.Direct || w.c.Route == scenario.SQL || w.c.Agent != "" {
 		return nil
 	}
-	if w.c.Route != scenario.Embedded {
+	if w.c.Route != scenario.Embedded && w.c.Raise == "" {
 		coordinator = nil // the guards have it
 	}
 	address := func() (string, string, error) {

@@ -28,7 +28,7 @@ func (s *Postgres) admitDirectly(ctx context.Context, progress io.Writer) error 
 		return err
 	}
 	if version < 170000 {
-		_, err := fmt.Fprintln(progress, "direct sessions need Postgres 17: put its programs first in PATH")
+		_, err := fmt.Fprintln(progress, "without direct sessions: they need Postgres 17, first in PATH")
 		return err
 	}
 	if err := s.Exec(ctx, "create database "+sessions); err != nil {

@@ -217,6 +217,7 @@ func TestALockoutDrill(t *testing.T) {
 		"drop table ringfence_private.session cascade",
 		"truncate ringfence_private.gate, ringfence_private.session",
 		"drop view ringfence_private.standing cascade",
+		"drop schema ringfence, ringfence_private cascade",
 		"alter schema ringfence rename to ringfence_lost",
 		"alter schema ringfence_private rename to ringfence_lost",
 		"create or replace function ringfence_private.admit() returns void language plpgsql as " +
@@ -235,6 +236,24 @@ func TestALockoutDrill(t *testing.T) {
 			d.wantIn(t, "app", "")
 		})
 	}
+}
+
+// Whoever drops the schemas does not switch direct sessions off: the mark is lost, and a deposed
+// leader must not get in.
+func TestTheTriggerOutlivesTheSchemas(t *testing.T) {
+	d := direct(t, false)
+	const drop = "drop schema ringfence, ringfence_private cascade"
+	d.sql(t, drop)
+	d.wantRefused(t, "-c fence.orders=5", "RF005", "the schema of Ringfence is gone")
+	d.wantIn(t, guardRole, "")
+	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
+	d.wantRefused(t, "-c fence.orders=5", "RF002", "none of a resource with a mark")
+	d.lead(t, claimed(7))
+	d.wantIn(t, "app", "-c fence.orders=7")
+	d.wantRefused(t, "-c fence.orders=5", "RF001", "stale")
+	d.switchTo(t, true, "app")
+	d.sql(t, drop)
+	d.wantIn(t, "app", "-c fence.orders=5") // a trial fences nothing
 }
 
 func TestDirectSaysWhatItCannotDo(t *testing.T) {

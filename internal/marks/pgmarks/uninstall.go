@@ -200,6 +200,8 @@ var removalQueries = []struct {
 	{data,
 		`select format('%s checkpoints of tasks (ringfence_private.checkpoint)', count(*)) from ringfence_private.checkpoint having count(*) > 0`},
 	{blocked, openSessions},
+	{blocked, `select 'direct sessions are on: guard direct --off lets every role in as before' from pg_event_trigger
+	     where evtname = 'ringfence_login'`},
 	{blocked, `select format('sealed: %I.%I: guard unprotect takes the seal off', n.nspname, c.relname)
 	    from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
 	   where t.tgfoid = to_regproc('ringfence.seal') order by n.nspname, c.relname`},

@@ -150,6 +150,7 @@ func (r *replay) open(e history.Event, t term) {
 	if e.Copied || r.gates[e.Resource] == m {
 		return
 	}
+	r.begins(e.Start)
 	if r.marks[e.Resource] != m {
 		r.breaks(Open, e, "the gate was opened for token %s, and the mark was %s", t.token,
 			r.marks[e.Resource])

@@ -40,7 +40,7 @@ func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 		{"run leader-paused --session 1m", "from 600ms to 15s"},
 		{"run leader-paused --tls --injector containers", "--injector local only"},
 		{"run leader-paused --tls --write README.md", "not with --write"},
-		{"run leader-paused --path lua", "there are sql, carrier and agent"},
+		{"run leader-paused --path lua", "there are sql, carrier, direct and agent"},
 		{"run leader-paused --path sql --tls", "does not go with --tls"},
 		{"run guard-paused --path sql", "it needs a guard"},
 		{"run task-leader-paused --path carrier", "its workers lead by themselves"},

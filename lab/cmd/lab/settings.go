@@ -114,7 +114,7 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: --tls goes with --injector local only, and not with --write", errUsage)
 	}
 	if _, ok := scenario.FindPath(s.path); s.path != "" && !ok {
-		return fmt.Errorf("%w: no path %q; there are sql, carrier and agent", errUsage, s.path)
+		return fmt.Errorf("%w: no path %q; there are sql, carrier, direct and agent", errUsage, s.path)
 	}
 	if s.write != "" && s.path != "" && s.path != string(scenario.SQL) {
 		return fmt.Errorf("%w: --path %s does not go with --write: the README has no table of it",

@@ -44,7 +44,8 @@ end $$;
 -- roles the trigger is removed. Only a superuser can create such a trigger.
 --
 -- Roles that are not on the list get in whatever is broken in this schema: the list is in the function itself, which looks
--- at nothing else for them. It names each role and its oid, because a dump carries it to other servers.
+-- at nothing else for them. It names each role and its oid, because a dump carries it to other servers. The function is in
+-- a schema of its own: if those of Ringfence are dropped, the trigger stays, and refuses whoever is on the list.
 create or replace function ringfence.direct(roles name[], trial boolean default false) returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
@@ -52,6 +53,7 @@ declare
     v_super boolean;
     v_names text;
     v_list text;
+    v_admit text;
 begin
     if current_setting('server_version_num')::integer < 170000 then
         raise feature_not_supported using message = 'direct sessions need Postgres 17 or later, which runs a trigger at each login';
@@ -59,7 +61,7 @@ begin
     perform ringfence.durable();
     if cardinality(roles) = 0 then
         drop event trigger if exists ringfence_login;
-        drop function if exists ringfence_private.login();
+        drop schema if exists ringfence_direct cascade;
         return;
     end if;
     foreach v_role in array roles loop
@@ -72,8 +74,21 @@ begin
     end loop;
     select string_agg(quote_literal(o.rolname), ', '), string_agg(format('(%L, %s)', o.rolname, o.oid), ', ')
       into v_names, v_list from pg_roles o where o.rolname = any (roles);
+    v_admit := 'if to_regprocedure(''ringfence_private.admit()'') is null then
+            raise exception using errcode = ''RF005'', message = ''the schema of Ringfence is gone, so nobody can be admitted'',
+                detail = ''nothing of this session was written'', hint = ''an operator runs guard install, or guard direct --off'';
+        end if;
+        perform ringfence_private.admit();';
+    if trial then
+        v_admit := 'begin
+        ' || v_admit || '
+        exception when others then
+            raise log using errcode = sqlstate, message = ''trial: this login would be refused: '' || sqlerrm;
+        end;';
+    end if;
+    execute 'create schema if not exists ringfence_direct';
     execute format($function$
-        create or replace function ringfence_private.login() returns event_trigger
+        create or replace function ringfence_direct.login() returns event_trigger
         language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as %L
     $function$, format('
 begin
@@ -83,14 +98,9 @@ begin
     if exists (select from pg_roles o where o.rolname = session_user and (o.rolname, o.oid) in (%s)) then
         %s
     end if;
-end ', v_names, v_list, case when not trial then 'perform ringfence_private.admit();' else '
-        begin
-            perform ringfence_private.admit();
-        exception when others then
-            raise log using errcode = sqlstate, message = ''trial: this login would be refused: '' || sqlerrm;
-        end;' end));
+end ', v_names, v_list, v_admit));
     if not exists (select from pg_event_trigger e where e.evtname = 'ringfence_login') then
-        execute 'create event trigger ringfence_login on login execute function ringfence_private.login()';
+        execute 'create event trigger ringfence_login on login execute function ringfence_direct.login()';
     end if;
     execute 'alter event trigger ringfence_login enable always';
 end $$;
