@@ -142,6 +142,20 @@ func TestWithAWrongClockTokensRiseAtRandom(t *testing.T) {
 	}
 }
 
+// The clock of a standby that was promoted is an hour behind that of the primary, which has given
+// out a token that the standby does not know.
+func TestAPromotedServerKnowsTheClockOfItsPrimary(t *testing.T) {
+	t.Parallel()
+	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
+	must.Succeed(t, Install(t.Context(), d.url()))
+	d.sql(t, `create or replace function ringfence.replayed() returns timestamptz language plpgsql as
+		$$ begin return clock_timestamp() + interval '1 hour'; end $$`)
+	token := d.number(t, "select ringfence.next_token(1)")
+	if hence := time.UnixMicro(token).Sub(time.Now()); hence < 59*time.Minute {
+		t.Errorf("the token is of a time %v from now", hence)
+	}
+}
+
 // A copy of an earlier state takes the server's place and shows nothing of that: same system
 // identifier, same timeline. Tokens go on above those that were lost.
 func TestAServerThatWasSetBackGivesOutNoNumberTwice(t *testing.T) {

@@ -49,7 +49,7 @@ const hideFiles = "revoke execute on function pg_read_file(text), pg_ls_dir(text
 	"pg_hba_file_rules() from public"
 
 const hideWAL = `revoke execute on function pg_current_wal_insert_lsn(), pg_walfile_name(pg_lsn),
-    pg_control_system(), pg_control_checkpoint() from public`
+    pg_control_system(), pg_control_checkpoint(), pg_last_xact_replay_timestamp() from public`
 
 // managed sets a service up on plain Postgres: a database of its own, its administrator, the
 // guard's role and a role of applications.

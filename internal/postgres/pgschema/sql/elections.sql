@@ -22,10 +22,24 @@ begin
     return ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint;
 end $$;
 
+-- replayed returns how late it was for the primary that this server followed, when it stopped; null if there was none.
+create or replace function ringfence.replayed() returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return pg_last_xact_replay_timestamp();
+end $$;
+
 -- Some managed services refuse the functions of the WAL, or hide the control file. There timeline is a
 -- number that rises when an unlogged table has lost its row: with a promotion, and with a crash, too. And
 -- the prefix of issuers has no system identifier. The random id behind it is another one in each
--- installation.
+-- installation. Nothing is known of a primary before.
+do $do$
+begin
+    perform ringfence.replayed();
+exception when others then
+    create or replace function ringfence.replayed() returns timestamptz
+    language sql volatile security definer set search_path = pg_catalog, pg_temp as 'select null::timestamptz';
+end $do$;
 do $do$
 begin
     perform ringfence.timeline();
@@ -190,7 +204,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select case when c.now > p_last then c.now
            else p_last + 1 + floor(random() * least(p_last - c.now + (1 << 10), 1 << 24))::bigint end
       from (select (extract(epoch from greatest(
-                clock_timestamp(), pg_last_xact_replay_timestamp() + interval '5 s')) * 1000000)::bigint) as c(now)
+                clock_timestamp(), ringfence.replayed() + interval '5 s')) * 1000000)::bigint) as c(now)
 $$;
 
 -- stand enrols as enrol does, and says whether the candidate leads at once. The client sends the notices
