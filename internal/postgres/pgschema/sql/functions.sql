@@ -130,14 +130,16 @@ declare
     i record;
 begin
     perform ringfence.check_complete();
+    -- In one statement: a gate that a raise writes after a look at the marks would seem to have lost its mark.
     select k.*, k.xmin as row_xmin, k.written = k.xmin as original,
-           exists (select from ringfence_private.standing g where g.resource = k.resource and g.pass = k.pass) as stands
-      into m from ringfence_private.mark k where k.resource = look.resource;
+           exists (select from ringfence_private.standing g where g.resource = k.resource and g.pass = k.pass) as stands,
+           exists (select from ringfence_private.gate g where g.resource = look.resource) as gated
+      into m from (select look.resource as name) w left join ringfence_private.mark k on k.resource = w.name;
     select n.server, n.xmin as row_xmin into i from ringfence_private.installation n;
     token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
     adoption := coalesce(m.adoption, ''); candidate := coalesce(m.candidate, ''); rolled_back := coalesce(m.rolled_back, false);
     if m.resource is null then
-        continued := i.server = v_server and not exists (select from ringfence_private.gate g where g.resource = look.resource);
+        continued := i.server = v_server and not m.gated;
         confirmed := continued;
     else
         continued := coalesce(m.server = v_server and m.original, false);
