@@ -102,8 +102,7 @@ func (r reader) collectPostgres(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	p := postgres{conn, map[string]int64{}}
-	// The log is read to the record before its last one, which is this commit.
-	if _, err := conn.Exec(ctx, "select pg_logical_emit_message(true, 'lab', 'end')"); err != nil {
+	if _, err := conn.Exec(ctx, system.EndLog); err != nil {
 		return err
 	}
 	// One snapshot for all: a late commit could otherwise be in a table but not in the log.
@@ -121,11 +120,7 @@ func (r reader) collectPostgres(ctx context.Context) error {
 // too. A sequence would give the order of inserts, and a counter in a row would make writers lock
 // each other.
 func (p postgres) readLog(ctx context.Context) error {
-	rows, err := p.Query(ctx, `select case record_type
-			when 'COMMIT_PREPARED' then split_part(description, ':', 1) else xid::text end
-		from log_start, pg_get_wal_records_info(lsn, pg_current_wal_flush_lsn() - 1)
-		where resource_manager = 'Transaction' and record_type in ('COMMIT', 'COMMIT_PREPARED')
-		order by start_lsn`)
+	rows, err := p.Query(ctx, "select xid from commits order by start_lsn")
 	if err != nil {
 		return err
 	}

@@ -157,6 +157,9 @@ type Build struct {
 //go:embed tables.sql
 var Tables string
 
+// EndLog writes one more commit to the log. The view commits has all that come before it.
+const EndLog = "select pg_logical_emit_message(true, 'lab', 'end')"
+
 // SQLTables are what transactions on the path SQL also use, in one transaction: a deferred trigger
 // and a function that write to the ledger.
 //

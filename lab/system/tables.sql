@@ -16,3 +16,7 @@ grant all on all tables in schema public to app;
 grant all on all sequences in schema public to app;
 create extension pg_walinspect;   -- reads the log, which has the order of commits
 create table log_start as select pg_current_wal_lsn() as lsn;
+create view commits as             -- but for the last record of the log
+	select case record_type when 'COMMIT_PREPARED' then split_part(description, ':', 1) else xid::text end as xid, start_lsn
+	  from log_start, pg_get_wal_records_info(lsn, pg_current_wal_flush_lsn() - 1)
+	 where resource_manager = 'Transaction' and record_type in ('COMMIT', 'COMMIT_PREPARED');

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -392,22 +391,15 @@ type entryOf struct {
 	token fence.Token
 }
 
-var inserted = regexp.MustCompile(
-	`table public\.ledger: INSERT: op\[text\]:'([^']*)' token\[bigint\]:(\d+)`)
-
 // evidence returns what both databases hold, in the order of commits.
 func (s *stage) evidence() map[string][]entryOf {
 	s.t.Helper()
 	found := map[string][]entryOf{}
-	rows, err := s.db.Query(s.ctx,
-		"select data from pg_logical_slot_peek_changes('lab', null, null)")
-	s.must(err)
-	changes, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	s.must(err)
-	for _, c := range changes {
-		if m := inserted.FindStringSubmatch(c); m != nil {
-			found["postgres"] = append(found["postgres"], s.entry(m[1], m[2]))
-		}
+	s.must(system.Exec(s.ctx, s.superuser(), system.EndLog))
+	for _, e := range s.column("select op || ' ' || token from ledger join commits using (xid) " +
+		"order by start_lsn") {
+		op, token, _ := strings.Cut(e, " ")
+		found["postgres"] = append(found["postgres"], s.entry(op, token))
 	}
 	list, err := s.rdb.LRange(s.ctx, "ledger", 0, -1).Result()
 	s.must(err)
