@@ -292,6 +292,7 @@ func (d database) holdUpOpen(t *testing.T) {
 	    language plpgsql security definer as $$
 	    begin
 	        if current_setting('test.held_up', true) = 'yes' then
+	            perform set_config('lock_timeout', '0', true); -- that of begin_work is short
 	            perform pg_advisory_xact_lock(1);
 	        end if;
 	        perform ringfence.open_at_once(p_resource, p_pass);
