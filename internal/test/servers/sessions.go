@@ -6,9 +6,9 @@ package servers
 func EndSessions(where string) string {
 	others := "from pg_stat_activity where pid <> pg_backend_pid() and (" + where + ")"
 	return `do $$ begin
-	  perform pg_terminate_backend(pid) ` + others + `;
 	  for i in 1..6000 loop
 	    perform pg_stat_clear_snapshot();
+	    perform pg_terminate_backend(pid) ` + others + `; -- also one that has logged in since
 	    exit when not exists (select ` + others + `);
 	    perform pg_sleep(0.01);
 	  end loop;
