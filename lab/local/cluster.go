@@ -14,9 +14,6 @@ import (
 
 var _ system.Cluster = (*System)(nil)
 
-// clusterNodes is how many servers a cluster has.
-const clusterNodes = 3
-
 const (
 	lookAgain = 50 * time.Millisecond
 	askTime   = time.Second // for one question to one server
@@ -64,15 +61,16 @@ func (s *System) startStandbys(ctx context.Context) error {
 }
 
 func (s *System) startPatroni(ctx context.Context) (err error) {
-	s.patroni, err = servers.StartPatroni(ctx, clusterNodes,
-		servers.PatroniOptions{Settings: pgSettings(s.build.Topology)})
+	t := s.build.Topology
+	s.patroni, err = servers.StartPatroni(ctx, len(t.PostgresNames()),
+		servers.PatroniOptions{Settings: pgSettings(t)})
 	if err != nil {
 		return err
 	}
 	for _, n := range s.patroni.Nodes {
 		s.nodes = append(s.nodes, n)
 	}
-	if s.build.Topology.Beside {
+	if t.Beside && t.Elections == scenario.InTheStore {
 		return s.startElectionsBalancer(ctx)
 	}
 	return nil

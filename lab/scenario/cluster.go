@@ -85,26 +85,29 @@ var promotions = []Scenario{
 	},
 }
 
+// What happens both to guards that know all servers, and to guards beside them.
+var (
+	switchedOver = []Fault{
+		{Do: SwitchOver, On: "postgres", For: 10 * sec, Until: Written},
+		pauseLeader.with(Fault{Do: SwitchOver, On: "postgres"}),
+	}
+	thawed = []Fault{{Do: Pause, On: "primary", For: frozen}, pauseLeader}
+)
+
 var byPatroni = []Scenario{
 	{
 		Name: "patroni-switchover", Rows: []int{51},
 		About: "Patroni makes another node the primary in order, while a leader writes; then again " +
 			"while the leader is frozen.",
 		Topology: ofPatroni, Only: Local,
-		Faults: []Fault{
-			{Do: SwitchOver, On: "postgres", For: 10 * sec, Until: Written},
-			pauseLeader.with(Fault{Do: SwitchOver, On: "postgres"}),
-		},
+		Faults: switchedOver,
 		Expect: nothingLost,
 	},
 	{
 		Name: "patroni-switchover-beside", Rows: []int{51},
 		About:    "The same with a guard beside each node.",
 		Topology: beside, Only: Local,
-		Faults: []Fault{
-			{Do: SwitchOver, On: "postgres", For: 10 * sec, Until: Written},
-			pauseLeader.with(Fault{Do: SwitchOver, On: "postgres"}),
-		},
+		Faults: switchedOver,
 		Expect: nothingLost,
 	},
 	{
@@ -149,20 +152,14 @@ var byPatroni = []Scenario{
 		About: "The primary's node is frozen for longer than Patroni's lease. Another node takes over, " +
 			"the leader is frozen there, and the old primary thaws.",
 		Topology: ofPatroniTwo, Only: Local,
-		Faults: []Fault{
-			{Do: Pause, On: "primary", For: frozen},
-			pauseLeader,
-		},
+		Faults: thawed,
 		Expect: byLease,
 	},
 	{
 		Name: "patroni-node-frozen-beside", Rows: []int{53},
 		About:    "The same with a guard beside each node.",
 		Topology: beside, Only: Local,
-		Faults: []Fault{
-			{Do: Pause, On: "primary", For: frozen},
-			pauseLeader,
-		},
+		Faults: thawed,
 		Expect: byLease,
 	},
 }
