@@ -99,7 +99,8 @@ func (p *program) serve(ctx context.Context, c *config, _ []string) error {
 		return err
 	}
 	if len(servers) == 0 {
-		return cli.Mistake("nothing to serve: set " + oneOfEach("LISTEN"))
+		return cli.Mistake("nothing to serve: set " + oneOfEach("LISTEN") +
+			"; or GUARD_COORDINATOR, to raise marks without clients")
 	}
 	pages := &pages{registry: registry, status: watchers.status, log: log}
 	if pages.tls, err = certificate("pages", c.httpFiles(), log, metrics); err != nil {
@@ -159,13 +160,15 @@ func (c *config) open(
 	common.TLS = encryption
 	for _, of := range c.configured() {
 		address, _ := of.Addresses()
-		if address == "" {
-			continue
+		if address == "" && w.elections == nil {
+			continue // there is nothing to do here
 		}
 		name := of.name()
 		audit := guard.NewAudit(log, m, name)
 		open := func(of server, home bool) (guard.Opened, error) {
-			a := &marks.Admission{Authority: who, Timeout: c.AdmitTimeout, Recheck: c.StaleRecheck}
+			a := &marks.Admission{
+				Authority: who, Timeout: c.AdmitTimeout, Recheck: c.StaleRecheck, Direct: address == "",
+			}
 			common := common
 			if home {
 				common.Primary = func(address string) {
@@ -196,6 +199,12 @@ func (c *config) open(
 			return all, fmt.Errorf("%s: cannot guard this server: %w", name, err)
 		}
 		warn(ctx, log, name, db.Store)
+		if address == "" {
+			w.elections.FollowDirect(db.Admission, common.Resources)
+			log.Info("raising marks as elections are decided; no client comes through this guard",
+				"protocol", name)
+			continue
+		}
 		if s.Listener, err = listeners.listen(ctx, name, address); err != nil {
 			return all, fmt.Errorf("%s: %w", name, err)
 		}

@@ -19,7 +19,7 @@ import (
 // Server accepts connections and hands each to its Protocol. It knows no protocol itself.
 type Server struct {
 	Protocol Protocol
-	Listener net.Listener
+	Listener net.Listener // nil if no client comes through this guard
 	Log      *slog.Logger
 	Metrics  *Metrics
 	Loops    *relay.Loops // where sessions are relayed; nil to give each goroutines of its own
@@ -53,6 +53,13 @@ const maxPolite = 100
 // DrainTimeout, tells the other clients, and returns when every connection is closed. It returns an
 // error of the listener, and nil after a shutdown.
 func (s *Server) Serve(ctx context.Context) error {
+	if s.Audit != nil {
+		defer s.Audit.Close()
+	}
+	if s.Listener == nil {
+		<-ctx.Done()
+		return nil
+	}
 	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
 	defer drain()
 	serving, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -63,9 +70,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer s.ended.Close()
 	s.failed = tally.NewLog(s.Log)
 	defer s.failed.Close()
-	if s.Audit != nil {
-		defer s.Audit.Close()
-	}
 	s.polite = make(chan struct{}, maxPolite)
 	s.startLimiting()
 	defer s.limiter.close()

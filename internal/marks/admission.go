@@ -18,6 +18,7 @@ type Admission struct {
 	Timeout   time.Duration // of one Admit; 10 s when zero
 	Recheck   time.Duration // how long a refusal as stale is repeated without asking; 1 s when zero
 	Notify    func(Event)   // may be nil; must not block
+	Direct    bool          // sessions connect to the store themselves, and are admitted by it
 
 	seen     memory
 	verdicts verdicts

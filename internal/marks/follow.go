@@ -106,10 +106,7 @@ func (f *Follower) Follow(r fence.Resource, admitted fence.Token) {
 		}
 		return
 	}
-	if f.ctx == nil {
-		f.ctx, f.stop = context.WithCancel(context.Background())
-		f.following = make(map[fence.Resource]*followed)
-	}
+	f.begin()
 	if len(f.following) == maxFollow {
 		if !f.full {
 			f.Log.Warn("this guard follows no more elections", "resource", r, "followed", maxFollow)
@@ -119,6 +116,14 @@ func (f *Follower) Follow(r fence.Resource, admitted fence.Token) {
 	}
 	f.following[r] = &followed{}
 	f.watches.Go(func() { f.watch(f.ctx, r) })
+}
+
+// begin makes what Close ends. The caller holds mu.
+func (f *Follower) begin() {
+	if f.ctx == nil {
+		f.ctx, f.stop = context.WithCancel(context.Background())
+		f.following = make(map[fence.Resource]*followed)
+	}
 }
 
 // Close stops following, and waits. A nil Follower follows nothing.
@@ -237,15 +242,19 @@ var errNotFollowed = errors.New("the mark is not raised before its leader connec
 // follow raises the mark to the claim of a new leader, if the store has one below it. If the mark
 // is not confirmed, the store may have lost its list of sessions, and a raise would end everybody,
 // also the new leader that is just connecting. Only that leader's own session can be spared
-// (Store.Raise), so the mark is left to it.
+// (Store.Raise), so the mark is left to it. A direct session is not admitted before the mark is
+// confirmed, so there is none to spare.
 func (a *Admission) follow(ctx context.Context, c fence.Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Limit())
 	defer cancel()
 	m, ok := a.seen.get(c.Resource)
-	if !ok || m.Issuer != c.Issuer || m.Token.Compare(c.Token) >= 0 {
+	if !a.Direct && (!ok || m.Issuer != c.Issuer || m.Token.Compare(c.Token) >= 0) {
 		return nil
 	}
 	err := a.raiseAlone(ctx, SessionID{}, c, func(m Mark) error {
+		if a.Direct && !m.Confirmed {
+			return nil
+		}
 		if !m.Confirmed || m.Token.Compare(c.Token) >= 0 {
 			return errNotFollowed
 		}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
+	"github.com/ringfence/ringfence/internal/test/poll"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
+)
+
+// A guard without a listener raises the marks: leaders need no right to, and no guard in their path.
+func TestAGuardWithoutClientsRaisesMarks(t *testing.T) {
+	pg, env := fresh(t)
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	admin := pg.URL("postgres", "postgres")
+	invoke(t, env, "install")
+	first := elected(t, zk)
+	r := servingAt(t, "", append(env, "GUARD_COORDINATOR=zk://"+zk.Addr(), "GUARD_RESOURCES=orders")...)
+	r.ready(http.StatusOK)
+	raisedTo := func(token int64) {
+		t.Helper()
+		if !poll.Until(time.Minute, func() bool {
+			return pgtest.Value[bool](t, admin, "select exists (select from ringfence.marks(null) "+
+				"where resource = 'orders' and token = $1 and confirmed)", token)
+		}) {
+			t.Fatal("the mark is not raised")
+		}
+	}
+	raisedTo(int64(first.Token()))
+	must.Succeed(t, pg.Kill())
+	must.Succeed(t, pg.Start(t.Context()))
+	raisedTo(int64(first.Token()))
+
+	direct := pgtest.Value[int](t, admin, "select current_setting('server_version_num')::integer") >=
+		170000
+	connect := func(token int64) (*pgx.Conn, error) {
+		return dial(t, pg.Addr(), "postgres", int(token))
+	}
+	var open *pgx.Conn
+	if direct {
+		if code, _, errs := invoke(t, env, "direct", "app"); code != cli.Done {
+			t.Fatal(errs)
+		}
+		var err error
+		open, err = connect(int64(first.Token()))
+		must.Succeed(t, err)
+	}
+	resign(t, first)
+	second := elected(t, zk)
+	raisedTo(int64(second.Token()))
+	if direct {
+		_, err := open.WaitForNotification(t.Context())
+		if err == nil {
+			t.Error("the session of the earlier leader goes on")
+		}
+		_, err = connect(int64(first.Token()))
+		wantCode(t, err, "RF001")
+		if _, err = connect(int64(second.Token())); err != nil {
+			t.Error(err)
+		}
+	}
+	if code, _, errs := invoke(t, env, "serve"); code != cli.OwnOffset+cli.Usage && code != cli.Usage ||
+		!strings.Contains(errs, "GUARD_COORDINATOR, to raise marks without clients") {
+		t.Errorf("without a listener and a coordinator: exit %d, %s", code, errs)
+	}
+}
