@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -76,16 +75,6 @@ func (p *program) printDirect(ctx context.Context, store string, d directly) err
 	if err != nil {
 		return err
 	}
-	text := "admits no sessions itself: a guard has to"
-	switch roles := strings.Join(is.Roles, ", "); {
-	case is.Trial:
-		text = "only logs which logins of " + roles + " it would refuse: a trial fences nothing"
-	case is.InForce:
-		text = "admits the sessions of " + roles + " itself, and refuses all others of these roles"
-	case roles != "":
-		text = "admits nobody itself, because the event trigger ringfence_login was changed: run this " +
-			"command with its roles again"
-	}
-	_, err = fmt.Fprintf(p.Stdout, "%s: %s\n", store, text)
+	_, err = fmt.Fprintf(p.Stdout, "%s: %s\n", store, is)
 	return err
 }

@@ -42,7 +42,9 @@ func TestDirectSessionsFromATrialToOff(t *testing.T) {
 		return
 	}
 	says("a trial fences nothing", "direct", "--trial", "app")
+	says("a trial fences nothing", "status")
 	says("admits the sessions of app itself", "direct", "app")
 	says("admits the sessions of app itself", "direct")
+	says("the database admits the sessions of app itself", "status")
 	says("admits no sessions itself", "direct", "--off")
 }

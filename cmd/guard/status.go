@@ -36,6 +36,7 @@ type storeStatus struct {
 	Server   string       `json:"server,omitempty"`   // the primary, of several hosts or by Sentinels
 	Ready    bool         `json:"ready"`
 	Error    string       `json:"error,omitempty"`
+	Note     string       `json:"note,omitempty"`
 	Marks    []marks.Mark `json:"marks"`
 
 	answered bool
@@ -128,6 +129,9 @@ func (c *config) queryStatus(ctx context.Context, t server) storeStatus {
 		if marks, err = db.Marks(ctx); len(marks) > 0 {
 			s.Marks = marks
 		}
+		if note := noteOf(db); note != nil && err == nil {
+			s.Note, err = note(ctx)
+		}
 	}
 	if s.answered = err == nil || ctx.Err() == nil; !s.answered {
 		err = fmt.Errorf("it did not answer within %s", statusTimeout)
@@ -179,13 +183,21 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 		if s.Server != "" && (i == 0 || all[i-1].Store != s.Store) {
 			fmt.Fprintf(p.Stdout, "%s: the primary is %s\n", s.Store, s.Server)
 		}
+		if s.Note != "" {
+			fmt.Fprintf(p.Stdout, "%s: %s\n", s.place(), s.Note)
+		}
 		if s.Found > len(s.Marks) {
 			fmt.Fprintf(p.Stdout, "%s: the first %d of %d marks, which have %d sessions in all; give "+
 				"resources or patterns such as 'orders_*', or --limit 0 for all\n",
-				strings.TrimSpace(s.Store+" "+cli.PrintableText(s.Database)), len(s.Marks), s.Found, s.Sessions)
+				s.place(), len(s.Marks), s.Found, s.Sessions)
 		}
 	}
 	return nil
+}
+
+// place returns the store for people.
+func (s *storeStatus) place() string {
+	return strings.TrimSpace(s.Store + " " + cli.PrintableText(s.Database))
 }
 
 // writeMarks writes a table. Its last column says what is unusual about a mark.

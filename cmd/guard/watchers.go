@@ -61,8 +61,19 @@ func source(of server, a *marks.Admission, audit *guard.Audit, home bool) guard.
 			return all, err
 		},
 	}
+	s.Note = noteOf(a.Store)
 	if home {
 		s.Refusals = audit.Refusals
 	}
 	return s
+}
+
+// noteOf returns what reads what is unusual about a store as a whole, or nil.
+func noteOf(s marks.Store) func(context.Context) (string, error) {
+	if n, ok := s.(interface {
+		Note(context.Context) (string, error)
+	}); ok {
+		return n.Note
+	}
+	return nil
 }

@@ -50,6 +50,7 @@ type RefusalRow struct {
 type Source struct {
 	Location
 	Marks    func(context.Context) ([]marks.Mark, error) // reads all; its error has no secrets
+	Note     func(context.Context) (string, error)       // what is unusual about the store; may be nil
 	Sessions func() []marks.OpenSession                  // of this guard
 	Refusals func() []RefusalRow                         // by this guard; may be nil
 }

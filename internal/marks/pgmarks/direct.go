@@ -68,9 +68,37 @@ type DirectSessions struct {
 
 // DirectSessions reads it.
 func (a *Authorizer) DirectSessions(ctx context.Context) (d DirectSessions, err error) {
-	err = a.conn.QueryRow(ctx, "select * from ringfence.direct_sessions()").Scan(&d.Roles, &d.Trial,
-		&d.InForce)
-	return d, explain(err)
+	return d, explain(d.scan(a.conn.QueryRow(ctx, directQuery)))
+}
+
+const directQuery = "select roles, trial, in_force from ringfence.direct_sessions()"
+
+func (d *DirectSessions) scan(row pgx.Row) error {
+	return row.Scan(&d.Roles, &d.Trial, &d.InForce)
+}
+
+// String says it for people.
+func (d DirectSessions) String() string {
+	switch roles := strings.Join(d.Roles, ", "); {
+	case d.Trial:
+		return "only logs which logins of " + roles + " it would refuse: a trial fences nothing"
+	case d.InForce:
+		return "admits the sessions of " + roles + " itself, and refuses all others of these roles"
+	case roles != "":
+		return "admits nobody itself, because the event trigger ringfence_login was changed: " +
+			"run guard direct with its roles again"
+	}
+	return "admits no sessions itself: a guard has to"
+}
+
+// Note says whose sessions the database admits itself, if it admits any.
+func (s *Store) Note(ctx context.Context) (string, error) {
+	var d DirectSessions
+	err := s.retry(ctx, func() error { return d.scan(s.pool.QueryRow(ctx, directQuery)) })
+	if err != nil || len(d.Roles) == 0 {
+		return "", err
+	}
+	return "the database " + d.String(), nil
 }
 
 // DirectScript returns the SQL that Direct runs, for psql.

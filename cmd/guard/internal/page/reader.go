@@ -51,13 +51,17 @@ func (p *Page) keepReading(
 
 // read reads the marks of a store.
 func (p *Page) read(ctx context.Context, s *store) error {
+	note := ""
 	marks, err := s.Marks(ctx)
+	if err == nil && s.Note != nil {
+		note, err = s.Note(ctx)
+	}
 	switch {
 	case errors.Is(context.Cause(ctx), context.Canceled): // the guard stops
 	case err != nil:
 		p.failed(s, err)
 	default:
-		p.marks(s, marks)
+		p.marks(s, marks, note)
 	}
 	return err
 }

@@ -31,6 +31,7 @@ type State struct {
 type StoreState struct {
 	guard.Location
 	Error    string    `json:"error"`
+	Note     string    `json:"note"`             // what is unusual about it
 	Read     time.Time `json:"read_at,omitzero"` // when the marks were read last
 	Marks    int       `json:"marks"`
 	Sessions int       `json:"sessions"` // of all guards
@@ -86,7 +87,7 @@ func (p *Page) addMarks(s *State) {
 	all := map[fence.Resource]*Resource{}
 	for _, from := range p.stores {
 		s.Stores = append(s.Stores,
-			StoreState{from.Location, from.err, from.read, from.marks, from.sessions})
+			StoreState{from.Location, from.err, from.note, from.read, from.marks, from.sessions})
 		for name, m := range from.resources {
 			r := all[name]
 			if r == nil {

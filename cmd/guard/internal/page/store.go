@@ -18,6 +18,7 @@ type store struct {
 	stop   context.CancelFunc // ends the reading; nil before Run
 
 	err       string    // why the marks could not be read last
+	note      string    // what is unusual about the store
 	read      time.Time // when they were read last; zero if never
 	marks     int       // in the store, when they were read
 	sessions  int       // of all guards, when they were read
@@ -64,9 +65,9 @@ func (p *Page) failed(s *store, err error) {
 	})
 }
 
-// marks enters all marks of a store. There may be very many, and events must not wait, so the long
-// work is done without the lock.
-func (p *Page) marks(s *store, all []marks.Mark) {
+// marks enters all marks of a store, and what is unusual about it. There may be very many, and
+// events must not wait, so the long work is done without the lock.
+func (p *Page) marks(s *store, all []marks.Mark, note string) {
 	now := time.Now()
 	p.mu.Lock()
 	known := s.resources.names()
@@ -77,8 +78,9 @@ func (p *Page) marks(s *store, all []marks.Mark) {
 	}
 	some := worthShowing(all, known)
 	p.change(func() bool {
-		same := s.err == "" && !s.read.IsZero() && s.marks == len(all) && s.sessions == sessions
-		s.err, s.read, s.marks, s.sessions = "", now, len(all), sessions
+		same := s.err == "" && s.note == note && !s.read.IsZero() && s.marks == len(all) &&
+			s.sessions == sessions
+		s.err, s.note, s.read, s.marks, s.sessions = "", note, now, len(all), sessions
 		return s.resources.read(some) || !same
 	})
 }

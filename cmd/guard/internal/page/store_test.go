@@ -153,7 +153,7 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	p, _, _ := fresh()
 	all := many(10_000)
-	p.marks(p.of("postgres"), slices.Clone(all))
+	p.marks(p.of("postgres"), slices.Clone(all), "")
 	s := p.state()
 	if s.Stores[0].Marks != 10_000 || s.Stores[0].Sessions != 20_000 ||
 		len(s.Resources) != maxResources || s.Resources[0].Resource != "r_9999" ||
@@ -162,7 +162,7 @@ func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	}
 	all[3].Token, all[3].Raised = 77_777, start.Add(24*time.Hour) // by another guard
 	all[9_999].Sessions = 5
-	p.marks(p.of("postgres"), all)
+	p.marks(p.of("postgres"), all, "")
 	s = p.state()
 	if s.Resources[0].Resource != "r_3" || s.Resources[1].Marks[0].Sessions != 5 ||
 		len(s.Resources) != maxResources {
@@ -175,13 +175,13 @@ func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
 	p, postgres, _ := fresh()
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
 	old := marks.Mark{Resource: "orders", Token: 5, Issuer: "zk:one", Raised: start, Sessions: 3}
-	p.marks(p.of("postgres"), []marks.Mark{old})
+	p.marks(p.of("postgres"), []marks.Mark{old}, "")
 	if r := p.state().Resources[0]; r.Marks[0].Token != 9 || len(r.Terms) != 1 ||
 		r.Marks[0].Sessions != 3 {
 		t.Errorf("after a late read: %+v", r)
 	}
 	old.Issuer = "zk:two"
-	p.marks(p.of("postgres"), []marks.Mark{old})
+	p.marks(p.of("postgres"), []marks.Mark{old}, "")
 	if r := p.state().Resources[0]; r.Marks[0].Token != 5 || len(r.Terms) != 2 {
 		t.Errorf("after an adoption: %+v", r)
 	}
@@ -204,12 +204,13 @@ func TestStreamsAreWokenByNewsOnly(t *testing.T) {
 		do   func()
 		news bool
 	}{
-		{func() { p.marks(p.of("postgres"), many(3)) }, true},
-		{func() { p.marks(p.of("postgres"), many(3)) }, false},
+		{func() { p.marks(p.of("postgres"), many(3), "") }, true},
+		{func() { p.marks(p.of("postgres"), many(3), "") }, false},
 		{func() { p.failed(p.of("postgres"), failure) }, true},
 		{func() { p.failed(p.of("postgres"), failure) }, false},
-		{func() { p.marks(p.of("postgres"), many(3)) }, true},
-		{func() { p.marks(p.of("postgres"), many(2)) }, true},
+		{func() { p.marks(p.of("postgres"), many(3), "") }, true},
+		{func() { p.marks(p.of("postgres"), many(2), "") }, true},
+		{func() { p.marks(p.of("postgres"), many(2), "a trial fences nothing") }, true},
 		{func() { postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)}) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Opened, Claim: claim("orders", 5)}) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Closed, Claim: claim("orders", 5)}) }, true},

@@ -42,5 +42,6 @@ function part(p, stores, age) {
   e.append(element('b', name), ` ${text}`);
   const unread = own.find((s) => s.error);
   if (!p.error && unread) e.append(element('span', ` its marks cannot be read: ${unread.error}`, 'bad'));
+  for (const s of own.filter((s) => s.note)) e.append(element('span', ` ${s.note}`));
   return e;
 }
