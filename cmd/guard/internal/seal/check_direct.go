@@ -20,6 +20,14 @@ select quote_ident(e.evtname), 'the event trigger for direct sessions is not in 
  where e.evtname = 'ringfence_login' and not d.trial and (not d.in_force or d.roles = '{}')`,
 	},
 	{
+		id:  "direct-lost",
+		why: "a role that was renamed logs in as if it had never been named",
+		sql: `
+select role, 'the trigger for direct sessions names it, and there is no role of this name and number',
+       'guard direct with all roles that it is for'
+  from ringfence.direct_sessions() d, unnest(d.lost) role where d.roles <> '{}'`,
+	},
+	{
 		id:  "direct-uncovered",
 		why: "it logs in without a token, and writes what direct sessions write",
 		sql: loginRoles + `

@@ -1,6 +1,11 @@
 package seal
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/test/pgtest"
+)
 
 func TestCheckFindsWhatDirectSessionsLeaveOpen(t *testing.T) {
 	r := newRealm(t)
@@ -19,6 +24,12 @@ func TestCheckFindsWhatDirectSessionsLeaveOpen(t *testing.T) {
 	r.finds("direct-changed:ringfence_login", false)
 	r.finds("direct-uncovered:direct_app", false)
 	r.finds("direct-uncovered:direct_other", true)
+	r.sql("create role direct_second login; select ringfence.direct('{direct_app, direct_second}')")
+	r.sql("alter role direct_second rename to direct_third")
+	defer r.sql("drop role direct_third")
+	number := pgtest.Value[uint32](t, r.pg.URL("postgres", r.name),
+		"select oid from pg_roles where rolname = 'direct_third'")
+	r.finds(fmt.Sprintf("direct-lost:('direct_second', %d)", number), true)
 	r.sql("alter event trigger ringfence_login disable")
 	r.finds("direct-changed:ringfence_login", true)
 }

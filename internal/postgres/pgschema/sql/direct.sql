@@ -15,6 +15,8 @@ begin
         raise cannot_connect_now using message = 'this server is a standby: it admits no leader',
             detail = 'nothing of this session was written', hint = 'connect to the primary: target_session_attrs=primary finds it';
     end if;
+    -- The record of the session is in an unlogged table, so the login need not wait until the log is on disk.
+    perform set_config('synchronous_commit', 'off', true);
     for c in select m.resource, m.issuer, current_setting('fence.' || m.resource, true) as token
                from ringfence_private.mark m
               where current_setting('fence.' || m.resource, true) <> '' order by m.resource loop
@@ -92,10 +94,7 @@ begin
         language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as %L
     $function$, format('
 begin
-    if session_user not in (%s) then
-        return;
-    end if;
-    if exists (select from pg_roles o where o.rolname = session_user and (o.rolname, o.oid) in (%s)) then
+    if session_user in (%s) and (session_user, to_regrole(quote_ident(session_user))::oid) in (%s) then
         %s
     end if;
 end ', v_names, v_list, v_admit));
@@ -119,13 +118,16 @@ begin
                         select from ringfence_private.session s where s.pid = a.pid and s.backend_start = a.backend_start) end);
 end $$;
 
--- direct_sessions says whose sessions the database admits itself, as the trigger has it. in_force: it refuses.
-create or replace function ringfence.direct_sessions(out roles name[], out trial boolean, out in_force boolean)
+-- direct_sessions says whose sessions the database admits itself, as the trigger has it. in_force: it refuses. lost: roles
+-- that it names and that are not here under that name and number. They were renamed, and log in as anybody does, or dropped.
+create or replace function ringfence.direct_sessions(out roles name[], out lost text[], out trial boolean, out in_force boolean)
 language sql stable security invoker set search_path = pg_catalog, pg_temp as $$
     select coalesce(array_agg(o.rolname order by o.rolname collate "C") filter (where o.rolname is not null), '{}'),
+           coalesce(array_agg(l.pair order by l.pair collate "C") filter (where l.pair is not null and o.rolname is null), '{}'),
            coalesce(bool_or(f.prosrc like '%trial: %'), false),
            coalesce(bool_and(e.evtenabled = 'A' and e.evtevent = 'login' and f.prosrc not like '%trial: %'), false)
       from pg_event_trigger e join pg_proc f on f.oid = e.evtfoid
-      left join pg_roles o on position(format('(%L, %s)', o.rolname, o.oid) in f.prosrc) > 0
+      left join lateral (select x[1] as pair from regexp_matches(f.prosrc, '(\(E?''(?:[^'']|'''')*'', [0-9]+\))', 'g') x) l on true
+      left join pg_roles o on format('(%L, %s)', o.rolname, o.oid) = l.pair
      where e.evtname = 'ringfence_login'
 $$;
