@@ -75,6 +75,7 @@ type encrypted struct {
 	*guard
 	authority       *serverstest.Authority
 	postgres, redis string // ports of the guard
+	direct          string // port of Postgres, where it admits sessions itself
 }
 
 func newEncrypted(t *testing.T) *encrypted {
@@ -147,6 +148,10 @@ func (e *encrypted) refusesPlain() {
 // lead admits a newer leader of a resource to the server at this port.
 func (e *encrypted) lead(t *testing.T, server, resource string) {
 	t.Helper()
+	if server == e.direct {
+		e.raise(t, resource, 6)
+		return
+	}
 	if server == e.postgres {
 		c, err := pgx.Connect(e.ctx,
 			fmt.Sprintf("postgres://app:secret@localhost:%s/postgres?sslmode=verify-full"+

@@ -18,7 +18,10 @@ def say(what):
 
 def reason(e):
     """libpq has no code if a login fails, nor if it reads that the session has ended before it sends a statement."""
-    return "stale token" if "stale token: 5 is older than the mark 6" in str(e) else repr(e)
+    for text in "stale token: 5 is older than the mark 6", "terminating connection":
+        if text in str(e):
+            return text.split(":")[0]
+    return repr(e)
 
 
 leader = lead()
