@@ -119,11 +119,7 @@ func (d database) through(r *servers.Relay) string {
 // sql runs a statement as the superuser.
 func (d database) sql(t testing.TB, sql string, args ...any) {
 	t.Helper()
-	conn, err := pgx.Connect(context.WithoutCancel(t.Context()), d.url())
-	must.Succeed(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	_, err = conn.Exec(context.WithoutCancel(t.Context()), sql, args...)
-	must.Succeed(t, err)
+	pgtest.Exec(t, d.url(), sql, args...)
 }
 
 // number runs a query that returns a number.

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/marks/markstest"
 	"github.com/ringfence/ringfence/internal/test/must"
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/poll"
 	"github.com/ringfence/ringfence/internal/test/servers"
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
@@ -65,13 +66,7 @@ func (d database) promote(t testing.TB) {
 // list returns the rows of a query.
 func (d database) list(t testing.TB, query string, args ...any) []string {
 	t.Helper()
-	c := d.connect(t, "postgres")
-	defer c.Close(context.Background())
-	rows, err := c.Query(context.WithoutCancel(t.Context()), query, args...)
-	must.Succeed(t, err)
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	must.Succeed(t, err)
-	return all
+	return pgtest.Column[string](t, d.url("postgres"), query, args...)
 }
 
 // audit returns the adoptions of a resource, oldest first.

@@ -1,7 +1,6 @@
 package pgmarks
 
 import (
-	"context"
 	"errors"
 	"os/exec"
 	"strings"
@@ -59,10 +58,7 @@ func (d database) connect(t testing.TB, user string) *pgx.Conn {
 
 func (d database) sql(t testing.TB, text string) {
 	t.Helper()
-	c := d.connect(t, "postgres")
-	if _, err := c.PgConn().Exec(context.WithoutCancel(t.Context()), text).ReadAll(); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	pgtest.Exec(t, d.url("postgres"), text)
 }
 
 func (d database) open(t testing.TB, o Options) *Store {

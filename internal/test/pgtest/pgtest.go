@@ -27,10 +27,15 @@ func Connect(t testing.TB, url string) *pgx.Conn {
 	return c
 }
 
-// Exec runs statements as one message, in a session of their own.
-func Exec(t testing.TB, url, statements string) {
+// Exec runs statements as one message, or a statement with arguments, outside of the sessions of
+// the test itself.
+func Exec(t testing.TB, url, statements string, args ...any) {
 	t.Helper()
-	session(t, url, statements, func(ctx context.Context, c *pgx.Conn) error {
+	observe(t, url, statements, func(ctx context.Context, c *pgx.Conn) error {
+		if len(args) > 0 {
+			_, err := c.Exec(ctx, statements, args...)
+			return err
+		}
 		_, err := c.PgConn().Exec(ctx, statements).ReadAll()
 		return err
 	})
@@ -52,7 +57,7 @@ func Role(t testing.TB, url, name, options string) {
 // Value returns the value of a query that returns one.
 func Value[T any](t testing.TB, url, query string, args ...any) (value T) {
 	t.Helper()
-	session(t, url, query, func(ctx context.Context, c *pgx.Conn) error {
+	observe(t, url, query, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, query, args...).Scan(&value)
 	})
 	return value
@@ -61,7 +66,7 @@ func Value[T any](t testing.TB, url, query string, args ...any) (value T) {
 // Column returns the values of a query of one column.
 func Column[T any](t testing.TB, url, query string, args ...any) (values []T) {
 	t.Helper()
-	session(t, url, query, func(ctx context.Context, c *pgx.Conn) (err error) {
+	observe(t, url, query, func(ctx context.Context, c *pgx.Conn) (err error) {
 		rows, _ := c.Query(ctx, query, args...) // rows has the error, too
 		values, err = pgx.CollectRows(rows, pgx.RowTo[T])
 		return err
@@ -69,19 +74,8 @@ func Column[T any](t testing.TB, url, query string, args ...any) (values []T) {
 	return values
 }
 
-func session(t testing.TB, url, sql string, use func(context.Context, *pgx.Conn) error) {
-	t.Helper()
-	ctx, cancel := within(t)
-	defer cancel()
-	c, err := pgx.Connect(ctx, url)
-	must.Succeed(t, err)
-	defer c.Close(ctx)
-	if err := use(ctx, c); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-}
-
-// within returns a context that ends if the server hangs, and not with the test.
+// within returns a context that ends if the server hangs, and not with the test. A slow disk takes
+// long for the files of a new database.
 func within(t testing.TB) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	return context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 }

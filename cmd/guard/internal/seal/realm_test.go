@@ -82,9 +82,7 @@ func (r *realm) connect(user string) *pgx.Conn {
 // sql runs statements as the superuser.
 func (r *realm) sql(text string) {
 	r.t.Helper()
-	c := r.connect("postgres")
-	defer c.Close(context.Background())
-	r.do(c, text)
+	pgtest.Exec(r.t, r.pg.URL("postgres", r.name), text)
 }
 
 func (r *realm) do(c *pgx.Conn, text string) {
@@ -116,12 +114,9 @@ func (r *realm) refused(c *pgx.Conn, text, want string) {
 }
 
 // count returns the number of rows in entry.
-func (r *realm) count() (n int) {
+func (r *realm) count() int {
 	r.t.Helper()
-	c := r.connect("postgres")
-	defer c.Close(context.Background())
-	must.Succeed(r.t, c.QueryRow(r.t.Context(), "select count(*) from entry").Scan(&n))
-	return n
+	return pgtest.Value[int](r.t, r.pg.URL("postgres", r.name), "select count(*) from entry")
 }
 
 func claimed(token fence.Token) fence.Claim {

@@ -1,15 +1,12 @@
 package serverstest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/servers"
 )
 
@@ -20,31 +17,12 @@ var databases atomic.Int64
 func FreshDatabase(t testing.TB, pg *servers.Postgres) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), databases.Add(1))
-	if err := execute(t.Context(), pg, "create database "+name+" template template0"); err != nil {
-		t.Fatal(err)
-	}
+	admin := pg.URL("postgres", "postgres")
+	pgtest.Exec(t, admin, "create database "+name+" template template0")
 	t.Cleanup(func() {
-		if pg.PID() == 0 {
-			return // killed or closed by the test
-		}
-		ctx := context.WithoutCancel(t.Context())
-		if err := execute(ctx, pg, "drop database if exists "+name+" with (force)"); err != nil {
-			t.Errorf("drop the test's database: %v", err)
+		if pg.PID() != 0 { // not killed or closed by the test
+			pgtest.Exec(t, admin, "drop database if exists "+name+" with (force)")
 		}
 	})
 	return name
-}
-
-func execute(ctx context.Context, pg *servers.Postgres, sql string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // a slow disk takes long for new files
-	defer cancel()
-	c, err := pgx.Connect(ctx, pg.URL("postgres", "postgres"))
-	if err != nil {
-		return err
-	}
-	defer c.Close(ctx)
-	if _, err := c.Exec(ctx, sql); err != nil {
-		return fmt.Errorf("%s: %w", sql, err)
-	}
-	return nil
 }
