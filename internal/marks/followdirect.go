@@ -11,8 +11,9 @@ import (
 // directEvery is how often a guard looks whether a store has other marks, or has lost them.
 const directEvery = 2 * time.Second
 
-// FollowDirect follows elections for a store whose sessions do not come through this guard: those of
-// the named resources, and of all that the store has a mark of. It returns at once; Close ends it.
+// FollowDirect follows elections for a store whose sessions do not come through this guard: those
+// of the named resources, and of all that the store has a mark of. It returns at once; Close ends
+// it.
 func (f *Follower) FollowDirect(a *Admission, named []fence.Resource) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

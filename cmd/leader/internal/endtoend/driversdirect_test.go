@@ -46,5 +46,6 @@ func (e *encrypted) raise(t *testing.T, resource string, token fence.Token) {
 	must.Succeed(t, err)
 	defer s.Close()
 	a := &marks.Admission{Store: s, Authority: marks.Unverified{}}
-	must.Succeed(t, a.Raise(t.Context(), fence.Claim{Resource: fence.Resource(resource), Token: token}))
+	c := fence.Claim{Resource: fence.Resource(resource), Token: token}
+	must.Succeed(t, a.Raise(t.Context(), c))
 }
