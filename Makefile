@@ -62,6 +62,10 @@ test: deps ## every test, with the race detector, against real servers
 test-fast: ## tests that need no server, for the loop of somebody who changes a line; under a minute
 	$(GO) test -short ./...
 
+.PHONY: test-temporal
+test-temporal: deps ## the example with Temporal, on a server that is built first
+	cd examples/temporal && $(GO) test -timeout 30m ./...
+
 .PHONY: deps-drivers
 deps-drivers: ## the same as deps, and the drivers of test-drivers (Debian packages, and two from npm)
 	@scripts/deps.sh drivers
