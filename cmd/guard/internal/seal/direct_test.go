@@ -2,8 +2,13 @@ package seal
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
 )
 
@@ -32,4 +37,39 @@ func TestCheckFindsWhatDirectSessionsLeaveOpen(t *testing.T) {
 	r.finds(fmt.Sprintf("direct-lost:('direct_second', %d)", number), true)
 	r.sql("alter event trigger ringfence_login disable")
 	r.finds("direct-changed:ringfence_login", true)
+}
+
+// A copy of the database by pg_dump admits nobody until a leader has raised the mark there. On a
+// server whose role has another number, the trigger names nobody, and check says so.
+func TestADumpOfDirectSessions(t *testing.T) {
+	r := newRealm(t)
+	if !r.atLeast(17) {
+		t.Skip("login triggers need Postgres 17: make test-newer")
+	}
+	r.sql("create role direct_dumped login; select ringfence.direct('{direct_dumped}')")
+	defer r.sql("select ringfence.direct('{}'); drop role direct_dumped")
+	other := r.restored()
+	defer other.sql("drop event trigger ringfence_login")
+	login := func(options, want string) {
+		t.Helper()
+		cfg, err := pgx.ParseConfig(r.pg.URL("direct_dumped", other.name))
+		must.Succeed(t, err)
+		cfg.RuntimeParams["options"] = options
+		c, err := pgx.ConnectConfig(t.Context(), cfg)
+		if err == nil {
+			_ = c.Close(t.Context())
+		}
+		if got := fmt.Sprint(err); !strings.Contains(got, want) {
+			t.Errorf("login with %q: %s, want %s", options, got, want)
+		}
+	}
+	login("", "RF002")
+	login("-c fence.orders=5", "RF012")
+	other.install(pgmarks.Options{})
+	other.lead(5)
+	login("-c fence.orders=5", "<nil>")
+	login("-c fence.orders=4", "RF001")
+	r.sql("drop role direct_dumped; create role direct_dumped login")
+	login("", "<nil>")
+	other.finds("direct-changed:ringfence_login", true)
 }
