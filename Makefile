@@ -51,7 +51,7 @@ demo: deps build ## a paused leader writes: without the guard, and through it
 	@$(GO) build -o bin/demo ./cmd/demo && bin/demo -guard bin/guard
 
 # The servers of the tests need the cores, too. What takes longest begins first.
-TESTFLAGS = -race -timeout 25m -p 3 -parallel 4
+TESTFLAGS = -race -timeout 25m -p 2 -parallel 4
 
 .PHONY: test
 test: deps ## every test, with the race detector, against real servers
