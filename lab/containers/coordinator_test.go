@@ -19,7 +19,7 @@ import (
 // topologies has the largest topology of each coordinator.
 func topologies() map[scenario.Elections]scenario.Topology {
 	all := map[scenario.Elections]scenario.Topology{}
-	for _, e := range scenario.AllElections {
+	for e := range allCoordinators {
 		all[e] = scenario.Topology{
 			Elections: e, CoordinatorServers: mostCoordinators, Guards: mostGuards, Workers: mostWorkers,
 		}

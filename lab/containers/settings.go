@@ -58,6 +58,9 @@ func newSettings(subnet string, t scenario.Topology) (settings, error) {
 }
 
 func checkTopology(t scenario.Topology) error {
+	if t.Cluster != "" || t.Sentinels {
+		return errors.New("stores that fail over run without containers only")
+	}
 	if (t.Replica || t.Copy) && !t.StoreLinks {
 		return errors.New("a replica or a copy needs links to stores")
 	}
