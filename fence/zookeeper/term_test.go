@@ -62,7 +62,7 @@ func TestDeletingTheOwnZnodeDeposesAtOnce(t *testing.T) {
 	term := electiontest.Win(t, c, "orders", "a")
 	zookeepertest.DeleteCandidate(t, zookeepertest.Connect(t, ensemble),
 		"/own/elections/orders", term.Token())
-	ends(t, term, 10*time.Second, fence.ErrDeposed) // by its watch; the next read is 15 s away
+	ends(t, term, 14*time.Second, fence.ErrDeposed) // by its watch; the next read is 15 s away
 	if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
 		t.Errorf("a deposed leader's acknowledgement returned %v", err)
 	}
