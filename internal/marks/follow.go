@@ -252,10 +252,7 @@ func (a *Admission) follow(ctx context.Context, c fence.Claim) error {
 		return nil
 	}
 	err := a.raiseAlone(ctx, SessionID{}, c, func(m Mark) error {
-		if a.Direct && !m.Confirmed {
-			return nil
-		}
-		if !m.Confirmed || m.Token.Compare(c.Token) >= 0 {
+		if !m.Confirmed && !a.Direct || m.Confirmed && m.Token.Compare(c.Token) >= 0 {
 			return errNotFollowed
 		}
 		return nil
