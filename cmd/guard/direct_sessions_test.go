@@ -29,13 +29,7 @@ func TestDirectSessionsFromATrialToOff(t *testing.T) {
 	run(cli.Usage, "direct", "--trial")
 	says("select ringfence.direct(array[E'app']::name[], false)", "direct", "--print", "app")
 	says("admits no sessions itself", "direct")
-	var version int
-	err := pgtest.Connect(t, pg.URL("postgres", "postgres")).QueryRow(t.Context(),
-		"select current_setting('server_version_num')::integer").Scan(&version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if version < 170000 {
+	if !pgtest.HasLoginTriggers(t, pg.URL("postgres", "postgres")) {
 		if _, errs := run(cli.Error, "direct", "app"); !strings.Contains(errs, "Postgres 17") {
 			t.Error(errs)
 		}

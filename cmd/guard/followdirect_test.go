@@ -41,8 +41,7 @@ func TestAGuardWithoutClientsRaisesMarks(t *testing.T) {
 	must.Succeed(t, pg.Start(t.Context()))
 	raisedTo(int64(first.Token()))
 
-	direct := pgtest.Value[int](t, admin, "select current_setting('server_version_num')::integer") >=
-		170000
+	direct := pgtest.HasLoginTriggers(t, admin)
 	connect := func(token int64) (*pgx.Conn, error) {
 		return dial(t, pg.Addr(), "postgres", int(token))
 	}

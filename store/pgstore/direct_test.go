@@ -16,8 +16,7 @@ import (
 // The database itself admits the pool's connections. A role that may lead raises the mark.
 func TestAPoolOfDirectSessionsEndsWithTheTerm(t *testing.T) {
 	s := newStage(t)
-	if pgtest.Value[int](t, s.admin(), "select current_setting('server_version_num')::integer") <
-		170000 {
+	if !pgtest.HasLoginTriggers(t, s.admin()) {
 		t.Skip("login triggers need Postgres 17: make test-newer")
 	}
 	pgtest.Role(t, s.admin(), "elector", "login")

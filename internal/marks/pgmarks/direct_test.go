@@ -30,8 +30,7 @@ func (r *realm) switchTo(t *testing.T, trial bool, roles ...string) {
 
 func (d database) hasLoginTriggers(t *testing.T) bool {
 	t.Helper()
-	return d.list(t, "select (current_setting('server_version_num')::integer >= 170000)::text")[0] ==
-		"true"
+	return pgtest.HasLoginTriggers(t, d.url("postgres"))
 }
 
 func (d database) needsLoginTriggers(t *testing.T) {

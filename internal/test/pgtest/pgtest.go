@@ -74,6 +74,12 @@ func Column[T any](t testing.TB, url, query string, args ...any) (values []T) {
 	return values
 }
 
+// HasLoginTriggers returns whether the server has login event triggers, as direct sessions need.
+func HasLoginTriggers(t testing.TB, url string) bool {
+	t.Helper()
+	return Value[bool](t, url, "select current_setting('server_version_num')::integer >= 170000")
+}
+
 // within returns a context that ends if the server hangs, and not with the test. A slow disk takes
 // long for the files of a new database.
 func within(t testing.TB) (context.Context, context.CancelFunc) {

@@ -39,8 +39,8 @@ func TestCheckFindsWhatDirectSessionsLeaveOpen(t *testing.T) {
 	r.finds("direct-changed:ringfence_login", true)
 }
 
-// A copy of the database by pg_dump admits nobody until a leader has raised the mark there. On a
-// server whose role has another number, the trigger names nobody, and check says so.
+// A copy of the database by pg_dump refuses the role until a leader has raised the mark there.
+// Where the role has another number, the trigger does not apply to it, and check says so.
 func TestADumpOfDirectSessions(t *testing.T) {
 	r := newRealm(t)
 	if !r.atLeast(17) {

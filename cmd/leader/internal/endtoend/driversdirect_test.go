@@ -18,7 +18,7 @@ func TestDriversOfDirectSessions(t *testing.T) {
 	e := newEncrypted(t)
 	_, e.direct, _ = net.SplitHostPort(e.stack.pg.Addr())
 	admin := e.stack.pg.URL("postgres", "postgres")
-	if pgtest.Value[int](t, admin, "select current_setting('server_version_num')::integer") < 170000 {
+	if !pgtest.HasLoginTriggers(t, admin) {
 		t.Skip("login triggers need Postgres 17: make test-newer")
 	}
 	const says = "wrote 3\nencrypted %s\ndeposed %s\nrefused %s\n"
