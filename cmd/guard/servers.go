@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -50,6 +51,14 @@ func (s server) scrub(text string) string {
 		text = u.Scrub(text)
 	}
 	return text
+}
+
+// scrubbed removes the server's secrets from an error.
+func (s server) scrubbed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(s.scrub(err.Error()))
 }
 
 // Groups implements settings.Grouped. It also makes the list of servers: of each protocol the one

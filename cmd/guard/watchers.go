@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/ringfence/ringfence/cmd/guard/internal/page"
@@ -55,13 +54,15 @@ func source(of server, a *marks.Admission, audit *guard.Audit, home bool) guard.
 		Location: guard.Location{Store: of.name(), Database: of.Database()}, Sessions: a.Sessions,
 		Marks: func(ctx context.Context) ([]marks.Mark, error) {
 			all, err := a.Store.Marks(ctx)
-			if err != nil {
-				err = errors.New(of.scrub(err.Error()))
-			}
-			return all, err
+			return all, of.scrubbed(err)
 		},
 	}
-	s.Note = noteOf(a.Store)
+	if note := noteOf(a.Store); note != nil {
+		s.Note = func(ctx context.Context) (string, error) {
+			text, err := note(ctx)
+			return text, of.scrubbed(err)
+		}
+	}
 	if home {
 		s.Refusals = audit.Refusals
 	}
