@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -143,16 +144,34 @@ func TestWithAWrongClockTokensRiseAtRandom(t *testing.T) {
 }
 
 // The clock of a standby that was promoted is an hour behind that of the primary, which has given
-// out a token that the standby does not know.
+// out a token that the standby does not know. Another standby may have heard the same, and may be
+// promoted, too.
 func TestAPromotedServerKnowsTheClockOfItsPrimary(t *testing.T) {
 	t.Parallel()
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
 	must.Succeed(t, Install(t.Context(), d.url()))
-	d.sql(t, `create or replace function ringfence.replayed() returns timestamptz language plpgsql as
-		$$ begin return clock_timestamp() + interval '1 hour'; end $$`)
+	replayed := func(when time.Time) {
+		d.sql(t, fmt.Sprintf(`create or replace function ringfence.replayed() returns timestamptz
+			language sql as $$ select to_timestamp(%d) $$`, when.Unix()))
+	}
+	replayed(time.Now().Add(time.Hour))
+	given := map[int64]bool{}
+	for range 20 {
+		token := d.number(t, "select ringfence.next_token(1)")
+		if hence := time.Until(time.UnixMicro(token)); hence < 59*time.Minute {
+			t.Errorf("the token is of a time %v from now", hence)
+		}
+		given[token] = true
+	}
+	if len(given) < 20 {
+		t.Errorf("of 20 tokens %d differ", len(given))
+	}
+
+	// A clock that is right says more: who is promoted later gives out the higher tokens.
+	replayed(time.Now().Add(-time.Second))
 	token := d.number(t, "select ringfence.next_token(1)")
-	if hence := time.Until(time.UnixMicro(token)); hence < 59*time.Minute {
-		t.Errorf("the token is of a time %v from now", hence)
+	if now := d.number(t, "select extract(epoch from clock_timestamp()) * 1000000"); token > now {
+		t.Errorf("the token %d is of a time that is still to come: now is %d", token, now)
 	}
 }
 
