@@ -73,3 +73,34 @@ func TestAGuardWithoutClientsRaisesMarks(t *testing.T) {
 		t.Errorf("without a listener and a coordinator: exit %d, %s", code, errs)
 	}
 }
+
+// It looks after every database that its settings name, also after one that is made later.
+func TestAGuardWithoutClientsRaisesMarksInEveryDatabase(t *testing.T) {
+	pg, env := fresh(t)
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	admin := pg.URL("postgres", "postgres")
+	pgtest.Exec(t, admin, "create database crm")
+	env = append(env, "GUARD_POSTGRES_DATABASES=postgres,crm,later")
+	for _, database := range []string{"postgres", "crm"} {
+		invoke(t, env, "install", "--databases", database)
+	}
+	first := elected(t, zk)
+	r := servingAt(t, "",
+		append(env, "GUARD_COORDINATOR=zk://"+zk.Addr(), "GUARD_RESOURCES=orders")...)
+	r.ready(http.StatusOK)
+	if !poll.Until(time.Minute, func() bool {
+		return strings.Contains(r.log.String(), "a database cannot be opened, so its marks are not raised")
+	}) {
+		t.Error("nothing is said of the database that is not there")
+	}
+	pgtest.Exec(t, admin, "create database later")
+	invoke(t, env, "install", "--databases", "later")
+	for _, database := range []string{"postgres", "crm", "later"} {
+		if !poll.Until(time.Minute, func() bool {
+			return pgtest.Value[bool](t, pg.URL("postgres", database), "select exists (select from "+
+				"ringfence.marks(null) where resource = 'orders' and token = $1)", int64(first.Token()))
+		}) {
+			t.Errorf("the mark in %s is not raised", database)
+		}
+	}
+}

@@ -102,6 +102,9 @@ func (p *program) serve(ctx context.Context, c *config, _ []string) error {
 		return cli.Mistake("nothing to serve: set " + oneOfEach("LISTEN") +
 			"; or GUARD_COORDINATOR, to raise marks without clients")
 	}
+	if slices.ContainsFunc(servers, func(s *guard.Server) bool { return s.Listener == nil }) {
+		elections.FollowDirect(c.common().Resources)
+	}
 	pages := &pages{registry: registry, status: watchers.status, log: log}
 	if pages.tls, err = certificate("pages", c.httpFiles(), log, metrics); err != nil {
 		return fmt.Errorf("GUARD_HTTP_TLS_CERT, GUARD_HTTP_TLS_KEY: %w", err)
@@ -200,7 +203,6 @@ func (c *config) open(
 		}
 		warn(ctx, log, name, db.Store)
 		if address == "" {
-			w.elections.FollowDirect(db.Admission, common.Resources)
 			log.Info("raising marks as elections are decided; no client comes through this guard",
 				"protocol", name)
 			continue

@@ -41,3 +41,10 @@ type Several interface {
 	// Databases probes the databases that are served now. The error is nil for those that can admit.
 	Databases(ctx context.Context) map[string]error
 }
+
+// Keeper is a Protocol of a guard that no client may come through. It opens what clients would.
+type Keeper interface {
+	// Keep keeps the databases that the settings name open until ctx ends. It reports each time that
+	// one cannot be opened, and tries again.
+	Keep(ctx context.Context, failed func(database string, err error))
+}

@@ -57,6 +57,12 @@ func (s *Server) Serve(ctx context.Context) error {
 		defer s.Audit.Close()
 	}
 	if s.Listener == nil {
+		if k, ok := s.Protocol.(Keeper); ok {
+			k.Keep(ctx, func(database string, err error) {
+				s.Log.Warn("a database cannot be opened, so its marks are not raised",
+					"protocol", s.Protocol.Name(), "database", database, "err", err)
+			})
+		}
 		<-ctx.Done()
 		return nil
 	}

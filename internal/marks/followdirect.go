@@ -11,10 +11,9 @@ import (
 // directEvery is how often a guard looks whether a store has other marks, or has lost them.
 const directEvery = 2 * time.Second
 
-// FollowDirect follows elections for a store whose sessions do not come through this guard: those
-// of the named resources, and of all that the store has a mark of. It returns at once; Close ends
-// it.
-func (f *Follower) FollowDirect(a *Admission, named []fence.Resource) {
+// FollowDirect follows the elections of the named resources, and of all that a store has a mark of
+// whose sessions do not come through this guard. It returns at once; Close ends it.
+func (f *Follower) FollowDirect(named []fence.Resource) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopped {
@@ -26,8 +25,10 @@ func (f *Follower) FollowDirect(a *Admission, named []fence.Resource) {
 			for _, r := range named {
 				f.Follow(r, 0)
 			}
-			if err := f.followMarks(f.ctx, a); err != nil && f.ctx.Err() == nil {
-				f.Log.Warn("reading the marks to follow", "err", err)
+			for _, a := range f.stores() {
+				if err := f.followMarks(f.ctx, a); err != nil && f.ctx.Err() == nil {
+					f.Log.Warn("reading the marks to follow", "err", err)
+				}
 			}
 			backoff.Pause(f.ctx, directEvery)
 		}
@@ -37,6 +38,9 @@ func (f *Follower) FollowDirect(a *Admission, named []fence.Resource) {
 // followMarks follows the resources of which the store has a mark of this coordinator. A mark that
 // is not confirmed is raised again: the server was started again, and admits no session until then.
 func (f *Follower) followMarks(ctx context.Context, a *Admission) error {
+	if !a.Direct {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, a.Limit())
 	defer cancel()
 	issuer, err := f.Observer.Issuer(ctx)

@@ -67,6 +67,7 @@ var (
 	_ guard.Protocol = (*Protocol)(nil)
 	_ guard.Several  = (*Protocol)(nil)
 	_ guard.Bounded  = (*Protocol)(nil)
+	_ guard.Keeper   = (*Protocol)(nil)
 )
 
 // New returns a Protocol for a server. It listens for raises by other processes until it is closed.
