@@ -93,6 +93,20 @@ func TestTheDatabaseItselfAdmitsALeader(t *testing.T) {
 	d.wantIn(t, "app", "")
 }
 
+// A pooler logs in with settings of its own, whatever its clients send, so nobody gets in through
+// it: a session that it keeps for the next client would be under another client's token.
+func TestNobodyGetsToADirectSessionThroughAPooler(t *testing.T) {
+	d := direct(t, false)
+	b := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{User: "app"})
+	cfg, err := pgx.ParseConfig(b.URL("app", d.name))
+	must.Succeed(t, err)
+	cfg.RuntimeParams["options"] = "-c fence.orders=5"
+	_, err = pgx.ConnectConfig(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), `role "app" may log in here only under a token`) {
+		t.Errorf("through a pooler: %v", err)
+	}
+}
+
 // No process of ours: another role, which may lead, takes the term, and raises the mark.
 func TestDirectSessionsFollowTermsOfFunctions(t *testing.T) {
 	d := led(t)
