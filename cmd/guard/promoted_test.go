@@ -59,6 +59,19 @@ func (p *byHand) cutOff(t *testing.T, mark int) {
 	must.Succeed(t, p.standby.Stop())
 }
 
+// stopStreaming has the standby hear nothing more of the primary.
+func (p *byHand) stopStreaming(t *testing.T) {
+	t.Helper()
+	standby := p.standby.URL("postgres", "postgres")
+	pgtest.Exec(t, standby, "alter system set primary_conninfo to ''")
+	pgtest.Exec(t, standby, "select pg_reload_conf()")
+	if !poll.Until(time.Minute, func() bool {
+		return pgtest.Value[bool](t, standby, "select not exists (select from pg_stat_wal_receiver)")
+	}) {
+		t.Fatal("the standby still follows the primary")
+	}
+}
+
 // promote lets the standby take the place of the primary, which is lost.
 func (p *byHand) promote(t *testing.T) {
 	t.Helper()
@@ -129,14 +142,15 @@ func TestAPrimaryThatComesBackOnItsOlderTimelineLocksNobodyOut(t *testing.T) {
 	_, err := r.connect(int(first.Token()))
 	must.Succeed(t, err)
 
-	pgtest.Exec(t, p.standby.URL("postgres", "postgres"), "select pg_promote()")
+	// The primary is cut off, and does not know it: it elects a leader after the standby has heard of
+	// one for the last time, and before the standby elects the next.
+	p.stopStreaming(t)
 	p.address.To(p.standby.Addr())
-	second := electedAt(t, url)
-	r.admits(t, int(second.Token()))
-
-	// The primary is cut off, and does not know it.
 	cutOff := p.primary.URL("postgres", "postgres")
 	third := electedAt(t, cutOff)
+	pgtest.Exec(t, p.standby.URL("postgres", "postgres"), "select pg_promote()")
+	second := electedAt(t, url)
+	r.admits(t, int(second.Token()))
 	_, err = p.serving(t, "GUARD_COORDINATOR="+cutOff).connect(int(third.Token()))
 	wantNotAdmitted(t, err)
 	_, err = r.connect(int(second.Token()))
