@@ -5,7 +5,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # Without the page of traces that grpc has for browsers, and its text/template, the linker can leave
 # out methods that nobody calls: 14 MB of the guard.
-export GOFLAGS := $(GOFLAGS) -tags=grpcnotrace
+#
+# Everything but tests with the race detector is compiled as a release is, and so only once.
+export GOFLAGS := $(GOFLAGS) -tags=grpcnotrace -trimpath
+export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
 
@@ -32,8 +35,8 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 .PHONY: dist
 dist: ## stripped programs for PLATFORMS, in dist/, with their checksums
 	@rm -rf dist && for p in $(PLATFORMS); do \
-	  echo "dist/$$p" && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} \
-	    $(GO) build -trimpath -ldflags="-s $(if $(VERSION),-X github.com/ringfence/ringfence/internal/version.stamped=v$(VERSION))" \
+	  echo "dist/$$p" && GOOS=$${p%/*} GOARCH=$${p#*/} \
+	    $(GO) build -ldflags="-s $(if $(VERSION),-X github.com/ringfence/ringfence/internal/version.stamped=v$(VERSION))" \
 	    -o dist/$$p/ ./cmd/guard ./cmd/leader || exit 1; \
 	done && cd dist && sha256sum */*/* > SHA256SUMS
 
@@ -50,17 +53,23 @@ release: ## archives, packages, SBOMs and checksums of a tag, built twice and co
 demo: deps build ## a paused leader writes: without the guard, and through it
 	@$(GO) build -o bin/demo ./cmd/demo && bin/demo -guard bin/guard
 
-# The servers of the tests need the cores, too. What takes longest begins first.
-TESTFLAGS = -race -timeout 25m -p 2 -parallel 4
+# The servers of the tests need the cores, too. What takes longest begins first. make check vets.
+TESTFLAGS = -race -vet=off -timeout 25m -p 2 -parallel 4
 
 .PHONY: test
 test: deps ## every test, with the race detector, against real servers
-	$(GO) test $(TESTFLAGS) ./internal/guard/... ./...
-	cd lab && $(GO) test $(TESTFLAGS) ./...
+	CGO_ENABLED=1 $(GO) test $(TESTFLAGS) ./internal/guard/... ./...
+	cd lab && CGO_ENABLED=1 $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: test-fast
 test-fast: ## tests that need no server, for the loop of somebody who changes a line; under a minute
 	$(GO) test -short ./...
+
+.PHONY: test-modules
+test-modules: deps ## tests of the modules beside this one: benchmarks, and the example with River
+	cd bench && $(GO) vet ./... && $(GO) test ./...
+	cd examples/river && $(GO) vet ./... && $(GO) test ./...
+	cd examples/temporal && $(GO) vet . # make test-temporal builds a Temporal server, which takes many minutes
 
 .PHONY: test-temporal
 test-temporal: deps ## the example with Temporal, on a server that is built first
