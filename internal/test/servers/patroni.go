@@ -196,11 +196,16 @@ func (n *PatroniNode) KillPostmaster() error {
 // KillPatroni kills Patroni alone. Postgres goes on, as the primary if it was that.
 func (n *PatroniNode) KillPatroni() error { return syscall.Kill(n.PID(), syscall.SIGKILL) }
 
+// patroniStops is how long Patroni may take to end. One in whose node pg_rewind waits for a primary
+// does not end by itself.
+const patroniStops = 10 * time.Second
+
 // Close ends the node.
 func (n *PatroniNode) Close() error {
 	if n.PID() == 0 && n.postmaster() != 0 {
 		_ = n.KillPostmaster()
 	}
+	_ = n.end(syscall.SIGTERM, patroniStops) // and kills it then
 	return n.Process.Close()
 }
 
