@@ -84,6 +84,7 @@ func TestHealthChecksAreOneLineOfTheLog(t *testing.T) {
 				}
 				_ = c.Close()
 			}
+			s.says(s.dial(), string(header(t, ""))+"a", "a") // so the others were accepted before
 			s.stopped()
 			log := s.log.String()
 			if n := strings.Count(log, "connection ended"); n == 0 || n > 6 {
