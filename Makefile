@@ -8,7 +8,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 #
 # Everything but tests with the race detector is compiled as a release is, and so only once.
 export GOFLAGS := $(GOFLAGS) -tags=grpcnotrace -trimpath
-export CGO_ENABLED ?= 0
+export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
 
