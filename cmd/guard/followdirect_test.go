@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/cmd/internal/cli"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/test/must"
 	"github.com/ringfence/ringfence/internal/test/pgtest"
 	"github.com/ringfence/ringfence/internal/test/poll"
@@ -27,19 +28,10 @@ func TestAGuardWithoutClientsRaisesMarks(t *testing.T) {
 	r := servingAt(t, "",
 		append(env, "GUARD_COORDINATOR=zk://"+zk.Addr(), "GUARD_RESOURCES=orders")...)
 	r.ready(http.StatusOK)
-	raisedTo := func(token int64) {
-		t.Helper()
-		if !poll.Until(time.Minute, func() bool {
-			return pgtest.Value[bool](t, admin, "select exists (select from ringfence.marks(null) "+
-				"where resource = 'orders' and token = $1 and confirmed)", token)
-		}) {
-			t.Fatal("the mark is not raised")
-		}
-	}
-	raisedTo(int64(first.Token()))
+	raisedTo(t, admin, first.Token())
 	must.Succeed(t, pg.Kill())
 	must.Succeed(t, pg.Start(t.Context()))
-	raisedTo(int64(first.Token()))
+	raisedTo(t, admin, first.Token())
 
 	direct := pgtest.HasLoginTriggers(t, admin)
 	connect := func(token int64) (*pgx.Conn, error) {
@@ -56,7 +48,7 @@ func TestAGuardWithoutClientsRaisesMarks(t *testing.T) {
 	}
 	resign(t, first)
 	second := elected(t, zk)
-	raisedTo(int64(second.Token()))
+	raisedTo(t, admin, second.Token())
 	if direct {
 		_, err := open.WaitForNotification(t.Context())
 		if err == nil {
@@ -96,11 +88,17 @@ func TestAGuardWithoutClientsRaisesMarksInEveryDatabase(t *testing.T) {
 	pgtest.Exec(t, admin, "create database later")
 	invoke(t, env, "install", "--databases", "later")
 	for _, database := range []string{"postgres", "crm", "later"} {
-		if !poll.Until(time.Minute, func() bool {
-			return pgtest.Value[bool](t, pg.URL("postgres", database), "select exists (select from "+
-				"ringfence.marks(null) where resource = 'orders' and token = $1)", int64(first.Token()))
-		}) {
-			t.Errorf("the mark in %s is not raised", database)
-		}
+		raisedTo(t, pg.URL("postgres", database), first.Token())
+	}
+}
+
+// raisedTo waits until a database has the mark of orders.
+func raisedTo(t *testing.T, url string, token fence.Token) {
+	t.Helper()
+	if !poll.Until(time.Minute, func() bool {
+		return pgtest.Value[bool](t, url, "select exists (select from ringfence.marks(null) "+
+			"where resource = 'orders' and token = $1 and confirmed)", int64(token))
+	}) {
+		t.Fatalf("the mark is not raised: %s", url)
 	}
 }
