@@ -93,9 +93,9 @@ func TestTheDatabaseItselfAdmitsALeader(t *testing.T) {
 	d.wantIn(t, "app", "")
 }
 
-// A pooler logs in with settings of its own, whatever its clients send, so nobody gets in through
-// it: a session that it keeps for the next client would be under another client's token.
-func TestNobodyGetsToADirectSessionThroughAPooler(t *testing.T) {
+// A pooler logs in without the settings of its clients, so the database refuses it. A session that
+// it kept for the next client would be under another client's token.
+func TestAPoolerIsRefusedDirectSessions(t *testing.T) {
 	d := direct(t, false)
 	b := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{User: "app"})
 	cfg, err := pgx.ParseConfig(b.URL("app", d.name))

@@ -197,14 +197,16 @@ end $$;
 -- 1970. So tokens rise also if the data go back: to a standby that lacks the last writes, to an older disk, to the timeline
 -- before. Other stores know the tokens that were lost. No token is given out twice under one issuer: two servers with one
 -- past, standbys that are promoted or copies of one backup, elect at different times. A standby that was promoted knows from
--- the log how late it was for the old primary; where that is later than now, the old primary may have had 5 s more. A clock
--- that is behind says nothing: the next token is above the last one at random, because another server with this past may
--- have such a clock, too.
+-- the log how late it was for the old primary. Where that is later than now, the old primary may
+-- have had 5 s more. A clock that is behind says nothing: the next token is above the last one at
+-- random, because another server with this past may have such a clock, too.
 create or replace function ringfence.next_token(p_last bigint) returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select case when c.now > c.past then c.now
-           else c.past + 1 + floor(random() * least(c.past - c.now + (1 << 10), 1 << 24))::bigint end
-      from (select t.now, greatest(p_last, case when t.now <= t.replayed then t.replayed + 5 * 1000000 end) as past
+           else c.past + 1
+                + floor(random() * least(c.past - c.now + (1 << 10), 1 << 24))::bigint end
+      from (select t.now, greatest(p_last, case when t.now <= t.replayed
+                                                then t.replayed + 5 * 1000000 end) as past
               from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now,
                            (extract(epoch from ringfence.replayed()) * 1000000)::bigint as replayed) as t) as c
 $$;
