@@ -81,6 +81,7 @@ func basic(user, password string) func(*http.Request) {
 }
 
 func TestThePagesNeedTheTokenAndTheProbesDoNot(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	authority := serverstest.NewAuthority(t)
@@ -158,6 +159,7 @@ func TestThePagesNeedTheTokenAndTheProbesDoNot(t *testing.T) {
 }
 
 func TestWithoutATokenAPageOfThisMachineAnswersOnlyToItsNames(t *testing.T) {
+	t.Parallel()
 	r := installed(t)
 	ask := func(path, host string) int {
 		t.Helper()
@@ -186,6 +188,7 @@ func TestWithoutATokenAPageOfThisMachineAnswersOnlyToItsNames(t *testing.T) {
 }
 
 func TestAnAddressWithoutAHostIsOfThisMachineAndOthersAreWarnedOf(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	_, port, _ := strings.Cut(serverstest.FreeAddresses(t, 1)[0], ":")
 	for _, c := range []struct {
@@ -217,6 +220,7 @@ func TestAnAddressWithoutAHostIsOfThisMachineAndOthersAreWarnedOf(t *testing.T) 
 }
 
 func TestSettingsOfThePagesThatDoNotFitAreNamed(t *testing.T) {
+	t.Parallel()
 	code, _, errs := invoke(t, []string{
 		"GUARD_REDIS_UPSTREAM=redis://h/0", "GUARD_HTTP_TOKEN=s3cret", "GUARD_HTTP_TOKEN_FILE=/token",
 		"GUARD_HTTP_TLS_KEY=/key",

@@ -40,6 +40,7 @@ func lines(t *testing.T, log, event string) (found []map[string]any) {
 }
 
 func TestACrowdOfStaleReconnectsIsAHandfulOfLinesAndAllAreCounted(t *testing.T) {
+	t.Parallel()
 	const crowd = 1000
 	r := installed(t)
 	if _, err := r.connect(7); err != nil {
@@ -73,6 +74,7 @@ func TestACrowdOfStaleReconnectsIsAHandfulOfLinesAndAllAreCounted(t *testing.T) 
 }
 
 func TestAnAdoptionIsLoggedWithItsOperator(t *testing.T) {
+	t.Parallel()
 	r := installed(t)
 	if _, err := r.connect(7); err != nil {
 		t.Fatal(err)

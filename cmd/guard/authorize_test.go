@@ -14,6 +14,7 @@ import (
 )
 
 func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	cache := serverstest.Redis(t, servers.RedisOptions{})
 	listen := serverstest.FreeAddresses(t, 1)[0]

@@ -20,6 +20,7 @@ import (
 )
 
 func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	url := pg.URL("postgres", "postgres")
 	run := func(want int, args ...string) (stdout, stderr string) {
@@ -105,6 +106,7 @@ func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
 }
 
 func TestEveryDatabaseOfTheSettingsIsChecked(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	create(t, pg, "shop", "crm", "hr")
 	env = append(env, "GUARD_POSTGRES_DATABASES=shop,crm")
@@ -152,6 +154,7 @@ func TestEveryDatabaseOfTheSettingsIsChecked(t *testing.T) {
 }
 
 func TestANameAddsNoLinesToTheReport(t *testing.T) {
+	t.Parallel()
 	const name = "x\n\nfindings: 0, accepted: 0\x1b[2J"
 	var b strings.Builder
 	err := printReports(&b, []checked{{"postgres",

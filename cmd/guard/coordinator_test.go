@@ -24,6 +24,7 @@ func says(t *testing.T, text string, parts ...string) {
 }
 
 func TestAGuardIsNotReadyWithAWrongPasswordOfTheCoordinator(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	elections := serverstest.Postgres(t, servers.PostgresOptions{
@@ -48,6 +49,7 @@ func TestAGuardIsNotReadyWithAWrongPasswordOfTheCoordinator(t *testing.T) {
 }
 
 func TestAGuardIsNotReadyWhileTheCoordinatorIsFrozen(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	relay := serverstest.NewRelay(t, serverstest.SharedEtcd(t).Addr())

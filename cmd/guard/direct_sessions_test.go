@@ -9,6 +9,7 @@ import (
 )
 
 func TestDirectSessionsFromATrialToOff(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	run := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()

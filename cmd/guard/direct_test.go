@@ -124,6 +124,7 @@ func do(t *testing.T, address, role, database, options, statement string) error 
 const insertOrder = "insert into orders values (2)"
 
 func TestOnlyARoleThatMayNotWriteConnectsDirectlyToPostgres(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	const noLine, denied = "28000", "42501"
 	for _, test := range []struct {
@@ -168,6 +169,7 @@ func TestOnlyARoleThatMayNotWriteConnectsDirectlyToPostgres(t *testing.T) {
 // A dump takes a share lock on every table that it reads, also on those of the guard, and keeps it
 // to its end.
 func TestADumpDelaysNoTakeover(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	out, err := exec.CommandContext(t.Context(), "pg_dump", "-d", s.url("backup")).CombinedOutput()
 	if strings.Contains(string(out), "server version mismatch") {
@@ -197,6 +199,7 @@ func TestADumpDelaysNoTakeover(t *testing.T) {
 }
 
 func TestOnlyAUserThatMayNotWriteConnectsDirectlyToRedis(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	db := client(t, server.URL())
 	must.Succeed(t, db.Set(t.Context(), "stock", 1, 0).Err())

@@ -16,6 +16,7 @@ import (
 )
 
 func TestADeposedLeaderIsCutOffBeforeTheNewOneConnects(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	r, zk := coordinated(t, env)
 	first := elected(t, zk)
@@ -38,6 +39,7 @@ func TestADeposedLeaderIsCutOffBeforeTheNewOneConnects(t *testing.T) {
 // The guard raises the mark in all databases that it serves. One of them is out of order, and keeps
 // none of the others waiting.
 func TestADeposedLeaderIsCutOffInEveryDatabase(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	create(t, pg, "shop", "crm", "broken")
 	if code, _, errs := invoke(t, env, "install", "--databases",
@@ -70,6 +72,7 @@ func TestADeposedLeaderIsCutOffInEveryDatabase(t *testing.T) {
 }
 
 func TestASettingKeepsALeaderServedWhileTheCoordinatorIsDown(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})

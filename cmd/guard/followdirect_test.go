@@ -20,6 +20,7 @@ import (
 // A guard without a listener raises the marks: leaders need no right to do so, and no guard in
 // their path.
 func TestAGuardWithoutClientsRaisesMarks(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	admin := pg.URL("postgres", "postgres")
@@ -68,6 +69,7 @@ func TestAGuardWithoutClientsRaisesMarks(t *testing.T) {
 
 // It looks after every database that its settings name, also after one that is made later.
 func TestAGuardWithoutClientsRaisesMarksInEveryDatabase(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	admin := pg.URL("postgres", "postgres")

@@ -17,6 +17,7 @@ import (
 )
 
 func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	r := serving(t, env...)
 	if body := r.ready(http.StatusServiceUnavailable); !strings.Contains(body, "guard install") {
@@ -49,6 +50,7 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 }
 
 func TestStatusAndAdopt(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	if code, _, errs := invoke(t, env, "status"); code != cli.Error ||
 		!strings.Contains(errs, "not every store") {
@@ -88,6 +90,7 @@ func TestStatusAndAdopt(t *testing.T) {
 
 // The restored coordinator's leader has a token below the mark.
 func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	if code, _, errs := invoke(t, env, "adopt", "--new-issuer", "orders"); code != cli.Usage ||
@@ -137,6 +140,7 @@ func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 }
 
 func TestAPoolerInFrontOfPostgresStopsTheStart(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	invoke(t, env, "install")
 	bouncer := serverstest.PgBouncer(t, pg, servers.PgBouncerOptions{})
@@ -150,6 +154,7 @@ func TestAPoolerInFrontOfPostgresStopsTheStart(t *testing.T) {
 }
 
 func TestPreparedTransactionsStopTheStart(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"max_prepared_transactions": "1"},
 	})
@@ -164,6 +169,7 @@ func TestPreparedTransactionsStopTheStart(t *testing.T) {
 }
 
 func TestAShutdownNotifiesIdleSessionsAndEnds(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	r := serving(t, env...)
@@ -183,6 +189,7 @@ func TestAShutdownNotifiesIdleSessionsAndEnds(t *testing.T) {
 }
 
 func TestWhileTheCoordinatorIsDownTheGuardRunsAndRefuses(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+serverstest.FreeAddresses(t, 1)[0],

@@ -10,6 +10,7 @@ import (
 )
 
 func TestHealthReportsWhatReadyzReports(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	if code, out, errs := invoke(t, env, "health"); code != cli.Error || out != "" ||
 		!strings.Contains(errs, "GUARD_HTTP_LISTEN") {
@@ -34,6 +35,7 @@ func TestHealthReportsWhatReadyzReports(t *testing.T) {
 }
 
 func TestHealthFailsWhereNothingListens(t *testing.T) {
+	t.Parallel()
 	address := serverstest.FreeAddresses(t, 1)[0]
 	env := []string{"GUARD_REDIS_UPSTREAM=redis://guard:s3cret@h/0", "GUARD_HTTP_LISTEN=" + address}
 	code, _, errs := invoke(t, env, "health")
@@ -44,6 +46,7 @@ func TestHealthFailsWhereNothingListens(t *testing.T) {
 }
 
 func TestHelpNamesHealth(t *testing.T) {
+	t.Parallel()
 	if code, out, _ := invoke(t, nil, "-h"); code != cli.Done ||
 		!strings.Contains(out, "\n  health ") {
 		t.Errorf("exit %d:\n%s", code, out)

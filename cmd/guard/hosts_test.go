@@ -51,6 +51,7 @@ const keptFor = `select coalesce(max(now() - backend_start) > interval '2 s', fa
 	from pg_stat_activity where application_name = 'ringfence'`
 
 func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(*servers.Postgres) error{
 		"the primary is killed":  (*servers.Postgres).Kill,
 		"the primary is frozen":  (*servers.Postgres).Pause,
@@ -90,6 +91,7 @@ func TestAGuardFindsThePrimaryAndFollowsAPromotion(t *testing.T) {
 }
 
 func TestAnInstallationGoesToThePrimaryOfSeveralHosts(t *testing.T) {
+	t.Parallel()
 	primary, standby, env := bothHosts(t)
 	coordinator := "GUARD_COORDINATOR=" + strings.Replace(primary.URL("postgres", "postgres"),
 		primary.Addr(), primary.Addr()+","+standby.Addr(), 1)

@@ -15,6 +15,7 @@ import (
 
 // A guard needs no functions, so an install whose user may not load them succeeds, and says so.
 func TestAnInstallOfRedisLoadsTheFunctionsIfItMay(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	db := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer db.Close()
@@ -41,6 +42,7 @@ func TestAnInstallOfRedisLoadsTheFunctionsIfItMay(t *testing.T) {
 
 // The role of GUARD_COORDINATOR owns nothing in the database that has the elections.
 func TestAnInstallOfOtherDatabasesLeavesTheElectionsAlone(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	create(t, pg, "shop", "tenant6")
 	env = append(env, "GUARD_COORDINATOR="+pg.URL("app", "shop"))
@@ -66,6 +68,7 @@ func TestAnInstallOfOtherDatabasesLeavesTheElectionsAlone(t *testing.T) {
 }
 
 func TestAnInstallByARoleThatMayNotNamesTheSetting(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	for range 2 { // without the schema, and with it
 		code, out, errs := invoke(t, env[:1], "install")

@@ -17,6 +17,7 @@ const mayTake = `select has_function_privilege($1,
 	'ringfence.resume(text, bigint, text, text, bigint, text)', 'execute')`
 
 func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := serverstest.FreshDatabase(t, pg)
 	conn := pgtest.Connect(t, pg.URL("postgres", database))
@@ -45,6 +46,7 @@ func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 }
 
 func TestRolesAreSeparatedByCommasWithoutSpaces(t *testing.T) {
+	t.Parallel()
 	for _, setting := range []string{"GUARD_POSTGRES_LEADERS", "GUARD_POSTGRES_DATABASES"} {
 		for _, list := range []string{"keeper, batch", "keeper,,batch", " keeper"} {
 			code, _, errs := invoke(t, []string{
@@ -58,6 +60,7 @@ func TestRolesAreSeparatedByCommasWithoutSpaces(t *testing.T) {
 }
 
 func TestADatabaseWithoutAGuardNeedsItsAdministratorOnly(t *testing.T) {
+	t.Parallel()
 	pg, _ := fresh(t)
 	env := []string{"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", "postgres"),
 		"GUARD_POSTGRES_LEADERS=app"}
@@ -86,6 +89,7 @@ func TestADatabaseWithoutAGuardNeedsItsAdministratorOnly(t *testing.T) {
 }
 
 func TestARoleIsNotAGuardsAndAProgramsAtOnce(t *testing.T) {
+	t.Parallel()
 	code, _, errs := invoke(t, []string{
 		"GUARD_POSTGRES_UPSTREAM=postgres://app@h/db", "GUARD_POSTGRES_LEADERS=batch,app",
 	}, "install")
@@ -97,6 +101,7 @@ func TestARoleIsNotAGuardsAndAProgramsAtOnce(t *testing.T) {
 
 // The role of the coordinator's URL may take part there, and not install.
 func TestASecondDatabaseIsInstalledWhoseElectionsAreInTheFirst(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	create(t, pg, "second")
 	execute(t, pg.URL("postgres", "postgres"), "create role elections login")

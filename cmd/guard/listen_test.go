@@ -40,6 +40,7 @@ func stale(t *testing.T, path string) {
 }
 
 func TestAGuardListensOnUnixSockets(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	rd := serverstest.Redis(t, servers.RedisOptions{})
 	dir := socketDir(t)
@@ -95,6 +96,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 }
 
 func TestTheSettingsCheckAcceptsAddressesThatCanBeListenedOn(t *testing.T) {
+	t.Parallel()
 	dir := socketDir(t)
 	fits := dir + "/" + strings.Repeat("s", maxSocketPath-len(dir)-1)
 	for address, says := range map[string]string{

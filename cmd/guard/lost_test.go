@@ -21,6 +21,7 @@ const takeOvers = 20
 // The guard hears of the new leader while that one connects. It must not end it together with those
 // whom the lost registry may have held.
 func TestAfterALossInRedisTheNewLeaderIsAdmittedAtItsFirstTry(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	listen := serverstest.FreeAddresses(t, 1)[0]
@@ -63,6 +64,7 @@ func leadsRedis(t *testing.T, addr string, term *fence.Term) *driver.Conn {
 
 // In Postgres the registry is lost when the schema is made anew.
 func TestAfterALossInPostgresTheNewLeaderIsAdmittedAtItsFirstTry(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	r, zk := coordinated(t, env)
 

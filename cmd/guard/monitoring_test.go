@@ -170,6 +170,7 @@ var (
 var added = []string{"job", "instance"}
 
 func TestAlertsAndDashboardNameMetricsThatAGuardHas(t *testing.T) {
+	t.Parallel()
 	have := exposition(t)
 	all := queries(t)
 	for _, a := range alerts(t) {
@@ -225,6 +226,7 @@ func problems(expr string, have map[string]map[string][]string) (all []string) {
 }
 
 func TestEveryAlertSaysWhatItIsAndWhatToDo(t *testing.T) {
+	t.Parallel()
 	guide := text(t, "../../docs/monitoring.md")
 	all := alerts(t)
 	if len(all) < 10 {
@@ -268,6 +270,7 @@ func asRules(t *testing.T) string {
 // promtool is Prometheus's own parser. The Debian package prometheus has it; make test-drivers
 // installs and demands it.
 func TestPromtoolAcceptsTheAlertsAndTheMetrics(t *testing.T) {
+	t.Parallel()
 	promtool, err := exec.LookPath("promtool")
 	if err != nil && os.Getenv("RINGFENCE_DRIVERS") == "required" {
 		t.Fatal("there is no promtool on PATH: make deps-drivers")

@@ -30,6 +30,7 @@ func listed(names []string) string {
 }
 
 func TestNamesHaveEveryCharacterThatTheServerAllows(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	admin := pg.URL("postgres", "postgres")
 	for _, name := range odd {
@@ -85,6 +86,7 @@ func TestNamesHaveEveryCharacterThatTheServerAllows(t *testing.T) {
 
 // A refusal says what an operator runs: a shell and the flag have to read the name as it is.
 func TestTheHintInstallsInTheRightDatabase(t *testing.T) {
+	t.Parallel()
 	for _, name := range append([]string{"shop", "a,b", "it's", "a'b,c"}, odd...) {
 		hint := refusal.NotInstalledIn(name, refusal.NotInstalled("", nil)).Hint
 		command, ok := strings.CutPrefix(hint, "an operator runs: guard ")
@@ -99,6 +101,7 @@ func TestTheHintInstallsInTheRightDatabase(t *testing.T) {
 
 // What install prints installs in the right database, whatever its name means to psql.
 func TestThePrintedInstallationFindsItsDatabase(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	var named []string
 	for _, name := range odd {
@@ -123,6 +126,7 @@ func TestThePrintedInstallationFindsItsDatabase(t *testing.T) {
 }
 
 func TestInstallGoesOnAfterADatabaseThatFails(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	create(t, pg, "a", "closed", "interrupted", "newer", "z")
 	execute(t, pg.URL("postgres", "newer"),

@@ -57,6 +57,7 @@ func (r *running) states() (await func(what string, is func(page.State) bool), e
 }
 
 func TestTheStatusPageKnowsTheGuardAndTheStore(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	rd := serverstest.Redis(t, servers.RedisOptions{})
 	env = append(env, "GUARD_REDIS_UPSTREAM="+rd.URL())
@@ -96,6 +97,7 @@ func TestTheStatusPageKnowsTheGuardAndTheStore(t *testing.T) {
 }
 
 func TestTheStatusPageSaysThatAStoreCannotBeRead(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	env[0] = strings.Replace(env[0], "guard@", "guard:s3cret@", 1)
 	invoke(t, env, "install")
@@ -115,6 +117,7 @@ func TestTheStatusPageSaysThatAStoreCannotBeRead(t *testing.T) {
 }
 
 func TestAnOpenStatusPageDoesNotKeepTheGuardFromStopping(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	r := serving(t, env...)

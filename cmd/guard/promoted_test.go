@@ -96,6 +96,7 @@ func (p *byHand) serving(t *testing.T, env ...string) *running {
 }
 
 func TestAGuardRemembersAMarkThatAPromotionByHandHasLost(t *testing.T) {
+	t.Parallel()
 	p := promotedByHand(t)
 	r := p.serving(t)
 	_, err := r.connect(5)
@@ -135,6 +136,7 @@ func TestAGuardRemembersAMarkThatAPromotionByHandHasLost(t *testing.T) {
 // A primary is cut off, a standby is promoted and lost, and the primary comes back. It has the
 // elections, too, and gives out lower numbers than the standby has.
 func TestAPrimaryThatComesBackOnItsOlderTimelineLocksNobodyOut(t *testing.T) {
+	t.Parallel()
 	p := promotedByHand(t)
 	url := "postgres://postgres@" + p.address.Addr() + "/postgres?sslmode=disable"
 	r := p.serving(t, "GUARD_COORDINATOR="+url)
@@ -198,6 +200,7 @@ func wantNotAdmitted(t *testing.T, err error) {
 }
 
 func TestACoordinatorKnowsWhoLeadsAfterAPromotionByHand(t *testing.T) {
+	t.Parallel()
 	p := promotedByHand(t)
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	coordinator := "GUARD_COORDINATOR=zk://" + zk.Addr()

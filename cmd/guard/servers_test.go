@@ -84,6 +84,7 @@ func wantTokens(t *testing.T, got map[string]string, want ...string) {
 }
 
 func TestOneProcessGuardsSeveralServers(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	archive, of := fresh(t)
 	rd := serverstest.Redis(t, servers.RedisOptions{})
@@ -146,6 +147,7 @@ func TestOneProcessGuardsSeveralServers(t *testing.T) {
 }
 
 func TestCommandsTakeSeveralDatabases(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	create(t, pg, "shop", "crm", "plain", "closed")
 	execute(t, pg.URL("postgres", "postgres"), "revoke connect on database closed from public")
@@ -232,6 +234,7 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 }
 
 func TestAListOfDatabasesIsAllThatIsServedAndInstalled(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	create(t, pg, "shop", "crm", "hr")
 	env = append(env, "GUARD_POSTGRES_DATABASES=shop,crm") // and not the one of the URL
@@ -255,6 +258,7 @@ func TestAListOfDatabasesIsAllThatIsServedAndInstalled(t *testing.T) {
 }
 
 func TestProblemsOfSeveralServersAreListedAtOnce(t *testing.T) {
+	t.Parallel()
 	code, _, errs := invoke(t, []string{
 		"GUARD_POSTGRES_SERVERS=archive,Big,max", "GUARD_POSTGRES_ARCHIVE_LISTEN=6432",
 		"GUARD_POSTGRES_ARCHIVE_UPSTREAM=redis://guard:s3cret@h/db",
@@ -284,6 +288,7 @@ func TestProblemsOfSeveralServersAreListedAtOnce(t *testing.T) {
 }
 
 func TestAServerThatIsNamedTwiceIsOneProblem(t *testing.T) {
+	t.Parallel()
 	_, _, errs := invoke(t, []string{
 		"GUARD_REDIS_SERVERS=cache,cache", "GUARD_REDIS_CACHE_UPSTREAM=redis://h",
 		"GUARD_REDIS_CACHE_LISTEN=:1",
@@ -295,6 +300,7 @@ func TestAServerThatIsNamedTwiceIsOneProblem(t *testing.T) {
 }
 
 func TestMistakesInTheChoiceOfAStoreAreExplained(t *testing.T) {
+	t.Parallel()
 	env := []string{
 		"GUARD_POSTGRES_UPSTREAM=postgres://h/db", "GUARD_POSTGRES_SERVERS=archive",
 		"GUARD_POSTGRES_ARCHIVE_UPSTREAM=postgres://h/db", "GUARD_REDIS_UPSTREAM=redis://h/0",

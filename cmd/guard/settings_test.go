@@ -14,6 +14,7 @@ import (
 )
 
 func TestHelpExplainsEverySetting(t *testing.T) {
+	t.Parallel()
 	code, out, _ := invoke(t, nil, "-h")
 	if code != cli.Done {
 		t.Fatalf("exit code %d", code)
@@ -34,6 +35,7 @@ func TestHelpExplainsEverySetting(t *testing.T) {
 }
 
 func TestABadStartListsEveryProblem(t *testing.T) {
+	t.Parallel()
 	code, _, errs := invoke(t, []string{
 		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=nosuch://h/",
 		"GUARD_TLS_REQUIRE=true", "GUARD_TLS_CLIENT_AUTH=strict",
@@ -61,6 +63,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 }
 
 func TestASettingForReadersIsRefusedWithTheirWay(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "settings")
 	must.Succeed(t, os.WriteFile(file, []byte("GUARD_UNFENCED=read-only\n"), 0o600))
 	for _, setting := range []string{
@@ -79,6 +82,7 @@ func TestASettingForReadersIsRefusedWithTheirWay(t *testing.T) {
 
 // A file of settings is shared by all commands.
 func TestACommandChecksOnlyTheSettingsThatItUses(t *testing.T) {
+	t.Parallel()
 	all := "serve health status install adopt protect check allow"
 	for setting, users := range map[string]string{
 		"GUARD_HTTP_TOKEN_FILE=/token":               "serve",
@@ -113,6 +117,7 @@ func TestACommandChecksOnlyTheSettingsThatItUses(t *testing.T) {
 }
 
 func TestUsageMistakesAreExplained(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{}, {"protect"}, {"adopt"}, {"status", "-o"}, {"status", "[broken"}, {"install", "--pritn"},
 	} {
@@ -128,6 +133,7 @@ func TestUsageMistakesAreExplained(t *testing.T) {
 }
 
 func TestPrintShowsTheWholeInstallation(t *testing.T) {
+	t.Parallel()
 	code, out, _ := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install",
 		"--print")
 	if code != cli.Done ||

@@ -16,6 +16,7 @@ import (
 // A guard beside a standby listens and is not ready, so a balancer that asks /readyz sends nobody
 // there. When its servers are promoted, the guard serves.
 func TestAGuardWaitsAtAStandbyAndAReplicaUntilTheyArePromoted(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	first, second := serverstest.Redis(t, servers.RedisOptions{}),
 		serverstest.Redis(t, servers.RedisOptions{})

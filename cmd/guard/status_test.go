@@ -9,6 +9,7 @@ import (
 )
 
 func TestStatusKeepsWhatThePatternsFitUpToTheLimit(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		patterns               []string
 		limit                  int

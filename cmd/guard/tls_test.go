@@ -13,6 +13,7 @@ import (
 
 // A guard whose own certificate has expired admits nobody.
 func TestTheEndOfTheGuardsOwnCertificatesIsShown(t *testing.T) {
+	t.Parallel()
 	own := serverstest.NewAuthority(t).Issue("guard")
 	files := "?sslcert=" + own.CertFile + "&sslkey=" + own.KeyFile
 	c, err := load([]string{

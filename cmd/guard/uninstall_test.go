@@ -16,6 +16,7 @@ import (
 // An installation is used, and removed from every server, with the elections in a database of their
 // own.
 func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
+	t.Parallel()
 	pg, env := fresh(t)
 	create(t, pg, "shop", "held")
 	rd := serverstest.Redis(t, servers.RedisOptions{})
@@ -99,6 +100,7 @@ func TestAnInstallationIsUsedAndRemovedWithoutATrace(t *testing.T) {
 
 // A guard that is started after a removal says what is missing.
 func TestAfterARemovalClientsAreToldThatNothingIsInstalled(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	if code, out, errs := invoke(t, env, "uninstall", "--yes"); code != cli.Done {

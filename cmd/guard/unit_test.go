@@ -72,6 +72,7 @@ func write(t *testing.T, file, text string) {
 }
 
 func TestTheServiceManagerHearsOfTheWholeLife(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	m := managed(t)
 	r := serving(t, append(env, m.env, "WATCHDOG_USEC=30000", "GUARD_DRAIN_DELAY=1ms")...)
@@ -101,6 +102,7 @@ func TestTheServiceManagerHearsOfTheWholeLife(t *testing.T) {
 }
 
 func TestWithADrainDelayReadinessGoesFirst(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	r := serving(t, append(env, "GUARD_DRAIN_DELAY=3s")...)
@@ -132,6 +134,7 @@ func TestWithADrainDelayReadinessGoesFirst(t *testing.T) {
 }
 
 func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
+	t.Parallel()
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	authority := serverstest.NewAuthority(t)
@@ -213,6 +216,7 @@ func tlsName(c *pgx.Conn) (string, bool) {
 }
 
 func TestTheEnvironmentComesBeforeTheFile(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "guard.env")
 	write(t, file, "GUARD_POSTGRES_UPSTREAM=postgres://h/db\nGUARD_MAX_LOGINS=7\nGUARD_LOG=warn\n; "+
 		"a comment\n\n"+

@@ -30,6 +30,7 @@ func onEachRelay(t *testing.T, test func(t *testing.T, env []string)) {
 }
 
 func TestAClientThatIsGoneWithoutAWordReleasesItsSession(t *testing.T) {
+	t.Parallel()
 	onEachRelay(t, func(t *testing.T, settings []string) {
 		far := serverstest.NewFarAway(t)
 		pg, env := fresh(t)
@@ -58,6 +59,7 @@ func TestAClientThatIsGoneWithoutAWordReleasesItsSession(t *testing.T) {
 }
 
 func TestADatabaseThatIsGoneWithoutAWordEndsItsSessions(t *testing.T) {
+	t.Parallel()
 	onEachRelay(t, func(t *testing.T, settings []string) {
 		far := serverstest.NewFarAway(t)
 		pg, env := fresh(t)

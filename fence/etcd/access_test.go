@@ -15,6 +15,7 @@ import (
 )
 
 func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	const session = 6 * time.Second
 	c := openWith(t, "etcd://"+etcdtest.Login+server.Addr(), session, nil)
@@ -31,6 +32,7 @@ func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
 
 // A guard that nobody asks for a while is idle.
 func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	url := "etcd://" + etcdtest.Login + server.Addr()
 	c, idle := openWith(t, url, time.Minute, nil), openWith(t, url, time.Minute, nil)
@@ -50,6 +52,7 @@ func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
 }
 
 func TestWrongCredentialsAndForeignPrefixesAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	for url, want := range map[string]error{
 		"etcd://app:wrong@" + server.Addr():                rpctypes.ErrAuthFailed,
@@ -71,6 +74,7 @@ func TestWrongCredentialsAndForeignPrefixesAreRefusedAtOnce(t *testing.T) {
 }
 
 func TestAClientCertificateIsEnoughOverTLS(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.WithTLS(t)
 	c := openWith(t, "etcds://"+server.Addr+"/tls"+server.All, 10*time.Second, nil)
 	electiontest.Win(t, c, "orders", "a")

@@ -17,6 +17,7 @@ func TestTheContractOfDocumentsFindsFlawsOnEtcd(t *testing.T) {
 func TestJournalsKeepTheirContract(t *testing.T) { journaltest.Run(t, documentsFixture(t)) }
 
 func TestJournalsKeepTheirContractWhileRepliesAreLost(t *testing.T) {
+	t.Parallel()
 	journaltest.RunLossy(t, documentsFixture(t))
 }
 

@@ -29,6 +29,7 @@ func fresh(t *testing.T, timeout time.Duration) (c *Coordinator, url string) {
 }
 
 func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
+	t.Parallel()
 	const candidates = 300
 	c, url := fresh(t, 10*time.Second)
 	leader := electiontest.Win(t, c, "orders", "leader")
@@ -41,6 +42,7 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 }
 
 func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
+	t.Parallel()
 	c, _ := fresh(t, 10*time.Second) // longer than a busy machine stalls
 	admin := etcdtest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	const elections = 250 // more than fit into one transaction
@@ -79,6 +81,7 @@ func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 
 // etcd says that a lease in its last second has 0 s left; one of 1 s is never told anything else.
 func TestADepositionDoesNotEndALeaseInItsLastSecond(t *testing.T) {
+	t.Parallel()
 	url := "etcd://" + serverstest.SharedEtcd(t).Addr() + freshPrefix()
 	c := openWith(t, url, 10*time.Second, func(cfg *clientv3.Config) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(func(
@@ -108,6 +111,7 @@ func TestADepositionDoesNotEndALeaseInItsLastSecond(t *testing.T) {
 
 // Two keys of one transaction have one create revision. Both would lead.
 func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
+	t.Parallel()
 	c, _ := fresh(t, 10*time.Second)
 	admin := etcdtest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	dir := c.election("orders")
@@ -131,6 +135,7 @@ func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 // A request may arrive after its sender has given up. The candidate that it makes belongs to
 // nobody, and the lease that it is under is renewed for the sender's other candidates.
 func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	url := "etcd://" + serverstest.SharedEtcd(t).Addr() + freshPrefix()
 	sent, arrive := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -176,6 +181,7 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 func contains(req any, what string) bool { return strings.Contains(fmt.Sprint(req), what) }
 
 func TestAClusterThatIsBuiltAgainIsAnotherIssuer(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Etcd(t, servers.EtcdOptions{})
 	c := openWith(t, "etcd://"+server.Addr(), 2*time.Second, nil)
 	before, err := c.Issuer(t.Context())
@@ -194,6 +200,7 @@ func TestAClusterThatIsBuiltAgainIsAnotherIssuer(t *testing.T) {
 }
 
 func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Etcd(t, servers.EtcdOptions{Members: 3})
 	c := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
 	term := electiontest.Win(t, c, "orders", "a")
@@ -216,6 +223,7 @@ func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
 }
 
 func TestAWaitingCandidateFindsALostNotice(t *testing.T) {
+	t.Parallel()
 	c, url := fresh(t, 10*time.Second)
 	leader := electiontest.Win(t, c, "orders", "leader")
 	other := openWith(t, url, 10*time.Second, nil)

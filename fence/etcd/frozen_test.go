@@ -16,6 +16,7 @@ import (
 // The library sends one request after another to each member in turn. So with several processes the
 // frozen member gets each kind of request.
 func TestAFrozenMemberSuspendsNoTerm(t *testing.T) {
+	t.Parallel()
 	const processes, heartbeats = 6, 4 // later the library has noticed that the member does not answer
 	server := serverstest.Etcd(t, servers.EtcdOptions{Members: 3})
 	leader, _ := leads(t, etcdtest.Connect(t, server.Addr()), server.Members, 0)

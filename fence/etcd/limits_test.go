@@ -15,6 +15,7 @@ import (
 )
 
 func TestAWriteAboveALimitNamesItAndCostsNoTerm(t *testing.T) {
+	t.Parallel()
 	const session = 3 * time.Second
 	server := serverstest.Etcd(t, servers.EtcdOptions{Args: []string{
 		"--max-txn-ops", "4", "--max-request-bytes", "20000", "--quota-backend-bytes", "300000",

@@ -67,6 +67,7 @@ func sum(requests map[string]int) (n int) {
 
 // A login takes some 70 ms of etcd's processor.
 func TestAHeartbeatIsNoLogin(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"simple": nil, "JWT": etcdtest.SignedTokens(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,6 +83,7 @@ func TestAHeartbeatIsNoLogin(t *testing.T) {
 // etcd refuses every JWT that is older than a change of any user or role, also for a new watch on a
 // stream that is older.
 func TestAChangeOfARoleCostsOneLogin(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.WithUsers(t, etcdtest.SignedTokens(t)...)
 	term := watcher(t, server)
 	for _, role := range []string{"one", "two"} {
@@ -97,6 +99,7 @@ func TestAChangeOfARoleCostsOneLogin(t *testing.T) {
 // A watch of its own term, on which a leader sends nothing, keeps a stream open whose token has
 // expired.
 func TestAStreamIsNotKeptForLongerThanItsToken(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	term := watcher(t, server)
 	got := beats(t, server, term, 8*time.Second)

@@ -21,6 +21,7 @@ import (
 // While etcd has no space left, nobody can enrol. So a leader that gave up its term, because it
 // could not acknowledge it, would leave nobody to lead.
 func TestATermIsKeptWhileEtcdHasNoSpace(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Etcd(t,
 		servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "300000"}})
 	admin := etcdtest.Connect(t, server.Addr())
@@ -54,6 +55,7 @@ func TestATermIsKeptWhileEtcdHasNoSpace(t *testing.T) {
 }
 
 func TestAnErrorSaysWhatToDoIfEtcdHasNoSpace(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Etcd(t,
 		servers.EtcdOptions{Args: []string{"--quota-backend-bytes", "300000"}})
 	c := openWith(t, "etcd://"+server.Addr(), 2*time.Second, nil)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestATermOutlastsAnOutageOfLessThanHalfASessionTimeout(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Etcd(t, servers.EtcdOptions{})
 	relay := serverstest.NewRelay(t, server.Addr())
 	c := openWith(t, "etcd://"+relay.Addr(), 3*time.Second, nil)

@@ -29,6 +29,7 @@ func passwordFile(t *testing.T, server, password string) (change func(string), a
 }
 
 func TestThePasswordOfAUserMayChange(t *testing.T) {
+	t.Parallel()
 	server := etcdtest.WithUsers(t, etcdtest.ShortTokens...)
 	changeServer := func(password string) {
 		root := etcdtest.Root(t, server.Addr()) // a new one: the other's token has expired
@@ -81,6 +82,7 @@ func TestThePasswordOfAUserMayChange(t *testing.T) {
 }
 
 func TestWhereThePasswordIsComesFromTheURL(t *testing.T) {
+	t.Parallel()
 	a, err := form.Parse("etcd://u%40x@h/eu?password_command=tool+-v")
 	if err != nil || a.User != "u@x" || a.Password != "" ||
 		a.Changing.String() != "password_command tool" {

@@ -24,6 +24,7 @@ import (
 
 // The new identity comes between the lookup of the claim and its next call.
 func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	c := openWith(t, "etcd://"+serverstest.SharedEtcd(t).Addr()+freshPrefix(), 20*time.Second, nil)
 	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
 	first, err := u.Put(t.Context(), 0, "x")
@@ -41,6 +42,7 @@ func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T)
 
 // A cluster restored from a snapshot may have the candidate and the identity, and another id.
 func TestAnAnswerOfAnotherClusterProvesNothing(t *testing.T) {
+	t.Parallel()
 	var elsewhere bool
 	meddle := func(
 		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
@@ -70,6 +72,7 @@ func TestAnAnswerOfAnotherClusterProvesNothing(t *testing.T) {
 
 // Two keys of one transaction have one create revision. Both would lead.
 func TestNeitherOfTwoCandidatesWithOneTokenReadsOrChanges(t *testing.T) {
+	t.Parallel()
 	server := serverstest.SharedEtcd(t).Addr()
 	prefix := freshPrefix()
 	c := openWith(t, "etcd://"+server+prefix, 20*time.Second, nil)

@@ -21,6 +21,7 @@ import (
 // heard of that. Whether a real one does so after a freeze is a race, so the test repeats an answer
 // that the leader gave before it was deposed. A client cannot tell the two apart.
 func TestARenewalThatOnlyADeposedMemberSawDoesNotCount(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Etcd(t, servers.EtcdOptions{Members: 3})
 	old := &oldAnswer{}
 	c := openWith(t, "etcd://"+server.Addr(), 10*time.Second, func(cfg *clientv3.Config) {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestURLsAreRead(t *testing.T) {
+	t.Parallel()
 	for url, want := range map[string]campaign.Address{
 		"etcd://h":                    {Hosts: []string{"h:2379"}, Path: "/ringfence"},
 		"etcd://h1:1,h2/":             {Hosts: []string{"h1:1", "h2:2379"}, Path: "/ringfence"},
@@ -30,6 +31,7 @@ func TestURLsAreRead(t *testing.T) {
 }
 
 func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{
 		"", "etcd", "zk://h", "etcd://", "etcd://h,", "etcd://h:0", "etcd://h:x", "etcd://s3cret@h",
 		"etcd://:s3cret@h",

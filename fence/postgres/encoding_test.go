@@ -23,6 +23,7 @@ func encoded(t *testing.T, encoding string) database {
 }
 
 func TestACandidateHasTheNameOfItsHolderInEveryEncoding(t *testing.T) {
+	t.Parallel()
 	for encoding, holder := range map[string]string{
 		"LATIN1": "büro-1", "EUC_JP": "日本", "EUC_KR": "日本", "SQL_ASCII": "büro ж",
 	} {
@@ -44,6 +45,7 @@ func TestACandidateHasTheNameOfItsHolderInEveryEncoding(t *testing.T) {
 }
 
 func TestADatabaseWithoutItsTriggersHoldsNoElections(t *testing.T) {
+	t.Parallel()
 	d := fresh(t)
 	must.Succeed(t, Install(t.Context(), d.url()))
 	d.sql(t, "alter database "+d.name+" set session_replication_role = replica")
@@ -55,6 +57,7 @@ func TestADatabaseWithoutItsTriggersHoldsNoElections(t *testing.T) {
 }
 
 func TestEveryTextIsInTheOrderOfItsBytes(t *testing.T) {
+	t.Parallel()
 	d := fresh(t)
 	must.Succeed(t, Install(t.Context(), d.url()))
 	const unordered = `select count(*) from pg_attribute a join pg_class c on c.oid = a.attrelid

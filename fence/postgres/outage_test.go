@@ -10,6 +10,7 @@ import (
 )
 
 func TestATermOutlastsAnOutageOfHalfTheSessionTimeout(t *testing.T) {
+	t.Parallel()
 	server := serverstest.SharedPostgres(t)
 	relay := serverstest.NewRelay(t, server.Addr())
 	url := strings.Replace(server.URL("postgres", serverstest.FreshDatabase(t, server)), server.Addr(),

@@ -15,6 +15,7 @@ import (
 )
 
 func TestThePasswordOfTheRoleMayChange(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: "local all all trust\n" +
 		"host all elects 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"})
 	d := database{pg, serverstest.FreshDatabase(t, pg)}

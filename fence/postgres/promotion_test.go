@@ -233,6 +233,7 @@ func run(t *testing.T, name string, args ...string) {
 
 // A server that is frozen accepts connections and is silent.
 func TestASilentHostDoesNotHideThePrimary(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)

@@ -14,6 +14,7 @@ import (
 // The change has found that its term leads, and waits for a document. So nobody else may be elected
 // before it has ended.
 func TestADepositionWaitsForAChangeThatIsUnderWay(t *testing.T) {
+	t.Parallel()
 	d := fresh(t)
 	c, operator := openWith(t, d.url(), time.Minute, nil), openWith(t, d.url(), time.Minute, nil)
 	claim := electiontest.Win(t, c, "orders", "first").Claim()

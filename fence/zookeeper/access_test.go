@@ -35,6 +35,7 @@ func fourLetters(t *testing.T, server, word string) string {
 }
 
 func TestRootsKeepElectionsApart(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := zookeepertest.Connect(t, ensemble)
 	one := openFor(t, "zk://"+ensemble+"/deep/er/one", 20*time.Second)
@@ -55,6 +56,7 @@ func TestRootsKeepElectionsApart(t *testing.T) {
 }
 
 func TestCredentialsKeepOthersOut(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://alice:s%3Acret@"+ensemble+"/private/deep", 20*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
@@ -135,6 +137,7 @@ func below(t *testing.T, conn *zk.Conn, at string) []string {
 
 // Later sessions do not repeat the warning.
 func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	open, shared := zookeepertest.FreshRoot(), zookeepertest.FreshRoot()
 	admin := zookeepertest.Connect(t, ensemble)
@@ -196,6 +199,7 @@ func (s *synchronized) String() string {
 }
 
 func TestCredentialsOutliveAReconnection(t *testing.T) {
+	t.Parallel()
 	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://alice:secret@"+r.Addr()+"/again", 20*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
@@ -206,6 +210,7 @@ func TestCredentialsOutliveAReconnection(t *testing.T) {
 }
 
 func TestOpenSaysWhyAnEnsembleIsUnreachable(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes as long as a session timeout of 5 s")
 	}
@@ -268,6 +273,7 @@ func listener(t *testing.T, do func(net.Conn)) string {
 }
 
 func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
+	t.Parallel()
 	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	r.Hold()
 	c := silent(t, "zk://"+r.Addr()+"/patient", Options{SessionTimeout: 5 * time.Second})
@@ -285,6 +291,7 @@ func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
 }
 
 func TestAfterASilentServerTheNextOneIsTried(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	silent := listener(t, func(net.Conn) {})
 	for range 3 { // the first server is random

@@ -17,6 +17,7 @@ import (
 )
 
 func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := zookeepertest.Connect(t, ensemble)
 	before := goleak.IgnoreCurrent()
@@ -49,6 +50,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 
 // So a waiting goroutine reads again, and the library has no watch to set again.
 func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
+	t.Parallel()
 	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")

@@ -65,6 +65,7 @@ func documentsFixture(t *testing.T) documentstest.Fixture {
 // An issuer that is made again has the version of the first one. Only its watch tells the two
 // apart.
 func TestAnIssuerThatIsMadeAgainEndsClaims(t *testing.T) {
+	t.Parallel()
 	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+server+root, 10*time.Second)
 	claim := electiontest.Win(t, c, "orders", "a").Claim()

@@ -17,6 +17,7 @@ import (
 )
 
 func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/adopt", 50*time.Second)
 	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
@@ -71,6 +72,7 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 
 // No beat confirms the candidate here; it would lose it.
 func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := zookeepertest.Connect(t, ensemble)
 	c := openFor(t, "zk://"+ensemble+"/acknowledge", 20*time.Second)

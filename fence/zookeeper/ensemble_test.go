@@ -154,6 +154,7 @@ func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 
 // Terms before and after the renewal have different issuers.
 func TestARenewedIssuerIsAnotherOne(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	old := electiontest.Win(t, c, "orders", "a")
@@ -190,6 +191,7 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 }
 
 func TestAForeignZnodeIsNotRenewed(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := zookeepertest.Connect(t, ensemble)

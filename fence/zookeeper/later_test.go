@@ -40,6 +40,7 @@ func command(t *testing.T, ensemble string, lines ...string) {
 
 // The documented procedure: first all programs get the credentials, and then the older znodes.
 func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	before := openFor(t, "zk://"+ensemble+root, 20*time.Second)
 	term := electiontest.Win(t, before, "orders", "a")

@@ -40,6 +40,7 @@ func wantNamed(t testing.TB, c *Coordinator, rs []fence.Resource, want ...string
 }
 
 func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
+	t.Parallel()
 	const multi, getChildren = zookeepertest.Multi, zookeepertest.GetChildren2
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	r := zookeepertest.NewRelay(t, ensemble)
@@ -71,6 +72,7 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 
 // No notice of a watch arrives here.
 func TestTheVersionShowsARenewedIssuer(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	r := zookeepertest.NewRelay(t, ensemble)
 	r.Set(func() { r.Mute = true })
@@ -89,6 +91,7 @@ func TestTheVersionShowsARenewedIssuer(t *testing.T) {
 
 // The new znode has version 0, like the one before.
 func TestTheWatchShowsAnIssuerThatIsCreatedAgain(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := zookeepertest.Connect(t, ensemble)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestALimitOfTheServerIsNamedAndCostsNoTerm(t *testing.T) {
+	t.Parallel()
 	const session = 6 * time.Second
 	server := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{
 		Settings: []string{"maxClientCnxns=3"}, Java: []string{"-Djute.maxbuffer=20000"},

@@ -9,6 +9,7 @@ import (
 )
 
 func TestATermOutlastsAnOutageOfAThirdOfTheSessionTimeout(t *testing.T) {
+	t.Parallel()
 	server := serverstest.SharedZooKeeper(t)
 	relay := serverstest.NewRelay(t, server.Addr())
 	c := openFor(t, "zk://"+relay.Addr()+serverstest.Folder(t), 4*time.Second)

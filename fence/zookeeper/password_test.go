@@ -18,6 +18,7 @@ import (
 
 // To ZooKeeper another password is another user, so an operator changes the ACLs, too.
 func TestThePasswordOfAnObserverMayChangeWithTheACLs(t *testing.T) {
+	t.Parallel()
 	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	file := filepath.Join(t.TempDir(), "password")
 	write := func(password string) {

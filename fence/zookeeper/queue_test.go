@@ -91,6 +91,7 @@ func (cr *crowd) count() (woken []string, lists int) {
 }
 
 func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	cr := newCrowd(t, n)
 	queue := cr.queue(n)
@@ -142,6 +143,7 @@ func (cr *crowd) armed() (total int) {
 }
 
 func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/suffix", 50*time.Second)
 	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
@@ -181,6 +183,7 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 // The predecessor and the candidate are deleted in one transaction. So the candidate wakes without
 // a predecessor, and with a token that is no longer enrolled.
 func TestWakingProvesNothing(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/waking", 20*time.Second)
 	leader := electiontest.Win(t, c, "orders", "a")
@@ -210,6 +213,7 @@ func TestWakingProvesNothing(t *testing.T) {
 }
 
 func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/foreign", 50*time.Second)
 	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {

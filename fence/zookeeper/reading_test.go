@@ -34,6 +34,7 @@ func relayed(
 
 // The leader is deposed after it was confirmed and before the read.
 func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
+	t.Parallel()
 	r, slow, c := relayed(t, 50*time.Second)
 	old := electiontest.Win(t, c, "orders", "a")
 	_, err := electiontest.Under(slow, old.Claim()).Put(t.Context(), 0, "old")
@@ -63,6 +64,7 @@ func TestAReadUnderATermIsAnsweredOnlyIfItLedDuringTheRead(t *testing.T) {
 }
 
 func TestAWriteIsOneRequestAndReadsBeginWithASync(t *testing.T) {
+	t.Parallel()
 	const sync, multi = 9, 14
 	r, docs, c := relayed(t, 50*time.Second)
 	u := electiontest.Under(docs, electiontest.Win(t, c, "orders", "a").Claim())
@@ -96,6 +98,7 @@ func TestAWriteIsOneRequestAndReadsBeginWithASync(t *testing.T) {
 
 // A watch sees changes in spite of lost notices, broken connections and ended sessions.
 func TestAWatchSeesEveryChange(t *testing.T) {
+	t.Parallel()
 	r, watched, c := relayed(t, time.Second)
 	u := electiontest.Under(c.Documents(), electiontest.Win(t, c, "orders", "a").Claim())
 	seen := make(chan string, 10)
@@ -192,6 +195,7 @@ func TestAChangeAboveTheServersLimitIsUnknown(t *testing.T) {
 
 // Neither of two candidates with one token leads, nor does a persistent znode.
 func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
+	t.Parallel()
 	server, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+server+root, 50*time.Second)
 	old := electiontest.Win(t, c, "orders", "a")
@@ -221,6 +225,7 @@ func TestCraftedZnodesInAnElectionDoNotLead(t *testing.T) {
 }
 
 func TestAClaimFromBeforeTheIssuerWasRenewedReadsAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	url := "zk://" + serverstest.SharedZooKeeper(t).Addr() + zookeepertest.FreshRoot()
 	c := openFor(t, url, 50*time.Second)
 	u := electiontest.Under(openFor(t, url, 50*time.Second).Documents(),

@@ -37,6 +37,7 @@ func owners(t *testing.T, server, root string) map[string]int {
 }
 
 func TestAProcessLeadsAThousandElectionsOverOneSession(t *testing.T) {
+	t.Parallel()
 	const elections = 1000
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	r := zookeepertest.NewRelay(t, ensemble)
@@ -119,6 +120,7 @@ func leadingCandidate(t *testing.T, c *Coordinator) *candidate {
 
 // The notice of the deletion arrives before the reply to the sync.
 func TestABeatConfirmsNoTermWithAWatchThatHasFired(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	admin := zookeepertest.Connect(t, ensemble)
 	r := zookeepertest.NewRelay(t, ensemble)
@@ -179,6 +181,7 @@ func TestATermThatCannotBeReadInTimeCostsNoOtherTerm(t *testing.T) {
 
 // As from a server that filters notices by the ACL.
 func TestATermIsLostAlthoughTheNoticeOfItsDeletionIsLost(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	r := zookeepertest.NewRelay(t, ensemble)
 	const timeout = 10 * time.Second
@@ -196,6 +199,7 @@ func TestATermIsLostAlthoughTheNoticeOfItsDeletionIsLost(t *testing.T) {
 // A create takes effect, and its campaign is cancelled before there is a reply. The session lives
 // on for another term.
 func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	for name, loseReply := range map[string]bool{
 		"the reply is lost": true, "the reply is late": false,
 	} {
@@ -246,6 +250,7 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 
 // The znode appears only after the session has looked for it once.
 func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	ensembleAddr, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensembleAddr+root, 4*time.Second)
 	electiontest.Win(t, c, "orders", "x").Resign(t.Context()) // makes the election
@@ -271,6 +276,7 @@ func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
 }
 
 func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, time.Minute)
 	admin := zookeepertest.Connect(t, ensemble)

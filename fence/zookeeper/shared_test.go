@@ -16,6 +16,7 @@ import (
 )
 
 func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := zookeepertest.Connect(t, ensemble)
@@ -51,6 +52,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 
 // The relay creates a second candidate in the same transaction.
 func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), zookeepertest.FreshRoot()
 	r := zookeepertest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)

@@ -43,6 +43,7 @@ func confirmedAgain(t *testing.T, term *fence.Term) {
 }
 
 func TestAnExpirationByTheServerEndsATermBeforeItsDeadline(t *testing.T) {
+	t.Parallel()
 	r := zookeepertest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/word", 50*time.Second)
 	term := electiontest.Win(t, c, "orders", "a")
@@ -57,6 +58,7 @@ func TestAnExpirationByTheServerEndsATermBeforeItsDeadline(t *testing.T) {
 }
 
 func TestDeletingTheOwnZnodeDeposesAtOnce(t *testing.T) {
+	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/own", time.Minute)
 	term := electiontest.Win(t, c, "orders", "a")

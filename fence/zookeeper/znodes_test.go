@@ -8,6 +8,7 @@ import (
 )
 
 func TestForeignNamesAreNoCandidates(t *testing.T) {
+	t.Parallel()
 	id := strings.Repeat("0123456789abcdef", 2)
 	for name, want := range map[string]bool{
 		"c-" + id + "-0000000007":                true,
@@ -33,6 +34,7 @@ func TestForeignNamesAreNoCandidates(t *testing.T) {
 }
 
 func TestForeignDataIsTheZeroValue(t *testing.T) {
+	t.Parallel()
 	for _, data := range []string{"", "x", "null", `{"holder":7}`, `{"token":9007199254740993}`,
 		`[]`, "\xff"} {
 		if got := parse[acknowledgement]([]byte(data)); got != (acknowledgement{}) {
@@ -46,6 +48,7 @@ func TestForeignDataIsTheZeroValue(t *testing.T) {
 }
 
 func TestIssuersAreUUIDs(t *testing.T) {
+	t.Parallel()
 	id := newUUID()
 	if got, err := parseIssuer("/x", []byte(id)); err != nil || string(got) != "zk:"+id {
 		t.Errorf("%q is read as %q, %v", id, got, err)
@@ -61,6 +64,7 @@ func TestIssuersAreUUIDs(t *testing.T) {
 }
 
 func TestSequenceNumbersHintAtTheOrderAlsoWhenTheyWrap(t *testing.T) {
+	t.Parallel()
 	name := func(sequence string) string { return "c-0123456789abcdef0123456789abcdef-" + sequence }
 	in := []string{name("0000000009"), name("0000000010"), name("2147483647"), name("-2147483648"),
 		name("-2147483647")}

@@ -19,6 +19,7 @@ import (
 )
 
 func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []int{2, 3} {
 		b, addr := guarded(t)
 		term, _ := term(t, large)
@@ -54,6 +55,7 @@ func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
 }
 
 func TestWithoutAGuardATermsClientDoesNotConnect(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	term, _ := term(t, 5)
 	err := termClient(t, term, b.server.Addr(), nil).Set(t.Context(), "a", "1", 0).Err()
@@ -68,6 +70,7 @@ func TestWithoutAGuardATermsClientDoesNotConnect(t *testing.T) {
 // The older leader's client writes all the time. When a newer leader is admitted, the client is
 // told so, its term ends, and none of its later writes is stored.
 func TestADeposedTermsClientIsToldAndWritesNothingMore(t *testing.T) {
+	t.Parallel()
 	b, addr := guarded(t)
 	oldTerm, _ := term(t, 5)
 	old := termClient(t, oldTerm, addr, nil)
@@ -110,6 +113,7 @@ func TestADeposedTermsClientIsToldAndWritesNothingMore(t *testing.T) {
 }
 
 func TestATermsClientSendsNoCommandTwice(t *testing.T) {
+	t.Parallel()
 	b, addr := guarded(t)
 	term, _ := term(t, 5)
 	w := serverstest.NewRelay(t, addr)
@@ -127,6 +131,7 @@ func TestATermsClientSendsNoCommandTwice(t *testing.T) {
 // The guard's refusal comes in place of the answer to a running command, which may have been
 // executed.
 func TestTheOutcomeOfARunningCommandIsUnknownWhenANewerLeaderIsAdmitted(t *testing.T) {
+	t.Parallel()
 	b, addr := guarded(t)
 	oldTerm, _ := term(t, 5)
 	old := termClient(t, oldTerm, addr, nil)
@@ -149,6 +154,7 @@ func TestTheOutcomeOfARunningCommandIsUnknownWhenANewerLeaderIsAdmitted(t *testi
 // A plain driver cannot distinguish a guard's answer to a command from its answer to a new
 // connection.
 func TestAPlainClientsOutcomeIsUnknownAfterAStaleAnswer(t *testing.T) {
+	t.Parallel()
 	b, addr := guarded(t)
 	db := b.client(t, func(o *driver.Options) {
 		o.Addr = addr
@@ -171,6 +177,7 @@ func TestAPlainClientsOutcomeIsUnknownAfterAStaleAnswer(t *testing.T) {
 
 // A term may begin after a newer one has been admitted.
 func TestTheClientOfAStaleTermIsRefusedWhenItConnects(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []int{2, 3} {
 		b, addr := guarded(t)
 		newer, _ := term(t, 6)
@@ -193,6 +200,7 @@ func TestTheClientOfAStaleTermIsRefusedWhenItConnects(t *testing.T) {
 }
 
 func TestOtherRefusalsDoNotEndATerm(t *testing.T) {
+	t.Parallel()
 	_, addr := guarded(t)
 	term, _ := term(t, 5)
 	db := termClient(t, term, addr, nil)
@@ -211,6 +219,7 @@ func TestOtherRefusalsDoNotEndATerm(t *testing.T) {
 
 // No guard takes part in this: the connections end because the term ends.
 func TestConnectionsEndWithTheirTerm(t *testing.T) {
+	t.Parallel()
 	b, addr := guarded(t)
 	term, keeper := term(t, 5)
 	dials := make(chan net.Conn, 10)
@@ -253,6 +262,7 @@ func TestConnectionsEndWithTheirTerm(t *testing.T) {
 
 // The term ends a moment before its connections are cut.
 func TestNothingIsSentAfterTheEndOfTheTermOnAConnectionThatIsStillOpen(t *testing.T) {
+	t.Parallel()
 	b, addr := guarded(t)
 	term, keeper := term(t, 5)
 	cut := make(chan struct{})

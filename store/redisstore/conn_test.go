@@ -20,6 +20,7 @@ func (w *wrapped) NetConn() net.Conn { return w.Conn }
 func (w *wrapped) Close() error { w.closed = true; return w.Conn.Close() }
 
 func TestALostTermCutsTheConnectionBelowTLS(t *testing.T) {
+	t.Parallel()
 	near, far := net.Pipe()
 	defer far.Close()
 	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
@@ -41,6 +42,7 @@ func TestALostTermCutsTheConnectionBelowTLS(t *testing.T) {
 
 // A term may last for months and open many connections.
 func TestATermForgetsConnectionsThatAreClosed(t *testing.T) {
+	t.Parallel()
 	near, far := net.Pipe()
 	defer far.Close()
 	c := closeOnDone(t.Context(), near)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestLeadMakesAClientForEachTermUntilTheWorkIsDone(t *testing.T) {
+	t.Parallel()
 	b, guard := guarded(t)
 	elections := fencetest.NewMemory(time.Minute).Open()
 	defer elections.Close()
@@ -57,6 +58,7 @@ func TestLeadMakesAClientForEachTermUntilTheWorkIsDone(t *testing.T) {
 }
 
 func TestLeadRefusesARedisWithoutAGuard(t *testing.T) {
+	t.Parallel()
 	b, _ := guarded(t)
 	elections := fencetest.NewMemory(time.Minute).Open()
 	defer elections.Close()

@@ -39,6 +39,7 @@ func (r *recorded) of(t *testing.T, kind marks.EventKind) (last marks.Event) {
 }
 
 func TestEveryEventNamesTheClient(t *testing.T) {
+	t.Parallel()
 	r := &recorded{}
 	g := fencedBy(t, setup{notify: r.add})
 	for _, token := range []fence.Token{5, 7, 6} {
@@ -65,6 +66,7 @@ func TestEveryEventNamesTheClient(t *testing.T) {
 }
 
 func TestAGuardReportsAnAdoptionOnce(t *testing.T) {
+	t.Parallel()
 	r := &recorded{}
 	g := fencedBy(t, setup{notify: r.add})
 	g.open(7)

@@ -20,6 +20,7 @@ func (e *encrypted) certified() *guarded {
 
 // A startup packet need not name a role. The server's own refusal would have another text.
 func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	g := e.certified()
 	for _, test := range []struct{ name, user, want string }{
@@ -49,6 +50,7 @@ func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
 
 // The server cuts the name of a role off after 63 bytes.
 func TestACertificateOfALongNameIsNotOneOfTheRoleThatItBeginsWith(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	g := e.certified()
 	role := strings.Repeat("r", wire.MaxName)

@@ -100,6 +100,7 @@ func refusedWith(t *testing.T, err error, code string) *pgconn.PgError {
 }
 
 func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
+	t.Parallel()
 	g, c := elected(t)
 	for _, test := range []struct {
 		token fence.Token
@@ -131,6 +132,7 @@ func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
 }
 
 func TestWhenTheCoordinatorDoesNotAnswerTheMarkStaysAndItsSessionsLive(t *testing.T) {
+	t.Parallel()
 	g, c := elected(t)
 	c.becomes("", errors.New("connection refused"))
 	_, err := g.dial(7)
@@ -151,6 +153,7 @@ func TestWhenTheCoordinatorDoesNotAnswerTheMarkStaysAndItsSessionsLive(t *testin
 }
 
 func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
+	t.Parallel()
 	g, c := elected(t)
 	old := g.open(7)
 	c.becomes("zk:rebuilt", nil)
@@ -176,6 +179,7 @@ func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
 }
 
 func TestEveryStepOfATakeoverIsTimed(t *testing.T) {
+	t.Parallel()
 	finished := make(chan marks.Event, 10)
 	g := fencedBy(t, setup{notify: func(e marks.Event) {
 		if e.Kind == marks.Finished {

@@ -25,6 +25,7 @@ import (
 )
 
 func TestABackendThatDoesNotEndKeepsTheNewLeaderOutUntilItEnds(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	hasty := g.another(setup{Options: Options{
 		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 3 * time.Second},
@@ -66,6 +67,7 @@ func stopProcess(t *testing.T, pid int) (resume func()) {
 }
 
 func TestAKilledServerComesBackWithItsMarkAndTheGuardNeedsNoRestart(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{})
 	for range 8 { // some control connections in the pool, and sessions in the registry
@@ -138,6 +140,7 @@ func kindOf(err error) string {
 }
 
 func TestAfterAFailoverOnlyTheCurrentLeaderGetsIn(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	database := prepared(t, pg, "postgres")
 	// so that guards with and without a coordinator have the same issuer

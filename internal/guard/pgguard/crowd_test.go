@@ -40,6 +40,7 @@ func small(t *testing.T, connections int) (*servers.Postgres, string) {
 // Far more logins than the server has connections stop at the password request and send nothing
 // more.
 func TestLoginsThatStopAtThePasswordNeitherUseUpConnectionsNorDelayTheLeader(t *testing.T) {
+	t.Parallel()
 	pg, database := small(t, 20)
 	g := guardBefore(t, pg, database, setup{
 		limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 6, 100*time.Millisecond },
@@ -78,6 +79,7 @@ func (g *guarded) dialUntilAdmitted(url string) *pgx.Conn {
 
 // An evicted login gets an error and releases its login slot.
 func TestAnEvictedLoginIsToldWhy(t *testing.T) {
+	t.Parallel()
 	pg, database := small(t, 20)
 	g := guardBefore(t, pg, database, setup{
 		limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 1, time.Millisecond },
@@ -97,6 +99,7 @@ func TestAnEvictedLoginIsToldWhy(t *testing.T) {
 }
 
 func TestConnectionsThatStallBeforeTheLoginKeepNobodyOut(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{
 		limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 20, 100*time.Millisecond },
 	})
@@ -113,6 +116,7 @@ func TestConnectionsThatStallBeforeTheLoginKeepNobodyOut(t *testing.T) {
 }
 
 func TestManyDeposedClientsCostTheServerNoLogin(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
@@ -141,6 +145,7 @@ func TestManyDeposedClientsCostTheServerNoLogin(t *testing.T) {
 
 // They queue behind a stalled login before the guard knows that the mark is raised.
 func TestDeposedClientsThatWaitForALoginSlotAreRefusedWithoutALogin(t *testing.T) {
+	t.Parallel()
 	pg, database := small(t, 20)
 	tap, control := tapBefore(t, pg, database)
 	admission := &marks.Admission{Authority: marks.Unverified{}}
@@ -181,6 +186,7 @@ func TestDeposedClientsThatWaitForALoginSlotAreRefusedWithoutALogin(t *testing.T
 // A large pool connects at once, as after a restart. Every client gets in and none is evicted,
 // however few login slots there are.
 func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
+	t.Parallel()
 	const clients = 300
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"max_connections": fmt.Sprint(clients + 20)},
@@ -225,6 +231,7 @@ func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 // The older leader's sessions hold every admitted slot, and silent connections hold all unadmitted
 // ones.
 func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{limit: func(s *guard.Server) {
 		s.MaxConnections, s.MaxUnadmitted, s.MaxLogins, s.Grace = 3, 3, 2, 50*time.Millisecond
 	}})
@@ -238,6 +245,7 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 }
 
 func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{
 		Options: Options{
 			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second},
@@ -291,6 +299,7 @@ func (g stalling) fillAndStop(token int) *rawClient {
 }
 
 func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
+	t.Parallel()
 	g := newStalling(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
 	g.fillAndStop(5)
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
@@ -302,6 +311,7 @@ const endApp = "select count(pg_terminate_backend(pid)) from pg_stat_activity " 
 	"where usename = 'app' and datname = current_database()"
 
 func TestASessionThatAnOperatorEndsReleasesItsSlot(t *testing.T) {
+	t.Parallel()
 	g := newStalling(t, setup{})
 	g.fillAndStop(5)
 	g.count(endApp)
@@ -310,6 +320,7 @@ func TestASessionThatAnOperatorEndsReleasesItsSlot(t *testing.T) {
 }
 
 func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
+	t.Parallel()
 	g := newStalling(t, setup{})
 	w := g.fillAndStop(5)
 	rows := 0
@@ -324,6 +335,7 @@ func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
 }
 
 func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
+	t.Parallel()
 	ended := newStalling(t, setup{drain: time.Hour})
 	ended.fillAndStop(5)
 	ended.count(endApp)

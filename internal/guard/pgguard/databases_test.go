@@ -120,6 +120,7 @@ func (s *several) disconnect(database string) (allow func(name string)) {
 }
 
 func TestEachDatabaseHasAMarkOfItsOwn(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	shop, crm := s.database, s.fresh()
 	old := s.mustBeIn(shop, 5)
@@ -155,6 +156,7 @@ func TestEachDatabaseHasAMarkOfItsOwn(t *testing.T) {
 
 // A model says who is admitted: whoever is not below the mark of the database.
 func TestAStaleTokenIsRefusedInEachDatabase(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	databases := []string{s.database, s.fresh(), s.fresh()}
 	seed := rand.Uint64()
@@ -179,6 +181,7 @@ func TestAStaleTokenIsRefusedInEachDatabase(t *testing.T) {
 }
 
 func TestADatabaseWithoutTheSchemaIsRefusedAndKeptOpenByNobody(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	plain := serverstest.FreshDatabase(t, s.pg)
 	_, err := s.in(plain, 5)
@@ -197,6 +200,7 @@ func TestADatabaseWithoutTheSchemaIsRefusedAndKeptOpenByNobody(t *testing.T) {
 }
 
 func TestTheGuardIsReadyWhileOneOfItsDatabasesIs(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	s.mustBeIn(crm, 5)
@@ -214,6 +218,7 @@ func TestTheGuardIsReadyWhileOneOfItsDatabasesIs(t *testing.T) {
 }
 
 func TestWhoHasNotLoggedInOpensNoDatabase(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	_, err := pgx.Connect(t.Context(),
@@ -227,6 +232,7 @@ func TestWhoHasNotLoggedInOpensNoDatabase(t *testing.T) {
 }
 
 func TestADatabaseThatTheSettingsDoNotNameIsRefused(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	crm := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	s := serveSeveral(t, Options{Databases: []string{crm}})
@@ -239,6 +245,7 @@ func TestADatabaseThatTheSettingsDoNotNameIsRefused(t *testing.T) {
 }
 
 func TestDatabasesThatTakeNobodyOrAreNotThereAreRefusedByTheServer(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	for database, code := range map[string]string{"template0": "55000", "no_such_database": "3D000"} {
 		_, err := s.in(database, 5)
@@ -252,6 +259,7 @@ func TestDatabasesThatTakeNobodyOrAreNotThereAreRefusedByTheServer(t *testing.T)
 }
 
 func TestACrowdOpensADatabaseOnce(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	var all sync.WaitGroup
@@ -269,6 +277,7 @@ func TestACrowdOpensADatabaseOnce(t *testing.T) {
 }
 
 func TestAnUnusedDatabaseIsClosedAndOpenedAgain(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{DatabaseIdle: 50 * time.Millisecond})
 	crm := s.fresh()
 	first, c := s.mustBeIn(crm, 9), s.mustBeIn(crm, 9)
@@ -290,6 +299,7 @@ func TestAnUnusedDatabaseIsClosedAndOpenedAgain(t *testing.T) {
 }
 
 func TestAnUnusedDatabaseMakesRoomForAnotherOne(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{MaxDatabases: 2})
 	crm, hr := s.fresh(), s.fresh()
 	c := s.mustBeIn(crm, 5)
@@ -318,6 +328,7 @@ func TestAnUnusedDatabaseMakesRoomForAnotherOne(t *testing.T) {
 
 // The marks of a database go with it. The name is another database's then.
 func TestARenamedDatabaseKeepsItsMarksAndItsNameHasNone(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	gone := crm + "_renamed"
@@ -341,6 +352,7 @@ func TestARenamedDatabaseKeepsItsMarksAndItsNameHasNone(t *testing.T) {
 }
 
 func TestADatabaseThatWasDroppedAndCreatedHasNewMarks(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	old := s.mustBeIn(crm, 9)
@@ -364,6 +376,7 @@ func TestADatabaseThatWasDroppedAndCreatedHasNewMarks(t *testing.T) {
 
 // Where the list of sessions is lost, everybody is ended once, but only in that database.
 func TestALostListOfSessionsEndsNobodyInOtherDatabases(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	shop := s.mustBeIn(s.database, 9)
@@ -389,6 +402,7 @@ func TestALostListOfSessionsEndsNobodyInOtherDatabases(t *testing.T) {
 
 // A copy of a database has a copy of the marks, which proves nothing about the copy.
 func TestACopyOfADatabaseHasToBeAdopted(t *testing.T) {
+	t.Parallel()
 	s := serveSeveral(t, Options{})
 	crm := s.fresh()
 	s.mustBeIn(crm, 9)

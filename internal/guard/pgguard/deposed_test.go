@@ -18,6 +18,7 @@ import (
 // and the coordinator can say that the pool is deposed. Its clients come back at once, all the
 // time.
 func TestADeposedPoolThatReconnectsInALoopCostsFewLoginsAndKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
 	const clients, logins = 200, 4
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	database := prepared(t, pg, "postgres")

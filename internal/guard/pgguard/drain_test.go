@@ -40,6 +40,7 @@ func (g *guarded) stopping() (stopped <-chan struct{}) {
 }
 
 func TestAShutdownEndsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{drain: time.Minute})
 	idle, busy := dialWire(t, g.Addr), g.open(5)
 	idle.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
@@ -67,6 +68,7 @@ func TestAShutdownEndsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testin
 }
 
 func TestAShutdownWaitsForARunningStatementBeforeItEndsItsSession(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{drain: time.Minute})
 	release, result := g.held(g.open(5))
 	stopped := g.stopping()
@@ -81,6 +83,7 @@ func TestAShutdownWaitsForARunningStatementBeforeItEndsItsSession(t *testing.T) 
 }
 
 func TestAnOpenTransactionIsCutWhenTheDrainDeadlinePasses(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
 	busy := g.open(5)
 	g.exec(busy, "begin")
@@ -101,6 +104,7 @@ func TestAnOpenTransactionIsCutWhenTheDrainDeadlinePasses(t *testing.T) {
 
 // The server may have executed it before it was told to end.
 func TestAStatementThatRunsAtTheDrainDeadlineIsEndedAndSaidToBeUnknown(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
 	release, result := g.held(g.open(5))
 	g.Stop()
@@ -120,6 +124,7 @@ func TestAStatementThatRunsAtTheDrainDeadlineIsEndedAndSaidToBeUnknown(t *testin
 
 // libpq tries the next host of its list after 57P03 only.
 func TestALoginDuringAShutdownIsSentToTheNextHost(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{
 		drain: time.Minute, limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 1, time.Hour },
 	})
@@ -142,6 +147,7 @@ func TestALoginDuringAShutdownIsSentToTheNextHost(t *testing.T) {
 // Every commit that the guard forwarded must be answered. A client that gets the shutdown error
 // instead does not know whether its transaction was committed.
 func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
+	t.Parallel()
 	for range 5 {
 		g := fencedBy(t, setup{drain: time.Minute})
 		answered := 0
@@ -176,6 +182,7 @@ func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
 }
 
 func TestARevocationDuringAShutdownStillEndsTheSession(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{drain: time.Minute})
 	busy := g.open(5)
 	g.exec(busy, "begin")
@@ -193,6 +200,7 @@ func TestARevocationDuringAShutdownStillEndsTheSession(t *testing.T) {
 
 // The guard begins to shut down between the login and the relay of a session.
 func TestASessionThatIsAdmittedDuringAShutdownEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	gate := gateAt(1)
 	g := fencedBy(t, setup{wrap: gate.wrap, drain: time.Minute})
 	c := dialWire(t, g.Addr)
@@ -210,6 +218,7 @@ func TestASessionThatIsAdmittedDuringAShutdownEndsAtOnce(t *testing.T) {
 
 // The guard has to see that the server has closed the connection in order.
 func TestASessionBehindTLSHearsThatNothingWasExecuted(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	onEachRelay(t, func(t *testing.T, limit func(*guard.Server)) {
 		g := guardBefore(t, e.pg, e.database, setup{control: e.control("sslmode=require"), limit: limit})
@@ -227,6 +236,7 @@ func TestASessionBehindTLSHearsThatNothingWasExecuted(t *testing.T) {
 // A guard that admits a newcomer ends all backends that were let go, also those of another guard
 // that is about to close their connections. Such a backend leaves unread what that guard sends.
 func TestASessionThatAnotherGuardEndsOnceItWasLetGoHearsThatNothingWasExecuted(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	for _, control := range []string{"sslmode=disable", "sslmode=require"} {
 		onEachRelay(t, func(t *testing.T, limit func(*guard.Server)) {

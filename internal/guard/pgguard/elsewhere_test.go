@@ -28,6 +28,7 @@ func balanced(t *testing.T) (g *guarded, balancer *tap, after *guarded) {
 // The guard's own connections stay on the old primary while the load balancer sends the client's
 // connection to the new one. Both servers may have a backend with the same pid.
 func TestASessionOnAServerWithoutTheMarksIsRefused(t *testing.T) {
+	t.Parallel()
 	g, balancer, after := balanced(t)
 	g.open(5)
 	balancer.redirectNext(after.pg.Addr())
@@ -44,6 +45,7 @@ func TestASessionOnAServerWithoutTheMarksIsRefused(t *testing.T) {
 // When the load balancer switches for good, the guard dials its own connections again, and the
 // marks on the new server count.
 func TestAGuardFollowsALoadBalancer(t *testing.T) {
+	t.Parallel()
 	g, balancer, after := balanced(t)
 	g.open(5)
 	balancer.redirect(after.pg.Addr())
@@ -60,6 +62,7 @@ func TestAGuardFollowsALoadBalancer(t *testing.T) {
 // A guard's marks fence one database. The marks would not protect a session of another database,
 // whose leaders do not raise them.
 func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
+	t.Parallel()
 	shop := fenced(t)
 	for name, c := range map[string]struct {
 		prepare func(database string)

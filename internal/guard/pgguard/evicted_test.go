@@ -43,6 +43,7 @@ func (w *rawClient) expectEviction() {
 }
 
 func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
+	t.Parallel()
 	e := &guardtest.Evictions{}
 	g := fencedBy(t, evictable(e))
 	w := dialWire(t, g.Addr)
@@ -52,6 +53,7 @@ func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 
 // The guard picks a silent client, which sends something before the eviction reaches it.
 func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
+	t.Parallel()
 	e := &guardtest.Evictions{AtFirstBytes: true}
 	g := fencedBy(t, evictable(e))
 	w := dialWire(t, g.Addr)
@@ -60,6 +62,7 @@ func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
 }
 
 func TestAClientEvictedWhileItWaitsForALoginSlotIsToldWhy(t *testing.T) {
+	t.Parallel()
 	pg, database := small(t, 20)
 	e := &guardtest.Evictions{}
 	g := guardBefore(t, pg, database, evictable(e))
@@ -74,6 +77,7 @@ func TestAClientEvictedWhileItWaitsForALoginSlotIsToldWhy(t *testing.T) {
 }
 
 func TestAClientEvictedBeforePostgresAnswersIsToldWhy(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
@@ -98,6 +102,7 @@ func TestAClientEvictedBeforePostgresAnswersIsToldWhy(t *testing.T) {
 }
 
 func TestAClientEvictedDuringItsAdmissionIsToldWhy(t *testing.T) {
+	t.Parallel()
 	e, s := &guardtest.Evictions{}, guardtest.SlowStore{Registering: make(chan struct{})}
 	with := evictable(e)
 	with.wrap = func(real marks.Store) marks.Store { s.Store = real; return s }

@@ -93,6 +93,7 @@ func chopped(b []byte) (parts [][]byte) {
 }
 
 func TestTheSameDialogueGivesTheSameAnswersWithAGuardInBetween(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	for name, sent := range dialogues {
 		t.Run(name, func(t *testing.T) {
@@ -134,6 +135,7 @@ func (w *rawClient) dialogue(sent [][]byte, without string) string {
 }
 
 func TestManyMegabytesPassBothWaysUnchanged(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	c := g.open(5)
 	g.exec(c, "create temp table bulk (n int, s text)")
@@ -159,6 +161,7 @@ func TestManyMegabytesPassBothWaysUnchanged(t *testing.T) {
 }
 
 func TestMessagesAroundTheSizeOfTheBufferPass(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	c := g.open(5)
 	for _, middle := range []int{4096, relay.BufferSize, 2 * relay.BufferSize} {
@@ -180,6 +183,7 @@ func TestMessagesAroundTheSizeOfTheBufferPass(t *testing.T) {
 }
 
 func TestBatchesAndPipelinesPass(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	c := g.open(5)
 	b := &pgx.Batch{}
@@ -214,6 +218,7 @@ func TestBatchesAndPipelinesPass(t *testing.T) {
 }
 
 func TestANotificationArrivesWhileTheSessionIsIdle(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	listener, notifier := g.open(5), g.open(5)
 	g.exec(listener, "listen news")
@@ -227,6 +232,7 @@ func TestANotificationArrivesWhileTheSessionIsIdle(t *testing.T) {
 }
 
 func TestACancelRequestEndsOnlyTheStatement(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	cfg, err := pgx.ParseConfig(g.url("app", 5))
 	must.Succeed(t, err)
@@ -258,6 +264,7 @@ func TestACancelRequestEndsOnlyTheStatement(t *testing.T) {
 }
 
 func TestACancelRequestWorksThroughAnotherGuard(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	c := g.open(5)
 	_, result := g.held(c)

@@ -141,6 +141,7 @@ func atEveryPoint(t *testing.T, token fence.Token, story func(
 }
 
 func TestAnOlderLeaderWhoseGuardStopsAnywhereWritesNothingOnceTheNewerIsReady(t *testing.T) {
+	t.Parallel()
 	atEveryPoint(t, 5, func(t *testing.T, running *guarded, paused <-chan dialed, resume func()) {
 		fresh := running.open(7)
 		running.exec(fresh, "insert into ledger (token) values (7)")
@@ -159,6 +160,7 @@ func TestAnOlderLeaderWhoseGuardStopsAnywhereWritesNothingOnceTheNewerIsReady(t 
 }
 
 func TestANewerLeaderWhoseGuardStopsAnywhereIsReadyOnlyWhenNoOlderSessionIsLeft(t *testing.T) {
+	t.Parallel()
 	atEveryPoint(t, 7, func(t *testing.T, running *guarded, paused <-chan dialed, resume func()) {
 		old, refused := running.dial(5) // admitted unless the mark has been raised already
 		if refused == nil {
@@ -190,6 +192,7 @@ func TestANewerLeaderWhoseGuardStopsAnywhereIsReadyOnlyWhenNoOlderSessionIsLeft(
 }
 
 func TestAGuardThatStopsBetweenTwoStepsDoesNotEndSessionsOfTheSameToken(t *testing.T) {
+	t.Parallel()
 	atEveryPoint(t, 7, func(t *testing.T, running *guarded, paused <-chan dialed, resume func()) {
 		same := running.open(7)
 		resume()

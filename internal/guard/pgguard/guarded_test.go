@@ -72,17 +72,13 @@ func (g *guarded) another(with setup) *guarded {
 // prepared creates the roles, the schema and a ledger in a database, and returns its name.
 func prepared(t *testing.T, pg *servers.Postgres, database string) string {
 	t.Helper()
-	pgtest.Exec(t, pg.URL("postgres", database), `do $$ begin
-	    if not exists (select from pg_roles where rolname = 'guard_role') then
-	      create role guard_role login;
-	    end if;
-	    if not exists (select from pg_roles where rolname = 'app') then
-	      create role app login;
-	    end if;
-	  end $$;
-	  create table if not exists ledger (n bigserial, token bigint, note text);
+	admin := pg.URL("postgres", database)
+	pgtest.Role(t, admin, "guard_role", "login")
+	pgtest.Role(t, admin, "app", "login")
+	pgtest.Exec(t, admin, `create table if not exists ledger (
+	    n bigserial, token bigint, note text);
 	  grant all on ledger, ledger_n_seq to app`)
-	must.Succeed(t, pgmarks.Install(t.Context(), pg.URL("postgres", database), "guard_role"))
+	must.Succeed(t, pgmarks.Install(t.Context(), admin, "guard_role"))
 	return database
 }
 

@@ -15,6 +15,7 @@ func onEachRelay(t *testing.T, test func(t *testing.T, limit func(*guard.Server)
 }
 
 func TestASessionThatNobodyUsesEnds(t *testing.T) {
+	t.Parallel()
 	onEachRelay(t, func(t *testing.T, limit func(*guard.Server)) {
 		g := fencedBy(t, setup{Options: Options{IdleTimeout: 200 * time.Millisecond}, limit: limit})
 		inTransaction, failed := g.open(5), g.open(5)
@@ -49,6 +50,7 @@ func TestASessionThatNobodyUsesEnds(t *testing.T) {
 
 // The client reads what the server has sent long ago.
 func TestASlowReaderIsNotIdle(t *testing.T) {
+	t.Parallel()
 	onEachRelay(t, func(t *testing.T, limit func(*guard.Server)) {
 		g := fencedBy(t, setup{Options: Options{IdleTimeout: 100 * time.Millisecond}, limit: limit})
 		slow := dialWire(t, g.Addr)
@@ -72,6 +74,7 @@ func TestASlowReaderIsNotIdle(t *testing.T) {
 }
 
 func TestASessionIsNotEndedUnlessTheSettingSaysSo(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	idle := g.open(5)
 	watched := g.another(setup{Options: Options{IdleTimeout: 50 * time.Millisecond}})

@@ -74,6 +74,7 @@ func (r *raises) raised(token fence.Token) {
 
 // The first raise looks for a guard with one session, and raises with another.
 func TestManyDirectRaisesLogInTwice(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "TLS"}[encrypted], func(t *testing.T) {
 			var r *raises
@@ -105,6 +106,7 @@ func TestManyDirectRaisesLogInTwice(t *testing.T) {
 }
 
 func TestADirectRaiseAfterARestartRaisesOnTheNewRun(t *testing.T) {
+	t.Parallel()
 	pg := countsLogins(t)
 	r := kept(t, pg, pg.URL("guard_role", "postgres"))
 	r.raised(5)
@@ -123,6 +125,7 @@ func TestADirectRaiseAfterARestartRaisesOnTheNewRun(t *testing.T) {
 
 // The address leads to a guard after the first raise.
 func TestARaiserUsesAGuardThatIsPutInFront(t *testing.T) {
+	t.Parallel()
 	pg := countsLogins(t)
 	g := guardBefore(t, pg, "postgres", setup{})
 	relay := serverstest.NewRelay(t, pg.Addr())
@@ -139,6 +142,7 @@ func TestARaiserUsesAGuardThatIsPutInFront(t *testing.T) {
 
 // One backend is stopped; the server goes on.
 func TestAKeptConnectionThatDoesNotAnswerIsReplaced(t *testing.T) {
+	t.Parallel()
 	pg := countsLogins(t)
 	r := kept(t, pg, pg.URL("guard_role", "postgres"))
 	r.raised(5)

@@ -52,6 +52,7 @@ func (g *guarded) unlocked(c *pgx.Conn) {
 // The end of the connection to the server gets lost, after the session was let go. A slow machine
 // may miss the time for the proof, and then the session is revoked instead.
 func TestABackendThatWasLetGoIsEndedThoughItsConnectionIsHalfOpen(t *testing.T) {
+	t.Parallel()
 	for range 5 {
 		if lostOnceLetGo(t) {
 			return
@@ -75,6 +76,7 @@ func lostOnceLetGo(t *testing.T) (lost bool) {
 
 // The guard stops after it has let the session go, and before it ends it. Nothing of it goes on.
 func TestALaterRevocationEndsABackendThatAnotherGuardHasLetGo(t *testing.T) {
+	t.Parallel()
 	stopped := make(chan struct{})
 	r := &released{then: func() {
 		close(stopped)
@@ -102,6 +104,7 @@ func TestALaterRevocationEndsABackendThatAnotherGuardHasLetGo(t *testing.T) {
 }
 
 // Whoever is not proved to be at rest is ended by the server before the newcomer is admitted.
+// It changes a role of the shared server, so it runs alone.
 func TestASessionWithoutAProofIsEndedByTheServer(t *testing.T) {
 	for name, statement := range map[string]string{
 		"the server does not show statements": "alter role app set track_activities = off",

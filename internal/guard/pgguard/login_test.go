@@ -48,6 +48,7 @@ func guardForLogins(t *testing.T) *guarded {
 }
 
 func TestEveryKindOfLoginIsRelayed(t *testing.T) {
+	t.Parallel()
 	g := guardForLogins(t)
 	for _, user := range []string{"trusted", "plain", "hashed", "salted"} {
 		t.Run("pgx as "+user, func(t *testing.T) {
@@ -230,6 +231,7 @@ func (g *guarded) vanishing(t *testing.T) {
 }
 
 func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T) {
+	t.Parallel()
 	mute := startMuteServer(t)
 	control := "postgres://guard_role@" + mute.Addr().String() + "/postgres"
 	pg := serverstest.SharedPostgres(t)
@@ -328,6 +330,7 @@ func (m *muteServer) login(user string) net.Conn {
 
 // Where the server keeps no statements, the guard cannot see its own on the client's connection.
 func TestASessionIsIdentifiedWithoutTrackedActivities(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	pgtest.Exec(t, g.pg.URL("postgres", g.database),
 		"alter database "+g.database+" set track_activities = off")

@@ -63,6 +63,7 @@ func (g *guarded) spoil(p *tap, first, underWay string) spoiled {
 }
 
 func TestAStatementUnderWayOfASessionWithAWrongCountIsNotExecuted(t *testing.T) {
+	t.Parallel()
 	onEachRelay(t, func(t *testing.T, limit func(*guard.Server)) {
 		g, p := tappedGuard(t, setup{limit: limit})
 		a := g.spoil(p, "set statement_timeout = 0", "insert into ledger (token) values (5)")
@@ -79,6 +80,7 @@ func TestAStatementUnderWayOfASessionWithAWrongCountIsNotExecuted(t *testing.T) 
 }
 
 func TestASealedTableTakesNothingOfASessionWithAWrongCount(t *testing.T) {
+	t.Parallel()
 	g, p := tappedGuard(t, setup{})
 	pgtest.Exec(t, g.pg.URL("postgres", g.database), `create trigger ringfence_seal before insert on ledger
 	    for each statement execute function ringfence.seal('orders')`)
@@ -94,6 +96,7 @@ func TestASealedTableTakesNothingOfASessionWithAWrongCount(t *testing.T) {
 }
 
 func TestAShutdownDoesNotPromiseThatAStatementUnderWayWasNotExecuted(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		first string
 	}{
@@ -116,6 +119,7 @@ func TestAShutdownDoesNotPromiseThatAStatementUnderWayWasNotExecuted(t *testing.
 // The last word of a guard that ends the session by itself, while a statement runs that its count
 // lacks. The statement commits after the guard has stopped passing on what the server sends.
 func TestTheLastWordLeavesOpenWhatACommitWasThatTheCountLacks(t *testing.T) {
+	t.Parallel()
 	const insert = "insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l"
 	const idle = 500 * time.Millisecond
 	for name, test := range map[string]struct {
@@ -158,6 +162,7 @@ func TestTheLastWordLeavesOpenWhatACommitWasThatTheCountLacks(t *testing.T) {
 
 // What the server says of its own accord is no answer to a statement.
 func TestANoticeAfterTheShutLeavesNothingOpen(t *testing.T) {
+	t.Parallel()
 	for stream, alone := range map[string]bool{
 		"IZ": true, "NIZ": true, "SIZ": true, "AIZ": true, "IZS": true, "INZ": true,
 		"": false, "I": false, "Z": false, "CZIZ": false, "ZIZ": false, "IZIZ": false, "IZCZIZ": false,

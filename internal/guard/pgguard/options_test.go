@@ -76,6 +76,7 @@ var optionStrings = []string{
 // The oracle is a real server. If the guard admits a claim, the server must have read the same
 // claim. If the server reads one, the guard must have read it or refused.
 func TestOptionsAreReadAsPostgresReadsThem(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	accepted := 0
@@ -103,6 +104,7 @@ func TestOptionsAreReadAsPostgresReadsThem(t *testing.T) {
 
 // A parser that refuses everything would pass the test above.
 func TestUsualWaysToWriteATokenAreAccepted(t *testing.T) {
+	t.Parallel()
 	const largest = "9223372036854775807"
 	for options, want := range map[string]string{
 		"-c fence.orders=5":                    "orders=5 ",
@@ -127,6 +129,7 @@ func TestUsualWaysToWriteATokenAreAccepted(t *testing.T) {
 }
 
 func TestAStartupParameterCanCarryAClaim(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	for _, test := range []struct {
@@ -197,6 +200,7 @@ func claimsAs(claims []marks.Presented) string {
 }
 
 func TestAClaimThatPostgresRejectsFailsTheLoginWithTheServersError(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	cfg, err := pgx.ParseConfig(g.url("app", 5))
 	must.Succeed(t, err)

@@ -69,6 +69,7 @@ const pooledSessions = "select count(*) from pg_stat_activity " +
 	"where application_name = 'pooled' and datname = current_database()"
 
 func TestAPoolsConnectionsCarryTheTokenAndARefusalEndsItsTerm(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	refusals := 0
 	g := fencedBy(t, setup{notify: func(e marks.Event) {
@@ -122,6 +123,7 @@ func TestAPoolsConnectionsCarryTheTokenAndARefusalEndsItsTerm(t *testing.T) {
 }
 
 func TestAPoolClosesItsConnectionsWhenTheTermIsLost(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(*elector.Keeper){
 		"expired": nil, "deposed": func(k *elector.Keeper) { k.Lose(fence.ErrDeposed) },
 	} {
@@ -166,6 +168,7 @@ func TestAPoolClosesItsConnectionsWhenTheTermIsLost(t *testing.T) {
 
 // A connection that is being opened when the term is lost must not be used afterwards.
 func TestAPoolHandsOutNoConnectionThatWasOpenedWhileTheTermWasLost(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	term, keeper := won(t, 5, time.Minute)
 	p := g.pool(term, func(cfg *pgxpool.Config) {
@@ -182,6 +185,7 @@ func TestAPoolHandsOutNoConnectionThatWasOpenedWhileTheTermWasLost(t *testing.T)
 
 // A transaction may be stale under a claim of its own, which need not be the term's.
 func TestARefusalOfAnotherClaimDoesNotSupersedeATerm(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	term, _ := won(t, 5, time.Minute)
 	p := g.pool(term, nil)
@@ -215,6 +219,7 @@ func TestARefusalOfAnotherClaimDoesNotSupersedeATerm(t *testing.T) {
 }
 
 func TestAPoolKeepsTheHooksOfItsConfiguration(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	term, _ := won(t, 5, time.Minute)
 	var mu sync.Mutex
@@ -272,6 +277,7 @@ func TestAPoolKeepsTheHooksOfItsConfiguration(t *testing.T) {
 // pgxpool calls BeforeAcquire only where there is no PrepareConn, and a pool of a term always has
 // one.
 func TestAPoolKeepsTheOlderHookBeforeAcquire(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	term, _ := won(t, 5, time.Minute)
 	calls := 0

@@ -17,6 +17,7 @@ import (
 )
 
 func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t)
 	guards := guardtest.NewFleet(3, func() *guarded {
 		return guardBefore(t, h.pg, h.database, setup{drain: time.Nanosecond})
@@ -39,6 +40,7 @@ func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
 
 // Without a guard the same work must find stale writes, or the test above proves nothing.
 func TestWithoutAGuardTheSameWorkFindsStaleWrites(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t)
 	property := &guardtest.Histories{
 		Open: func(

@@ -18,6 +18,7 @@ import (
 )
 
 func TestASessionIsQuietOnlyWhenEverythingIsAnswered(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		up, down []byte
 		quiet    bool
@@ -76,6 +77,7 @@ func TestASessionIsQuietOnlyWhenEverythingIsAnswered(t *testing.T) {
 
 // A part of a statement that is counted and not yet written could come behind the proof.
 func TestASessionIsNotQuietWhileTheGuardWritesToTheServer(t *testing.T) {
+	t.Parallel()
 	s := &progress{status: 'I'}
 	var quiet bool
 	data := encode('d', "of no COPY: it has no answer")
@@ -105,6 +107,7 @@ func (s *unrevoking) Revoke(
 }
 
 func TestSessionsAtRestAreQuietWithoutTheServer(t *testing.T) {
+	t.Parallel()
 	for try := 1; takeoverAtRest(t) > 0; try++ {
 		if try == 5 { // a proof has 25 ms, which a machine that stalls does not keep
 			t.Fatal("the server was asked to end sessions, each time")
@@ -138,6 +141,7 @@ func takeoverAtRest(t *testing.T) (calls int32) {
 
 // The guard has passed the statement on, so only the server can keep it from writing.
 func TestASessionWithAStatementUnderWayIsEndedByTheServer(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	release, result := g.held(g.open(5))
 	g.open(7)
@@ -154,6 +158,7 @@ const listeners = `select count(*) from pg_stat_activity
 
 // The raise is not followed by a revocation, so only the guard of the session can end it.
 func TestAGuardEndsItsSessionsWhenAnotherProcessRaisesTheMark(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	c := g.open(5)
 	g.until(listeners, 1)
@@ -177,6 +182,7 @@ func TestAGuardEndsItsSessionsWhenAnotherProcessRaisesTheMark(t *testing.T) {
 
 // A guard whose listening connection is lost listens again.
 func TestAGuardListensAgain(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	const pid = `select coalesce(max(pid), 0) from pg_stat_activity
 	    where datname = current_database() and query = 'listen ringfence' and state = 'idle'`

@@ -18,6 +18,7 @@ func (g *guarded) plain(user string) string {
 }
 
 func TestANewLeaderRaisesTheMarkByOpeningASessionThroughTheGuard(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	old := g.open(5)
 	c := fence.Claim{Resource: "orders", Token: 7, Holder: "host-b"}
@@ -36,6 +37,7 @@ func TestANewLeaderRaisesTheMarkByOpeningASessionThroughTheGuard(t *testing.T) {
 }
 
 func TestWithoutAGuardANewLeaderRaisesTheMarkDirectly(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	old := g.open(5)
 	c := fence.Claim{Resource: "orders", Token: 7, Issuer: elector.Unverified, Holder: "host-b"}

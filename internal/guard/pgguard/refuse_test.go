@@ -18,6 +18,7 @@ import (
 )
 
 func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
@@ -93,6 +94,7 @@ func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
 }
 
 func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	pgtest.Exec(t, pg.URL("postgres", database), "drop schema ringfence, ringfence_private cascade")
@@ -116,6 +118,7 @@ func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 }
 
 func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"max_prepared_transactions": "3"},
 	})
@@ -161,6 +164,7 @@ func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
 }
 
 func TestALoginThatPostgresRefusesEndsWithTheServersError(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"max_connections": "14", "superuser_reserved_connections": "2"},
 		HBA: "local all all trust\nhost all guard_role 127.0.0.1/32 trust\n" +
@@ -195,6 +199,7 @@ func TestALoginThatPostgresRefusesEndsWithTheServersError(t *testing.T) {
 }
 
 func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	super := g.pg.URL("postgres", g.database)
 	pgtest.Exec(t, super,
@@ -229,6 +234,7 @@ func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.
 }
 
 func TestASuperusersSessionIsNotAdmitted(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	_, err := g.dialURL(g.url("postgres", 5))
 	refusedWith(t, err, "RF010")
@@ -238,6 +244,7 @@ func TestASuperusersSessionIsNotAdmitted(t *testing.T) {
 }
 
 func TestARefusalSaysThatPostgresIsDown(t *testing.T) {
+	t.Parallel()
 	nobody := serverstest.FreeAddresses(t, 1)[0]
 	pg := serverstest.SharedPostgres(t)
 	g := guardBefore(t, pg, "postgres", setup{
@@ -250,6 +257,7 @@ func TestARefusalSaysThatPostgresIsDown(t *testing.T) {
 }
 
 func TestAStandbyIsRefused(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	database := prepared(t, pg, "postgres")
 	standBy(t, pg)
@@ -267,6 +275,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 // A hanging control connection must not keep clients waiting for longer than one admission may
 // take.
 func TestClientsAreRefusedInTimeWhenAControlConnectionHangs(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{
 		Options: Options{LoginTimeout: time.Hour,
 			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 3 * time.Second}},
@@ -285,6 +294,7 @@ func TestClientsAreRefusedInTimeWhenAControlConnectionHangs(t *testing.T) {
 }
 
 func TestAProcessThatRetriesAStaleTokenInALoopIsRefusedEachTime(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	g.open(7)
 	var all sync.WaitGroup

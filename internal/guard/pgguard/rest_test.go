@@ -15,6 +15,7 @@ import (
 // guard may count wrongly, and it does. But it must not be able to prove that a session is at rest
 // whose messages have not all been executed.
 func TestNoSessionIsProvedToBeAtRestWhileSomethingIsUnderWay(t *testing.T) {
+	t.Parallel()
 	const sequences = 150
 	admission := &marks.Admission{Authority: marks.Unverified{}}
 	g, p := tappedGuard(t, setup{Options: Options{Admission: admission}})

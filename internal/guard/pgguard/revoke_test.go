@@ -22,6 +22,7 @@ import (
 )
 
 func TestAnAdministratorsTerminationIsForwardedUnchanged(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	old := g.open(5)
 	pgtest.Exec(t, g.pg.URL("postgres", g.database),
@@ -42,6 +43,7 @@ func (mute) Marks(ctx context.Context, _ ...fence.Resource) ([]marks.Mark, error
 }
 
 func TestTheServersLastErrorIsForwardedWhenTheStoreCannotSayWhy(t *testing.T) {
+	t.Parallel()
 	g := fencedBy(t, setup{wrap: func(s marks.Store) marks.Store { return mute{s} }})
 	old := g.open(5)
 	pgtest.Exec(t, g.pg.URL("postgres", g.database),
@@ -51,6 +53,7 @@ func TestTheServersLastErrorIsForwardedWhenTheStoreCannotSayWhy(t *testing.T) {
 }
 
 func TestAnOrdinaryFatalErrorIsForwardedUnchanged(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	c := g.open(5)
 	g.exec(c, "set idle_in_transaction_session_timeout = 1")
@@ -64,6 +67,7 @@ func TestAnOrdinaryFatalErrorIsForwardedUnchanged(t *testing.T) {
 // This client lets its buffers and the guard's fill up, so the backend is ended in the middle of a
 // message, and the guard and the socket buffers hold part of one too.
 func TestAClientThatDoesNotReadNeitherBlocksTheNewLeaderNorGetsAnErrorInsideAMessage(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	w := dialWire(t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
@@ -90,6 +94,7 @@ func TestAClientThatDoesNotReadNeitherBlocksTheNewLeaderNorGetsAnErrorInsideAMes
 }
 
 func TestASessionUnderTwoResourcesIsEndedWhenEitherIsRaised(t *testing.T) {
+	t.Parallel()
 	for _, raised := range []string{"orders", "stock"} {
 		t.Run(raised, func(t *testing.T) {
 			g := fenced(t)
@@ -108,6 +113,7 @@ func TestASessionUnderTwoResourcesIsEndedWhenEitherIsRaised(t *testing.T) {
 	}
 }
 
+// It changes a role of the shared server, so it runs alone.
 func TestASessionKeepsItsTokenWhateverItSets(t *testing.T) {
 	g := fenced(t)
 	pgtest.Exec(t, g.pg.URL("postgres", g.database),
@@ -153,6 +159,7 @@ func (g *guarded) held(c *pgx.Conn) (release func(), result <-chan error) {
 }
 
 func TestAStatementOfALostClientIsEndedByTheNextLeaderThroughAnotherGuard(t *testing.T) {
+	t.Parallel()
 	first := fenced(t)
 	holder := pgtest.Connect(t, first.pg.URL("postgres", first.database))
 	first.exec(holder, "select pg_advisory_lock(42)")
@@ -180,6 +187,7 @@ func TestAStatementOfALostClientIsEndedByTheNextLeaderThroughAnotherGuard(t *tes
 }
 
 func TestThreeHundredIdleSessionsHaveOneRecordLeftWhenTheNewLeaderIsReady(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"max_connections": "440"},
 	})
@@ -221,6 +229,7 @@ func (g *guarded) crowdOf(n int, token fence.Token) (all []*pgx.Conn) {
 
 // There are too many for the server to be asked at once, so their own guard has its turn first.
 func TestManySessionsOfAnotherGuardHaveEndedWhenTheNewLeaderIsReady(t *testing.T) {
+	t.Parallel()
 	for name, hears := range map[string]bool{
 		"a guard that hears of it": true, "a guard that does not": false,
 	} {
@@ -257,6 +266,7 @@ func cancelOf(c *pgx.Conn) []byte {
 }
 
 func TestTheCancelKeyOfARevokedSessionDoesNotAffectTheNewLeader(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	old := g.open(5)
 	key := cancelOf(old)

@@ -58,6 +58,7 @@ func (g *guarded) admits(c *pgx.Conn, err error, older []*pgx.Conn) {
 
 // The older leader's sessions hold every connection that the server has.
 func TestAnElectedLeaderGetsInWhereOlderSessionsHoldEveryConnection(t *testing.T) {
+	t.Parallel()
 	for _, who := range []string{"other", "app:right"} {
 		t.Run(who, func(t *testing.T) {
 			g, c := crowded(t, 16, nil)
@@ -72,6 +73,7 @@ func TestAnElectedLeaderGetsInWhereOlderSessionsHoldEveryConnection(t *testing.T
 // The guard that the new leader connects to knows nothing of the sessions, which are another
 // guard's.
 func TestAnElectedLeaderGetsInThroughAGuardThatHasSeenNothing(t *testing.T) {
+	t.Parallel()
 	g, c := crowded(t, 20, nil)
 	other := g.another(
 		setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}}},
@@ -84,6 +86,7 @@ func TestAnElectedLeaderGetsInThroughAGuardThatHasSeenNothing(t *testing.T) {
 }
 
 func TestAnElectedLeaderGetsInWhereOlderSessionsHoldTheRolesConnections(t *testing.T) {
+	t.Parallel()
 	g, c := crowded(t, 40, nil)
 	pgtest.Exec(t, g.pg.URL("postgres", g.database), "alter role app connection limit 3")
 	var older []*pgx.Conn
@@ -98,6 +101,7 @@ func TestAnElectedLeaderGetsInWhereOlderSessionsHoldTheRolesConnections(t *testi
 }
 
 func TestAnElectedLeaderGetsInWhereOlderSessionsHoldTheDatabasesConnections(t *testing.T) {
+	t.Parallel()
 	g, c := crowded(t, 40, nil)
 	pgtest.Exec(t, g.pg.URL("postgres", g.database), "alter database postgres connection limit 10")
 	older := g.fillServer(g.url("app:right", 5), 3)
@@ -108,6 +112,7 @@ func TestAnElectedLeaderGetsInWhereOlderSessionsHoldTheDatabasesConnections(t *t
 
 // No session is ended for a token that does not lead.
 func TestAClientThatDoesNotLeadMakesNoRoom(t *testing.T) {
+	t.Parallel()
 	g, _ := crowded(t, 16, nil)
 	older := g.fillServer(g.url("other", 5), 3)
 	_, err := g.dialURL(g.url("other", 7))
@@ -122,6 +127,7 @@ func TestAClientThatDoesNotLeadMakesNoRoom(t *testing.T) {
 
 // Logins that stop at the password hold more connections than the server has.
 func TestLoginsThatHoldEveryConnectionMakeRoomForALeader(t *testing.T) {
+	t.Parallel()
 	g, c := crowded(t, 16, func(s *guard.Server) { s.MaxLogins, s.Grace = 40, 100*time.Millisecond })
 	g.exec(g.dialUntilAdmitted(g.url("other", 5)), "select 1")
 	packet := startupOf(0, "user", "app", "database", g.database, "options", "-c fence.orders=9")
@@ -133,6 +139,7 @@ func TestLoginsThatHoldEveryConnectionMakeRoomForALeader(t *testing.T) {
 }
 
 func TestALeaderThatHoldsEveryLockIsTakenOverFromThroughAGuard(t *testing.T) {
+	t.Parallel()
 	g, c := crowded(t, 20, nil)
 	hog, err := g.dialURL(g.url("other", 5))
 	must.Succeed(t, err)
@@ -149,6 +156,7 @@ func TestALeaderThatHoldsEveryLockIsTakenOverFromThroughAGuard(t *testing.T) {
 // The guard is not ready then. It is ready while the present leader's sessions use them up, and
 // once there is room.
 func TestAGuardIsNotReadyWhileTheServerHasNoRoomForALeader(t *testing.T) {
+	t.Parallel()
 	g, c := crowded(t, 16, nil)
 	all := g.fillServer(g.url("other", 5), 1)
 	if err := g.protocol.Ready(t.Context()); err != nil {

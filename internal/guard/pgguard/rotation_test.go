@@ -18,6 +18,7 @@ host all all 127.0.0.1/32 trust
 `
 
 func TestNoAdmissionFailsWhileTheGuardsPasswordChanges(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: checksGuard})
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	admin := connect(t, pg.URL("postgres", database))

@@ -4,6 +4,7 @@ import "testing"
 
 // The package documentation promises what an operator sees of the guard in Postgres.
 func TestAnOperatorSeesOneStatementOfTheGuardInPostgres(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	c := g.open(5)
 	const session = "select count(*) from pg_stat_activity where usename = 'app' " +

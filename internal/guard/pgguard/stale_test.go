@@ -7,6 +7,7 @@ import (
 )
 
 func TestAnIdleSessionIsEndedAndToldWhy(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	old := g.open(5)
 	g.exec(old, "insert into ledger (token) values (5)")
@@ -20,6 +21,7 @@ func TestAnIdleSessionIsEndedAndToldWhy(t *testing.T) {
 }
 
 func TestANewSessionUnderAStaleTokenIsRefused(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	g.open(7)
 	_, err := g.dial(5)
@@ -32,6 +34,7 @@ func TestANewSessionUnderAStaleTokenIsRefused(t *testing.T) {
 }
 
 func TestAnOpenTransactionIsRolledBackAndItsLocksAreReleased(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	g.exec(g.open(4), "insert into ledger (token, note) values (4, 'row')")
 	old := g.open(5)
@@ -47,6 +50,7 @@ func TestAnOpenTransactionIsRolledBackAndItsLocksAreReleased(t *testing.T) {
 }
 
 func TestALongStatementDoesNotFinish(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	old := g.open(5)
 	result := make(chan error, 1)
@@ -64,6 +68,7 @@ func TestALongStatementDoesNotFinish(t *testing.T) {
 }
 
 func TestACopyDoesNotFinish(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	old := g.open(5)
 	rows, more := io.Pipe()

@@ -22,6 +22,7 @@ import (
 )
 
 func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
+	t.Parallel()
 	good := startupOf(0, "user", "app", "database", "shop")
 	for _, test := range []struct {
 		name    string
@@ -118,6 +119,7 @@ func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // The oracle is a real server: guard and server must accept or refuse alike, and negotiate alike.
 func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	to := []string{"user", "app", "database", g.database, "options", "-c fence.orders=5"}
 	terminated := startupOf(0, to...)
@@ -155,6 +157,7 @@ func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
 
 // A newer server may support what the relay does not, so the guard must not request it.
 func TestTheGuardRequestsNothingThatTheRelayDoesNotSupport(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ sent, upstream []byte }{
 		{startupOf(0, "user", "app"), startupOf(0, "user", "app")},
 		{startupOf(2, "user", "app"), startupOf(2, "user", "app")},
@@ -221,6 +224,7 @@ func opening(t *testing.T, addr string, sent packets) string {
 }
 
 func TestWhatIsNoStartupPacketIsClosedSilently(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	for name, sent := range map[string][]byte{
 		"TLS":              {tlsconfig.Handshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3},
@@ -241,6 +245,7 @@ func TestWhatIsNoStartupPacketIsClosedSilently(t *testing.T) {
 }
 
 func TestALoginThatTakesTooLongIsEnded(t *testing.T) {
+	t.Parallel()
 	for name, sent := range map[string][]byte{
 		"nothing":                  nil,
 		"half a packet":            startupOf(0, "user", "app")[:9],
@@ -260,6 +265,7 @@ func TestALoginThatTakesTooLongIsEnded(t *testing.T) {
 }
 
 func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
@@ -298,6 +304,7 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 }
 
 func TestEarlyBytesOfARefusedClientAreDropped(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
@@ -325,6 +332,7 @@ func TestEarlyBytesOfARefusedClientAreDropped(t *testing.T) {
 
 // The mark stores the holder as text, and messages to other clients quote it.
 func TestAnApplicationNameInAnyEncodingIsAdmittedAndCleaned(t *testing.T) {
+	t.Parallel()
 	g := fenced(t)
 	w := dialWire(t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5",

@@ -12,6 +12,7 @@ import (
 
 // A subscription reads through the guard, until a newer leader is admitted.
 func TestASubscriptionReadsUnderItsToken(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t,
 		servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
 	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{})

@@ -93,6 +93,7 @@ func (g *guarded) login(user, options string) error {
 }
 
 func TestChannelBindingWithEveryCombinationOfTLS(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	other := e.authority.Issue("the guard")
 	for _, test := range []struct {
@@ -144,6 +145,7 @@ func TestChannelBindingWithEveryCombinationOfTLS(t *testing.T) {
 }
 
 func TestTheServerIsReachedAsTheURLSays(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	own := e.authority.Issue("guard_role")
 	stranger := serverstest.NewAuthority(t)
@@ -185,6 +187,7 @@ func TestTheServerIsReachedAsTheURLSays(t *testing.T) {
 // A server looks at the certificate of each new connection, so an expired one has to be replaced in
 // time.
 func TestANewCertificateForTheServerIsUsedWithoutARestart(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	stranger := serverstest.NewAuthority(t).Issue("guard_role")
 	own := e.authority.Issue("guard_role")
@@ -208,6 +211,7 @@ func TestANewCertificateForTheServerIsUsedWithoutARestart(t *testing.T) {
 }
 
 func TestAClientStartsTLSInEveryWayThatPostgresHas(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	g := e.guard("sslmode=disable", with(t, tlsconfig.Files{}, e.authority.Issue("the guard")))
 	root := "&sslrootcert=" + e.authority.File
@@ -239,6 +243,7 @@ func TestAClientStartsTLSInEveryWayThatPostgresHas(t *testing.T) {
 }
 
 func TestAGuardRequiresTLS(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	option := with(t, tlsconfig.Files{}, e.authority.Issue("the guard"))
 	option.Require = true
@@ -251,6 +256,7 @@ func TestAGuardRequiresTLS(t *testing.T) {
 }
 
 func TestACertificateOfTheClientIsChecked(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	app, stranger := e.authority.Issue("app"), serverstest.NewAuthority(t).Issue("app")
 	files := func(p serverstest.Pair) string {
@@ -290,6 +296,7 @@ func TestACertificateOfTheClientIsChecked(t *testing.T) {
 }
 
 func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	shown := e.authority.Issue("the first")
 	g := e.guard("sslmode=disable", with(t, tlsconfig.Files{}, shown))
@@ -310,6 +317,7 @@ func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
 }
 
 func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
+	t.Parallel()
 	e := encryptedPostgres(t)
 	g := e.guard("sslmode=require", with(t, tlsconfig.Files{}, e.own))
 	dial := func(token int) *pgx.Conn {

@@ -16,6 +16,7 @@ var killed = encode('E',
 	"SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00")
 
 func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
+	t.Parallel()
 	long := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00M"+strings.Repeat("x", maxError)+"\x00\x00")
 	for name, test := range map[string]struct {
 		stream []byte
@@ -57,6 +58,7 @@ func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
 }
 
 func TestAMessageOfAnySizePassesTheWalkersUnchanged(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := relay.BufferSize - 12; size <= relay.BufferSize+12; size++ {
 		stream := join(encode('D', strings.Repeat("x", size)),
@@ -88,6 +90,7 @@ func (b *broken) Write(p []byte) (int, error) {
 }
 
 func TestAfterAFailedWriteNoErrorMayBeAppended(t *testing.T) {
+	t.Parallel()
 	stream := join(encode('D', "xxxx"), encode('Z', "I"))
 	for takes := range len(stream) {
 		told := false
@@ -105,6 +108,7 @@ func TestAfterAFailedWriteNoErrorMayBeAppended(t *testing.T) {
 
 // A shutdown may treat the session as idle only when the client has its answer.
 func TestASessionIsIdleOnlyWhenTheClientHasTheAnswer(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	stream := join(encode('C', "COMMIT\x00"), encode('Z', "I"))
 	d := &down{}
@@ -119,6 +123,7 @@ func TestASessionIsIdleOnlyWhenTheClientHasTheAnswer(t *testing.T) {
 }
 
 func TestADrainWaitsForOpenWorkAndForNothingElse(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		up, down []byte
 		idle     bool

@@ -94,6 +94,7 @@ func otherUsers() []string {
 }
 
 func TestACertificateAllowsNoOtherUser(t *testing.T) {
+	t.Parallel()
 	g := certifiedGuard(t)
 	for state, commands := range map[string]string{
 		"without a login":  "",
@@ -118,6 +119,7 @@ func TestACertificateAllowsNoOtherUser(t *testing.T) {
 
 // The server says who the session is, after each of many commands that log in.
 func TestNoLoginLeadsToAnotherUser(t *testing.T) {
+	t.Parallel()
 	g := certifiedGuard(t)
 	phrases := []string{
 		"AUTH bob secret", "AUTH bob secret", "auth\x00 bob secret", "AUTH alice secret", "SETNAME x",
@@ -150,6 +152,7 @@ func TestNoLoginLeadsToAnotherUser(t *testing.T) {
 }
 
 func TestACertificateCountsBehindAClaim(t *testing.T) {
+	t.Parallel()
 	g := certifiedGuard(t)
 	for _, claim := range []string{
 		"AUTH alice secret\r\nFENCE orders 5\r\n",
@@ -170,6 +173,7 @@ func TestACertificateCountsBehindAClaim(t *testing.T) {
 }
 
 func TestNothingIsReadBeforeTheLoginOfACertificatesUser(t *testing.T) {
+	t.Parallel()
 	g := certifiedGuard(t)
 	must.Succeed(t, g.admin.Set(t.Context(), "k", "v", 0).Err())
 	r := g.as(t, "alice")
@@ -194,6 +198,7 @@ func TestNothingIsReadBeforeTheLoginOfACertificatesUser(t *testing.T) {
 }
 
 func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
+	t.Parallel()
 	g := certifiedGuard(t)
 	for _, first := range []string{"GET k", "AUTH bob secret", "HELLO 2 AUTH bob secret", "FENCE " +
 		"orders 5", "QUIT"} {

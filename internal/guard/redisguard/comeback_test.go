@@ -10,6 +10,7 @@ import (
 // back within the run of the server admits nobody, not even by a guard that has just been started
 // after an operator ran guard install again.
 func TestAnEarlierMarkThatComesBackAdmitsNobody(t *testing.T) {
+	t.Parallel()
 	for name, bring := range map[string]func(do func(string), newer func()){
 		"SWAPDB": func(do func(string), newer func()) {
 			do("SWAPDB 0 1")

@@ -78,6 +78,7 @@ func ruleNamed(name string) *rule {
 
 // The table has every command of the server, and agrees with what the server says of it.
 func TestTheTableHasEveryCommandOfTheServer(t *testing.T) {
+	t.Parallel()
 	db := driverTo(t, serverstest.SharedRedis(t).Addr(), nil)
 	for _, d := range commandsOf(t, db) {
 		r := ruleNamed(d.name)
@@ -110,6 +111,7 @@ func TestTheTableHasEveryCommandOfTheServer(t *testing.T) {
 
 // What is refused has a reason, and each name is found in any case.
 func TestTheTableIsComplete(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for name, r := range eachCommand() {
 		n++
@@ -139,6 +141,7 @@ func TestTheTableIsComplete(t *testing.T) {
 
 // A session with a token gets none of these through, each for a reason of its own.
 func TestTheReasonFitsTheFormOfTheCommand(t *testing.T) {
+	t.Parallel()
 	r := fresh(t).fenced(5)
 	for command, reason := range map[string]string{
 		"SCRIPT DEBUG YES":                       "a fork that goes on without the session",
@@ -201,6 +204,7 @@ func BenchmarkJudge(b *testing.B) {
 }
 
 func TestAnOperatorTrustsOnlyWhatTheTableDoesNotRefuse(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{
 		"JSON.SET": "", " ft.search": "", "CLUSTER|NEWER": "", "NEW|SUB": "", "GET": "", "CLIENT|ID": "",
 		"LOCK":     "",
@@ -225,6 +229,7 @@ func TestAnOperatorTrustsOnlyWhatTheTableDoesNotRefuse(t *testing.T) {
 
 // Redis has no such commands, so its error shows that they have passed.
 func TestATrustedCommandPassesWithAToken(t *testing.T) {
+	t.Parallel()
 	s := Settings{TrustedCommands: []string{"json.set", "CLUSTER|NEWER", "X.Y|ONE"}}
 	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{trusted: s.trusted()}})
 	r := g.raw()

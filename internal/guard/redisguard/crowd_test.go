@@ -25,6 +25,7 @@ func crowded(t *testing.T) *guarded {
 }
 
 func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
+	t.Parallel()
 	g := crowded(t)
 	for i := range 60 {
 		r := g.raw()
@@ -43,6 +44,7 @@ func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 
 // The clients send commands all the time. Some read every answer, some read none.
 func TestBusyClientsWithoutATokenKeepNobodyOut(t *testing.T) {
+	t.Parallel()
 	g := crowded(t)
 	pipeline := []byte(strings.Repeat("COMMAND\r\nPING\r\n", 20))
 	for i := range 20 {
@@ -69,6 +71,7 @@ type discard struct{}
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 func TestAnEvictedClientIsToldWhy(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.SharedRedis(t), setup{
 		limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 1, time.Millisecond },
 	})
@@ -84,6 +87,7 @@ func TestAnEvictedClientIsToldWhy(t *testing.T) {
 }
 
 func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.SharedRedis(t), setup{
 		Options: Options{LoginTimeout: time.Hour, IdleTimeout: 3 * time.Second},
 	})
@@ -125,6 +129,7 @@ func (g *guarded) dialled() (n int) {
 }
 
 func TestManyDeposedClientsCostTheServerNoConnection(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	g.fenced(7)
 	before := g.dialled()
@@ -150,6 +155,7 @@ func TestManyDeposedClientsCostTheServerNoConnection(t *testing.T) {
 }
 
 func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		limit: func(s *guard.Server) {
 			s.MaxConnections, s.MaxUnadmitted, s.Grace = 3, 3, 50*time.Millisecond
@@ -167,6 +173,7 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 }
 
 func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		Options: Options{
 			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second},
@@ -184,6 +191,7 @@ func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 
 // A paused server answers nothing.
 func TestAClaimIsAnsweredInTimeWhenTheServerIsSilent(t *testing.T) {
+	t.Parallel()
 	for name, words := range map[string]struct{ early, claim string }{
 		"FENCE first":           {"", "FENCE orders 5\r\n"},
 		"FENCE after a command": {"PING\r\n", "FENCE orders 5\r\n"},
@@ -207,6 +215,7 @@ func TestAClaimIsAnsweredInTimeWhenTheServerIsSilent(t *testing.T) {
 }
 
 func TestACommandWithoutATokenTimesOutWhenTheServerIsSilent(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		Options: Options{LoginTimeout: 2 * time.Second},
 	})
@@ -223,6 +232,7 @@ func TestACommandWithoutATokenTimesOutWhenTheServerIsSilent(t *testing.T) {
 // With io-threads, a busy server may not even answer BUSY. The scripts are those of an older
 // leader, and together they run longer than an admission may take.
 func TestEveryClaimIsAnsweredInTimeWhileHeavyScriptsRun(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{
 		Args: []string{"--busy-reply-threshold", "20", "--io-threads", "4",
 			"--io-threads-do-reads", "yes"},
@@ -292,6 +302,7 @@ func (g stalling) fillAndStop(token int) *raw {
 }
 
 func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
+	t.Parallel()
 	g := newStalling(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
 	g.fillAndStop(5)
 	r := g.fenced(7)
@@ -301,6 +312,7 @@ func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
 }
 
 func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
+	t.Parallel()
 	g := newStalling(t, setup{})
 	r := g.fillAndStop(5)
 	_, err := r.r.Discard(3*len("$10000000\r\n\r\n") + 30_000_000)
@@ -310,6 +322,7 @@ func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
 }
 
 func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
+	t.Parallel()
 	g := newStalling(t, setup{drain: time.Minute})
 	r := g.fillAndStop(5)
 	begin := time.Now()

@@ -18,6 +18,7 @@ var rewrite = flag.Bool("rewrite", false, "write the guard's answers into the di
 // reply, quoted as in Go but without the quotes; "< (end)" is the end of the stream. A time is
 // written as <time>, an address as <client>.
 func TestDialogues(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAShutdownTellsClientsBetweenCommandsAndWaitsForATransaction(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 20 * time.Second})
 	early, idle, subscribed, busy := g.raw(), g.fenced(5), g.fenced(5), g.fenced(5)
 	early.send("PING\r\n")
@@ -44,6 +45,7 @@ func TestAShutdownTellsClientsBetweenCommandsAndWaitsForATransaction(t *testing.
 
 // Every command that was sent before the drain is answered before the connection ends.
 func TestAShutdownWaitsForTheAnswersOfAPipeline(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 20 * time.Second})
 	r := g.fenced(5)
 	r.send("INCR a\r\n")
@@ -63,6 +65,7 @@ func TestAShutdownWaitsForTheAnswersOfAPipeline(t *testing.T) {
 // Connections that are still busy at the drain deadline are cut: a blocking command could last
 // forever. Their clients are told so, as the answer to that command.
 func TestTheDrainHasADeadline(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		drain: 50 * time.Millisecond,
 	})
@@ -83,6 +86,7 @@ func TestTheDrainHasADeadline(t *testing.T) {
 
 // A driver does not repeat a command by itself that has got an answer.
 func TestABlockedReadOfAStreamGetsAnErrorAtTheDrainDeadline(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 50 * time.Millisecond})
 	c := g.leader(5)
 	failed := make(chan error, 1)

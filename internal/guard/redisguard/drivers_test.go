@@ -14,6 +14,7 @@ import (
 
 // A driver with its defaults gets the same results directly and through the guard.
 func TestGoRedisWorksThroughTheGuard(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
 			g := fresh(t)
@@ -107,6 +108,7 @@ var driverWork = map[string]func(context.Context, *driver.Client) (any, error){
 
 // A pool whose token has become stale gets STALETOKEN and cannot connect again.
 func TestADeposedPoolIsToldItsTokenIsStale(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	old, newer := g.leader(5), g.leader(6)
 	must.Succeed(t, old.Set(t.Context(), "a", "5", 0).Err())

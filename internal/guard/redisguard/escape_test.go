@@ -15,6 +15,7 @@ import (
 // Redis runs a debugged script in a fork, and the session has gone from CLIENT LIST. The fork could
 // write by MIGRATE to its own server, long after a newer leader has come.
 func TestNoScriptGoesOnInAForkAfterItsSession(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	host, port, _ := strings.Cut(g.server.Addr(), ":")
 	older := g.fenced(5)
@@ -49,6 +50,7 @@ func silent(t *testing.T) (host, port string) {
 
 // An older leader's single command must not keep Redis from admitting the next one.
 func TestNoCommandOfTheOlderLeaderHoldsUpRedis(t *testing.T) {
+	t.Parallel()
 	host, port := silent(t)
 	for name, commands := range map[string]string{
 		"a script in the debugger": "SCRIPT DEBUG SYNC\r\nEVAL \"return 1\" 0\r\n",
@@ -71,6 +73,7 @@ func TestNoCommandOfTheOlderLeaderHoldsUpRedis(t *testing.T) {
 }
 
 func TestOneSessionCannotClaimThousandsOfResources(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	many := func(n int) string {
 		words := []string{"FENCE"}
@@ -93,6 +96,7 @@ func TestOneSessionCannotClaimThousandsOfResources(t *testing.T) {
 
 // A renamed command is unknown to the guard, so no session removes the marks with it.
 func TestARenamedCommandDoesNotPass(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{
 		"--rename-command", "FLUSHALL", "XFLUSH", "--rename-command", "SWAPDB", "X.Y",
 		"--rename-command", "DEBUG", "inspect", "--rename-command", "CONFIG",

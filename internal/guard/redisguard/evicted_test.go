@@ -37,6 +37,7 @@ func (r *raw) expectEviction(times int) {
 }
 
 func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
+	t.Parallel()
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
 	r := g.raw()
@@ -46,6 +47,7 @@ func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 
 // The guard picks a silent client, which sends something before the eviction reaches it.
 func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
+	t.Parallel()
 	for words, commands := range map[string]int{
 		"PING\r\n":           1,
 		"FENCE orders 5\r\n": 1,
@@ -67,6 +69,7 @@ func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
 
 // The client's upstream connection is open, but Redis has not answered on it.
 func TestAClientEvictedBeforeRedisAnswersIsToldWhy(t *testing.T) {
+	t.Parallel()
 	for _, words := range []string{"INFO\r\n", "FENCE orders 5\r\n",
 		"CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
@@ -87,6 +90,7 @@ func TestAClientEvictedBeforeRedisAnswersIsToldWhy(t *testing.T) {
 }
 
 func TestAClientEvictedDuringItsAdmissionIsToldWhy(t *testing.T) {
+	t.Parallel()
 	for _, words := range []string{"FENCE orders 5\r\n", "CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
 			e, s := &guardtest.Evictions{}, guardtest.SlowStore{Registering: make(chan struct{})}
@@ -107,6 +111,7 @@ var largeReply = array(strings.Fields("COMMAND INFO" + strings.Repeat(" set", 60
 
 // The client would read an error behind half a reply as part of that reply.
 func TestAClientEvictedWithinAReplyIsToldNothing(t *testing.T) {
+	t.Parallel()
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
 	r := g.raw()

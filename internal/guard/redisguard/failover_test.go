@@ -119,6 +119,7 @@ func uncoordinated() setup { return setup{} }
 // leader's mark replicated, the older leader must not write over the newer one. The guard has to
 // hear of the demotion before (docs/threats.md, What asynchronous replication leaves).
 func TestNoOlderSessionOutlivesAFailoverThereAndBack(t *testing.T) {
+	t.Parallel()
 	for name, with := range map[string]func() setup{
 		"without a coordinator": uncoordinated, "with a coordinator": coordinated,
 	} {
@@ -141,6 +142,7 @@ func TestNoOlderSessionOutlivesAFailoverThereAndBack(t *testing.T) {
 
 // The session ends when its server is demoted, although no newer leader has come.
 func TestASessionEndsWithTheRoleOfItsServer(t *testing.T) {
+	t.Parallel()
 	s := pair(t)
 	g := s.guard(setup{})
 	old := g.fenced(5)
@@ -180,6 +182,7 @@ func (s *switched) paused(with setup) (g *guarded, watch *servers.Relay, standSt
 // While the guard is stopped, the servers change places twice. When it goes on, the client's next
 // write is there before the news of the demotion.
 func TestAGuardThatHasStoodStillPassesNothingBeforeItHasLooked(t *testing.T) {
+	t.Parallel()
 	s := pair(t)
 	g, watch, standStill := s.paused(setup{})
 	old := g.fenced(5)
@@ -199,6 +202,7 @@ func TestAGuardThatHasStoodStillPassesNothingBeforeItHasLooked(t *testing.T) {
 
 // Nothing has happened while the guard stood still: what the client has sent passes.
 func TestAGuardThatHasStoodStillGoesOn(t *testing.T) {
+	t.Parallel()
 	s := pair(t)
 	g, watch, standStill := s.paused(setup{})
 	old := g.fenced(5)
@@ -214,6 +218,7 @@ func TestAGuardThatHasStoodStillGoesOn(t *testing.T) {
 // Redis runs a script for longer than a proof counts. That must cost no session, and a client can
 // end the script through the guard.
 func TestABusyServerCostsNoSession(t *testing.T) {
+	t.Parallel()
 	s := pair(t, "--busy-reply-threshold", "20")
 	g, _, standStill := s.paused(setup{})
 	busy, other := g.fenced(5), g.fenced(5)
@@ -230,6 +235,7 @@ func TestABusyServerCostsNoSession(t *testing.T) {
 
 // What breaks the watch alone ends no session: another one finds the same server.
 func TestABrokenWatchIsReplaced(t *testing.T) {
+	t.Parallel()
 	s := pair(t)
 	g, watch, _ := s.paused(setup{})
 	old := g.fenced(5)

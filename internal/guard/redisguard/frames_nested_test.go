@@ -23,6 +23,7 @@ var nested = []string{
 }
 
 func TestARefusedCommandBehindADeepReplyIsAnsweredInItsPlace(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		r := g.fenced(5)
@@ -43,6 +44,7 @@ func TestARefusedCommandBehindADeepReplyIsAnsweredInItsPlace(t *testing.T) {
 }
 
 func TestAClientIsToldThatItsSessionHasEndedAfterADeepReply(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for i, script := range nested {
 		old := g.fenced(2*i + 1)
@@ -139,6 +141,7 @@ func grown(rnd *rand.Rand, depth int) string {
 
 // naive supports all kinds of replies and uses a stack, so it is the oracle.
 func TestNestedRepliesEndWhereANaiveWalkerSays(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(12, 13))
 	for range 3000 {
 		stream := []byte(grown(rnd, rnd.IntN(60)) + grown(rnd, rnd.IntN(5)))
@@ -207,6 +210,7 @@ func FuzzFrames(f *testing.F) {
 // A level whose last element has begun needs no memory, and equal levels share one entry. The rest
 // is bounded.
 func TestAnyDepthTakesLittleMemory(t *testing.T) {
+	t.Parallel()
 	const little = 2
 	for begin, most := range map[string]int{
 		"*1\r\n":                   little,

@@ -26,6 +26,7 @@ var replies = []string{
 }
 
 func TestTheEndOfEveryReplyIsFound(t *testing.T) {
+	t.Parallel()
 	for _, r := range replies {
 		var f frames
 		n, ended, err := f.scan([]byte(r + "+next\r\n"))
@@ -37,6 +38,7 @@ func TestTheEndOfEveryReplyIsFound(t *testing.T) {
 
 // The ends are the same however a stream is cut into pieces.
 func TestRepliesMayComeInAnyPieces(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var stream []byte
@@ -68,6 +70,7 @@ func TestRepliesMayComeInAnyPieces(t *testing.T) {
 }
 
 func TestMalformedRepliesAreRejected(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{
 		"hello\r\n", "$x\r\n", "$-2\r\n", "*1x\r\n", "$5\n", ".\r\n", ";0\r\n", "*\r\n",
 		"$99999999999999999999\r\n", "*" + strings.Repeat("0", 40), "\r\n",
@@ -82,6 +85,7 @@ func TestMalformedRepliesAreRejected(t *testing.T) {
 
 // The server's errors for replaced commands are replaced by the guard's refusals.
 func TestRefusalsAreInsertedHoweverTheStreamIsCut(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		s := newInjectedReplies()
@@ -132,6 +136,7 @@ func walk(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 }
 
 func TestTheStreamIsForwardedUnchangedFromAMalformedReplyOn(t *testing.T) {
+	t.Parallel()
 	s := newInjectedReplies()
 	_, _ = s.add([]byte("-NOTALLOWED\r\n"))
 	d := &down{injected: s}

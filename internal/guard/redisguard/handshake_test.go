@@ -18,6 +18,7 @@ import (
 )
 
 func TestBeforeTheTokenAClientMayLogInAndNameItself(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.raw()
 	r.says("\r\nPING\r\nSET a 1\r\nGET a\r\nEVAL \"return 1\" 0\r\nCLIENT SETNAME me\r\nCLIENT ID\r\n"+
@@ -34,6 +35,7 @@ func TestBeforeTheTokenAClientMayLogInAndNameItself(t *testing.T) {
 }
 
 func TestAfterAResetTheNameIsForgotten(t *testing.T) {
+	t.Parallel()
 	r := fresh(t).raw()
 	r.says("CLIENT SETNAME me\r\nRESET\r\nFENCE orders 5\r\nCLIENT GETNAME\r\n", "+OK", "+RESET",
 		"+OK", "$-1")
@@ -41,6 +43,7 @@ func TestAfterAResetTheNameIsForgotten(t *testing.T) {
 
 // Every command of the table with each of its subcommands, with and without arguments.
 func TestBeforeTheTokenNothingChangesAnything(t *testing.T) {
+	t.Parallel()
 	g := fresh(t, "--enable-debug-command", "yes")
 	admin := g.direct()
 	fill(t, admin)
@@ -107,6 +110,7 @@ func anys(text string) (words []any) {
 
 // Nobody is admitted while a script runs, so the client that ends it has no token.
 func TestAScriptThatBlocksRedisCanBeEndedThroughTheGuard(t *testing.T) {
+	t.Parallel()
 	g := fresh(t, "--busy-reply-threshold", "20")
 	leader := g.fenced(5)
 	leader.send(array("FUNCTION", "LOAD",
@@ -128,6 +132,7 @@ func TestAScriptThatBlocksRedisCanBeEndedThroughTheGuard(t *testing.T) {
 }
 
 func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for i, first := range []string{
 		"FENCE orders %d\r\n",
@@ -159,6 +164,7 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 }
 
 func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for _, claim := range []string{
 		"FENCE", "FENCE orders", "FENCE orders 0", "FENCE orders -1",
@@ -196,6 +202,7 @@ func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 }
 
 func TestAStaleClaimIsRefusedWithOneErrorForEachCommand(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	fresh := g.fenced(6)
 	for _, claim := range []string{"FENCE orders 5", "CLIENT SETNAME fence.orders=5",
@@ -218,6 +225,7 @@ func TestAStaleClaimIsRefusedWithOneErrorForEachCommand(t *testing.T) {
 }
 
 func TestAClientThatIsNotLoggedInCannotRaiseAMark(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	g := before(t, server, setup{change: func(p *Protocol) {
 		if err := p.Ready(t.Context()); err != nil { // logs in while it may
@@ -243,6 +251,7 @@ func TestAClientThatIsNotLoggedInCannotRaiseAMark(t *testing.T) {
 }
 
 func TestASilentClientIsNotServedForever(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--requirepass", "secret"}})
 	if _, err := redismarks.Open(t.Context(), server.URL(), redismarks.Options{}); err == nil {
 		t.Fatal("opened without a password")
@@ -262,6 +271,7 @@ func TestASilentClientIsNotServedForever(t *testing.T) {
 }
 
 func TestOnlyTheServedResourcesMayBeClaimed(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		Options: Options{Resources: []fence.Resource{"orders"}},
 	})
@@ -272,6 +282,7 @@ func TestOnlyTheServedResourcesMayBeClaimed(t *testing.T) {
 }
 
 func TestARefusalIsOneLineWithItsCode(t *testing.T) {
+	t.Parallel()
 	observer := &failingObserver{}
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{Options: Options{
 		Admission: &marks.Admission{Authority: &marks.Elected{Observer: observer}},
@@ -287,6 +298,7 @@ func TestARefusalIsOneLineWithItsCode(t *testing.T) {
 }
 
 func TestWithoutTheMarkerKeyTheGuardAnswersNotInstalled(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	g.direct().FlushAll(t.Context())
 	r := g.raw()
@@ -299,6 +311,7 @@ func TestWithoutTheMarkerKeyTheGuardAnswersNotInstalled(t *testing.T) {
 }
 
 func TestARaiserRaisesThroughTheGuard(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	old := g.fenced(5)
 	r := redismarks.NewRaiser("redis://" + g.Addr)
@@ -311,6 +324,7 @@ func TestARaiserRaisesThroughTheGuard(t *testing.T) {
 }
 
 func TestARefusalSaysThatRedisIsDown(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	must.Succeed(t, g.server.Kill())
 	r := g.raw()
@@ -322,6 +336,7 @@ func TestARefusalSaysThatRedisIsDown(t *testing.T) {
 // StackExchange.Redis, Lettuce and others send the whole login in one write. Before Redis 7.2,
 // CLIENT SETINFO is an error.
 func TestALoginInOneWriteIsAnsweredInOrder(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	const setInfo = "*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$8\r\nLIB-NAME\r\n$2\r\nSE\r\n"
 	direct := dialRaw(t, g.server.Addr())
@@ -339,6 +354,7 @@ func TestALoginInOneWriteIsAnsweredInOrder(t *testing.T) {
 
 // Drivers have an option for the client name.
 func TestGoRedisIsFencedByItsClientName(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for i, protocol := range []int{2, 3} {
 		token := i + 1

@@ -63,6 +63,7 @@ func withThreads(t *testing.T) *servers.Redis {
 // Each leader runs heavy scripts on several connections without a pause until the next leader
 // deposes it. Clients without a token try to run scripts as well.
 func TestWhileHeavyScriptsRunEveryClientIsAnsweredAndTheNewLeaderGetsIn(t *testing.T) {
+	t.Parallel()
 	g := before(t, withThreads(t), setup{})
 	const clients = 3
 	script := g.heavy(200 * time.Millisecond)
@@ -116,6 +117,7 @@ func (g *guarded) claimAgain(token int, patience time.Duration, retry string) *r
 // If each attempt began from the start, an admission could never finish where Redis's answers
 // together take longer than its timeout.
 func TestAnAdmissionThatTimedOutContinuesInTheBackground(t *testing.T) {
+	t.Parallel()
 	g, s := newHalting(t)
 	old, newer := g.fenced(5), g.raw()
 	s.halts.Store(true)
@@ -126,6 +128,7 @@ func TestAnAdmissionThatTimedOutContinuesInTheBackground(t *testing.T) {
 }
 
 func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing.T) {
+	t.Parallel()
 	g, s := newHalting(t)
 	s.meanwhile = func() {
 		must.Report(t, g.server.Pause())
@@ -144,6 +147,7 @@ func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing
 
 // A client must not raise a mark before it has proved that it is logged in.
 func TestTheClaimOfAnUnidentifiedSessionIsNotContinued(t *testing.T) {
+	t.Parallel()
 	p := newBackgroundRaises(&marks.Admission{Authority: marks.Unverified{}})
 	p.start(marks.Client{}, marks.SessionID{}, []marks.Presented{{Resource: "orders", Token: 5}})
 	if len(p.running) > 0 {
@@ -154,6 +158,7 @@ func TestTheClaimOfAnUnidentifiedSessionIsNotContinued(t *testing.T) {
 
 // An admission that has timed out may not have come to the question whether the user may claim.
 func TestTheClaimOfAUserThatMayNotClaimIsNotContinued(t *testing.T) {
+	t.Parallel()
 	h, finished := &haltingRegister{}, make(chan error, 10)
 	a := &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
@@ -238,6 +243,7 @@ func (h *halting) Raise(
 
 // Behind heavy scripts each round trip takes seconds.
 func TestANewLeaderIsAdmittedAfterNineRoundTrips(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	var c turns
 	p := serverstest.NewRelayWith(t, server.Addr(), servers.RelayOptions{Serve: c.serve})

@@ -12,6 +12,7 @@ import (
 )
 
 func TestALoginOfTheCertificatesUserPasses(t *testing.T) {
+	t.Parallel()
 	for user, all := range map[string][]string{
 		"alice": {
 			"AUTH alice secret", "auth alice AUTH", "HELLO", "HELLO 3", "HELLO 3 AUTH alice secret",

@@ -15,6 +15,7 @@ import (
 )
 
 func TestASessionThatNobodyUsesEnds(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]func(*guard.Server){
 		"loops": nil, "goroutines": func(s *guard.Server) { s.Loops = nil },
 	} {
@@ -55,6 +56,7 @@ func TestASessionThatNobodyUsesEnds(t *testing.T) {
 
 // The client has its replies still to come. They are in the buffers of three processes.
 func TestASlowReaderIsNotIdle(t *testing.T) {
+	t.Parallel()
 	const replies = 50
 	for name, limit := range map[string]func(*guard.Server){
 		"loops": nil, "goroutines": func(s *guard.Server) { s.Loops = nil },
@@ -82,6 +84,7 @@ func TestASlowReaderIsNotIdle(t *testing.T) {
 // A command that has not reached Redis yet is no reason to call its session unused: its answer
 // comes before the guard's last word.
 func TestACommandOnItsWayIsAnsweredBeforeTheEnd(t *testing.T) {
+	t.Parallel()
 	redis := serverstest.SharedRedis(t)
 	network := serverstest.NewRelayWith(t, redis.Addr(), servers.RelayOptions{
 		Serve: holdUntilMoreComes("GET late"),

@@ -21,6 +21,7 @@ func refused(i int) string {
 // server never answers: not with many equal ones, nor with many different ones, nor with ones that
 // have been answered.
 func TestUnansweredRefusalsTakeBoundedMemory(t *testing.T) {
+	t.Parallel()
 	const sessions, most = 4, 600 << 10
 	for name, next := range map[string]func(i int) string{
 		"equal":              func(int) string { return "FLUSHALL\r\n" },
@@ -70,6 +71,7 @@ func heap() int64 {
 
 // An answered refusal is not kept, and the count of bytes includes only what is kept.
 func TestRefusalsAreForgottenOnceTheyAreAnswered(t *testing.T) {
+	t.Parallel()
 	s := newInjectedReplies()
 	for i := range 1000 {
 		if _, err := s.add(fmt.Appendf(nil, "-NOTALLOWED %d\r\n", i%7)); err != nil {
@@ -92,6 +94,7 @@ func TestRefusalsAreForgottenOnceTheyAreAnswered(t *testing.T) {
 }
 
 func TestASessionWithTooManyUnansweredRefusalsIsEndedAndToldWhy(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.fenced(5)
 	r.send("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", maxWaiting-1) +
@@ -109,6 +112,7 @@ func TestASessionWithTooManyUnansweredRefusalsIsEndedAndToldWhy(t *testing.T) {
 
 // A driver writes a whole pipeline before it reads the first answer.
 func TestALongPipelineOfRefusedCommandsIsAnsweredInOrder(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.fenced(5)
 	const n = 5000

@@ -52,6 +52,7 @@ func (g *guarded) bothAnswer(through *raw, text string) {
 }
 
 func TestInlineCommandsMeanTheSameAsToRedis(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for _, line := range []string{
 		"", "\r", "\r\r", " ", "\v", "\f\r", "\v\fECHO x\v", "ECHO a\vb", "ECHO a\fb", "\vECHO\va",
@@ -73,6 +74,7 @@ func TestInlineCommandsMeanTheSameAsToRedis(t *testing.T) {
 // After a blank line, Valkey 8.1 reads the next command as an inline command, whatever it begins
 // with. A value for the guard would then be a command for the server.
 func TestACommandCannotHideBehindABlankLine(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for _, blank := range []string{" ", "\t\r", "\v", "", "\r", "*0", "*-1"} {
 		r := g.fenced(5)
@@ -89,6 +91,7 @@ func TestACommandCannotHideBehindABlankLine(t *testing.T) {
 
 // Guard and server must split the stream alike, in whatever order the forms of commands come.
 func TestTheServerRunsTheCommandsThatTheGuardParses(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	admin := g.direct()
 	forms := []string{
@@ -136,6 +139,7 @@ func TestTheServerRunsTheCommandsThatTheGuardParses(t *testing.T) {
 
 // The oracle is a real server.
 func TestInlineWordsAreSplitAsRedisSplitsThem(t *testing.T) {
+	t.Parallel()
 	server := serverstest.SharedRedis(t)
 	rnd := rand.New(rand.NewPCG(10, 11))
 	const letters = "ab \"'\\x0f1nrt\t\v\f\r\x80"
@@ -172,6 +176,7 @@ func asStrings(args [][]byte) []string {
 
 // Guard and server give the same errors, before the token and after it.
 func TestProtocolErrorsAreThoseOfRedis(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	malformed := []string{
 		"*x\r\n", "*3000000000\r\n", "*99999999999999999999999\r\n", "*-9223372036854775808\r\n",
@@ -195,6 +200,7 @@ func TestProtocolErrorsAreThoseOfRedis(t *testing.T) {
 
 // Where Redis searches on for the end of a line, or ignores a wrong byte, the guard is strict.
 func TestWhereRedisIsLaxTheGuardRefuses(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for text, want := range map[string]string{
 		"*1\r\r$4\r\nPING\r\n":                "invalid multibulk length",

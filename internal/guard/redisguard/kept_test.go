@@ -57,6 +57,7 @@ func (g *guarded) connections() int {
 
 // The first raise looks for a guard with one connection, and raises with another.
 func TestManyDirectRaisesConnectTwice(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "TLS"}[encrypted], func(t *testing.T) {
 			var g *guarded
@@ -91,6 +92,7 @@ func TestManyDirectRaisesConnectTwice(t *testing.T) {
 }
 
 func TestADirectRaiseAfterARestartRaisesOnTheNewRun(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t,
 		servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}),
 		setup{})
@@ -115,6 +117,7 @@ func TestADirectRaiseAfterARestartRaisesOnTheNewRun(t *testing.T) {
 
 // The address leads to a guard after the first raise.
 func TestARaiserUsesAGuardThatIsPutInFront(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	relay := serverstest.NewRelay(t, g.server.Addr())
 	r := kept(t, "redis://"+relay.Addr())

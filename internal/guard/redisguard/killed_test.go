@@ -30,6 +30,7 @@ func (k killing) Register(
 }
 
 func TestANewcomerThatIsEndedIsToldThatItsOwnConnectionWas(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	db := driverTo(t, server.Addr(), nil)
 	g := before(t, server, setup{wrap: func(s marks.Store) marks.Store { return killing{s, db} }})

@@ -18,6 +18,7 @@ func header(size int, words ...string) string {
 
 // A client that sends such a header sends nothing more and waits for the answer.
 func TestRedisItselfRejectsAnArgumentThatIsTooLarge(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for _, size := range []int{512<<20 + 1, 2_000_000_000, 1 << 40} {
 		for _, words := range [][]string{
@@ -46,6 +47,7 @@ func TestRedisItselfRejectsAnArgumentThatIsTooLarge(t *testing.T) {
 
 // The login timeout is much longer than this test may run, so the guard must not wait for it.
 func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{LoginTimeout: time.Hour}})
 	for _, text := range []string{header(maxCommand, "GET"), header(512<<20, "SET", "a"),
 		header(maxCommand, "FENCE", "orders")} {
@@ -59,6 +61,7 @@ func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
 // The refusal comes as soon as the deciding words have come, and the rest of the command is
 // dropped.
 func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	size := 2 * relay.BufferSize
 	for _, c := range []struct {
@@ -90,6 +93,7 @@ func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 // When the guard reads the deciding words, it has already forwarded the beginning of the command,
 // so it ends the session.
 func TestALargeCommandCannotClaimOrNameAKeyOfRingfence(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	big := strings.Repeat("x", relay.BufferSize)
 	many := strings.Fields(strings.Repeat("a b ", relay.BufferSize/8))

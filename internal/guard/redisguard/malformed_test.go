@@ -10,6 +10,7 @@ import (
 
 // Redis answers what comes before a malformed command first, however long that takes.
 func TestTheErrorOfAMalformedCommandComesBehindTheAnswerOfABlockedOne(t *testing.T) {
+	t.Parallel()
 	for name, begin := range map[string]string{
 		"BLPOP": "", "behind a refused command": "FLUSHALL\r\n", "RESP3": "HELLO 3\r\n",
 	} {
@@ -49,12 +50,14 @@ func (g *guarded) awaitBlocked() {
 // Without replies the error has no place, so the guard does not wait for one. (Redis itself would
 // keep the connection.)
 func TestAMalformedCommandEndsASessionWithoutReplies(t *testing.T) {
+	t.Parallel()
 	r := fresh(t).fenced(5)
 	r.says("CLIENT REPLY OFF\r\nSET a 1\r\n*x\r\n", "-ERR Protocol error")
 	r.ended()
 }
 
 func TestAMalformedCommandEndsATransactionAndASubscription(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.fenced(5)
 	r.says("MULTI\r\nSET a 1\r\n*x\r\n", "+OK", "+QUEUED", "-ERR Protocol error")

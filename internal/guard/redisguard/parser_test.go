@@ -24,6 +24,7 @@ func ofWords(n int) []byte {
 // A command that arrives byte by byte is read once, in the handshake and in the relay: no step
 // begins at an earlier byte than the one before it had reached.
 func TestBytesAreReadOnce(t *testing.T) {
+	t.Parallel()
 	for name, stream := range map[string][]byte{
 		"array":  ofWords(9000),
 		"inline": []byte(strings.Repeat("x ", maxInline/2-2) + "\r\n"),
@@ -52,6 +53,7 @@ func TestBytesAreReadOnce(t *testing.T) {
 
 // However a stream is cut, the parser says the same as of the whole.
 func TestPiecesMakeTheSameCommand(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 9))
 	streams := [][]byte{
 		ofWords(3), ofWords(700), []byte("GET a\r\n"), []byte("\r\n"), []byte("*0\r\n"),

@@ -51,6 +51,7 @@ func (g *guarded) refusesEveryClaim(words ...string) {
 }
 
 func TestWhileAllOfRedisIsPausedANewcomerIsToldSo(t *testing.T) {
+	t.Parallel()
 	g := hasty(t, time.Second)
 	g.fenced(5)
 	g.operator("CLIENT PAUSE 600000 ALL")
@@ -72,6 +73,7 @@ func TestWhileAllOfRedisIsPausedANewcomerIsToldSo(t *testing.T) {
 
 // Commands that only read still run. A client that waits is admitted as soon as the pause ends.
 func TestWhileWritesArePausedANewcomerIsToldSoAndTheLeaderKeepsReading(t *testing.T) {
+	t.Parallel()
 	g := hasty(t, 8*time.Second)
 	leader, patient := g.fenced(5), before(t, g.server, setup{})
 	g.operator("CLIENT PAUSE 600000 WRITE")
@@ -89,6 +91,7 @@ func TestWhileWritesArePausedANewcomerIsToldSoAndTheLeaderKeepsReading(t *testin
 }
 
 func TestWhileAScriptKeepsRedisBusyANewcomerIsToldSoAndCanEndIt(t *testing.T) {
+	t.Parallel()
 	g := hasty(t, time.Second, "--busy-reply-threshold", "20")
 	leader := g.fenced(5)
 	leader.send(array("EVAL", "while true do end", "0"))

@@ -16,6 +16,7 @@ import (
 )
 
 func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
+	t.Parallel()
 	h := history{serverstest.Redis(t, servers.RedisOptions{})}
 	guards := guardtest.NewFleet(3, func() *guarded {
 		return before(t, h.server, setup{drain: time.Nanosecond})
@@ -35,6 +36,7 @@ func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
 
 // Without a guard the same work must find stale writes, or the test above proves nothing.
 func TestWithoutAGuardTheSameWorkFindsStaleWrites(t *testing.T) {
+	t.Parallel()
 	h := history{serverstest.Redis(t, servers.RedisOptions{})}
 	property := &guardtest.Histories{
 		Open: func(

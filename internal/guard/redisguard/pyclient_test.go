@@ -21,6 +21,7 @@ func redisPy(t *testing.T) string {
 // redis-py splits the fields of CLIENT INFO at '=', so it cannot parse a client name that contains
 // one.
 func TestRedisPyCanParseTheNameThatCarriesItsClaim(t *testing.T) {
+	t.Parallel()
 	python := redisPy(t)
 	g := fresh(t)
 	_, port, _ := strings.Cut(g.Addr, ":")

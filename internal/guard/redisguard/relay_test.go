@@ -32,6 +32,7 @@ var refusedAlways = []string{
 }
 
 func TestRefusedCommandsAreAnsweredInTheirPlace(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		r := g.raw()
@@ -60,6 +61,7 @@ func TestRefusedCommandsAreAnsweredInTheirPlace(t *testing.T) {
 }
 
 func TestARefusedCommandAbortsATransactionAsInRedis(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.fenced(5)
 	r.send("MULTI\r\nSET a 1\r\nFLUSHALL\r\nSET b 1\r\nEXEC\r\nEXISTS a b\r\n")
@@ -69,6 +71,7 @@ func TestARefusedCommandAbortsATransactionAsInRedis(t *testing.T) {
 }
 
 func TestASubscriberGetsTheAnswerToARefusedCommand(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		r := g.raw()
@@ -86,6 +89,7 @@ func TestASubscriberGetsTheAnswerToARefusedCommand(t *testing.T) {
 }
 
 func TestASessionKeepsItsTokenForLife(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.fenced(5)
 	r.send("FENCE orders 5\r\nFENCE orders 6\r\nFENCE stock 5\r\nFENCE orders\r\n" +
@@ -106,6 +110,7 @@ func TestASessionKeepsItsTokenForLife(t *testing.T) {
 func array(words ...string) string { return string(redismarks.Command(words...)) }
 
 func TestCommandsLargerThanTheBufferAreForwardedUnchanged(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.fenced(5)
 	big := strings.Repeat("x", 5*relay.BufferSize+7)
@@ -127,6 +132,7 @@ func TestCommandsLargerThanTheBufferAreForwardedUnchanged(t *testing.T) {
 // When the guard reads the forbidden key, it has already forwarded the beginning of the command. It
 // ends the session, and Redis executes nothing.
 func TestAForbiddenKeyLateInALargeCommandEndsTheSession(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for _, late := range []string{"ringfence:orders", "ringfence"} {
 		r := g.fenced(5)
@@ -144,6 +150,7 @@ func TestAForbiddenKeyLateInALargeCommandEndsTheSession(t *testing.T) {
 }
 
 func TestMalformedCommandsAreNotForwarded(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	for _, bad := range []string{
 		"*x\r\n", "*3000000000\r\n", "*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n:1\r\n",
@@ -168,6 +175,7 @@ func TestMalformedCommandsAreNotForwarded(t *testing.T) {
 // The same commands on two fresh servers, directly and through the guard, have the same answers to
 // the byte.
 func TestTheGuardChangesNoAnswer(t *testing.T) {
+	t.Parallel()
 	const seed = 7
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		g, plain := fresh(t), fresh(t)
@@ -248,6 +256,7 @@ func workload(rnd *rand.Rand) string {
 }
 
 func TestTheRecordOfAClientThatLeavesIsRemoved(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	blocked := g.fenced(5)
 	blocked.send("BLPOP nothing 0\r\n")
@@ -264,6 +273,7 @@ func TestTheRecordOfAClientThatLeavesIsRemoved(t *testing.T) {
 
 // A client may half-close its connection and read the remaining answers.
 func TestAClientMayHalfClose(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.fenced(5)
 	r.send("SET a 1\r\nGET a\r\n")

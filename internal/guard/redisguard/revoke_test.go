@@ -21,6 +21,7 @@ import (
 // Whatever state the older leader's session is in, nothing of it takes effect once the newer leader
 // is admitted, and the older leader is told why.
 func TestTheOlderLeaderIsEndedInEveryState(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	token := 5
 	for state, c := range map[string]struct {
@@ -80,6 +81,7 @@ func (g *guarded) blocked(state string) {
 
 // A paused leader resumes with a pipeline in its own buffers and in the guard's.
 func TestQueuedBytesOfAPausedLeaderAreNotExecuted(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	old := g.fenced(5)
 	fresh := g.fenced(6)
@@ -92,6 +94,7 @@ func TestQueuedBytesOfAPausedLeaderAreNotExecuted(t *testing.T) {
 // Redis is paused while the older leader sends a full pipeline, so all of it is in Redis's socket
 // when Redis resumes.
 func TestCommandsOfTheOlderLeaderThatRedisHasNotReadAreNotExecuted(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	old := g.fenced(5)
 	must.Succeed(t, g.server.Pause())
@@ -107,6 +110,7 @@ func TestCommandsOfTheOlderLeaderThatRedisHasNotReadAreNotExecuted(t *testing.T)
 }
 
 func TestTheNewerLeaderWaitsUntilALongScriptEnds(t *testing.T) {
+	t.Parallel()
 	g := fresh(t, "--busy-reply-threshold", "20")
 	old := g.fenced(5)
 	// The script runs for about 2 s and then writes.
@@ -132,6 +136,7 @@ func (g *guarded) busy() {
 }
 
 func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{
 		Args: []string{"--busy-reply-threshold", "20"},
 	})
@@ -151,6 +156,7 @@ func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
 
 // FLUSHALL bypasses the guard: no record of the older session is left, and the session lives.
 func TestAfterALossTheOlderSessionHasEndedBeforeTheNewerIsAdmitted(t *testing.T) {
+	t.Parallel()
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		Options: Options{Admission: &marks.Admission{Authority: agreeing{}}},
 		store:   redismarks.Options{Coordinated: true},
@@ -180,6 +186,7 @@ func (agreeing) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.C
 }
 
 func TestAfterACrashOfRedisOnlyTheMarkOrANewerTokenGetsIn(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"with AOF":    {"--appendonly", "yes", "--appendfsync", "always"},
 		"without AOF": nil,
@@ -219,6 +226,7 @@ func (g *guarded) reachable() {
 }
 
 func TestRedisCLIIsFencedAndToldWhy(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	g.fenced(6)
 	host, port, _ := strings.Cut(g.Addr, ":")

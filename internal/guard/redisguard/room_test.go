@@ -69,6 +69,7 @@ func (g *guarded) fillServer() {
 }
 
 func TestClientsWithoutATokenLeaveRoomOnASmallServer(t *testing.T) {
+	t.Parallel()
 	g := small(t, marks.Unverified{})
 	for range 60 {
 		g.raw().send("PING\r\n")
@@ -79,6 +80,7 @@ func TestClientsWithoutATokenLeaveRoomOnASmallServer(t *testing.T) {
 }
 
 func TestOlderSessionsLeaveRoomOnASmallServer(t *testing.T) {
+	t.Parallel()
 	g := small(t, marks.Unverified{})
 	for range 24 {
 		r := g.raw()
@@ -92,6 +94,7 @@ func TestOlderSessionsLeaveRoomOnASmallServer(t *testing.T) {
 }
 
 func TestOlderSessionsEndForTheLeaderWhomAFullServerRefuses(t *testing.T) {
+	t.Parallel()
 	by := &elected{}
 	by.leader.Store(5)
 	endsOlder(t, small(t, by), by)
@@ -99,6 +102,7 @@ func TestOlderSessionsEndForTheLeaderWhomAFullServerRefuses(t *testing.T) {
 
 // With TLS a full server ends the connection without a word.
 func TestOlderSessionsEndForTheLeaderWhomAFullServerRefusesInTLS(t *testing.T) {
+	t.Parallel()
 	by := &elected{}
 	by.leader.Store(5)
 	e := encryptedRedis(t, "no")
@@ -127,6 +131,7 @@ func endsOlder(t *testing.T, g *guarded, by *elected) {
 
 // The driver of a raiser says HELLO first, which has to claim.
 func TestARaiserRaisesThroughAGuardOfAFullServer(t *testing.T) {
+	t.Parallel()
 	by := &elected{}
 	by.leader.Store(5)
 	g := small(t, by)
@@ -139,6 +144,7 @@ func TestARaiserRaisesThroughAGuardOfAFullServer(t *testing.T) {
 }
 
 func TestAFullServerRefusesWhomTheCoordinatorDoesNotConfirm(t *testing.T) {
+	t.Parallel()
 	by := &elected{}
 	by.leader.Store(5)
 	g := small(t, by)
@@ -159,6 +165,7 @@ func TestAFullServerRefusesWhomTheCoordinatorDoesNotConfirm(t *testing.T) {
 
 // Without a coordinator any client could invent the token, so no session is ended for it.
 func TestAFullServerRefusesEveryClaimWithoutACoordinator(t *testing.T) {
+	t.Parallel()
 	g := small(t, marks.Unverified{})
 	leader := g.fenced(5)
 	g.fillServer()

@@ -14,6 +14,7 @@ import (
 )
 
 func TestNoAdmissionFailsWhileTheGuardsPasswordChanges(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	admin := driverTo(t, server.Addr(), nil)
 	do := func(args ...any) {

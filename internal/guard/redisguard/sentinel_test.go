@@ -84,6 +84,7 @@ func (s *watched) names(server *servers.Redis) func(map[string]string) bool {
 // In a planned failover the former primary remains one for some seconds. A guard that stayed there
 // would go on to acknowledge what is lost.
 func TestSessionsEndWhenSentinelsNameAnotherPrimary(t *testing.T) {
+	t.Parallel()
 	s := withSentinels(t, "")
 	g := s.guard(setup{})
 	old := g.fenced(5)
@@ -117,6 +118,7 @@ func TestSessionsEndWhenSentinelsNameAnotherPrimary(t *testing.T) {
 }
 
 func TestAGuardFollowsSentinelsWhenThePrimaryIsKilled(t *testing.T) {
+	t.Parallel()
 	s := withSentinels(t, "")
 	g := s.guard(setup{})
 	g.fenced(5)
@@ -130,6 +132,7 @@ func TestAGuardFollowsSentinelsWhenThePrimaryIsKilled(t *testing.T) {
 
 // Without Sentinels nothing is promoted, so the server that they named last is the primary.
 func TestAGuardGoesOnWithoutSentinels(t *testing.T) {
+	t.Parallel()
 	s := withSentinels(t, "")
 	g := s.guard(setup{})
 	old := g.fenced(5)
@@ -144,6 +147,7 @@ func TestAGuardGoesOnWithoutSentinels(t *testing.T) {
 }
 
 func TestSentinelsMayAskForALogin(t *testing.T) {
+	t.Parallel()
 	s := withSentinels(t, "requirepass s3cret\nsentinel sentinel-pass s3cret\n")
 	raise := func(options string) error {
 		return redismarks.Raiser{URL: s.url(options), Authority: marks.Unverified{}}.

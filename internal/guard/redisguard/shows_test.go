@@ -12,6 +12,7 @@ import (
 // An operator sees of a refused command only that Redis has counted one error. This holds for a
 // user with hardly any rights and in every state of the connection.
 func TestRedisCountsARefusedCommandAsOneError(t *testing.T) {
+	t.Parallel()
 	for state, enter := range map[string]string{"RESP2": "", "RESP3": "HELLO 3\r\n",
 		"subscribed": "SUBSCRIBE ch\r\n", "subscribed in RESP3": "HELLO 3\r\nSUBSCRIBE ch\r\n"} {
 		t.Run(state, func(t *testing.T) {
@@ -70,6 +71,7 @@ func (g *guarded) slow() string {
 
 // The package documentation promises what an operator sees of the guard's own traffic.
 func TestTheDocumentationSaysWhatAnOperatorSeesOfTheGuardInRedis(t *testing.T) {
+	t.Parallel()
 	g := fresh(t, "--slowlog-log-slower-than", "0", "--notify-keyspace-events", "KEA")
 	all, own := dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr())
 	events, monitor := dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr())

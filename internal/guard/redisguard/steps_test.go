@@ -3,6 +3,7 @@ package redisguard
 import "testing"
 
 func TestEveryStepOfATakeoverIsTimed(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	g.fenced(5)
 	g.fenced(7)

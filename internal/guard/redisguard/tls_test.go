@@ -77,6 +77,7 @@ func (e *encrypted) client(t *testing.T, own *serverstest.Pair) *tls.Config {
 }
 
 func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
+	t.Parallel()
 	e := encryptedRedis(t, "yes")
 	own := e.authority.Issue("the guard's own")
 	g := before(t, e.server, setup{
@@ -106,6 +107,7 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 }
 
 func TestAGuardRequiresTLS(t *testing.T) {
+	t.Parallel()
 	e := encryptedRedis(t, "no")
 	option := e.with(t, tlsconfig.Files{})
 	option.Require = true
@@ -120,6 +122,7 @@ func TestAGuardRequiresTLS(t *testing.T) {
 }
 
 func TestACertificateOfTheClientIsChecked(t *testing.T) {
+	t.Parallel()
 	e := encryptedRedis(t, "no")
 	app, stranger := e.authority.Issue("app"), serverstest.NewAuthority(t).Issue("app")
 	for _, user := range []string{"app", "other"} {

@@ -21,6 +21,7 @@ var admittedUnder5 = []marks.Presented{{Resource: "orders", Token: 5}}
 // The server gets the client's bytes unchanged, except that each refused command is replaced as a
 // whole and empty commands are dropped, however the stream is cut.
 func TestTheServerGetsTheClientsBytesExceptForRefusedCommands(t *testing.T) {
+	t.Parallel()
 	rnd := rand.New(rand.NewPCG(8, 9))
 	for range 200 {
 		s := newInjectedReplies()

@@ -8,6 +8,7 @@ import (
 )
 
 func TestARefusalNamesTheClient(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	if err := g.direct().Do(t.Context(), "ACL", "SETUSER", "billing", "on", ">secret", "~*", "&*",
 		"+@all").Err(); err != nil {
@@ -42,6 +43,7 @@ func TestARefusalNamesTheClient(t *testing.T) {
 }
 
 func TestWhoACommandLogsInAs(t *testing.T) {
+	t.Parallel()
 	for command, want := range map[string]string{
 		"AUTH secret": "default", "auth ann secret": "ann", "HELLO 3 AUTH ann secret": "ann",
 		"HELLO 3 SETNAME AUTH AUTH ann secret": "ann", "HELLO 3 SETNAME AUTH": "", "HELLO 3": "",

@@ -18,6 +18,7 @@ func hidden(name string) (all []string) {
 }
 
 func TestAZeroByteHidesNoWord(t *testing.T) {
+	t.Parallel()
 	g := fresh(t)
 	r := g.fenced(5)
 	for name, rule := range eachCommand() {
@@ -51,6 +52,7 @@ func TestAZeroByteHidesNoWord(t *testing.T) {
 }
 
 func TestNobodyReplacesTheFunctionsThroughAGuard(t *testing.T) {
+	t.Parallel()
 	r := fresh(t).fenced(5)
 	const code = "\nredis.register_function('ringfence_x', function() return 1 end)"
 	for _, words := range [][]string{
@@ -68,6 +70,7 @@ func TestNobodyReplacesTheFunctionsThroughAGuard(t *testing.T) {
 
 // Without this the test above would prove nothing.
 func TestRedisTakesAWordWithAZeroByteForAnother(t *testing.T) {
+	t.Parallel()
 	r := dialRaw(t, fresh(t).server.Addr())
 	r.says(array("ACL", "LOG", "RESET\x00"), "+OK")
 	for i := 0; ; i++ { // Redis finds it after some hundred tries, Valkey after some ten thousand

@@ -53,6 +53,7 @@ func (r *realm) blind(t *testing.T) {
 }
 
 func TestAnAttachedSessionPublishesByItsNumber(t *testing.T) {
+	t.Parallel()
 	d, c := attachedTo5(t)
 	d.blind(t)
 	if err := step(t, c, ""); err != nil {
@@ -62,6 +63,7 @@ func TestAnAttachedSessionPublishesByItsNumber(t *testing.T) {
 
 // A guard has registered the session before it attaches.
 func TestASessionThatAGuardHasRegisteredPublishesByItsNumberToo(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	c, admitted := d.admitted(t, claimed(5))
 	if admitted != marks.Admitted {
@@ -88,6 +90,7 @@ func TestASessionThatAGuardHasRegisteredPublishesByItsNumberToo(t *testing.T) {
 
 // The session has lost its number, and its record still proves where it belongs.
 func TestASessionWithoutItsNumberIsLookedUp(t *testing.T) {
+	t.Parallel()
 	d, c := attachedTo5(t)
 	for _, lose := range []string{"discard all", "reset all"} {
 		execute(t, c, lose)
@@ -103,6 +106,7 @@ func TestASessionWithoutItsNumberIsLookedUp(t *testing.T) {
 
 // The pid of a backend that has ended goes to another backend, while the record is still there.
 func TestTheRecordOfAnEarlierBackendProvesNothing(t *testing.T) {
+	t.Parallel()
 	d, c := attachedTo5(t)
 	d.sql(t, `update ringfence_private.session
 	    set backend_start = backend_start - interval '1 h', attachment = attachment - 1`)
@@ -120,6 +124,7 @@ func TestTheRecordOfAnEarlierBackendProvesNothing(t *testing.T) {
 }
 
 func TestNobodyButAttachGivesANumber(t *testing.T) {
+	t.Parallel()
 	d, c := attachedTo5(t)
 	for _, call := range []string{"select nextval('ringfence_private.attachment')",
 		"select setval('ringfence_private.attachment', 1)", "select " +

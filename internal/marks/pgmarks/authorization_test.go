@@ -67,6 +67,7 @@ func notAuthorized(t *testing.T, what string, err error, c fence.Claim, role str
 }
 
 func TestOnlyAllowedRolesAndTheirMembersClaim(t *testing.T) {
+	t.Parallel()
 	r, a := authorized(t)
 	allow(t, a, "team", "orders", "st*k")
 	older, newer := claimed(5), claimed(7)
@@ -124,6 +125,7 @@ func TestOnlyAllowedRolesAndTheirMembersClaim(t *testing.T) {
 
 // The role is the one that has logged in. Nothing that the session sets makes it another.
 func TestASessionCannotPretendToBeAnotherRole(t *testing.T) {
+	t.Parallel()
 	r, a := authorized(t)
 	allow(t, a, "team", "orders_a")
 	c := fence.Claim{Resource: "ordersxa", Token: 5, Issuer: "zk:a", Holder: "a"}
@@ -151,6 +153,7 @@ func TestASessionCannotPretendToBeAnotherRole(t *testing.T) {
 }
 
 func TestPatternsFitTheSameInThisProgramAndInTheDatabase(t *testing.T) {
+	t.Parallel()
 	r, a := authorized(t)
 	conn := r.connect(t, "postgres")
 	for _, pattern := range []string{"orders", "orders_*", "*", "o*s", "*_eu", "a*b*c", "orders_"} {
@@ -185,6 +188,7 @@ func TestPatternsFitTheSameInThisProgramAndInTheDatabase(t *testing.T) {
 // A row that allows something is of one role in one database. What came out of a dump, out of a
 // copy of the database, or names a role that was made again, allows nothing.
 func TestACopyOfWhatIsAllowedAllowsNothing(t *testing.T) {
+	t.Parallel()
 	for name, copied := range map[string]func(t *testing.T, r *realm){
 		"restored from a dump": func(t *testing.T, r *realm) { r.dump(t)() },
 		"a new role of the same name": func(t *testing.T, r *realm) {
@@ -249,6 +253,7 @@ func TestACopyOfWhatIsAllowedAllowsNothing(t *testing.T) {
 }
 
 func TestTheGuardsRoleMayNotChangeWhoMayClaim(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	conn := d.connect(t, guardRole)
 	for _, statement := range []string{

@@ -24,6 +24,7 @@ func (d database) appPool(t *testing.T, url, more string) *pgxpool.Pool {
 }
 
 func TestBeginWorksOnEveryKindOfConnectionAndARefusalKeepsItUsable(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old, c := d.lead(t, d.next()), d.lead(t, d.next())
 	pool := d.appPool(t, d.url("app"), "&pool_max_conns=2")
@@ -65,6 +66,7 @@ func TestBeginWorksOnEveryKindOfConnectionAndARefusalKeepsItUsable(t *testing.T)
 }
 
 func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c := d.lead(t, d.next())
 	locker := d.connect(t, "postgres")
@@ -87,6 +89,7 @@ func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
 }
 
 func TestATransactionMayEnterForSeveralResourcesAndIsEndedByEach(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for _, deposed := range []fence.Resource{"orders", "stock"} {
 		orders, stock := d.next(), d.next()
@@ -105,6 +108,7 @@ func TestATransactionMayEnterForSeveralResourcesAndIsEndedByEach(t *testing.T) {
 }
 
 func TestTheCallersTransactionOptionsAreKept(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c := d.lead(t, d.next())
 	for _, o := range []pgx.TxOptions{
@@ -134,6 +138,7 @@ func TestTheCallersTransactionOptionsAreKept(t *testing.T) {
 }
 
 func TestAClaimWithQuotesAndBackslashesIsEscaped(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for _, conforming := range []string{"on", "off"} {
 		c := d.next()
@@ -153,6 +158,7 @@ func TestAClaimWithQuotesAndBackslashesIsEscaped(t *testing.T) {
 }
 
 func TestDefaultsOfRoleAndDatabaseDoNotWeakenTheCheck(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for _, level := range levels {
 		d.sql(t, "alter database "+d.name+" set default_transaction_isolation = '"+string(level)+

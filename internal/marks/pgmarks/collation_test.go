@@ -40,6 +40,7 @@ func moved() (all []fence.Resource) {
 }
 
 func TestAMarkIsFoundAfterTheOrderOfTextsHasChanged(t *testing.T) {
+	t.Parallel()
 	d := sortedDatabase(t)
 	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
 	s := d.open(t, Options{})
@@ -74,6 +75,7 @@ const unordered = `select a.attrelid::regclass || '.' || a.attname
    and a.attcollation not in (0, 'pg_catalog."C"'::regcollation)`
 
 func TestEveryTextIsInTheOrderOfItsBytes(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	if found := d.list(t, unordered); len(found) > 0 {
 		t.Errorf("in the order of the database: %v", found)

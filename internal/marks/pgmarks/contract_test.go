@@ -20,6 +20,7 @@ import (
 )
 
 func TestPostgresKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	// not a shared server: the contract restarts it
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	markstest.Run(t, func(t testing.TB) markstest.Fixture { return open(t, pg) })

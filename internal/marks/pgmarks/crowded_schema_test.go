@@ -47,6 +47,7 @@ exception when duplicate_function then
 end $$`
 
 func TestForeignFunctionsInTheSchemaAreNeverCalled(t *testing.T) {
+	t.Parallel()
 	r := led(t)
 	r.sql(t, crowdOneSQL+"; "+crowdSQL)
 	older, newer := r.next(), r.next()
@@ -83,6 +84,7 @@ func TestForeignFunctionsInTheSchemaAreNeverCalled(t *testing.T) {
 
 // A literal without a type fits a parameter of any type.
 func TestCallsOfOurFunctionsGiveEachArgumentItsType(t *testing.T) {
+	t.Parallel()
 	call := regexp.MustCompile(`ringfence\.[a-z_]+\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)`)
 	open := regexp.MustCompile(`(?:\(|, )(?:'[^']*'|null|[0-9]+|\$[0-9]+)(?:,|\))`)
 	inner := regexp.MustCompile(`\((?:[^()]|\([^()]*\))*\)`) // arguments of other functions

@@ -19,6 +19,7 @@ import (
 const soon = 20 * time.Second
 
 func TestATransactionThatAttachesAndStaysOpenDelaysNobody(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	attached := d.connect(t, "app")
 	execute(t, attached, "begin")
@@ -41,6 +42,7 @@ func TestATransactionThatAttachesAndStaysOpenDelaysNobody(t *testing.T) {
 // The revocation ends a session that attaches during the raise, although its record is not visible
 // yet.
 func TestASessionThatAttachesDuringARaiseIsEndedByIt(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	raising := d.raising(t, claimed(7))
 	attached := d.connect(t, "app")
@@ -60,6 +62,7 @@ func TestASessionThatAttachesDuringARaiseIsEndedByIt(t *testing.T) {
 // Anybody may take advisory locks. Backends that only hold them, or wait for them, have not
 // entered.
 func TestAdvisoryLocksDelayNobody(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	number := d.list(t, "select ringfence.number(pass)::text from ringfence_private.gate where "+
 		"resource = 'orders'")[0]
@@ -79,6 +82,7 @@ func TestAdvisoryLocksDelayNobody(t *testing.T) {
 
 // Anybody may make a setting too, so a transaction's own settings prove nothing.
 func TestAForgedSettingPublishesNothing(t *testing.T) {
+	t.Parallel()
 	const publish = "select ringfence.publish('orders', 5, 'zk:a', 'nightly', 1, '{}')"
 	d := tasked(t)
 	d.lead(t, claimed(7))
@@ -98,6 +102,7 @@ func TestAForgedSettingPublishesNothing(t *testing.T) {
 // Connection pools reset settings between two uses. The session stays registered and can still
 // publish.
 func TestASessionThatIsResetStaysAttached(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	c := d.connect(t, "app")
 	if ok, err := Attach(t.Context(), c, claimed(5)); !ok || err != nil {
@@ -118,6 +123,7 @@ func TestASessionThatIsResetStaysAttached(t *testing.T) {
 }
 
 func TestAttachFailsInAnOpenTransaction(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	c := d.connect(t, "app")
 	execute(t, c, "begin")

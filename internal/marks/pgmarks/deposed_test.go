@@ -102,6 +102,7 @@ func writesToNobody(t *testing.T, d *realm, c *pgx.Conn) <-chan error {
 }
 
 func TestNoTransactionOfADeposedLeaderIsCommitted(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for name, occupy := range occupations {
 		t.Run(name, func(t *testing.T) {
@@ -145,6 +146,7 @@ func (d database) over(t *testing.T, pid uint32, c fence.Claim) {
 
 // Only a superuser may end a superuser's backend.
 func TestASuperusersTransactionKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	tx := d.transact(t, d.connect(t, "postgres"), old, pgx.TxOptions{})
@@ -159,6 +161,7 @@ func TestASuperusersTransactionKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
 }
 
 func TestNoTransactionOfAPausedProcessIsCommittedWhenItResumes(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old := d.lead(t, d.next())
 	psql := exec.CommandContext(t.Context(), "psql", "-qAtX", "-v", "ON_ERROR_STOP=1", d.url("app"))

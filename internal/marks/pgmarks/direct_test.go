@@ -72,6 +72,7 @@ func (r *realm) wantRefused(t *testing.T, options, code, says string) {
 }
 
 func TestTheDatabaseItselfAdmitsALeader(t *testing.T) {
+	t.Parallel()
 	d := direct(t, false)
 	older := d.wantIn(t, "app", "-c fence.orders=5")
 	execute(t, older, "insert into entry values (5)")
@@ -96,6 +97,7 @@ func TestTheDatabaseItselfAdmitsALeader(t *testing.T) {
 // A pooler logs in without the settings of its clients, so the database refuses it. A session that
 // it kept for the next client would be under another client's token.
 func TestAPoolerIsRefusedDirectSessions(t *testing.T) {
+	t.Parallel()
 	d := direct(t, false)
 	b := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{User: "app"})
 	cfg, err := pgx.ParseConfig(b.URL("app", d.name))
@@ -109,6 +111,7 @@ func TestAPoolerIsRefusedDirectSessions(t *testing.T) {
 
 // No process of ours: another role, which may lead, takes the term, and raises the mark.
 func TestDirectSessionsFollowTermsOfFunctions(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	d.needsLoginTriggers(t)
 	pgtest.Role(t, d.url("postgres"), "elector", "login")
@@ -142,6 +145,7 @@ func TestDirectSessionsFollowTermsOfFunctions(t *testing.T) {
 // The login's transaction is open while another leader raises the mark: the raise waits for it, and
 // ends its session.
 func TestALoginThatIsUnderWayIsEndedByARaise(t *testing.T) {
+	t.Parallel()
 	d := direct(t, false)
 	// A trigger of the test's own fires after that of Ringfence, and keeps the login open.
 	d.sql(t, `create function public.slow() returns event_trigger language plpgsql as $$ begin
@@ -167,6 +171,7 @@ func TestALoginThatIsUnderWayIsEndedByARaise(t *testing.T) {
 }
 
 func TestAStandbyAdmitsNobodyItself(t *testing.T) {
+	t.Parallel()
 	d := direct(t, false)
 	alone := serverstest.Postgres(t, servers.PostgresOptions{})
 	d.database = database{alone, "postgres"}
@@ -187,6 +192,7 @@ func TestAStandbyAdmitsNobodyItself(t *testing.T) {
 }
 
 func TestSessionsFromBeforeTheTriggerAreEnded(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	d.needsLoginTriggers(t)
 	d.lead(t, claimed(5))
@@ -201,6 +207,7 @@ func TestSessionsFromBeforeTheTriggerAreEnded(t *testing.T) {
 }
 
 func TestATrialAdmitsEverybody(t *testing.T) {
+	t.Parallel()
 	d := direct(t, true)
 	d.wantIn(t, "app", "")
 	d.wantIn(t, "app", "-c fence.orders=4")
@@ -210,6 +217,7 @@ func TestATrialAdmitsEverybody(t *testing.T) {
 }
 
 func TestADirectSessionCannotOutliveItsConnection(t *testing.T) {
+	t.Parallel()
 	d := direct(t, false)
 	for _, s := range []string{"repeatable read", "serializable"} {
 		d.sql(t, "alter role app in database "+pgx.Identifier{d.name}.Sanitize()+
@@ -221,6 +229,7 @@ func TestADirectSessionCannotOutliveItsConnection(t *testing.T) {
 // Whatever is broken: who is not on the list gets in, who is does not, and an operator puts it
 // right.
 func TestALockoutDrill(t *testing.T) {
+	t.Parallel()
 	for _, broken := range []string{
 		"drop function ringfence_private.admit()",
 		"drop function ringfence.attach(bigint, text, bigint, text, text)",
@@ -254,6 +263,7 @@ func TestALockoutDrill(t *testing.T) {
 // Whoever drops the schemas does not switch direct sessions off: the mark is lost, and a deposed
 // leader must not get in.
 func TestTheTriggerOutlivesTheSchemas(t *testing.T) {
+	t.Parallel()
 	d := direct(t, false)
 	const drop = "drop schema ringfence, ringfence_private cascade"
 	d.sql(t, drop)
@@ -270,6 +280,7 @@ func TestTheTriggerOutlivesTheSchemas(t *testing.T) {
 }
 
 func TestDirectSaysWhatItCannotDo(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	a := d.authorizer(t)
 	for role, says := range map[string]string{

@@ -25,6 +25,7 @@ func encoded(t *testing.T, encoding string) database {
 // Whatever the encoding of a database is, it installs, and shows a holder's name or, where the
 // encoding lacks a character, the name in ASCII. No holder is refused for its name.
 func TestAHolderIsKeptInEveryEncoding(t *testing.T) {
+	t.Parallel()
 	for encoding, kept := range map[string][]string{
 		"LATIN1": {"büro-1"}, "LATIN5": {"büro-1"}, "SQL_ASCII": {"büro-1", "ж", "日本"},
 		"EUC_JP": {"ж", "日本"}, "EUC_KR": {"ж", "日本"}, "WIN1251": {"ж"},
@@ -58,6 +59,7 @@ func TestAHolderIsKeptInEveryEncoding(t *testing.T) {
 
 // Others read what a guard has written, whatever their own encoding is.
 func TestAHolderIsTheSameForClientsOfEachEncoding(t *testing.T) {
+	t.Parallel()
 	d := encoded(t, "LATIN1")
 	s := d.open(t, Options{})
 	if _, err := raiseTo(t.Context(), s, fence.Claim{

@@ -132,6 +132,7 @@ func refused(t *testing.T, err error, level pgx.TxIsoLevel, current bool) {
 }
 
 func TestATransactionFromBeforeARaiseCannotEnterAfterIt(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for _, level := range levels {
 		for _, wrote := range []bool{false, true} {
@@ -155,6 +156,7 @@ func TestATransactionFromBeforeARaiseCannotEnterAfterIt(t *testing.T) {
 // The critical moment is between the first check and the locks. A superuser who locks the table
 // extends it.
 func TestATransactionThatWaitedForItsLocksSeesARaiseThatCameMeanwhile(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	locker := d.connect(t, "postgres")
 	for _, level := range levels {
@@ -196,6 +198,7 @@ func (d database) raising(t *testing.T, c fence.Claim) *pgx.Conn {
 }
 
 func TestATransactionThatEntersDuringARaiseIsEndedByIt(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old := d.lead(t, d.next())
 	newer := d.next()
@@ -211,6 +214,7 @@ func TestATransactionThatEntersDuringARaiseIsEndedByIt(t *testing.T) {
 }
 
 func TestAnOldSnapshotWaitsForAnOpenRaise(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for _, level := range snapshots {
 		for end, want := range map[string]string{"commit": "40001", "rollback": ""} {
@@ -230,6 +234,7 @@ func TestAnOldSnapshotWaitsForAnOpenRaise(t *testing.T) {
 // enter need the row's lock to tell. They must not keep the lock: the next raise would have to wait
 // for them instead of ending them.
 func TestAfterARaiseThatWasRolledBackTransactionsEnterAndTheNextRaiseEndsThem(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for _, level := range levels {
 		old := d.lead(t, d.next())
@@ -244,6 +249,7 @@ func TestAfterARaiseThatWasRolledBackTransactionsEnterAndTheNextRaiseEndsThem(t 
 }
 
 func TestATransactionCannotPassFromOneTermToTheNext(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for _, level := range levels {
 		old, newer := d.lead(t, d.next()), d.next()
@@ -266,6 +272,7 @@ func TestATransactionCannotPassFromOneTermToTheNext(t *testing.T) {
 // A refused attempt must not look like a transaction that is inside: an old leader retries all the
 // time, and a new leader would wait for it and end its backend.
 func TestAnOldLeaderThatRetriesIsRefusedAndItsBackendIsNotEnded(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old := d.lead(t, d.next())
 	d.lead(t, d.next())

@@ -44,6 +44,7 @@ func (d database) revokeOnce(t *testing.T, c fence.Claim) {
 }
 
 func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	_, tx := d.enters(t, old, pgx.TxOptions{})
@@ -65,6 +66,7 @@ func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
 }
 
 func TestASessionOfAnOlderTokenKeepsNewerTransactionsOut(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	session, step := d.admitted(t, old)
@@ -87,6 +89,7 @@ func TestASessionOfAnOlderTokenKeepsNewerTransactionsOut(t *testing.T) {
 }
 
 func TestRevokingAgainSparesTheTransactionsOfTheMark(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c := d.lead(t, d.next())
 	_, tx := d.enters(t, c, pgx.TxOptions{})
@@ -100,6 +103,7 @@ func TestRevokingAgainSparesTheTransactionsOfTheMark(t *testing.T) {
 }
 
 func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c := d.lead(t, d.next())
 	above, foreign, unknown := d.next(), c, c
@@ -121,6 +125,7 @@ func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testi
 }
 
 func TestBeginSaysWhenTheDatabaseIsNotInstalled(t *testing.T) {
+	t.Parallel()
 	d := bare(t)
 	_, err := Begin(t.Context(), d.connect(t, "app"), claimed(1), pgx.TxOptions{})
 	if !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
@@ -129,6 +134,7 @@ func TestBeginSaysWhenTheDatabaseIsNotInstalled(t *testing.T) {
 }
 
 func TestAnAdoptionEndsOlderTransactionsAndLetsTheNewIssuersEnter(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old := d.lead(t, d.lead(t, d.next()))
 	_, tx := d.enters(t, old, pgx.TxOptions{})
@@ -146,6 +152,7 @@ func TestAnAdoptionEndsOlderTransactionsAndLetsTheNewIssuersEnter(t *testing.T) 
 // If the gate's row carries a transaction id in its xmax, every transaction with a snapshot of its
 // own must take the row's lock. Only a raise that was rolled back may leave one there.
 func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c := d.lead(t, d.next())
 	untouched := func(when string) {
@@ -180,6 +187,7 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 }
 
 func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.lead(t, d.next())
 	_, tx := d.enters(t, newer, pgx.TxOptions{})
@@ -191,6 +199,7 @@ func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
 
 // A revocation that has found nobody opens the gate only for its own mark, however late it does so.
 func TestARevocationThatANewerRaiseOvertakesOpensNoGate(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c, newer := d.next(), d.next()
 	_, err := raiseTo(t.Context(), d.s, c)
@@ -210,6 +219,7 @@ func TestARevocationThatANewerRaiseOvertakesOpensNoGate(t *testing.T) {
 // A revocation that a newer raise overtakes finds no older session, because sessions are listed for
 // the current mark only.
 func TestARevocationThatANewerRaiseOvertakesDoesNotReportThatNobodyIsLeft(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old, c := d.lead(t, d.next()), d.next()
 	session, _ := d.admitted(t, old)
@@ -232,6 +242,7 @@ func TestARevocationThatANewerRaiseOvertakesDoesNotReportThatNobodyIsLeft(t *tes
 
 // A revocation that has begun before the raise may have missed a transaction that entered since.
 func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	err := d.busy(t, "ringfence.revoke",
@@ -255,6 +266,7 @@ func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
 // known now. The first revocation has not seen that transaction. If it opened the gate, the next
 // leader's revocation would not look for it, either.
 func TestARevocationOpensNoGateThatWasShutSinceItLooked(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	d.holdUpOpen(t)
 	c := d.next()
@@ -300,6 +312,7 @@ func (d database) holdUpOpen(t *testing.T) {
 }
 
 func TestAfterARaiseEveryOlderTransactionIsFoundInside(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k",
 		"l", "a_longer_name_with_all_that_48_characters_allow1"} {

@@ -29,6 +29,7 @@ func recorded(t *testing.T) *realm {
 }
 
 func TestWritesOfTransactionsAndSessionsNeverGoBackToAnOlderToken(t *testing.T) {
+	t.Parallel()
 	d := recorded(t)
 	h := &guardtest.Histories{Open: d.openLease, Written: d.written, Moves: 40}
 	h.FindNoStaleWrite(t)
@@ -37,6 +38,7 @@ func TestWritesOfTransactionsAndSessionsNeverGoBackToAnOlderToken(t *testing.T) 
 // Where everybody is let in, the same work must find stale writes, or the test above proves
 // nothing.
 func TestWithoutTheCheckTheSameWorkFindsStaleWrites(t *testing.T) {
+	t.Parallel()
 	d := recorded(t)
 	d.sql(t, `create or replace
 	    function ringfence.enter(resource text, token bigint, issuer text, candidate text default '') returns void

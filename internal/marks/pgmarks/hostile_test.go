@@ -24,6 +24,7 @@ func execute(t *testing.T, c *pgx.Conn, statement string, args ...any) {
 }
 
 func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	for setting, want := range map[string]string{
 		"off": "on", "local": "on", "remote_write": "on", "on": "on",
@@ -52,6 +53,7 @@ func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
 }
 
 func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	c := d.connect(t, guardRole)
 	for _, level := range []string{"repeatable read", "serializable"} {
@@ -80,6 +82,7 @@ func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
 // A raise must wait for a registration that has checked the mark and has not committed yet.
 // Otherwise the raise would not find it in the list.
 func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	_, err := raiseTo(t.Context(), s, claimed(5))
@@ -126,6 +129,7 @@ func (d database) waits(t *testing.T, call string, returned <-chan error) {
 // clients of an old leader that reconnect in a storm keep the new one out: 32 connections were
 // enough to block a raise for good.
 func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	_, err := raiseTo(t.Context(), s, claimed(5))
@@ -156,6 +160,7 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 }
 
 func TestARegistrationThatWaitsForARaiseSeesItsMark(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	_, err := raiseTo(t.Context(), s, claimed(5))
@@ -183,6 +188,7 @@ func TestARegistrationThatWaitsForARaiseSeesItsMark(t *testing.T) {
 // An application role that may create functions must not get them executed by the guard's role or
 // the operator.
 func TestFunctionsThatShadowBuiltInOnesAreNotCalled(t *testing.T) {
+	t.Parallel()
 	d := bare(t)
 	d.sql(t, `create schema evil authorization app;
 	    create table public.caught (who text, what text);
@@ -232,6 +238,7 @@ func TestFunctionsThatShadowBuiltInOnesAreNotCalled(t *testing.T) {
 }
 
 func TestAnApplicationRoleMayOnlyCheckItsAdmissionEnterAndAttach(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	app := d.connect(t, "app")
 	const functions = `select oid::regprocedure::text from pg_proc

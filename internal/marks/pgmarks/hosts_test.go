@@ -18,6 +18,7 @@ import (
 
 // Whatever takes a URL takes one of several hosts, of which the first is down here.
 func TestAURLOfSeveralHostsLeadsToThePrimary(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	database := serverstest.FreshDatabase(t, pg)
 	down := serverstest.FreeAddresses(t, 1)[0]
@@ -48,6 +49,7 @@ func TestAURLOfSeveralHostsLeadsToThePrimary(t *testing.T) {
 
 // A few such calls would keep all control connections, and the next leader waiting for them.
 func TestACallAtAFrozenPrimaryEndsWhenAnotherServerIsPromoted(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	must.Succeed(t, pgmarks.Install(t.Context(), pg.URL("postgres", "postgres"), "postgres"))
 	standby, err := pg.StartStandby(t.Context(), "standby")

@@ -11,6 +11,7 @@ import (
 // Only the connection that the tag was sent on may be taken for the client's, and only while it is
 // a session of the database with the marks.
 func TestATagIdentifiesOnlyTheConnectionThatItWasSentOn(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	elsewhere := d.database
 	elsewhere.name = serverstest.FreshDatabase(t, d.pg)

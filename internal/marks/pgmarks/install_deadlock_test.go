@@ -10,6 +10,7 @@ import (
 // A session locks two tables in the other order. Its own patience is long, so the server ends the
 // installation.
 func TestAnInstallationThatIsEndedByADeadlockIsRepeated(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	other := d.connect(t, "postgres")
 	do := func(sql string) {

@@ -70,6 +70,7 @@ func (d database) open(t testing.TB, o Options) *Store {
 }
 
 func TestInstallTwiceKeepsTheMarks(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	c := fence.Claim{Resource: "orders", Token: 1<<62 + 1, Issuer: "zk:a", Holder: "a"}
@@ -83,6 +84,7 @@ func TestInstallTwiceKeepsTheMarks(t *testing.T) {
 }
 
 func TestTheGuardsRoleNeedsNoSuperuserAndOwnsNothing(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	must.Succeed(t, d.open(t, Options{}).Probe(t.Context()))
 	for _, user := range []string{guardRole, "app"} {
@@ -104,6 +106,7 @@ func TestTheGuardsRoleNeedsNoSuperuserAndOwnsNothing(t *testing.T) {
 	}
 }
 
+// It changes a role of the shared server, so it runs alone.
 func TestProbeSaysWhatIsMissing(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(t *testing.T) database
@@ -139,6 +142,7 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestAServerWithPreparedTransactionsIsRefusedUnlessTheOperatorAllowsIt(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"max_prepared_transactions": "5"},
 	})
@@ -153,6 +157,7 @@ func TestAServerWithPreparedTransactionsIsRefusedUnlessTheOperatorAllowsIt(t *te
 }
 
 func TestAPoolerBetweenGuardAndPostgresIsRefused(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	bouncer := serverstest.PgBouncer(t, d.pg, servers.PgBouncerOptions{})
 	s, err := Open(bouncer.URL(guardRole, d.name), Options{})
@@ -164,6 +169,7 @@ func TestAPoolerBetweenGuardAndPostgresIsRefused(t *testing.T) {
 }
 
 func TestThePrintedInstallationRunsInPsql(t *testing.T) {
+	t.Parallel()
 	d := bare(t)
 	text := Roles{Guard: guardRole}.SQL()
 	cmd := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "-q",
@@ -176,6 +182,7 @@ func TestThePrintedInstallationRunsInPsql(t *testing.T) {
 }
 
 func TestInstallForARoleThatDoesNotExistSaysHowToMakeIt(t *testing.T) {
+	t.Parallel()
 	d := bare(t)
 	err := Install(t.Context(), d.url("postgres"), "nobody_here")
 	if err == nil || !strings.Contains(err.Error(), `CREATE ROLE "nobody_here"`) {
@@ -184,6 +191,7 @@ func TestInstallForARoleThatDoesNotExistSaysHowToMakeIt(t *testing.T) {
 }
 
 func TestAnOlderSchemaIsUpgradedInPlaceAndANewerOneIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	if _, err := raiseTo(t.Context(), s,

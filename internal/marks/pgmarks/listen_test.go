@@ -17,6 +17,7 @@ import (
 
 // All databases of a server share one queue of notices.
 func TestAnIdleListenerHoldsBackNoNotices(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	d.roles(t)
@@ -36,6 +37,7 @@ func TestAnIdleListenerHoldsBackNoNotices(t *testing.T) {
 }
 
 func TestListeningEndsWhenTheDatabaseIsDropped(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	ended := make(chan struct{})

@@ -82,6 +82,7 @@ func managed(
 }
 
 func TestOnEachManagedServiceTheDatabaseFences(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	for name, s := range services {
 		t.Run(name, func(t *testing.T) {
@@ -223,6 +224,7 @@ func fences(t *testing.T, d database, s *Store, app string, signals bool) {
 
 // A role without pg_signal_backend ends sessions of its own role, as any role may.
 func TestAGuardWithoutPgSignalBackendEndsSessionsOfItsOwnRole(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	d, admin, guard, _ := managed(t, pg, "own", services["cloudsql"])
 	must.Succeed(t, Install(t.Context(), d.url(admin), guard))
@@ -236,6 +238,7 @@ func TestAGuardWithoutPgSignalBackendEndsSessionsOfItsOwnRole(t *testing.T) {
 // Where the server hides system identifier and timeline, a number in the database stands for them.
 // It cannot tell a crash from a promotion.
 func TestWhereTheTimelineIsHiddenACrashCountsAsAPromotion(t *testing.T) {
+	t.Parallel()
 	r, _ := own(t)
 	r.s.Close()
 	r.sql(t, "drop schema ringfence, ringfence_private, ringfence_installed cascade")

@@ -12,6 +12,7 @@ import (
 // Shared row locks on one hot row consume multixact ids until Postgres forces a vacuum of the whole
 // database.
 func TestTransactionsOfOneTermConsumeNoMultixacts(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c := d.lead(t, d.lead(t, d.next())) // raising again must not leave a lock on the row either
 	before := d.multixacts(t)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestOperatorsAndLeadersReadThePasswordFromAFile(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: "local all all trust\n" +
 		"host all owner 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"})
 	database := serverstest.FreshDatabase(t, pg)

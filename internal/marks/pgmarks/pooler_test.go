@@ -37,6 +37,7 @@ func (d database) pooler(t *testing.T) *servers.PgBouncer {
 }
 
 func TestTransactionsAreFencedThroughAPoolerInTransactionMode(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	b := d.pooler(t)
 	for _, mode := range []string{"exec", "simple_protocol"} {

@@ -18,6 +18,7 @@ import (
 
 // A prepared transaction has no backend, and survives a restart of the server.
 func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"max_prepared_transactions": "5"},
 	})

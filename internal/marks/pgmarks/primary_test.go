@@ -10,6 +10,7 @@ import (
 
 // One that was a primary before may not know that it is none any more.
 func TestWhichOfSeveralServersIsThePrimary(t *testing.T) {
+	t.Parallel()
 	const now, other = 0, 1
 	down := errors.New("connection refused")
 	for name, test := range map[string]struct {

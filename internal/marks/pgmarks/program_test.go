@@ -30,6 +30,7 @@ func programs(t *testing.T) database {
 }
 
 func TestAProgramRaisesWithoutAGuardAndEndsWhoIsOlder(t *testing.T) {
+	t.Parallel()
 	d := programs(t)
 	c, err := elections.Open(t.Context(), d.url("app"), elections.Options{})
 	must.Succeed(t, err)
@@ -64,6 +65,7 @@ func TestAProgramRaisesWithoutAGuardAndEndsWhoIsOlder(t *testing.T) {
 // What a guard may, and what would let a program forget a session or open a gate, is not a
 // program's.
 func TestAProgramHasNoRightsOfAGuard(t *testing.T) {
+	t.Parallel()
 	d := programs(t)
 	c := d.connect(t, "app")
 	for _, call := range []string{
@@ -90,6 +92,7 @@ func TestAProgramHasNoRightsOfAGuard(t *testing.T) {
 }
 
 func TestARoleIsAGuardsOrAPrograms(t *testing.T) {
+	t.Parallel()
 	d := programs(t)
 	_, err := Roles{Guard: "app", Leaders: []string{"app"}}.Install(t.Context(), d.url("postgres"))
 	if err == nil || !strings.Contains(err.Error(), `the role "app"`) ||
@@ -100,6 +103,7 @@ func TestARoleIsAGuardsOrAPrograms(t *testing.T) {
 
 // An authorization that forbids a resource to a role forbids its raises, too.
 func TestAProgramRaisesOnlyWhatItMayClaim(t *testing.T) {
+	t.Parallel()
 	d := programs(t)
 	d.sql(t, "select ringfence.allow('app', 'stock'); select ringfence.authorize(true)")
 	raiser := Raiser{URL: d.url("app")}

@@ -33,6 +33,7 @@ func (d database) run(t *testing.T, script string) error {
 }
 
 func TestACheckpointIsPublishedOnlyInATransactionThatHasEntered(t *testing.T) {
+	t.Parallel()
 	const enter = "select ringfence.enter('orders', 5, 'zk:a'); "
 	const publish = "select ringfence.publish('orders', 5, 'zk:a', 'nightly', 1, '{}')"
 	d := tasked(t)
@@ -64,6 +65,7 @@ func TestACheckpointIsPublishedOnlyInATransactionThatHasEntered(t *testing.T) {
 }
 
 func TestACheckpointFollowsTheVersionBeforeItAndKeepsItsResource(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	for _, step := range []struct{ call, want string }{
 		{"'orders', 5, 'zk:a', 'nightly', 2, '{}'", "RF008"}, // there is none
@@ -91,6 +93,7 @@ func TestACheckpointFollowsTheVersionBeforeItAndKeepsItsResource(t *testing.T) {
 }
 
 func TestACheckpointIsForgottenOnlyUnderTheMarkOfItsResource(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	if err := d.run(t,
 		"select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')"); err != nil {
@@ -133,6 +136,7 @@ func TestACheckpointIsForgottenOnlyUnderTheMarkOfItsResource(t *testing.T) {
 }
 
 func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
+	t.Parallel()
 	d := tasked(t)
 	c := d.connect(t, "app")
 	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on",
@@ -155,6 +159,7 @@ func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 }
 
 func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
+	t.Parallel()
 	calls := []string{
 		"select * from ringfence.resume('orders', 5, 'zk:a', 'nightly', 0)",
 		"select * from ringfence.checkpoints(null)",

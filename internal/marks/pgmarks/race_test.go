@@ -43,6 +43,7 @@ func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int
 }
 
 func TestASweepKeepsTheRecordOfASessionThatIsAdmittedMeanwhile(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	sweeper := d.connect(t, guardRole)
@@ -61,6 +62,7 @@ func TestASweepKeepsTheRecordOfASessionThatIsAdmittedMeanwhile(t *testing.T) {
 }
 
 func TestARevocationEndsASessionThatIsRecordedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	_, err := raiseTo(t.Context(), s, claimed(7))
@@ -80,6 +82,7 @@ func TestARevocationEndsASessionThatIsRecordedWhileItRuns(t *testing.T) {
 }
 
 func TestASweepRemovesOnlyTheRecordsOfEndedSessions(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	super := d.connect(t, "postgres")
@@ -100,6 +103,7 @@ func TestASweepRemovesOnlyTheRecordsOfEndedSessions(t *testing.T) {
 // A restart of the server, or an administrator, ends every control connection at once, and the pool
 // does not notice.
 func TestCallersDoNotNoticeThatControlConnectionsWereEnded(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	d.busyPool(t, s)
@@ -142,6 +146,7 @@ func (d database) busyPool(t *testing.T, s *Store) {
 // A raise that has found no mark is delayed before it writes one, and a newer raise comes in
 // between.
 func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	s := d.open(t, Options{})
 	holder := d.connect(t, "postgres")

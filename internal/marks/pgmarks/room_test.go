@@ -61,6 +61,7 @@ func (agreeing) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.C
 }
 
 func TestALeaderThatHoldsEveryLockIsTakenOverFrom(t *testing.T) {
+	t.Parallel()
 	r := few(t, map[string]string{"max_connections": "20"})
 	old := r.lead(t, r.next())
 	hog := r.session(t, old)
@@ -77,6 +78,7 @@ func TestALeaderThatHoldsEveryLockIsTakenOverFrom(t *testing.T) {
 
 // A claim that does not lead ends no session, even on a full server.
 func TestNobodyIsEndedForAClaimThatIsNotConfirmed(t *testing.T) {
+	t.Parallel()
 	r := few(t, map[string]string{"max_connections": "20"})
 	old := r.lead(t, r.next())
 	hog := r.session(t, old)
@@ -103,6 +105,7 @@ func TestNobodyIsEndedForAClaimThatIsNotConfirmed(t *testing.T) {
 
 // A guard whose statements would wait or fail is not ready, although it can read the marks.
 func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
+	t.Parallel()
 	r := few(t, map[string]string{"max_connections": "20"})
 	hog := r.session(t, r.lead(t, r.next()))
 	must.Succeed(t, r.s.Probe(t.Context()))
@@ -127,6 +130,7 @@ func TestAStoreThatCouldNotRaiseIsNotReady(t *testing.T) {
 // A backend that has never seen a role needs a lock to end the role's sessions. The sweep looks it
 // up before.
 func TestAStoreThatHasWarmedUpEndsSessionsOfRolesThatItHasNotSeen(t *testing.T) {
+	t.Parallel()
 	r := few(t, map[string]string{"max_connections": "20"})
 	other := r.open(t, Options{})
 	hog := r.session(t, r.lead(t, r.next()))
@@ -142,6 +146,7 @@ func TestAStoreThatHasWarmedUpEndsSessionsOfRolesThatItHasNotSeen(t *testing.T) 
 
 // An operator's default for idle sessions does not close the connections that are kept.
 func TestNoTimeoutOfTheRoleEndsControlConnections(t *testing.T) {
+	t.Parallel()
 	r := few(t, map[string]string{})
 	for _, name := range []string{"idle_session_timeout", "transaction_timeout", "lock_timeout"} {
 		if r.list(t, "select count(*)::text from pg_settings where name = '"+name+"'")[0] == "0" {
@@ -159,6 +164,7 @@ func TestNoTimeoutOfTheRoleEndsControlConnections(t *testing.T) {
 
 // A guard on a full server would find no room for another control connection.
 func TestAControlConnectionOutlivesTheContextsOfItsStatements(t *testing.T) {
+	t.Parallel()
 	r := few(t, map[string]string{"max_connections": "20"})
 	s := r.open(t, Options{Connections: 1})
 	pid := func() (pid int) {

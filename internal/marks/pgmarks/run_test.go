@@ -26,6 +26,7 @@ const writtenHere = "; update ringfence_private.gate set written = xmin"
 // The clocks of the two servers have shown the same microsecond at their starts, so only the
 // unlogged table shows the promotion.
 func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
+	t.Parallel()
 	r, _ := own(t)
 	old := r.lead(t, claimed(5))
 	standby, err := r.pg.StartStandby(t.Context(), "standby")
@@ -64,6 +65,7 @@ func TestAPromotionWithoutARestartConfirmsNothing(t *testing.T) {
 // A backend that crashes takes every session with it, and the server goes on without a restart.
 // Nobody who connects after that has to be ended.
 func TestACrashOfABackendConfirmsNothingAndEndsNobodyElse(t *testing.T) {
+	t.Parallel()
 	r, _ := own(t)
 	c := r.lead(t, claimed(5))
 	conn, step := r.admitted(t, c)
@@ -102,6 +104,7 @@ func (r *realm) standing(t *testing.T) bool {
 // Somebody takes the gate away, or brings it back from a dump, while the server runs. Sessions and
 // transactions are alive then, and a newer leader ends them.
 func TestAGateThatIsLostWhileTheServerRunsConfirmsNothingAndForgetsNobody(t *testing.T) {
+	t.Parallel()
 	for name, loses := range map[string]string{
 		"no row":  "delete from ringfence_private.gate",
 		"emptied": "truncate ringfence_private.gate",

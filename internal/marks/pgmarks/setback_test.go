@@ -86,6 +86,7 @@ func (r *realm) stopped(t *testing.T, meanwhile func()) {
 }
 
 func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
+	t.Parallel()
 	for name, copyData := range map[string]func(t *testing.T, r *realm, data, to string){
 		"a snapshot of the disk": func(t *testing.T, r *realm, data, to string) {
 			r.stopped(t, func() { program(t, "cp", "-a", data, to) })
@@ -141,6 +142,7 @@ func (r *realm) dump(t *testing.T, more ...string) (restore func()) {
 
 // The dump is restored into the running server that it was taken from, so even the run is the same.
 func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
+	t.Parallel()
 	for name, more := range map[string][]string{
 		"complete": nil, "without unlogged tables": {"--no-unlogged-table-data"},
 		"our schemas alone": {"--schema=ringfence", "--schema=ringfence_private"},
@@ -186,6 +188,7 @@ func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
 
 // A new schema has an empty registry, while sessions from the old registry are still alive.
 func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T) {
+	t.Parallel()
 	r := led(t)
 	old := r.lead(t, claimed(5))
 	session, step := r.admitted(t, old)
@@ -218,6 +221,7 @@ func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T
 
 // The first installation has no session to end: a guard may be added to a database that is in use.
 func TestAFirstInstallationEndsNobody(t *testing.T) {
+	t.Parallel()
 	d := bare(t)
 	stranger := d.connect(t, "app")
 	must.Succeed(t, Install(t.Context(), d.url("postgres"), guardRole))
@@ -229,6 +233,7 @@ func TestAFirstInstallationEndsNobody(t *testing.T) {
 
 // A copy within the same server differs from the original only in the database's OID.
 func TestACopyOfTheDatabaseConfirmsNothing(t *testing.T) {
+	t.Parallel()
 	r := led(t)
 	r.lead(t, claimed(5))
 	r.s.Close() // a template must have no connections
@@ -250,6 +255,7 @@ func TestACopyOfTheDatabaseConfirmsNothing(t *testing.T) {
 
 // Maintenance rewrites and freezes rows, but they stay original.
 func TestMaintenanceLeavesAMarkConfirmed(t *testing.T) {
+	t.Parallel()
 	r := led(t)
 	c := r.lead(t, claimed(5))
 	for _, work := range []string{"vacuum (full, freeze)", "vacuum (freeze)", "vacuum (full)",
@@ -270,6 +276,7 @@ func TestMaintenanceLeavesAMarkConfirmed(t *testing.T) {
 
 // After an ordinary restart no operator is needed, with or without a coordinator.
 func TestAfterARestartTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
+	t.Parallel()
 	r, _ := own(t)
 	c := r.lead(t, claimed(5))
 	for _, a := range []marks.Authority{marks.Unverified{Name: "zk:a"}, leader(5)} {
@@ -291,6 +298,7 @@ func TestAfterARestartTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
 // A program without a guard raises the mark itself when the server says that the mark is from
 // another run.
 func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
+	t.Parallel()
 	r, _ := own(t)
 	r.lead(t, claimed(5))
 	r.stopped(t, func() {})
@@ -313,6 +321,7 @@ func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
 // A guard's own connections and the client's go to two databases of one server. The marks of one
 // database do not fence the other.
 func TestASessionOfAnotherDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
 	shop, crm := led(t), led(t)
 	conn := crm.connect(t, "app")
 	s, err := identify(t.Context(), conn)
@@ -330,6 +339,7 @@ func TestASessionOfAnotherDatabaseIsRefused(t *testing.T) {
 
 // A stopped backend does not react to pg_terminate_backend.
 func TestARefusalNamesTheSessionThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
 	r := led(t)
 	old := r.lead(t, claimed(5))
 	conn, _ := r.admitted(t, old)

@@ -12,6 +12,7 @@ import (
 
 // Both databases have the schema, and one publishes all of its tables to the other.
 func TestASubscriptionToAllTablesBringsNoMarks(t *testing.T) {
+	t.Parallel()
 	for _, copied := range []string{"true", "false"} {
 		t.Run("copy_data "+copied, func(t *testing.T) { subscribes(t, copied) })
 	}

@@ -34,6 +34,7 @@ func (d database) removes(
 
 // Each of these relies on the schema, until it is undone.
 func TestNothingIsRemovedWhileSomethingReliesOnIt(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		reason string
 		begin  func(t *testing.T, d *realm) (undo func())
@@ -108,6 +109,7 @@ func (d database) closed(t *testing.T, c *pgx.Conn) {
 }
 
 func TestAGuardThatIsConnectedKeepsItsSchema(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	d.lead(t, d.next())
 	d.removes(t, guardRole, marks.Removing{}, "a guard is connected from 127.0.0.1: stop it")
@@ -124,6 +126,7 @@ func TestAGuardThatIsConnectedKeepsItsSchema(t *testing.T) {
 // Whoever is admitted between the look and the drop has begun before it, so the drop waits and then
 // finds it.
 func TestASessionThatIsAdmittedMeanwhileIsFound(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c := d.lead(t, d.next())
 	app, registering := d.connect(t, "app"), d.connect(t, guardRole)
@@ -155,6 +158,7 @@ func TestASessionThatIsAdmittedMeanwhileIsFound(t *testing.T) {
 
 // Somebody who begins while the drop is under way fails, and writes nothing.
 func TestATransactionThatBeginsDuringTheRemovalWritesNothing(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	c := d.lead(t, d.next())
 	d.s.Close()
@@ -172,6 +176,7 @@ func TestATransactionThatBeginsDuringTheRemovalWritesNothing(t *testing.T) {
 }
 
 func TestAnotherVersionIsNotRemoved(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	for version, want := range map[string]string{"99": "use the newer program"} {
 		d.sql(t, "update ringfence_private.installation set version = "+version)
@@ -184,6 +189,7 @@ func TestAnotherVersionIsNotRemoved(t *testing.T) {
 }
 
 func TestARoleThatOwnsNothingRemovesNothing(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	_, err := Uninstall(t.Context(), d.url("app"), nobody, marks.Removing{Drop: true})
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") ||

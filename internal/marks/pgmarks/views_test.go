@@ -60,6 +60,7 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 }
 
 func TestTheViewsShowTermsSessionsAndTransactions(t *testing.T) {
+	t.Parallel()
 	d := monitored(t)
 	for query, what := range map[string]string{
 		termsRow: "terms", sessionsRow: "sessions", transactionsRow: "transactions",
@@ -101,6 +102,7 @@ func TestTheViewsShowTermsSessionsAndTransactions(t *testing.T) {
 }
 
 func TestTheViewsNamePreparedTransactions(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t,
 		servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
 	d := &realm{database: database{pg, "postgres"}}
@@ -132,6 +134,7 @@ func TestTheViewsNamePreparedTransactions(t *testing.T) {
 }
 
 func TestOnlyMembersOfPgMonitorReadTheViews(t *testing.T) {
+	t.Parallel()
 	d := monitored(t)
 	for _, view := range views {
 		for role, want := range map[string]string{monitor: "", "app": "42501", "postgres": ""} {
@@ -183,6 +186,7 @@ func (d database) besieged(t *testing.T) (holder *pgx.Conn, end func()) {
 }
 
 func TestAStrangerWhoLocksTheViewsDelaysOnlyThoseWhoLook(t *testing.T) {
+	t.Parallel()
 	d := monitored(t)
 	d.lead(t, claimed(5))
 	super := d.connect(t, "postgres")
@@ -213,6 +217,7 @@ func TestAStrangerWhoLocksTheViewsDelaysOnlyThoseWhoLook(t *testing.T) {
 
 // An installation has other views than the one before, or none.
 func TestAViewIsReplacedOrStaysWhereSomebodyHoldsItUp(t *testing.T) {
+	t.Parallel()
 	d := monitored(t)
 	warned := func(want int) {
 		t.Helper()

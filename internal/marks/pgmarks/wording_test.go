@@ -14,6 +14,7 @@ import (
 // The functions of the schema refuse in the words of internal/refusal. Only the end of the detail
 // is their own: it says what became of the transaction.
 func TestTransactionsAreRefusedInTheWordsOfTheGuard(t *testing.T) {
+	t.Parallel()
 	d := led(t)
 	old := d.next()
 	old.Candidate = "a"

@@ -48,6 +48,7 @@ func (b *bench) allow(t *testing.T, user string, all ...marks.Pattern) {
 }
 
 func TestOnlyAllowedUsersClaim(t *testing.T) {
+	t.Parallel()
 	b := authorized(t, "app", "stranger")
 	b.allow(t, "app", "orders", "st*k")
 	must.Succeed(t, b.claims(t, "app", claim(5)))
@@ -86,6 +87,7 @@ func TestOnlyAllowedUsersClaim(t *testing.T) {
 
 // Sessions that were admitted before are listed while they live.
 func TestSessionsThatWouldBeRefusedAreNamed(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	all, err := b.store.Authorization(t.Context())
@@ -101,6 +103,7 @@ func TestSessionsThatWouldBeRefusedAreNamed(t *testing.T) {
 
 // Whatever is lost or copied, nobody gets in whom it does not allow.
 func TestLossesAndCopiesAllowNothing(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, b *bench){
 		"the marker is deleted": func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
 		"what is allowed is deleted": func(t *testing.T, b *bench) {

@@ -66,6 +66,7 @@ func (c *conn) writesNothing(t *testing.T) {
 // After a failover the former primary is a replica, and its clients are still connected. A raise
 // ends them there, so they write nothing when it is promoted again. No guard runs at that server.
 func TestARaiseEndsTheOlderSessionsOnAFormerPrimary(t *testing.T) {
+	t.Parallel()
 	all := coordinatedServers(t, 2)
 	p, r := all[0], all[1]
 	old := p.admit(t, trusting{}, 5)
@@ -79,6 +80,7 @@ func TestARaiseEndsTheOlderSessionsOnAFormerPrimary(t *testing.T) {
 }
 
 func TestARaiseEndsTheOlderSessionsOnAReplicaOfAReplica(t *testing.T) {
+	t.Parallel()
 	all := coordinatedServers(t, 3)
 	old := all[0].admit(t, trusting{}, 5)
 	all[2].takesOver(t, all[0])
@@ -93,6 +95,7 @@ func TestARaiseEndsTheOlderSessionsOnAReplicaOfAReplica(t *testing.T) {
 
 // The other way round: the newer leader's sessions are older ones when the servers change back.
 func TestARaiseEndsTheSessionsOfTheServerThatWasPromotedInBetween(t *testing.T) {
+	t.Parallel()
 	all := coordinatedServers(t, 2)
 	p, r := all[0], all[1]
 	p.admit(t, trusting{}, 5)
@@ -111,6 +114,7 @@ func TestARaiseEndsTheSessionsOfTheServerThatWasPromotedInBetween(t *testing.T) 
 // The former primary is no replica: it is still a primary, it hangs, or it is gone. The newer
 // leader is admitted all the same, and the mark before says what is left.
 func TestARaiseNamesTheServerThatItDoesNotReach(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(p, r *bench) error{
 		"a primary of its own": func(*bench, *bench) error { return nil },
 		"killed":               func(p, _ *bench) error { return p.server.Kill() },
@@ -138,6 +142,7 @@ func TestARaiseNamesTheServerThatItDoesNotReach(t *testing.T) {
 
 // A session that is under the same token is an older one, too: it is at another server.
 func TestARaiseThatConfirmsEndsSessionsElsewhere(t *testing.T) {
+	t.Parallel()
 	all := coordinatedServers(t, 2)
 	p, r := all[0], all[1]
 	old := p.admit(t, trusting{}, 5)
@@ -163,6 +168,7 @@ func (b *bench) records(t *testing.T) map[string]string {
 // The server of an older session hangs during a raise. The session ends with the next raise that
 // reaches it, also with that of another resource.
 func TestARaiseEndsTheSessionsThatEarlierOnesDidNotReach(t *testing.T) {
+	t.Parallel()
 	for _, resource := range []fence.Resource{"orders", "invoices"} {
 		t.Run(string(resource), func(t *testing.T) {
 			all := coordinatedServers(t, 2)
@@ -194,6 +200,7 @@ func TestARaiseEndsTheSessionsThatEarlierOnesDidNotReach(t *testing.T) {
 
 // A server that never comes back is named once, and its records are dropped after a week.
 func TestARecordOfAServerThatIsGoneIsKeptForAWeek(t *testing.T) {
+	t.Parallel()
 	all := coordinatedServers(t, 2)
 	p, r := all[0], all[1]
 	old := p.admit(t, trusting{}, 5)
@@ -216,6 +223,7 @@ func TestARecordOfAServerThatIsGoneIsKeptForAWeek(t *testing.T) {
 }
 
 func TestNoMoreThanAThousandRecordsAreKept(t *testing.T) {
+	t.Parallel()
 	all := coordinatedServers(t, 2)
 	p, r := all[0], all[1]
 	p.admit(t, trusting{}, 5)

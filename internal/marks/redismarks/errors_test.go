@@ -17,6 +17,7 @@ import (
 // A driver retries a command whose answer is lost. Under a claim it does not, and the error says
 // that the outcome is unknown.
 func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(5))
 	w := serverstest.NewRelay(t, b.server.Addr())
@@ -43,6 +44,7 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 }
 
 func TestAServerThatIsDownHasRunNothing(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	b := open(t, server)
 	b.raise(t, claim(5))
@@ -61,6 +63,7 @@ func TestAServerThatIsDownHasRunNothing(t *testing.T) {
 // A user's script runs under the same check. An error that the script raises must not be mistaken
 // for one from before the script.
 func TestAUsersScriptRunsUnderAToken(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(large))
 	db := b.client(t, nil)

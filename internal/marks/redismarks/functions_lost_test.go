@@ -16,6 +16,7 @@ import (
 
 // After a restart the mark may have been higher. The holder takes it anew, with the same attempt.
 func TestAHolderTakesItAgainAfterARestart(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		pass := p.take("worker-1", 3)
 		b.restart(t)
@@ -34,6 +35,7 @@ func TestAHolderTakesItAgainAfterARestart(t *testing.T) {
 
 // Redis has lost the last take in a crash, and gives its number to somebody else.
 func TestANumberThatIsGivenOutAgainIsAnotherToken(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	p.take("worker-1", 1)
@@ -55,6 +57,7 @@ func TestANumberThatIsGivenOutAgainIsAnotherToken(t *testing.T) {
 }
 
 func TestAFlushedRedisTakesNothingBefore(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		pass := p.take("worker-1", 1)
 		b.do(t, "FLUSHALL")
@@ -76,6 +79,7 @@ func TestAFlushedRedisTakesNothingBefore(t *testing.T) {
 
 // Earlier data are loaded into the running server, on which only functions have raised marks.
 func TestEarlierDataBringNoHolderBack(t *testing.T) {
+	t.Parallel()
 	for name, load := range map[string]func(t *testing.T, b *bench){
 		"dumps are restored": func(t *testing.T, b *bench) {
 			for _, key := range []string{"ringfence", "ringfence:.original", "ringfence:orders"} {
@@ -106,6 +110,7 @@ func TestEarlierDataBringNoHolderBack(t *testing.T) {
 }
 
 func TestALostMarkIsTakenAnew(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	pass := p.take("worker-1", 1)
@@ -121,6 +126,7 @@ func TestALostMarkIsTakenAnew(t *testing.T) {
 
 // A replica has library and mark. Promoted, it takes nothing of before.
 func TestAfterAFailoverItIsTakenAgain(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		pass := p.take("worker-1", 1)
 		replica := redisWith(t)
@@ -166,6 +172,7 @@ func TestAfterAFailoverItIsTakenAgain(t *testing.T) {
 
 // A new holder gets in when Redis is out of memory; a command that needs memory does not run.
 func TestATakeNeedsNoMemoryThatRedisLacks(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	pass := p.take("worker-1", 1)
@@ -177,6 +184,7 @@ func TestATakeNeedsNoMemoryThatRedisLacks(t *testing.T) {
 }
 
 func TestAClusterRunsNoFunction(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
 	p := program{t: t, db: (&bench{server: server}).client(t, nil)}
 	slots := p.db.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383)

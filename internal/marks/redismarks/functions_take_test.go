@@ -17,6 +17,7 @@ import (
 // The answer to a take may get lost. The caller repeats it, and deposes nobody, least of all
 // itself.
 func TestATakeThatIsRepeatedGivesTheSamePass(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		pass := p.take("worker-1", 7)
 		if again := p.take("worker-1", "007"); again != pass {
@@ -32,6 +33,7 @@ func TestATakeThatIsRepeatedGivesTheSamePass(t *testing.T) {
 }
 
 func TestAZombieThatStartsLateDeposesNobody(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		p.take("worker-1", 9)
 		pass := p.take("worker-2", 10)
@@ -65,6 +67,7 @@ func TestAZombieThatStartsLateDeposesNobody(t *testing.T) {
 
 // The older holder writes as fast as it can. After a take none of its writes succeeds.
 func TestNoCommandOfADeposedHolderRuns(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		old := p.take("worker-1", 1)
 		stopped := make(chan error, 1)
@@ -89,6 +92,7 @@ func TestNoCommandOfADeposedHolderRuns(t *testing.T) {
 }
 
 func TestTokensAreCountedExactly(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	p.take("worker-0")
@@ -108,6 +112,7 @@ func TestTokensAreCountedExactly(t *testing.T) {
 
 // Scripts cannot end a connection. So what guards have led is never taken, nor the other way round.
 func TestGuardsAndFunctionsKeepApart(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		session := b.admit(t, trusting{}, 5)
 		take := func(why string) {
@@ -150,6 +155,7 @@ func TestGuardsAndFunctionsKeepApart(t *testing.T) {
 // An adoption was interrupted before it had ended the sessions of a guard's resource. They live
 // until the server ends, or somebody ends them.
 func TestATakeForgetsNoSessionOfAGuard(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	p.take("worker-1", 1)
@@ -172,6 +178,7 @@ func TestATakeForgetsNoSessionOfAGuard(t *testing.T) {
 
 // A pass can also name a token that a guard has raised. Then it waits for the sessions before it.
 func TestNothingRunsWhileOlderSessionsMayLive(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	old := b.admit(t, trusting{}, 5)
@@ -186,6 +193,7 @@ func TestNothingRunsWhileOlderSessionsMayLive(t *testing.T) {
 }
 
 func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		bring := func(token any, issuer string) (string, error) {
 			pass, err := p.call("ringfence_bring", "orders", token, issuer, "worker-1")
@@ -242,6 +250,7 @@ func TestANumberIsBroughtWhereTheOperatorAllowsIt(t *testing.T) {
 
 // A script cannot learn who calls it. So the list has names for the functions.
 func TestAuthorizationNamesTheFunctions(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		before := p.take("worker-1", 1)
 		must.Succeed(t, b.store.Authorize(t.Context(), true))

@@ -88,6 +88,7 @@ func bothWays(t *testing.T, test func(t *testing.T, b *bench, p program)) {
 }
 
 func TestCommandsRunUnderAPass(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		pass := p.take("worker-1", 1)
 		if !strings.HasPrefix(pass, "orders 1 take 1:") {
@@ -117,6 +118,7 @@ func TestCommandsRunUnderAPass(t *testing.T) {
 }
 
 func TestArgumentsThatMakeNoSenseRunNothing(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		pass := p.take("worker-1", 1)
 		long := strings.Repeat("x", 49)
@@ -151,6 +153,7 @@ func TestArgumentsThatMakeNoSenseRunNothing(t *testing.T) {
 }
 
 func TestFunctionsInPipelinesTransactionsAndDatabases(t *testing.T) {
+	t.Parallel()
 	bothWays(t, func(t *testing.T, b *bench, p program) {
 		old := p.take("worker-1", 1)
 		pass := p.take("worker-2", 2)
@@ -199,6 +202,7 @@ func TestFunctionsInPipelinesTransactionsAndDatabases(t *testing.T) {
 
 // The texts are those of the refusals in Go, and a Go program reads them as such.
 func TestFunctionsRefuseInTheWordsOfGuards(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	p.take("worker-1", 1)
@@ -232,6 +236,7 @@ func TestFunctionsRefuseInTheWordsOfGuards(t *testing.T) {
 
 // A holder in Go runs commands in a Tx under what was taken elsewhere.
 func TestATxRunsUnderATakenToken(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	p := b.program(t, false)
 	words := strings.Fields(p.take("worker-1", 1))
@@ -255,6 +260,7 @@ func TestATxRunsUnderATakenToken(t *testing.T) {
 }
 
 func TestFunctionsNeedNoMoreThanTheirACL(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]bool{"FCALL": false, "EVALSHA": true} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, redisWith(t))
@@ -308,6 +314,7 @@ func TestFunctionsNeedNoMoreThanTheirACL(t *testing.T) {
 }
 
 func TestInstallLoadsTheFunctionsIfItMay(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	load := func(rule string) string {
 		t.Helper()
@@ -338,6 +345,7 @@ func TestInstallLoadsTheFunctionsIfItMay(t *testing.T) {
 
 // docs/ringfence.lua is the script for EVALSHA. UPDATE_DOCS=1 writes it anew.
 func TestThePublishedScriptIsThisOne(t *testing.T) {
+	t.Parallel()
 	const file = "../../../docs/ringfence.lua"
 	text, sha := redismarks.FunctionScript()
 	if os.Getenv("UPDATE_DOCS") != "" {

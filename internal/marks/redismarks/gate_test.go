@@ -22,6 +22,7 @@ import (
 // Each row brings a mark into a state and says how a claim is answered. Only the claims of the last
 // rows may write.
 func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
+	t.Parallel()
 	server := redisWith(t)
 	otherIssuer := claim(large)
 	otherIssuer.Issuer = "another"
@@ -107,6 +108,7 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 // The older leader writes as fast as it can. Once the mark is raised it is refused, and none of its
 // writes succeeds again.
 func TestNoCommandOfAnOlderTokenRunsAfterARaise(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(large))
 	written := make(chan error, 1)
@@ -134,6 +136,7 @@ func TestNoCommandOfAnOlderTokenRunsAfterARaise(t *testing.T) {
 }
 
 func TestALeaderRaisesAgainAfterARestartOfRedis(t *testing.T) {
+	t.Parallel()
 	b := openWith(t, redisWith(t), redismarks.Options{Coordinated: true})
 	must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
 	b.raise(t, claim(large))

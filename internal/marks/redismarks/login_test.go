@@ -28,6 +28,7 @@ func inFile(t *testing.T, password string) string {
 }
 
 func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--requirepass", "s3cret"}})
 	file := inFile(t, "s3cret")
 	for what, user := range map[string]string{"the default user": "", "a named user": "default@"} {
@@ -50,6 +51,7 @@ func TestAPasswordInAFileLogsInBeforeAnythingElse(t *testing.T) {
 
 // The marks are in database 0, whatever database the URL names.
 func TestAPasswordInAFileAndADatabase(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--requirepass", "s3cret"}})
 	at := "redis://" + server.Addr() + "/3?password_file=" + url.QueryEscape(inFile(t, "s3cret"))
 	must.Succeed(t, redismarks.Install(t.Context(), at))
@@ -73,6 +75,7 @@ func TestAPasswordInAFileAndADatabase(t *testing.T) {
 }
 
 func TestARefusedPasswordIsNamedAndNotShown(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--requirepass", "right"}})
 	file := inFile(t, "s3cret")
 	begin := time.Now()
@@ -90,6 +93,7 @@ func TestARefusedPasswordIsNamedAndNotShown(t *testing.T) {
 }
 
 func TestAMissingFileIsNamed(t *testing.T) {
+	t.Parallel()
 	db, err := redismarks.Connect("redis://"+serverstest.SharedRedis(t).Addr()+
 		"?password_file=/no/such/file", "mine")
 	must.Succeed(t, err)
@@ -101,6 +105,7 @@ func TestAMissingFileIsNamed(t *testing.T) {
 }
 
 func TestAURLWithTwoPasswordsIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{
 		"redis://u:s3cret@h/0?password_file=/run/a", "redis://u@h?password_file=/a&password_command=b",
 		"redis://u@h?password_files=/a",

@@ -69,6 +69,7 @@ func (b *bench) do(t *testing.T, args ...any) any {
 // Each way of losing state bypasses the guard and leaves an older leader's session alive. Once a
 // newer leader is admitted, that session must have ended.
 func TestALostRegistryLeavesNoOlderSessionAlive(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, b *bench){
 		"everything is flushed": func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") },
 		"the marker is deleted": func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
@@ -108,6 +109,7 @@ func (b *bench) overwrite(t *testing.T) {
 }
 
 func TestWithoutACoordinatorALostMarkerIsNotInstalled(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "FLUSHALL")
@@ -134,6 +136,7 @@ func TestWithoutACoordinatorALostMarkerIsNotInstalled(t *testing.T) {
 
 // An older leader must not raise a mark that was lost, whatever has happened to the marker since.
 func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "DEL", "ringfence:orders")
@@ -161,6 +164,7 @@ func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
 // An ordinary restart locks nobody out: the next session confirms the mark, and the store ends
 // every connection from before that.
 func TestAfterARestartWithItsDataTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
+	t.Parallel()
 	b := open(t, redisWith(t))
 	c := b.session(t)
 	if err := b.admission(marks.Unverified{}).Admit(t.Context(), c.s,
@@ -185,6 +189,7 @@ func TestAfterARestartWithItsDataTheLeaderIsAdmittedAgainWithoutAnOperator(t *te
 }
 
 func TestARestartWithoutPersistenceIsALoss(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.restart(t)
@@ -202,6 +207,7 @@ func TestARestartWithoutPersistenceIsALoss(t *testing.T) {
 }
 
 func TestEvictionIsALoss(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	guard := openWith(t, b.server, redismarks.Options{Coordinated: true})
 	old := guard.admit(t, trusting{}, 5)
@@ -217,6 +223,7 @@ func TestEvictionIsALoss(t *testing.T) {
 }
 
 func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	c := b.admit(t, marks.Unverified{}, 5)
 	must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
@@ -239,6 +246,7 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 // Guards of an earlier version know nothing of candidates, so what they have recorded counts as
 // lost. The marks stay, and whether authorization is on.
 func TestAnEarlierSchemaCountsAsLost(t *testing.T) {
+	t.Parallel()
 	for _, schema := range []string{"1", "2", "3"} {
 		b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 		must.Succeed(t, b.store.Allow(t.Context(), "default", "*"))
@@ -265,6 +273,7 @@ func TestAnEarlierSchemaCountsAsLost(t *testing.T) {
 
 // While a script of the older leader runs, the newer one waits: no session is admitted.
 func TestTheNewerLeaderWaitsForALongScriptOfTheOlder(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{
 		Args: []string{"--busy-reply-threshold", "10"},
 	}))
@@ -293,6 +302,7 @@ func TestTheNewerLeaderWaitsForALongScriptOfTheOlder(t *testing.T) {
 // Guards that repair a lost registry at the same time end each other's connections, and all of them
 // succeed.
 func TestSeveralGuardsRepairALossAtOnce(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	const guards = 4
 	var stores [guards]*redismarks.Store

@@ -22,6 +22,7 @@ func (b *bench) fill(t *testing.T) {
 
 // Whatever is lost, a newer leader is admitted while Redis is over maxmemory, and the older one
 // ended: it can still delete.
+// It changes how all scripts run, so it runs alone.
 func TestOverMaxmemoryANewerLeaderIsAdmitted(t *testing.T) {
 	losses := map[string][]any{
 		"nothing":      {"PING"},

@@ -16,6 +16,7 @@ import (
 // record of a session admitted in between. The proof of the first endProof must not count for the
 // second loss.
 func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	s, err := Open(t.Context(), server.URL(), Options{Coordinated: true})
 	must.Succeed(t, err)
@@ -57,6 +58,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 // A guard has ended all connections, and then a raise in the database that SWAPDB brought admits a
 // session. When the first database is back, the guard's proof must not count there.
 func TestAProofDoesNotOutliveARaiseInAnotherDatabase(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	s, err := Open(t.Context(), server.URL(), Options{Coordinated: true})
 	must.Succeed(t, err)

@@ -25,6 +25,7 @@ const patience = 30 * time.Second
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestRedisKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	markstest.Run(t, func(t testing.TB) markstest.Fixture { return open(t, redisWith(t)).Fixture })
 }
 

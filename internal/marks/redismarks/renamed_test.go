@@ -13,6 +13,7 @@ import (
 
 // No server here has STRALGO, which a guard passes on for Redis 6.2.
 func TestAServerWithRenamedCommandsIsRefusedByName(t *testing.T) {
+	t.Parallel()
 	for renamed, want := range map[string]string{
 		"FLUSHALL STRALGO":                     "FLUSHALL under the name STRALGO",
 		"DEBUG stralgo":                        "DEBUG under the name STRALGO",

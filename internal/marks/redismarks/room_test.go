@@ -36,6 +36,7 @@ func (b *bench) crowd(t *testing.T) (leave func()) {
 }
 
 func TestTheControlConnectionsAreThereWhileTheServerIsFull(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--maxclients", "16"}})
 	must.Succeed(t, redismarks.Install(t.Context(), server.URL()))
 	b := openWith(t, server, redismarks.Options{Reserved: true})
@@ -64,6 +65,7 @@ func (b *bench) awaitClients(t *testing.T, want int) {
 
 // What an admission needs is looked at, not only that the marks can be read.
 func TestAStoreThatCannotAdmitIsNotReady(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string][]any{
 		"a right to end sessions": {"ACL", "SETUSER", "default", "-client|kill"},
 		"a right to write marks":  {"ACL", "SETUSER", "default", "-hset"},

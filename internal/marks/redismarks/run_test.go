@@ -58,6 +58,7 @@ func until(t testing.TB, what string, happened func() bool) {
 }
 
 func TestCommandsRunUnderATokenInTheirOrder(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(large))
 	for _, protocol := range []int{2, 3} {
@@ -85,6 +86,7 @@ func TestCommandsRunUnderATokenInTheirOrder(t *testing.T) {
 }
 
 func TestBadCommandsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
 	dial := func(context.Context, string, string) (net.Conn, error) {
 		t.Error("a connection was opened")
 		return nil, errors.New("closed")
@@ -108,6 +110,7 @@ type failingMarshaler struct{}
 func (failingMarshaler) MarshalBinary() ([]byte, error) { return nil, errors.New("not now") }
 
 func TestTheLongestCommandIsRun(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(5))
 	longest := []any{"RPUSH", "l"}
@@ -123,6 +126,7 @@ func TestTheLongestCommandIsRun(t *testing.T) {
 }
 
 func TestAnApplicationNeedsNoMoreThanItsACL(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(5))
 	rule := redismarks.RunACL("app", "secret") + " ~app:* +set +hset"
@@ -155,6 +159,7 @@ func TestAnApplicationNeedsNoMoreThanItsACL(t *testing.T) {
 // Run waits for a server that is busy with a script, until the caller's context ends. Then nothing
 // was run.
 func TestRunWaitsForABusyServer(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{
 		Args: []string{"--busy-reply-threshold", "10"},
 	}))

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAnOlderConfigurationCountsOnceMostSentinelsNameIt(t *testing.T) {
+	t.Parallel()
 	start := time.Now()
 	after := func(address string, epoch int64, d time.Duration) named {
 		return named{address, epoch, start.Add(d)}
@@ -46,6 +47,7 @@ func TestAnOlderConfigurationCountsOnceMostSentinelsNameIt(t *testing.T) {
 
 // The host of a Sentinel is often that of the primary that was lost.
 func TestASentinelThatIsSilentHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
@@ -78,6 +80,7 @@ func TestASentinelThatIsSilentHoldsNobodyUp(t *testing.T) {
 }
 
 func TestURLsOfSentinels(t *testing.T) {
+	t.Parallel()
 	for url, want := range map[string]string{
 		"redis+sentinel://s1,[::1]:9,[::2]/orders":       "s1:26379 [::1]:9 [::2]:26379 orders",
 		"redis+sentinel://guard:p%40ss@s1/orders/3":      "s1:26379 orders guard@3",

@@ -39,6 +39,7 @@ func aclUser(t testing.TB, b *bench, rule string) {
 
 // The rule that guard install --print prints is enough for the whole contract.
 func TestTheGuardsUserNeedsNoMoreThanItsACL(t *testing.T) {
+	t.Parallel()
 	markstest.Run(t, func(t testing.TB) markstest.Fixture {
 		b := open(t, redisWith(t))
 		aclUser(t, b, redismarks.ACL("keeper", "secret"))
@@ -60,6 +61,7 @@ func (b *bench) do2(t testing.TB, args ...any) {
 }
 
 func TestMissingRightsAreNamed(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	for _, right := range []string{"client|kill", "client|list", "info", "xread", "evalsha",
 		"hset", "hlen", "time"} {
@@ -84,6 +86,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 // A right that is revoked later keeps newcomers out, and the error names the session that could not
 // be ended.
 func TestSessionsThatCannotBeEndedKeepNewcomersOut(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	aclUser(t, b, redismarks.ACL("keeper", "secret"))
 	s, err := redismarks.Open(t.Context(), as(b.server, "keeper", "secret"), redismarks.Options{})
@@ -101,6 +104,7 @@ func TestSessionsThatCannotBeEndedKeepNewcomersOut(t *testing.T) {
 }
 
 func TestServersThatCannotBeGuardedAreRefused(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
 	s, err := redismarks.Open(t.Context(), server.URL(), redismarks.Options{})
 	if err == nil {
@@ -114,6 +118,7 @@ func TestServersThatCannotBeGuardedAreRefused(t *testing.T) {
 
 // It may be promoted.
 func TestAReplicaIsNotReady(t *testing.T) {
+	t.Parallel()
 	host, port, _ := strings.Cut(serverstest.SharedRedis(t).Addr(), ":")
 	replica := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--replicaof", host, port}})
 	s, err := redismarks.Open(t.Context(), replica.URL(), redismarks.Options{})
@@ -128,6 +133,7 @@ func TestAReplicaIsNotReady(t *testing.T) {
 }
 
 func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{
 		"", "localhost", "postgres://user:secret@host", "redis://user:secret@host/zero",
 		"redis://user:secret@ho st/0", "redis://user:se/secret@host",
@@ -140,6 +146,7 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 }
 
 func TestAStoreOpensWhileItsServerIsDownAndIsNotReady(t *testing.T) {
+	t.Parallel()
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	must.Succeed(t, server.Kill())
 	s, err := redismarks.Open(t.Context(), server.URL(), redismarks.Options{})
@@ -162,6 +169,7 @@ func TestAStoreOpensWhileItsServerIsDownAndIsNotReady(t *testing.T) {
 
 // The client's own connection may lead to another server than the control connection.
 func TestAClientOfAnotherServerIsNotIdentified(t *testing.T) {
+	t.Parallel()
 	here := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	there := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	mine, other := here.session(t), there.session(t)
@@ -183,6 +191,7 @@ func TestAClientOfAnotherServerIsNotIdentified(t *testing.T) {
 }
 
 func TestARaiserRaisesDirectlyInRedis(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	old := b.admit(t, marks.Unverified{}, 5)
 	r := redismarks.NewRaiser(b.server.URL())

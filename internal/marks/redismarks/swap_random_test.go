@@ -16,6 +16,7 @@ import (
 // model is the token that was raised last: wherever its mark is now, no other token writes, and no
 // session under another one is left.
 func TestRandomSwapsLetNoOlderTokenWrite(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(8) {
 		b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 		h := &swaps{t: t, b: b, rnd: rand.New(rand.NewPCG(seed, 1))}

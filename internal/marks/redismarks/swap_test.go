@@ -136,6 +136,7 @@ var comebacks = map[string]func(t *testing.T, b *bench, raise func()){
 // The server is the same run with the same replication id all the time, so only its data can say
 // that the mark is an earlier one.
 func TestAMarkThatComesBackDoesNotCount(t *testing.T) {
+	t.Parallel()
 	for name, comeBack := range comebacks {
 		t.Run(name, func(t *testing.T) {
 			debug := servers.RedisOptions{Args: []string{"--enable-debug-command", "yes"}}
@@ -178,6 +179,7 @@ func (b *bench) refuses(t *testing.T, c fence.Claim) {
 
 // A copy of the registry lacks the sessions that were admitted after it was made.
 func TestASessionThatACopyLacksIsEnded(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	guard := openWith(t, b.server, redismarks.Options{Coordinated: true})
 	guard.admit(t, trusting{}, 5)
@@ -193,6 +195,7 @@ func TestASessionThatACopyLacksIsEnded(t *testing.T) {
 
 // Nothing was written while the databases were swapped, so nothing is lost.
 func TestASwapThatChangesNothingEndsNobody(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	c := b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "SWAPDB", 1, 2)
@@ -206,6 +209,7 @@ func TestASwapThatChangesNothingEndsNobody(t *testing.T) {
 }
 
 func TestAnInstallationLeavesOneMarker(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.do(t, "SWAPDB", 0, 1)
 	must.Succeed(t, redismarks.Install(t.Context(), b.server.URL()))
@@ -215,6 +219,7 @@ func TestAnInstallationLeavesOneMarker(t *testing.T) {
 }
 
 func TestAServerMayHaveOneDatabaseOrMany(t *testing.T) {
+	t.Parallel()
 	for _, databases := range []string{"1", "1000"} {
 		o := servers.RedisOptions{Args: []string{"--databases", databases}}
 		b := open(t, serverstest.Redis(t, o))

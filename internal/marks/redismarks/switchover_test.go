@@ -41,6 +41,7 @@ func (b *bench) until(t *testing.T, says string) {
 // A connection survives while its server is a replica for a time. When the server is the primary
 // again, its registry is that of the other server, which has no record of the connection.
 func TestASwitchoverAndBackLeavesNoOlderSessionAlive(t *testing.T) {
+	t.Parallel()
 	o := redismarks.Options{Coordinated: true}
 	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}), o)
 	p = openWith(t, p.server, o)
@@ -62,6 +63,7 @@ func TestASwitchoverAndBackLeavesNoOlderSessionAlive(t *testing.T) {
 // The server is the same process, but its data are those of a replica that has missed the newer
 // mark.
 func TestAMarkThatComesBackFromALaggingReplicaIsNotConfirmed(t *testing.T) {
+	t.Parallel()
 	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}),
 		redismarks.Options{Coordinated: true})
 	p.admit(t, marks.Unverified{}, 5)
@@ -86,6 +88,7 @@ func TestAMarkThatComesBackFromALaggingReplicaIsNotConfirmed(t *testing.T) {
 // Key patterns do not prevent a script from swapping the databases and swapping them back: the
 // earlier registry returns, without the sessions that were admitted in between.
 func TestDatabasesThatAreSwappedAndSwappedBackLeaveNoOlderSessionAlive(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	guard := openWith(t, b.server, redismarks.Options{Coordinated: true})
 	swap := func(c *conn) {
@@ -108,6 +111,7 @@ func TestDatabasesThatAreSwappedAndSwappedBackLeaveNoOlderSessionAlive(t *testin
 
 // Sessions and marks belong to the server, whatever database a session selects.
 func TestTwoGuardsOfOneServerShareTheMarksWhateverDatabaseTheirURLsName(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	url := strings.TrimSuffix(b.server.URL(), "/0") + "/1"
 	other, err := redismarks.Open(t.Context(), url, redismarks.Options{})
@@ -137,6 +141,7 @@ func TestTwoGuardsOfOneServerShareTheMarksWhateverDatabaseTheirURLsName(t *testi
 }
 
 func TestTheStoreWarnsOfAPolicyThatMayEvictMarks(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	for policy, warns := range map[string]bool{"noeviction": false, "volatile-lru": false,
 		"allkeys-lru": true, "allkeys-random": true} {
@@ -153,6 +158,7 @@ func TestTheStoreWarnsOfAPolicyThatMayEvictMarks(t *testing.T) {
 
 // Above maxmemory the older leader can still delete, so the newer one must be admitted.
 func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	version := b.admin.Info(t.Context(), "server").Val()
 	if strings.Contains(version, "redis_version:6.") {
@@ -184,6 +190,7 @@ func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 // same as after a time as a replica whose history has expired (repl-backlog-ttl), so nothing shows
 // that no data were replaced, and everybody is ended once. Replicas that come later change nothing.
 func TestTheFirstReplicaHasEverySessionEndedOnce(t *testing.T) {
+	t.Parallel()
 	o := redismarks.Options{Coordinated: true}
 	p := openWith(t, redisWith(t), o)
 	alone := p.admit(t, trusting{}, 5)

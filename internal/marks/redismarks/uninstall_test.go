@@ -32,6 +32,7 @@ func (b *bench) removes(t *testing.T, o marks.Removing, reason string) marks.Rem
 }
 
 func TestRedisIsNotRemovedWhileASessionOrAGuardIsThere(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	session := b.admit(t, marks.Unverified{}, 5)
 	b.removes(t, marks.Removing{}, "a guard is connected from")
@@ -56,6 +57,7 @@ func TestRedisIsNotRemovedWhileASessionOrAGuardIsThere(t *testing.T) {
 
 // Nobody knows whose session lives after a loss of the registry, so everybody is ended before.
 func TestALostRegistryIsRemovedAfterEveryConnectionHasEnded(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	session := b.admit(t, marks.Unverified{}, 5)
 	b.store.Close()
@@ -72,6 +74,7 @@ func TestALostRegistryIsRemovedAfterEveryConnectionHasEnded(t *testing.T) {
 }
 
 func TestWhatIsLeftInRedisIsNamedAndRemoved(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.store.Close()
 	_, err := redismarks.LoadFunctions(t.Context(), b.server.URL())
@@ -103,6 +106,7 @@ func TestWhatIsLeftInRedisIsNamedAndRemoved(t *testing.T) {
 
 // The rights of a guard's user are not enough, and the error says so before anything is changed.
 func TestAGuardsUserRemovesNothing(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	aclUser(t, b, redismarks.ACL("keeper", "secret"))
 	_, err := redismarks.Uninstall(t.Context(), as(b.server, "keeper", "secret"),
@@ -115,6 +119,7 @@ func TestAGuardsUserRemovesNothing(t *testing.T) {
 
 // A session that was admitted after the look is in the records when the script deletes them.
 func TestTheScriptThatDeletesFindsANewSession(t *testing.T) {
+	t.Parallel()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	session := b.admit(t, marks.Unverified{}, 5)
 	defer session.Close()

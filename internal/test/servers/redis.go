@@ -39,7 +39,8 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 		name: "redis", dir: dir,
 		command: func() []string {
 			return append([]string{program, "--port", strconv.Itoa(r.port), "--bind", host, "--dir", dir,
-				"--unixsocket", r.socket(), "--save", "", "--appendonly", "no"}, o.Args...)
+				"--unixsocket", r.socket(), "--save", "", "--appendonly", "no",
+				"--repl-diskless-sync-delay", "0"}, o.Args...)
 		},
 		ready: r.answers,
 		stop:  syscall.SIGTERM,

@@ -8,6 +8,7 @@ import (
 // Who is refused holds the locks of a transaction that has entered, for a moment, and may try again
 // and again. A take-over waits for nobody who has come after the raise.
 func TestATakeOverDoesNotWaitForWhoIsRefused(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	admin, c := s.connect("postgres"), s.connect("app")
 	s.exec(admin, `alter function ringfence.refuse(text, bigint, text, text) rename to refuse_at_once;

@@ -11,6 +11,7 @@ import (
 // A session has entered often, so the server keeps its plans. What counts is whether authorization
 // is on when it enters, however old its snapshot is.
 func TestAuthorizationCountsForPlansAndSnapshotsOfBefore(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	admin, c := s.connect("postgres"), s.connect("app")
 	pass := s.ready(c, "take('orders', 'host-1', 1)").Pass

@@ -30,6 +30,7 @@ func (s *stage) texts(c *pgx.Conn, sql string) []string {
 }
 
 func TestArgumentsHaveTheirDocumentedNames(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	admin := s.connect("postgres")
 	const callable = ` from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and has_function_privilege('app', p.oid, 'execute')`
@@ -69,6 +70,7 @@ func TestArgumentsHaveTheirDocumentedNames(t *testing.T) {
 }
 
 func TestCallsWithNamedArguments(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	admin := s.connect("postgres")
 	c := s.connect("app")
@@ -100,6 +102,7 @@ func TestCallsWithNamedArguments(t *testing.T) {
 
 // A name has one meaning. These two have a shorter form, which does the same.
 func TestNoNameOfAFunctionHasTwoMeanings(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	twice := s.texts(s.connect("postgres"), `select p.proname::text from pg_proc p where p.pronamespace = 'ringfence'::regnamespace
 		group by p.proname having count(*) > 1 order by 1`)
@@ -110,6 +113,7 @@ func TestNoNameOfAFunctionHasTwoMeanings(t *testing.T) {
 
 // The SQL of docs/sql.md runs from top to bottom in one database, and says what it is said to.
 func TestTheSQLOfTheDocumentRunsFromTopToBottom(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	s.exec(s.connect("postgres"), `create table ledger (line text); create table account (balance int); insert into account values (0);

@@ -24,6 +24,7 @@ const (
 
 // The next call for a resource ends the transaction of one that is held open, whatever that does.
 func TestTheNextCallEndsOneThatIsHeldOpen(t *testing.T) {
+	t.Parallel()
 	var own sync.Once
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	for name, hold := range map[string]func(ctx context.Context, c *pgx.Conn, call string){
@@ -151,6 +152,7 @@ func (s *stage) until(sql string, args ...any) {
 
 // The coordinator's other clients wait as long, and no longer.
 func TestACandidateEndsACallThatIsHeldOpen(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	coordinator, err := postgres.Open(s.ctx, s.url("postgres"),
 		postgres.Options{SessionTimeout: 20 * time.Second})
@@ -170,6 +172,7 @@ func TestACandidateEndsACallThatIsHeldOpen(t *testing.T) {
 
 // Nobody can end a prepared transaction but by its name.
 func TestAPreparedCallIsNamed(t *testing.T) {
+	t.Parallel()
 	var own sync.Once
 	s := stageAt(t, serverstest.Postgres(t,
 		servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}}), &own)
@@ -187,6 +190,7 @@ func TestAPreparedCallIsNamed(t *testing.T) {
 
 // The functions belong to a role that may end nobody else's sessions, as on some managed services.
 func TestWhoHoldsACallOpenIsNamedIfNobodyMayEndIt(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	owner := "owner_" + s.name
 	admin := s.connect("postgres")

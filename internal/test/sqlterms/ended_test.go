@@ -50,6 +50,7 @@ var shown = map[string]struct {
 // A take-over ends a transaction. Its program sees an error of the connection, and RF001 when it
 // tries again.
 func TestWhatProgramsInOtherLanguagesSeeOfATakeOver(t *testing.T) {
+	t.Parallel()
 	for file, d := range shown {
 		t.Run(file, func(t *testing.T) {
 			if d.command[0] != "go" {

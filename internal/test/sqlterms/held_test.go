@@ -14,6 +14,7 @@ import (
 // A caller may leave the transaction of its call open, in any state: that delays its own resource
 // alone.
 func TestACallThatIsHeldOpenDelaysItsResourceAlone(t *testing.T) {
+	t.Parallel()
 	const session = 4 * time.Second
 	for name, hold := range map[string]func(s *stage, tx pgx.Tx, of term) error{
 		"a first campaign": func(s *stage, tx pgx.Tx, _ term) error {

@@ -9,6 +9,7 @@ import (
 // From Postgres 18 on GRANT and DROP FUNCTION lock functions before they look at privileges. A
 // stranger who owns one function has a GRANT of ours wait behind it, and queues a DROP behind that.
 func TestAStrangerHoldsUpNoInstallation(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	admin := s.connect("postgres")
 	s.exec(admin, "create schema mine; alter schema mine owner to stranger")

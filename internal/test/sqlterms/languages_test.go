@@ -54,6 +54,7 @@ const maxLines = 5
 // Each program takes the resource, writes, and is in the middle of a transaction when another one
 // takes it.
 func TestProgramsInOtherLanguagesAreFenced(t *testing.T) {
+	t.Parallel()
 	eachLanguage(t, func(t *testing.T, command []string) {
 		for _, pooled := range []bool{false, true} {
 			for _, level := range []string{"read committed", "repeatable read", "serializable"} {

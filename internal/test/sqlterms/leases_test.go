@@ -10,6 +10,7 @@ import (
 // The name of a holder is no secret, and with authorization on another role may not claim its
 // resources.
 func TestNobodyRenewsOrEndsTheLeaseOfAnotherRole(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	admin, c, other := s.connect("postgres"), s.connect("app"), s.connect("second")
 	s.exec(admin, "select ringfence.allow('app', 'orders'), ringfence.allow('second', 'own'), "+
@@ -28,6 +29,7 @@ func TestNobodyRenewsOrEndsTheLeaseOfAnotherRole(t *testing.T) {
 
 // A process pauses between its call and COMMIT.
 func TestAPauseBeforeTheCommitHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, paused := s.connect("app"), s.connect("app")
 	s.ready(paused, "campaign('orders', 'host-1', '1 second')")
@@ -42,6 +44,7 @@ func TestAPauseBeforeTheCommitHoldsUpNobody(t *testing.T) {
 
 // A role that has chosen a shorter pause keeps it.
 func TestAShorterPauseStays(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	for chosen, want := range map[string]string{"0": "5s", "1h": "5s", "3s": "3s", "200ms": "200ms"} {
@@ -63,6 +66,7 @@ func TestAShorterPauseStays(t *testing.T) {
 
 // A leader calls campaign while somebody takes its resource.
 func TestWhoIsDeposedDuringItsCallGetsARow(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, taker, admin := s.connect("app"), s.connect("app"), s.connect("postgres")
 	s.ready(c, "campaign(array['orders'], 'host-1', '1 minute')")
@@ -99,6 +103,7 @@ func TestWhoIsDeposedDuringItsCallGetsARow(t *testing.T) {
 
 // One call raises a new mark, and revokes under another one, which is not durable.
 func TestWhatARaiseHasWrittenIsDurableBesideARevocation(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	s.ready(c, "take('orders', 'host-1', 1)")

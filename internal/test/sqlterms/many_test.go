@@ -8,6 +8,7 @@ import (
 
 // One holder gets ten thousand resources with one call, and renews them with another one.
 func TestOneCallIsForTenThousandResources(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

@@ -111,6 +111,7 @@ var mistakes = []struct {
 }
 
 func TestAFenceThatIsWrittenByHandLosesAWriteAndOursDoesNot(t *testing.T) {
+	t.Parallel()
 	for _, m := range mistakes {
 		t.Run(m.name, func(t *testing.T) {
 			s := newStage(t)

@@ -47,6 +47,7 @@ var queues = map[string]struct {
 // A worker is stopped in its attempt. Its queue lets the next worker begin another attempt, and the
 // first one wakes up. It is refused, and each line is booked once.
 func TestAttemptsOfQueuesInOtherLanguagesAreFenced(t *testing.T) {
+	t.Parallel()
 	for name, q := range queues {
 		t.Run(name, func(t *testing.T) {
 			needsDrivers(t, q.has)
@@ -73,6 +74,7 @@ func TestAttemptsOfQueuesInOtherLanguagesAreFenced(t *testing.T) {
 
 // Without enter the same workers book lines twice, so the test above can fail.
 func TestAttemptsOfQueuesInOtherLanguagesBookTwiceWithoutEnter(t *testing.T) {
+	t.Parallel()
 	for name, q := range queues {
 		t.Run(name, func(t *testing.T) {
 			needsDrivers(t, q.has)
@@ -90,6 +92,7 @@ func TestAttemptsOfQueuesInOtherLanguagesBookTwiceWithoutEnter(t *testing.T) {
 
 // Celery does not say how often it has delivered a message again.
 func TestRedeliveriesOfCeleryInOtherLanguagesLeadInTurn(t *testing.T) {
+	t.Parallel()
 	needsDrivers(t, queues["celery"].has)
 	s := newQueueStage(t)
 	folder, err := filepath.Abs("../../../examples/celery")

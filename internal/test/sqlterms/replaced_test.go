@@ -75,6 +75,7 @@ func (s *stage) byHand(setup, check, take string) {
 // The tests of the fence in other languages can fail: with each mistake in place of enter a write
 // gets in.
 func TestProgramsInOtherLanguagesWithAFenceByHandLoseAWrite(t *testing.T) {
+	t.Parallel()
 	eachLanguage(t, func(t *testing.T, command []string) {
 		for _, r := range replaced {
 			t.Run(r.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 // A dump of a server that was promoted is restored, or pg_upgrade has moved it: the timeline is
 // lower, and so are the tokens.
 func TestALowerTimelineIsAnotherIssuer(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]string{
 		"pg_restore": "update ringfence_private.issuer set id = id",
 		"pg_upgrade": "create or replace function ringfence.prefix() returns text language sql as $$ " +
@@ -33,6 +34,7 @@ func TestALowerTimelineIsAnotherIssuer(t *testing.T) {
 // An election that was set back gives nobody a token a second time, nor does a clock that is behind
 // the last one.
 func TestATokenIsAboveTheLastOneWhateverTheClockSays(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, admin := s.connect("app"), s.connect("postgres")
 	last := s.ready(c, "take('orders', 'host-1', 1)")
@@ -52,6 +54,7 @@ func TestATokenIsAboveTheLastOneWhateverTheClockSays(t *testing.T) {
 
 // A row that a backup brought back is no reason to wait for ever.
 func TestAGateThatIsACopyIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	first := s.ready(c, "take('orders', 'host-1', 1)")

@@ -12,6 +12,7 @@ const minute = "extract(epoch from date_trunc('minute', now()))::bigint / 60"
 
 // Several hosts start a job in each minute, and take it with the minute's number.
 func TestAScheduledJobRunsOnOneOfItsHosts(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	admin := s.connect("postgres")
 	var now int64

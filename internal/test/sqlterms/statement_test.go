@@ -43,6 +43,7 @@ var forms = map[string]func(s *stage, c *pgx.Conn, write, pass string) error{
 }
 
 func TestATransactionWithoutBeginWritesOnlyWithThePassThatCounts(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"", "statement"} {
 		for name, run := range forms {
 			for kind, write := range writes {
@@ -88,6 +89,7 @@ func skipped() map[string]string {
 }
 
 func TestPostgresSkipsEnterInTheStatementThatWrites(t *testing.T) {
+	t.Parallel()
 	for name, write := range skipped() {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -111,6 +113,7 @@ func TestPostgresSkipsEnterInTheStatementThatWrites(t *testing.T) {
 }
 
 func TestAPoolerInStatementModeRefusesBegin(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := pgtest.Connect(t, s.pooler("statement"))
 	_, err := c.Exec(s.ctx, "begin")

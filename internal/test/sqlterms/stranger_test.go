@@ -17,6 +17,7 @@ import (
 // connect must not be able to name a table of ours, and what it can name must not be locked by
 // anybody's term, election or transaction.
 func TestAStrangerLocksNothingThatOthersNeed(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	admin, stranger := s.connect("postgres"), s.connect("stranger")
 	s.exec(admin, "create table theirs (n serial); alter table theirs owner to stranger; grant "+

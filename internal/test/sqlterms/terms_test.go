@@ -15,6 +15,7 @@ import (
 var ways = map[string]string{"campaign": "campaign('orders', $1)", "take": "take('orders', $1)"}
 
 func TestTheFirstTermBeginsWithItsFirstCall(t *testing.T) {
+	t.Parallel()
 	for name, call := range ways {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -33,6 +34,7 @@ func TestTheFirstTermBeginsWithItsFirstCall(t *testing.T) {
 }
 
 func TestATakeOverEndsOlderTransactionsAndRefusesLaterOnes(t *testing.T) {
+	t.Parallel()
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
 		t.Run(string(level), func(t *testing.T) {
 			s := newStage(t)
@@ -65,6 +67,7 @@ func TestATakeOverEndsOlderTransactionsAndRefusesLaterOnes(t *testing.T) {
 }
 
 func TestALateAttemptDeposesNobody(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	s.ready(c, "take('orders', 'worker-1', 1)")
@@ -77,6 +80,7 @@ func TestALateAttemptDeposesNobody(t *testing.T) {
 }
 
 func TestALeaseThatEndsLetsTheNextOneIn(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	first := s.ready(c, "campaign('orders', 'host-1', '1 second')")
@@ -107,6 +111,7 @@ func TestALeaseThatEndsLetsTheNextOneIn(t *testing.T) {
 // A call that raises, and one that would find nobody inside, in one transaction: until that has
 // committed, others enter under the older token.
 func TestATermDoesNotBeginInTheTransactionThatRaisesItsMark(t *testing.T) {
+	t.Parallel()
 	for name, nested := range map[string]string{"plain": "", "subtransaction": "savepoint s"} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -138,6 +143,7 @@ func TestATermDoesNotBeginInTheTransactionThatRaisesItsMark(t *testing.T) {
 }
 
 func TestATransactionThatIsRolledBackHasTakenNothing(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	first := s.ready(c, "take('orders', 'host-1', 1)")
@@ -150,6 +156,7 @@ func TestATransactionThatIsRolledBackHasTakenNothing(t *testing.T) {
 }
 
 func TestAnOldSnapshotCannotTake(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	tx, err := c.BeginTx(s.ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
@@ -160,6 +167,7 @@ func TestAnOldSnapshotCannotTake(t *testing.T) {
 }
 
 func TestABroughtTokenNeedsARowInTheList(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, admin := s.connect("app"), s.connect("postgres")
 	_, err := s.call(c, "bring('orders', 7, 'shedlock', 'host-1')")
@@ -180,6 +188,7 @@ func TestABroughtTokenNeedsARowInTheList(t *testing.T) {
 }
 
 func TestWhoIsNotNamedGetsNoToken(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("stranger")
 	for _, call := range []string{
@@ -198,6 +207,7 @@ func TestWhoIsNotNamedGetsNoToken(t *testing.T) {
 }
 
 func TestWrongInputChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	for call, code := range map[string]string{
@@ -222,6 +232,7 @@ func TestWrongInputChangesNothing(t *testing.T) {
 
 // A program that has lost its pass repeats its call, long after its term has begun.
 func TestARepeatedCallFindsATermThatHasBegun(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, admin := s.connect("app"), s.connect("postgres")
 	s.ready(c, "take('orders', 'host-1', 1)")
@@ -233,6 +244,7 @@ func TestARepeatedCallFindsATermThatHasBegun(t *testing.T) {
 
 // A guard, or leader run, has raised the mark for a candidate that a program does not know.
 func TestATokenIsBroughtThatTheMarkHas(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, admin := s.connect("app"), s.connect("postgres")
 	s.exec(admin, "select ringfence.allow('app', 'orders')")
@@ -243,6 +255,7 @@ func TestATokenIsBroughtThatTheMarkHas(t *testing.T) {
 
 // Neither the owner of the functions nor the caller may end the transaction of another role.
 func TestWhoMayNotBeEndedIsNamed(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	old, c, admin := s.connect("second"), s.connect("app"), s.connect("postgres")
 	s.exec(admin, `create role owner`+s.name+`;
@@ -275,6 +288,7 @@ func TestWhoMayNotBeEndedIsNamed(t *testing.T) {
 
 // The longest name goes through every step.
 func TestALongNameIsTakenLeftAndTakenAgain(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, name := s.connect("app"), strings.Repeat("r", 48)
 	s.ready(c, "take($1, 'host-1', 1)", name)
@@ -287,6 +301,7 @@ func TestALongNameIsTakenLeftAndTakenAgain(t *testing.T) {
 
 // Whoever has given up, or was deposed, and comes late with the same attempt deposes nobody.
 func TestAnAttemptThatIsOverNeverWinsAgain(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]string{
 		"left": "select ringfence.leave($1)", "deposed": "select ringfence.depose('orders', " +
 			"split_part($1, ' ', 2)::bigint)",
@@ -312,6 +327,7 @@ func TestAnAttemptThatIsOverNeverWinsAgain(t *testing.T) {
 
 // A resource that was taken is led until somebody else takes it.
 func TestWhoHasTakenLeadsWithoutAnEnd(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	led := s.ready(c, "campaign('orders'::text, 'host-2')")

@@ -19,6 +19,7 @@ import (
 
 // A leader in Go and a program in SQL stand in one election, and raise one mark.
 func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.connect("app")
 	coordinator, err := postgres.Open(s.ctx, s.url("postgres"), postgres.Options{})
@@ -75,6 +76,7 @@ func TestWhoeverTakesOverFencesTheOthers(t *testing.T) {
 
 // A session that has attached under an older token is recorded, as one that a guard has admitted.
 func TestATakeOverEndsRecordedSessions(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	old, c := s.connect("app"), s.connect("app")
 	first := s.ready(c, "take('orders', 'host-1', 1)")
@@ -92,6 +94,7 @@ func TestATakeOverEndsRecordedSessions(t *testing.T) {
 
 // Nothing of the contract depends on a session.
 func TestThroughAPoolerInTransactionMode(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	at := s.pooler("transaction")
 	old, c := s.pooled(at), s.pooled(at)
@@ -109,6 +112,7 @@ func TestThroughAPoolerInTransactionMode(t *testing.T) {
 // Holders take one resource from each other, and write under each pass as long as they can. Once a
 // term may begin, nothing is added to what was written under older tokens.
 func TestNothingIsWrittenUnderATokenOnceTheNextTermHasBegun(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	counter := s.connect("postgres")
 	var mu sync.Mutex
@@ -177,6 +181,7 @@ func TestNothingIsWrittenUnderATokenOnceTheNextTermHasBegun(t *testing.T) {
 }
 
 func TestATermEndsWithTheTimeline(t *testing.T) {
+	t.Parallel()
 	var own sync.Once
 	s := stageAt(t, serverstest.Postgres(t, servers.PostgresOptions{}), &own)
 	first := s.ready(s.connect("app"), "take('orders', 'host-1', 1)")

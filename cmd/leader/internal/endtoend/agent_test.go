@@ -160,6 +160,7 @@ func (s *stack) writes(g *guard, e agent.Event) error {
 }
 
 func TestAProgramHoldsATermByReadingAStream(t *testing.T) {
+	t.Parallel()
 	onEveryCoordinator(t, aProgramHoldsATermByReadingAStream)
 }
 

@@ -25,6 +25,7 @@ const agentToken = "0123456789abcdef"
 // TestDriversHoldTermsByTheAgent runs the programs of examples/agent: each wins, writes through the
 // guard and in a transaction of its own, and is deposed; and once more, paused meanwhile.
 func TestDriversHoldTermsByTheAgent(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	g := s.guard()
 	const session = "LEADER_SESSION_TIMEOUT=10s" // an event every third of it

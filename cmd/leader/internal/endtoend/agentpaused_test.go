@@ -11,6 +11,7 @@ import (
 
 // Two agents, of which the first one has the term and is frozen until the second one has it.
 func TestAnAgentThatWakesDoesNotSayThatItsTermIsAlive(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	g := s.guard()
 	const session = "LEADER_SESSION_TIMEOUT=3s"

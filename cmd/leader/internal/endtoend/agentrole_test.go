@@ -9,6 +9,7 @@ import (
 
 // LEADER_STORES names the database itself, with a role that is not among those that may lead.
 func TestAnAgentThatMayNotRaiseSaysWhoActs(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	g := s.guard()
 	a := s.agent(g, "LEADER_STORES="+s.pg.URL("stranger", "postgres"))

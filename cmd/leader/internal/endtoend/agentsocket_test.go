@@ -17,6 +17,7 @@ import (
 // The socket of a .socket unit belongs to the user whose programs stand for election, and not to
 // the agent's.
 func TestTheAgentServesTheOwnerOfTheServiceManagersSocket(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	dir, err := os.MkdirTemp("", "agent") // which others may enter
 	must.Succeed(t, err)

@@ -36,6 +36,7 @@ func (s *stack) carries(g *guard, command string) *exec.Cmd {
 
 // pgbench is Debian's own, with no option that names a server or a token.
 func TestTheCarrierFencesAPgbenchAndARedisCLIThatKnowNothing(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	g := s.guard()
 	script := filepath.Join(t.TempDir(), "insert.sql")
@@ -61,6 +62,7 @@ func TestTheCarrierFencesAPgbenchAndARedisCLIThatKnowNothing(t *testing.T) {
 
 // A process that has left the group is not ended with the term. Its connection is.
 func TestAConnectionThroughTheCarrierEndsWithTheTerm(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	g := s.guard()
 	cmd := s.carries(g,
@@ -101,6 +103,7 @@ const leftOver = `(setsid sh -c 'while [ ! -e stop ]; do echo >> tries
 // A process that is left over from the first term tries an address that all terms have, and another
 // one tries the address that it was given.
 func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
+	t.Parallel()
 	for name, at := range map[string]func(dir string) string{
 		"an address": func(string) string { return serverstest.FreeAddresses(t, 1)[0] },
 		"a socket":   func(dir string) string { return "unix:" + dir + "/.s.PGSQL.5432" },
@@ -173,6 +176,7 @@ func TestAProcessOfAnEarlierTermNeverGetsIn(t *testing.T) {
 }
 
 func TestTheCarrierWantsAGuard(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	cmd := s.carries(&guard{pg: s.pg.Addr(), redis: s.redis.Addr()}, "echo started")
 	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres", "LEADER_STORES="+
@@ -185,6 +189,7 @@ func TestTheCarrierWantsAGuard(t *testing.T) {
 }
 
 func TestTheCarrierWantsAnAddressToListenOn(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	cmd := s.carries(s.guard(), "echo started")
 	cmd.Env = append(cmd.Env, "LEADER_CARRY=postgres=unix:/no/such/dir/.s.PGSQL.5432")
@@ -199,6 +204,7 @@ func TestTheCarrierWantsAnAddressToListenOn(t *testing.T) {
 // TestTheCarrierTalksTLSToAGuard: what is plain on this machine is encrypted to the guard, with
 // passwords.
 func TestTheCarrierTalksTLSToAGuard(t *testing.T) {
+	t.Parallel()
 	e := newEncrypted(t)
 	tls := "?sslmode=verify-full&sslrootcert=" + e.authority.File
 	routes, err := carrier.Routes(carrier.Setting{{Kind: "postgres"}, {Kind: "redis"}},

@@ -30,6 +30,7 @@ import (
 // so. When it gets a line, a newer leader has been admitted. Then it writes in its session, opens
 // another one, and says what it was told.
 func TestDriversOverTLS(t *testing.T) {
+	t.Parallel()
 	e := newEncrypted(t)
 	for _, d := range []driver{
 		{"psycopg", e.postgres, python(t, "psycopg"), []string{"psycopg_leader.py"}, psycopgSays},

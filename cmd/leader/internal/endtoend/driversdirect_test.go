@@ -15,6 +15,7 @@ import (
 // The programs of TestDriversOverTLS connect to Postgres itself, which admits their sessions. A
 // session of a deposed leader is ended as an administrator ends one; a login gets the reason.
 func TestDriversOfDirectSessions(t *testing.T) {
+	t.Parallel()
 	e := newEncrypted(t)
 	_, e.direct, _ = net.SplitHostPort(e.stack.pg.Addr())
 	admin := e.stack.pg.URL("postgres", "postgres")

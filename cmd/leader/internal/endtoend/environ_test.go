@@ -47,6 +47,7 @@ const (
 // PGOPTIONS reaches every database of the command. DATABASE_URL and a carrier reach the guarded
 // one.
 func TestACommandHasAnotherDatabaseBehindAPooler(t *testing.T) {
+	t.Parallel()
 	p := newPooled(t)
 	for setting, command := range map[string]string{
 		"LEADER_EXPORT=DATABASE_URL": fmt.Sprintf(writes, `"$DATABASE_URL"`) + reads,
@@ -74,6 +75,7 @@ func TestACommandHasAnotherDatabaseBehindAPooler(t *testing.T) {
 
 // Connections of our own are not the command's, although they have its environment.
 func TestOurProgramsRunInsideOfACommand(t *testing.T) {
+	t.Parallel()
 	p := newPooled(t)
 	out, err := p.run(`leader status orders; ` +
 		fmt.Sprintf(writes, `"$GUARDED"`) +

@@ -81,6 +81,7 @@ const stoodStill = 3 * time.Second
 // the first server stays open through that, the newer leader's mark and value come there, and no
 // raise has reached the connection. The guard itself must not pass on what it has received.
 func TestBytesQueuedInAPausedGuardHaveNoEffectAfterAFailoverThereAndBack(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	second := serverstest.Redis(t, servers.RedisOptions{})
 	one, two := s.at(s.redis), s.at(second)

@@ -20,6 +20,7 @@ import (
 // TestTheFirstStepsOfTheDocumentation runs the commands of docs/first-steps.md and compares what
 // they print with the page.
 func TestTheFirstStepsOfTheDocumentation(t *testing.T) {
+	t.Parallel()
 	w := newWalk(t)
 	prepare, installed := w.block("CREATE DATABASE"), w.block("postgres: installed")
 	one, two := w.block("guard serve"), w.block("kill -STOP")

@@ -23,6 +23,7 @@ func rawQuery(sql string) []byte {
 }
 
 func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	paused, other := s.guard(), s.guard()
 	first := s.term("first")
@@ -85,6 +86,7 @@ func (s *stack) holdsOnly(notes ...string) {
 }
 
 func TestAGuardThatWasKilledAndStartedEmptyRefusesTheOldTokenFirst(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	g := s.guard()
 	first := s.term("first")
@@ -104,6 +106,7 @@ func TestAGuardThatWasKilledAndStartedEmptyRefusesTheOldTokenFirst(t *testing.T)
 }
 
 func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	g, other := s.guard(), s.guard()
 	first := s.term("first")
@@ -130,6 +133,7 @@ func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
 }
 
 func TestOnlyTheElectedLeaderMayRaiseTheMark(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	g := s.guard()
 	leader := s.term("leader")
@@ -151,6 +155,7 @@ func TestOnlyTheElectedLeaderMayRaiseTheMark(t *testing.T) {
 }
 
 func TestARebuiltCoordinatorFailsClosedUntilAnOperatorAdoptsIt(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	g := s.guard()
 	before := s.term("before")

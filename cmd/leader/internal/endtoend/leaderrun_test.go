@@ -30,6 +30,7 @@ func (s *stack) psql(g *guard, sql string) *exec.Cmd {
 }
 
 func TestLeaderRunFencesAnUnchangedPsql(t *testing.T) {
+	t.Parallel()
 	onEveryCoordinator(t, leaderRunFencesAnUnchangedPsql)
 }
 
@@ -51,6 +52,7 @@ func leaderRunFencesAnUnchangedPsql(t *testing.T, s *stack) {
 
 // What the guard advises helps more than general advice.
 func TestARefusedLoginSaysWhatTheGuardAdvises(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	own := serverstest.NewAuthority(t).Issue("localhost")
 	g := s.prepared(serverstest.FreeAddresses(t, 3))
@@ -73,6 +75,7 @@ func TestARefusedLoginSaysWhatTheGuardAdvises(t *testing.T) {
 }
 
 func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T) {
+	t.Parallel()
 	onEveryCoordinator(t, aPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack)
 }
 
@@ -107,6 +110,7 @@ func aPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T, 
 }
 
 func TestAfterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T) {
+	t.Parallel()
 	onEveryCoordinator(t, afterAKillTheNextLeaderIsElectedAfterTheSessionTimeout)
 }
 
@@ -143,6 +147,7 @@ func afterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T, s *sta
 
 // A service manager starts it again whenever it ends. Each start uses up a number.
 func TestALeaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand(t *testing.T) {
+	t.Parallel()
 	onEveryRestorable(t, leaderRunThatIsStartedAgainAfterARestoreNeverRunsItsCommand)
 }
 

@@ -12,6 +12,7 @@ import (
 
 // A resource, a holder, a task and a group that are as long as each may be.
 func TestTheLongestNamesGoThroughEveryProgram(t *testing.T) {
+	t.Parallel()
 	onEveryCoordinator(t, theLongestNamesGoThroughEveryProgram)
 }
 

@@ -27,6 +27,7 @@ const maxRate = 20
 const outageSecret = "outage-outage-outage"
 
 func TestNoProgramHurriesWhileACoordinatorFails(t *testing.T) {
+	t.Parallel()
 	for name, coordinator := range elections.Coordinators {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

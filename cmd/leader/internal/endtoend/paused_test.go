@@ -44,6 +44,7 @@ func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token f
 }
 
 func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	g := s.guard()
 	cmd, out, old, resume := s.startVictim(g)

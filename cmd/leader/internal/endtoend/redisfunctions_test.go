@@ -26,6 +26,7 @@ func redisWorkers(t *testing.T) map[string][]string {
 }
 
 func TestDriversCallTheFunctionsOfRedis(t *testing.T) {
+	t.Parallel()
 	for name, interpreter := range redisWorkers(t) {
 		t.Run(name, func(t *testing.T) {
 			w := startWorker(t, interpreter, name)
@@ -42,6 +43,7 @@ func TestDriversCallTheFunctionsOfRedis(t *testing.T) {
 
 // Without the check the same programs write behind the next attempt, so the test above can fail.
 func TestDriversWriteStaleDataWithoutTheCheck(t *testing.T) {
+	t.Parallel()
 	for name, interpreter := range redisWorkers(t) {
 		if name == "worker_before_7.py" {
 			continue // it brings the script along

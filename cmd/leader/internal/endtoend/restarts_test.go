@@ -163,6 +163,7 @@ func (l *load) check() {
 }
 
 func TestRestartedServersAcceptNoStaleWriteAndTheGuardRecovers(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	g := s.guard()
 	l := startLoad(s, g, 3)
@@ -194,6 +195,7 @@ func restart(ctx context.Context, down func() error, up func(context.Context) er
 }
 
 func TestTheSameLoadWithoutTheGuardHasStaleWrites(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	direct := &guard{s: s, pg: s.pg.Addr(), redis: s.redis.Addr()}
 	l := startLoad(s, direct, 3)

@@ -24,7 +24,10 @@ type restorable struct {
 func onEveryRestorable(t *testing.T, test func(*testing.T, *restorable)) {
 	for name, coordinator := range elections.Coordinators {
 		for way, start := range coordinator.Restored {
-			t.Run(name+", "+way, func(t *testing.T) { test(t, &restorable{start(t), t}) })
+			t.Run(name+", "+way, func(t *testing.T) {
+				t.Parallel()
+				test(t, &restorable{start(t), t})
+			})
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 // An old leader is paused in open sessions. The restored coordinator gives its number to another
 // candidate, whose sessions show nothing but this number.
 func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
+	t.Parallel()
 	onEveryRestorable(t, func(t *testing.T, r *restorable) {
 		s := newStackWith(t, r.URL)
 		g := s.guard()
@@ -74,6 +75,7 @@ func TestNobodyWritesBesideAPausedLeaderUnderItsNumber(t *testing.T) {
 
 // The loop of docs/leader.md tries again at once. Each try uses up a number.
 func TestALeaderOfARestoredCoordinatorThatTriesAgainNeverLeads(t *testing.T) {
+	t.Parallel()
 	onEveryRestorable(t, func(t *testing.T, r *restorable) {
 		s := newStackWith(t, r.URL)
 		guards := []*guard{s.guard(), s.guard()}
@@ -113,6 +115,7 @@ func TestALeaderOfARestoredCoordinatorThatTriesAgainNeverLeads(t *testing.T) {
 
 // Documents have no mark: the coordinator itself compares whose term it is.
 func TestADocumentIsNotChangedUnderANumberThatAnotherCandidateHas(t *testing.T) {
+	t.Parallel()
 	onEveryRestorable(t, func(t *testing.T, r *restorable) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()

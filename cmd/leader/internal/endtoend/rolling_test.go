@@ -27,6 +27,7 @@ func (g *guard) restart() {
 }
 
 func TestGuardsAreRestartedOneByOneUnderLoadWithoutAFailedTransaction(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	guards := []*guard{s.guard(), s.guard()}
 	load := s.traffic(s.term("leader").Token(), guards...)
@@ -95,6 +96,7 @@ func exists(file string) bool {
 }
 
 func TestGuardsBehindALoadBalancerAreRestartedUnderLoadWithoutAFailedTransaction(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	guards := []*guard{s.prepared(serverstest.FreeAddresses(t, 3)),
 		s.prepared(serverstest.FreeAddresses(t, 3))}
@@ -134,6 +136,7 @@ func (s *stack) activated() *guard {
 }
 
 func TestASingleGuardIsRestartedUnderLoadAndRefusesNoConnection(t *testing.T) {
+	t.Parallel()
 	s := newStack(t)
 	g := s.activated()
 	load := s.traffic(s.term("leader").Token(), g)

@@ -57,11 +57,15 @@ func newStack(t testing.TB) *stack {
 func onEveryCoordinator(t *testing.T, test func(*testing.T, *stack)) {
 	for name, coordinator := range elections.Coordinators {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url, _ := coordinator.Own(t)
 			test(t, newStackWith(t, url))
 		})
 	}
-	t.Run("the guarded postgres", func(t *testing.T) { test(t, newStackWith(t, "")) })
+	t.Run("the guarded postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, newStackWith(t, ""))
+	})
 }
 
 // newStackWith has the coordinator at this URL. If there is none, the guarded Postgres is its own.

@@ -167,6 +167,7 @@ func (s *stack) deposed(stderr *os.File) {
 func gone(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }
 
 func TestAGuardWhoseLogNothingReadsAdmitsAndStops(t *testing.T) {
+	t.Parallel()
 	unread(t, func(t *testing.T, s *stack, stderr *os.File) {
 		g := s.prepared(serverstest.FreeAddresses(t, 3))
 		g.log = stderr
@@ -187,6 +188,7 @@ func TestAGuardWhoseLogNothingReadsAdmitsAndStops(t *testing.T) {
 }
 
 func TestAGuardTellsTheNextReaderHowManyLinesAreMissing(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	path := filepath.Join(t.TempDir(), "log")
 	must.Succeed(t, unix.Mkfifo(path, 0o600))
@@ -234,6 +236,7 @@ func TestAGuardTellsTheNextReaderHowManyLinesAreMissing(t *testing.T) {
 }
 
 func TestTheCommandOfADeposedLeaderEndsAlthoughNothingReadsTheLog(t *testing.T) {
+	t.Parallel()
 	unread(t, func(t *testing.T, s *stack, stderr *os.File) {
 		file := filepath.Join(t.TempDir(), "pid")
 		first := s.begin(stderr, s.program("leader", "run", "orders", "--",
@@ -253,6 +256,7 @@ func TestTheCommandOfADeposedLeaderEndsAlthoughNothingReadsTheLog(t *testing.T) 
 
 // The command has leader's own standard error.
 func TestACommandThatFillsTheLogIsStoppedWithItsTerm(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	ctx, cancel := context.WithTimeout(s.ctx, inTime)
 	defer cancel()
@@ -277,6 +281,7 @@ func TestACommandThatFillsTheLogIsStoppedWithItsTerm(t *testing.T) {
 }
 
 func TestASignalEndsALeaderWhoseLogNothingReads(t *testing.T) {
+	t.Parallel()
 	const ended = 128 + int(syscall.SIGTERM)
 	for name, args := range map[string][]string{
 		"run":  {"run", "orders", "--", "sh", "-c", "echo lives >$FILE; exec sleep 600"},
@@ -319,6 +324,7 @@ func (s *stack) submit(script string, wait bool) (printed string) {
 }
 
 func TestAWorkerWhoseLogNothingReadsRunsJobs(t *testing.T) {
+	t.Parallel()
 	unread(t, func(t *testing.T, s *stack, stderr *os.File) {
 		s.begin(stderr, s.program("leader", "work", "group"))
 		for range 3 {
@@ -331,6 +337,7 @@ func TestAWorkerWhoseLogNothingReadsRunsJobs(t *testing.T) {
 }
 
 func TestACarrierWhoseLogNothingReadsCarries(t *testing.T) {
+	t.Parallel()
 	unread(t, func(t *testing.T, s *stack, stderr *os.File) {
 		g := s.guard()
 		s.begin(stderr, s.carries(g, `psql -X -q -c "insert into ledger (note) values ('carried')" `+
@@ -342,6 +349,7 @@ func TestACarrierWhoseLogNothingReadsCarries(t *testing.T) {
 }
 
 func TestAnAgentWhoseLogNothingReadsHoldsTermsAndStops(t *testing.T) {
+	t.Parallel()
 	unread(t, func(t *testing.T, s *stack, stderr *os.File) {
 		g := s.guard()
 		a := s.agentInto(stderr, g, "LEADER_CARRY=postgres")
@@ -361,6 +369,7 @@ func TestAnAgentWhoseLogNothingReadsHoldsTermsAndStops(t *testing.T) {
 }
 
 func TestThePageOfJobsIsServedAlthoughNothingReadsTheLog(t *testing.T) {
+	t.Parallel()
 	unread(t, func(t *testing.T, s *stack, stderr *os.File) {
 		at := serverstest.FreeAddresses(t, 1)[0]
 		p := s.begin(stderr, s.program("leader", "serve", "--listen", at, "group"))
@@ -378,6 +387,7 @@ func TestThePageOfJobsIsServedAlthoughNothingReadsTheLog(t *testing.T) {
 }
 
 func TestASignalEndsAWatchWhoseOutputNothingReads(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	watch := s.program("leader", "watch", "orders")
 	watch.Stdout = fullPipe(t)
@@ -396,6 +406,7 @@ func TestASignalEndsAWatchWhoseOutputNothingReads(t *testing.T) {
 }
 
 func TestOutputWithoutAReaderIsAnErrorAndNoSignal(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	for _, of := range [][]string{
 		{"leader", "status", "orders"}, {"leader", "watch", "orders"},
@@ -415,6 +426,7 @@ func TestOutputWithoutAReaderIsAnErrorAndNoSignal(t *testing.T) {
 }
 
 func TestTheCommandOfALeaderCanBeEndedByABrokenPipe(t *testing.T) {
+	t.Parallel()
 	s := newStackWith(t, "")
 	out, err := s.program("leader", "run", "orders", "--",
 		"grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status").Output()

@@ -17,6 +17,7 @@ import (
 // TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier: the jar knows one address, does not stop
 // when it is asked to, and has half a minute for that. The next leader does not wait for it.
 func TestDriversOfAJarWithAFixedURLAreFencedByTheCarrier(t *testing.T) {
+	t.Parallel()
 	java := jdbc(t)
 	if java == nil {
 		missing(t, "java")
