@@ -156,7 +156,7 @@ func (p *patroni) reach(ctx context.Context, program string) error {
 		Checks: []servers.HAProxyCheck{isPrimary}, Every: "inter 3s fall 3 rise 2",
 	}
 	quick := servers.HAProxyOptions{
-		Checks: []servers.HAProxyCheck{isPrimary}, Every: "inter 1s fall 1 rise 1",
+		Checks: []servers.HAProxyCheck{isPrimary}, Every: "inter 1s fall 3 rise 1",
 	}
 	beside := servers.HAProxyOptions{
 		Checks: []servers.HAProxyCheck{isPrimary, isReady}, Every: quick.Every,

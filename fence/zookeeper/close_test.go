@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
+// It looks at every goroutine of the process, so it runs alone.
 func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
-	t.Parallel()
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := zookeepertest.Connect(t, ensemble)
 	before := goleak.IgnoreCurrent()

@@ -44,7 +44,7 @@ func (s *System) startHAProxy(
 	}
 	isPrimary := servers.HAProxyCheck{Method: "OPTIONS", Path: "/primary", Port: api}
 	h, err := servers.StartHAProxy(ctx, "", servers.HAProxyOptions{
-		Servers: to, Every: "inter 1s fall 1 rise 1",
+		Servers: to, Every: "inter 1s fall 3 rise 1",
 		Checks: append([]servers.HAProxyCheck{isPrimary}, more...),
 	})
 	if err == nil {

@@ -33,11 +33,11 @@ type stage struct {
 	elections *fencetest.Client
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T) *stage { t.Helper(); return stageOn(t, serverstest.SharedPostgres(t)) }
+
+func stageOn(t *testing.T, pg *servers.Postgres) *stage {
 	t.Helper()
-	s := &stage{
-		t: t, server: serverstest.SharedPostgres(t), elections: fencetest.NewMemory(soon).Open(),
-	}
+	s := &stage{t: t, server: pg, elections: fencetest.NewMemory(soon).Open()}
 	s.database = serverstest.FreshDatabase(t, s.server)
 	t.Cleanup(func() { _ = s.elections.Close() })
 	for _, role := range []string{"app", "guard_role"} {

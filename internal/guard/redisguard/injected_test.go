@@ -21,7 +21,6 @@ func refused(i int) string {
 // server never answers: not with many equal ones, nor with many different ones, nor with ones that
 // have been answered.
 func TestUnansweredRefusalsTakeBoundedMemory(t *testing.T) {
-	t.Parallel()
 	const sessions, most = 4, 600 << 10
 	for name, next := range map[string]func(i int) string{
 		"equal":              func(int) string { return "FLUSHALL\r\n" },
