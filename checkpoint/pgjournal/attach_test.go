@@ -20,6 +20,7 @@ import (
 )
 
 func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
 		return s, insert(ctx, tx, "x")
@@ -54,6 +55,7 @@ func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) 
 }
 
 func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	old := d.journal(t, pgjournal.Options{})
 	inside, goOn, result := make(chan bool), make(chan bool), make(chan error, 1)
@@ -83,6 +85,7 @@ func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
 }
 
 func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	idle := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, nil })
 	_, err := lead(t, d.journal(t, pgjournal.Options{}), 1, idle)
@@ -96,6 +99,7 @@ func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 // A pooler may replace the attached session by another one. The transaction then enters when it
 // publishes.
 func TestATransactionInASessionThatIsNotAttachedEntersOrPublishesNothing(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	j := d.journal(t, pgjournal.Options{})
 	raise(t, j, 1)
@@ -120,6 +124,7 @@ func TestATransactionInASessionThatIsNotAttachedEntersOrPublishesNothing(t *test
 }
 
 func TestASessionThatAGuardWouldNotAdmitIsNotAttached(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	conn := pgtest.Connect(t, d.url("app"))
 	refused := func(what string, c fence.Claim, want error) {
@@ -166,6 +171,7 @@ func raise(t *testing.T, j *pgjournal.Journal, token fence.Token) {
 }
 
 func TestWithoutAnAttachmentEachTransactionIsChecked(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	raise(t, d.journal(t, pgjournal.Options{}), 1)
 	if !attaches(t, d.url("app"), "") {

@@ -10,12 +10,18 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/pgjournal"
+	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/internal/test/servers/serverstest"
 )
 
 // A commit that is logged looks for a cancellation behind it, and reports one although it has
 // landed.
 func TestACancellationBehindACommitChangesNothing(t *testing.T) {
-	d := installed(t)
+	t.Parallel()
+	pg := serverstest.Postgres(t, servers.PostgresOptions{ // commit_delay needs fsync
+		Settings: map[string]string{"fsync": "on"},
+	})
+	d := installedOn(t, pg)
 	in := "alter role app in database " + pgx.Identifier{d.name}.Sanitize() + " set "
 	d.exec(t, in+"commit_delay = 100000") // µs
 	d.exec(t, in+"commit_siblings = 0")
@@ -66,6 +72,7 @@ func cancelCommit(ctx context.Context, admin *pgx.Conn, pid uint32) error {
 
 // An error of a trigger that runs at the commit is the step's own.
 func TestADeferredTriggerThatFailsIsNoMissingSchema(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	d.exec(t, `create function failing() returns trigger language plpgsql as $$
 		begin perform 1 from no_such_table; return null; end $$;

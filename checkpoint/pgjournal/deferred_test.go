@@ -29,6 +29,7 @@ func (c counted) Write(b []byte) (int, error) {
 }
 
 func TestAStepSendsItsBeginWithItsFirstStatement(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	raise(t, d.journal(t, pgjournal.Options{}), 1)
 	cfg, err := pgxpool.ParseConfig(d.url("app"))
@@ -70,6 +71,7 @@ func TestAStepSendsItsBeginWithItsFirstStatement(t *testing.T) {
 
 // Whatever a step does first is in its transaction.
 func TestTheFirstUseOfATransactionBeginsIt(t *testing.T) {
+	t.Parallel()
 	const add = "insert into effect (value) values ('x')"
 	first := map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"exec": func(ctx context.Context, tx pgx.Tx) error { return insert(ctx, tx, "x") },
@@ -158,6 +160,7 @@ func TestTheFirstUseOfATransactionBeginsIt(t *testing.T) {
 
 // A step that ignores the error of its first statement leaves nothing, as with any statement.
 func TestAFirstStatementThatFailsFailsTheTransaction(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]string{
 		"when it runs":         "alter table effect add check (value <> 'bad')",
 		"when it is prepared":  "alter table effect rename to other",
@@ -191,6 +194,7 @@ func TestAFirstStatementThatFailsFailsTheTransaction(t *testing.T) {
 // The session ends between two steps, and the step ignores that. It runs again, perhaps more than
 // once: the pool may have another connection that was just being made.
 func TestATransactionThatCannotBeginIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	runs := 0
 	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {

@@ -14,6 +14,7 @@ import (
 
 // All databases of a server share one queue of notices.
 func TestAStandbyThatFollowsHoldsBackNoNotices(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	j := d.journal(t, pgjournal.Options{Poll: 50 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())

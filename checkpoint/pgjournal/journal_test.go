@@ -39,17 +39,15 @@ type database struct {
 
 func installed(t testing.TB) database {
 	t.Helper()
-	pg := serverstest.SharedPostgres(t)
+	return installedOn(t, serverstest.SharedPostgres(t))
+}
+
+func installedOn(t testing.TB, pg *servers.Postgres) database {
+	t.Helper()
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
-	d.exec(t, `do $$ begin
-	    if not exists (select from pg_roles where rolname = 'guard_role') then
-	      create role guard_role login;
-	    end if;
-	    if not exists (select from pg_roles where rolname = 'app') then
-	      create role app login;
-	    end if;
-	  end $$;
-	  create table effect (place bigserial primary key, value text not null, token bigint);
+	pgtest.Role(t, d.url("postgres"), "guard_role", "login")
+	pgtest.Role(t, d.url("postgres"), "app", "login")
+	d.exec(t, `create table effect (place bigserial primary key, value text not null, token bigint);
 	  grant all on all tables in schema public to app;
 	  grant all on all sequences in schema public to app`)
 	must.Succeed(t, pgmarks.Install(t.Context(), d.url("postgres"), "guard_role", "app"))
@@ -112,6 +110,7 @@ func TestPostgresKeepsTheContract(t *testing.T) {
 }
 
 func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]pgjournal.Options{
 		// Shared, because an attached connection of a deposed leader is dead and cannot return
 		// ErrStale; attach_test.go tests that.
@@ -138,6 +137,7 @@ func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
 
 // The functions are of an installation before there was Forget.
 func TestForgetOnAnOlderInstallationSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	f := d.fixture(t, pgjournal.Options{})
 	c := f.Lead(t, "orders")

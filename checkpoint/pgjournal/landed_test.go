@@ -13,6 +13,7 @@ import (
 )
 
 func TestOnlyAnErrorFromBeforeTheCommitSaysThatNothingHasLanded(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		severity, code string
 		unknown        bool
@@ -36,6 +37,7 @@ func TestOnlyAnErrorFromBeforeTheCommitSaysThatNothingHasLanded(t *testing.T) {
 }
 
 func TestNothingHasLandedWithoutALogin(t *testing.T) {
+	t.Parallel()
 	_, err := pgconn.Connect(t.Context(), serverstest.SharedPostgres(t).URL("nobody", "postgres"))
 	if err := landed(t.Context(), err, fence.Claim{}); err == nil ||
 		errors.Is(err, checkpoint.ErrUnknown) {

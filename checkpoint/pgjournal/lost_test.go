@@ -71,6 +71,7 @@ func (d database) deafJournal(
 // to retry. So the lab found a write that had landed after the journal had said that it had not
 // (testdata/histories/commit-answer-lost.jsonl).
 func TestALostAnswerToCommitIsUnknown(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec,
 		pgx.QueryExecModeSimpleProtocol} {
 		t.Run(mode.String(), func(t *testing.T) { loseAnswers(t, mode) })

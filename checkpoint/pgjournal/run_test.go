@@ -62,6 +62,7 @@ func lead(
 }
 
 func TestASerializationFailureUsesUpNoAttempt(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	runs := 0
 	_, err := lead(t, d.journal(t, pgjournal.Options{}), 1,
@@ -81,6 +82,7 @@ func TestASerializationFailureUsesUpNoAttempt(t *testing.T) {
 }
 
 func TestAnErrorOfTheStepUsesUpAnAttemptAndIsRecorded(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	j := d.journal(t, pgjournal.Options{})
 	runs := 0
@@ -109,6 +111,7 @@ func TestAnErrorOfTheStepUsesUpAnAttemptAndIsRecorded(t *testing.T) {
 }
 
 func TestAStepThatIgnoresAnErrorOfItsTransactionLeavesNothing(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	_, err := lead(t, d.journal(t, pgjournal.Options{}), 1,
 		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
@@ -127,6 +130,7 @@ func TestAStepThatIgnoresAnErrorOfItsTransactionLeavesNothing(t *testing.T) {
 }
 
 func TestAStepThatEndsItsOwnTransactionStopsTheTask(t *testing.T) {
+	t.Parallel()
 	for _, statement := range []string{"commit", "rollback", "commit; begin"} {
 		t.Run(statement, func(t *testing.T) {
 			d := installed(t)
@@ -144,6 +148,7 @@ func TestAStepThatEndsItsOwnTransactionStopsTheTask(t *testing.T) {
 }
 
 func TestADeferredConstraintThatFailsAtCommitIsTheStepsFailure(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	d.exec(t, "alter table effect add constraint once unique (value) deferrable initially deferred")
 	_, err := lead(t, d.journal(t, pgjournal.Options{}), 1,
@@ -159,6 +164,7 @@ func TestADeferredConstraintThatFailsAtCommitIsTheStepsFailure(t *testing.T) {
 }
 
 func TestAJournalThatIsNotInstalledReturnsErrNotInstalled(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.SharedPostgres(t)
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	pool, err := pgxpool.New(t.Context(), d.url("postgres"))
@@ -184,6 +190,7 @@ func TestAJournalThatIsNotInstalledReturnsErrNotInstalled(t *testing.T) {
 }
 
 func TestTheErrorOfARoleWithoutTheGrantSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	d.exec(t, "do $$ begin if not exists (select from pg_roles where rolname = 'stranger') then "+
 		"create role stranger login; end if; end $$")
@@ -200,6 +207,7 @@ func TestTheErrorOfARoleWithoutTheGrantSaysWhatToDo(t *testing.T) {
 }
 
 func TestARowThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
+	t.Parallel()
 	d := installed(t)
 	d.exec(t, `insert into ringfence_private.checkpoint (task, resource, version, token, checkpoint)
 		values ('task', 'orders', 5, 1, '["not", "one"]')`)
@@ -217,6 +225,7 @@ func TestARowThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
 }
 
 func TestATaskSurvivesAServerThatIsKilledAndRestarted(t *testing.T) {
+	t.Parallel()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	d := database{pg, "postgres"}
 	d.exec(t, "create role guard_role login; create role app login; "+

@@ -108,7 +108,7 @@ func TestAStatementThatRunsAtTheDrainDeadlineIsEndedAndSaidToBeUnknown(t *testin
 	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
 	release, result := g.held(g.open(5))
 	g.Stop()
-	g.until("select count(*) from pg_stat_activity where datname = current_database() and usename = "+
+	g.until(sessionsWhere+"usename = "+
 		"'app'", 0)
 	err := <-result
 	wantCode(t, err, "08007")
@@ -245,8 +245,10 @@ func TestASessionThatAnotherGuardEndsOnceItWasLetGoHearsThatNothingWasExecuted(t
 				setup{control: e.control(control), limit: limit, wrap: r.wrap})
 			var ended sync.WaitGroup
 			r.then = func() {
-				pid := g.count("select pid from pg_stat_activity where usename = 'app'")
-				port := g.count("select client_port from pg_stat_activity where usename = 'app'")
+				pid := g.count("select pid from pg_stat_activity where " +
+					"datname = current_database() and usename = 'app'")
+				port := g.count("select client_port from pg_stat_activity where " +
+					"datname = current_database() and usename = 'app'")
 				must.Succeed(t, syscall.Kill(pid, syscall.SIGSTOP))
 				pgtest.Exec(t, g.pg.URL("postgres", g.database), "select ringfence.end_leaving()")
 				ended.Go(func() {

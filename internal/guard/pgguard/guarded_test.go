@@ -187,6 +187,9 @@ func (g *guarded) count(query string) int {
 	return pgtest.Value[int](g.t, g.pg.URL("postgres", g.database), query)
 }
 
+// sessionsWhere is a query for count. Other tests have their databases on the same server.
+const sessionsWhere = "select count(*) from pg_stat_activity where datname = current_database() and "
+
 // until waits until count of the query is want.
 func (g *guarded) until(query string, want int) {
 	g.t.Helper()

@@ -72,7 +72,7 @@ func TestAStatementUnderWayOfASessionWithAWrongCountIsNotExecuted(t *testing.T) 
 		if e := a.until("E").error(t); e.Code != "RF001" {
 			t.Errorf("the older client got %+v", e)
 		}
-		g.until("select count(*) from pg_stat_activity where usename = 'app'", 1)
+		g.until(sessionsWhere+"usename = 'app'", 1)
 		if n := g.count("select count(*) from ledger"); n != 0 {
 			t.Errorf("%d stale writes", n)
 		}
@@ -89,7 +89,7 @@ func TestASealedTableTakesNothingOfASessionWithAWrongCount(t *testing.T) {
 	g.open(7)
 	a.last.pass()
 	a.until("E")
-	g.until("select count(*) from pg_stat_activity where usename = 'app'", 1)
+	g.until(sessionsWhere+"usename = 'app'", 1)
 	if n := g.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d stale writes", n)
 	}

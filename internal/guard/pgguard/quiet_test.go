@@ -129,7 +129,7 @@ func takeoverAtRest(t *testing.T) (calls int32) {
 		_, err := c.Exec(t.Context(), "commit")
 		wantCode(t, err, "RF001")
 	}
-	g.until("select count(*) from pg_stat_activity where usename = 'app'", 1)
+	g.until(sessionsWhere+"usename = 'app'", 1)
 	if n := g.count("select count(*) from ledger"); n != 1 {
 		t.Errorf("%d rows, want the one from before", n)
 	}
@@ -175,7 +175,7 @@ func TestAGuardEndsItsSessionsWhenAnotherProcessRaisesTheMark(t *testing.T) {
 	g.exec(c, "select 1")
 	raise(7)
 	pgtest.Exec(t, g.pg.URL("postgres", g.database), tell)
-	g.until("select count(*) from pg_stat_activity where usename = 'app'", 0)
+	g.until(sessionsWhere+"usename = 'app'", 0)
 	_, err := c.Exec(t.Context(), "select 1")
 	wantCode(t, err, "RF001")
 }

@@ -173,5 +173,5 @@ func (s *randomSession) prove() bool {
 func (s *randomSession) end() {
 	s.last.pass()
 	s.Close()
-	s.g.until("select count(*) from pg_stat_activity where usename = 'app'", 0)
+	s.g.until(sessionsWhere+"usename = 'app'", 0)
 }

@@ -206,7 +206,7 @@ func TestThreeHundredIdleSessionsHaveOneRecordLeftWhenTheNewLeaderIsReady(t *tes
 		})
 	}
 	all.Wait()
-	if n := g.count("select count(*) from pg_stat_activity where usename = 'app'"); n != 300 {
+	if n := g.count(sessionsWhere + "usename = 'app'"); n != 300 {
 		t.Fatalf("%d sessions", n)
 	}
 	start := time.Now()
@@ -215,7 +215,7 @@ func TestThreeHundredIdleSessionsHaveOneRecordLeftWhenTheNewLeaderIsReady(t *tes
 	if n := g.count("select count(*) from ringfence_private.session"); n != 1 {
 		t.Errorf("%d sessions are registered", n)
 	}
-	g.until("select count(*) from pg_stat_activity where usename = 'app'", 1)
+	g.until(sessionsWhere+"usename = 'app'", 1)
 }
 
 // crowdOf opens sessions under a token.

@@ -175,6 +175,6 @@ func TestAGuardIsNotReadyWhileTheServerHasNoRoomForALeader(t *testing.T) {
 	}
 	g.AwaitMetric("ringfence_connections_ended_total", "server_full", 2)
 	_ = all[0].Close(t.Context())
-	g.eventually("select count(*) from pg_stat_activity where usename = 'guard_role'",
+	g.eventually(sessionsWhere+"usename = 'guard_role'",
 		func(int) bool { return g.protocol.Ready(t.Context()) == nil })
 }

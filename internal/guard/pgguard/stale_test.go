@@ -58,7 +58,7 @@ func TestALongStatementDoesNotFinish(t *testing.T) {
 		_, err := old.Exec(t.Context(), "insert into ledger (token) select 5 from pg_sleep(30)")
 		result <- err
 	}()
-	g.until("select count(*) from pg_stat_activity where state = 'active' "+
+	g.until(sessionsWhere+"state = 'active' "+
 		"and query like 'insert into ledger%pg_sleep%'", 1)
 	g.open(7)
 	wantCode(t, <-result, "RF001")
@@ -81,7 +81,7 @@ func TestACopyDoesNotFinish(t *testing.T) {
 	if _, err := more.Write([]byte("5\n5\n")); err != nil {
 		t.Fatal(err)
 	}
-	g.until("select count(*) from pg_stat_activity where state = 'active' "+
+	g.until(sessionsWhere+"state = 'active' "+
 		"and query like 'copy ledger%'", 1)
 	g.open(7)
 	_, _ = more.Write([]byte("5\n"))

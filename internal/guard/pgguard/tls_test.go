@@ -340,7 +340,7 @@ func TestASessionInTLSIsFencedAsAnyOther(t *testing.T) {
 		_, err := old.Exec(context.Background(), "select pg_sleep(600)")
 		busy <- err
 	}()
-	g.until("select count(*) from pg_stat_activity where query like 'select pg_sleep%'", 1)
+	g.until(sessionsWhere+"query like 'select pg_sleep%'", 1)
 	newer := dial(6)
 	g.exec(newer, "insert into ledger (token) values (6)")
 	wantCode(t, <-busy, "RF001")

@@ -29,7 +29,7 @@ func TestAnIdleListenerHoldsBackNoNotices(t *testing.T) {
 	defer listening.Wait()
 	defer cancel()
 	const listens = "select count(*)::text from pg_stat_activity where application_name = " +
-		"'ringfence listen' and state = 'idle'"
+		"'ringfence listen' and state = 'idle' and datname = current_database()"
 	if !poll.Until(time.Minute, func() bool { return d.list(t, listens)[0] != "0" }) {
 		t.Fatal("nothing listens")
 	}

@@ -81,7 +81,8 @@ func TestWhoIsDeposedDuringItsCallGetsARow(t *testing.T) {
 	}()
 	for waits := false; !waits; s.waits("campaign does not wait") {
 		if err := admin.QueryRow(s.ctx,
-			"select exists (select from pg_locks where not granted)").Scan(&waits); err != nil {
+			"select exists (select from pg_stat_activity where wait_event_type = 'Lock' "+
+				"and datname = current_database())").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 	}
