@@ -54,7 +54,7 @@ demo: deps build ## a paused leader writes: without the guard, and through it
 	@$(GO) build -o bin/demo ./cmd/demo && bin/demo -guard bin/guard
 
 # The servers of the tests need the cores, too. What takes longest begins first. make check vets.
-TESTFLAGS = -race -vet=off -timeout 25m -p 2 -parallel 4
+TESTFLAGS = -race -vet=off -timeout 25m -p 3 -parallel 4
 
 .PHONY: test
 test: deps ## every test, with the race detector, against real servers
@@ -153,9 +153,10 @@ bench-pg: deps build ## Postgres: direct, guard, and the proxies of deps-bench; 
 	@cd bench && $(GO) run . postgres $(call bench_out,postgres) $(BENCH_ARGS)
 
 .PHONY: bench-direct
-bench-direct: deps build ## the same with direct sessions, on Postgres 17 of newer-servers
-	@cd bench && PATH=$$(cd .. && $(MAKE) -s newer-servers | grep /postgres-17/):$$PATH $(GO) run . postgres \
-		$(call bench_out,direct) $(BENCH_ARGS)
+bench-direct: deps build ## the same with direct sessions, and take-overs, on Postgres 17 of newer-servers
+	@cd bench && export PATH=$$(cd .. && $(MAKE) -s newer-servers | grep /postgres-17/):$$PATH && \
+		$(GO) run . postgres $(call bench_out,direct) $(BENCH_ARGS) && \
+		$(GO) run . takeover -rows postgres $(call bench_out,direct-takeover)
 
 .PHONY: bench-redis
 bench-redis: deps build ## Redis, the same

@@ -35,4 +35,4 @@ for folder in "${folders[@]}"; do
 done
 
 # Without the race detector, which `make test` has. Not from the cache: its results may be of other servers that were in the same folders.
-PATH=$1:$PATH exec "${GO:-go}" test -count=1 -timeout 40m "${@:2}"
+PATH=$1:$PATH exec "${GO:-go}" test -count=1 -p 3 -parallel 4 -timeout 40m "${@:2}"

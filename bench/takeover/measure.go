@@ -43,6 +43,7 @@ type session interface{ close() }
 type cell struct {
 	row    *report.Row
 	db     database
+	direct database // with direct sessions; nil if there are none
 	older  int
 	writes bool
 	guards int
@@ -127,15 +128,38 @@ func (k kind) cells(
 		return nil, nil
 	}
 	db, err := k.start(ctx, o)
+	var sessions database
+	if p, ok := db.(*postgres); ok && p.HasSessions() {
+		sessions = &direct{postgres: p}
+	}
 	for _, c := range cells {
 		c.db = db
+		if c.guards == 1 {
+			c.direct = sessions
+		}
 	}
 	return cells, err
 }
 
-// measure makes one take-over: the older sessions have the token, the newcomer the next.
+// measure makes a take-over in each way.
 func (c *cell) measure(ctx context.Context, token int64) error {
-	older, err := c.openOlder(ctx, token)
+	if c.older == 0 { // what nobody can avoid
+		login, err := c.timed(ctx, ways.Direct, c.db.login)
+		if err != nil {
+			return err
+		}
+		login.close()
+	}
+	err := c.takeOver(ctx, ways.Guard, c.db, token)
+	if err == nil && c.direct != nil {
+		err = c.takeOver(ctx, ways.Session, c.direct, token)
+	}
+	return err
+}
+
+// takeOver makes one: the older sessions have the token, the newcomer the next.
+func (c *cell) takeOver(ctx context.Context, way string, db database, token int64) error {
+	older, err := c.openOlder(ctx, db, token)
 	defer func() {
 		for _, s := range older {
 			s.close()
@@ -144,21 +168,14 @@ func (c *cell) measure(ctx context.Context, token int64) error {
 	if err != nil {
 		return err
 	}
-	if c.older == 0 { // what nobody can avoid
-		login, err := c.timed(ctx, ways.Direct, c.db.login)
-		if err != nil {
-			return err
-		}
-		login.close()
-	}
-	newcomer, err := c.timed(ctx, ways.Guard, func(ctx context.Context) (session, error) {
-		return c.db.open(ctx, 0, token+1, false)
+	newcomer, err := c.timed(ctx, way, func(ctx context.Context) (session, error) {
+		return db.open(ctx, 0, token+1, false)
 	})
 	if err != nil {
 		return err
 	}
 	defer newcomer.close()
-	return c.db.check(ctx, older)
+	return db.check(ctx, older)
 }
 
 // timed opens a session after a rest, and adds the time that this takes to the row.
@@ -181,13 +198,15 @@ func (c *cell) timed(
 
 // openOlder opens the older sessions, spread over the guards. It returns also those that it has
 // opened before an error.
-func (c *cell) openOlder(ctx context.Context, token int64) ([]session, error) {
+func (c *cell) openOlder(
+	ctx context.Context, db database, token int64,
+) ([]session, error) {
 	all := make([]session, c.older)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for i := range all {
 		g.Go(func() (err error) {
-			all[i], err = c.db.open(ctx, i%c.guards, token, c.writes)
+			all[i], err = db.open(ctx, i%c.guards, token, c.writes)
 			return err
 		})
 	}

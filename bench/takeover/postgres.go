@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +31,9 @@ func startPostgres(ctx context.Context, o report.Options) (_ database, err error
 	p.guards[0] = p.Guard
 	p.guards[1], err = p.NewGuard(ctx, nil)
 	if err == nil {
+		err = p.AdmitDirectly(ctx, io.Discard)
+	}
+	if err == nil {
 		err = p.Exec(ctx, "create table written (token bigint)", "grant all on written to "+ways.User)
 	}
 	if err != nil {
@@ -49,7 +53,11 @@ func (s postgresSession) close() {
 func (p *postgres) open(
 	ctx context.Context, guard int, token int64, writes bool,
 ) (session, error) {
-	c, err := pgconn.Connect(ctx, ways.PostgresURL(p.guards[guard].Postgres, ways.Resource, token))
+	return open(ctx, ways.PostgresURL(p.guards[guard].Postgres, ways.Resource, token), token, writes)
+}
+
+func open(ctx context.Context, url string, token int64, writes bool) (session, error) {
+	c, err := pgconn.Connect(ctx, url)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +81,10 @@ func (p *postgres) login(ctx context.Context) (session, error) {
 // the newcomer's session left: a guard keeps sessions at rest from writing at once, and their
 // backends end a little later.
 func (p *postgres) check(ctx context.Context, older []session) error {
+	return check(ctx, p.Server.URL("postgres", "postgres"), older)
+}
+
+func check(ctx context.Context, url string, older []session) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for _, o := range older {
@@ -81,7 +93,7 @@ func (p *postgres) check(ctx context.Context, older []session) error {
 			return errors.New("an older session has written after the take-over")
 		}
 	}
-	conn, err := pgx.Connect(ctx, p.Server.URL("postgres", "postgres"))
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

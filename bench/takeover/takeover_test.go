@@ -65,8 +65,8 @@ func TestRowsAreChosenByName(t *testing.T) {
 
 func TestOlderSessionsAreSpreadOverTheGuards(t *testing.T) {
 	db := &opened{}
-	c := cell{db: db, older: 10, guards: 2}
-	all, err := c.openOlder(t.Context(), 1)
+	c := cell{older: 10, guards: 2}
+	all, err := c.openOlder(t.Context(), db, 1)
 	if err != nil || len(all) != 10 {
 		t.Fatal(len(all), err)
 	}

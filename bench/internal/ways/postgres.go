@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // The database and the user of all sessions.
@@ -37,6 +38,15 @@ type Postgres struct {
 	Guard     *GuardProcess
 	program   string
 	databases []string
+	raiser    *pgstore.Raiser // of direct sessions; nil if there are none
+}
+
+// Close ends all that was started.
+func (s *Postgres) Close() error {
+	if s.raiser != nil {
+		s.raiser.Close()
+	}
+	return s.set.Close()
 }
 
 // StartPostgres starts a Postgres, a guard, and, if they are wanted, the proxies for Postgres.
@@ -74,7 +84,7 @@ func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
 		Name: Guard, Addr: s.Guard.Postgres, TLS: o.TLS, Database: database, pid: s.Guard.PID,
 	})
 	if o.Peers {
-		err = errors.Join(s.startPeers(ctx, o.Progress), s.admitDirectly(ctx, o.Progress))
+		err = errors.Join(s.startPeers(ctx, o.Progress), s.AdmitDirectly(ctx, o.Progress))
 	}
 	return s, err
 }
@@ -170,8 +180,12 @@ func (w *Way) SSLMode() string {
 
 // PostgresURL returns a connection URL for an address, under a token of the resource.
 func PostgresURL(addr, resource string, token int64) string {
-	options := strings.ReplaceAll(url.QueryEscape(StartupOptions(resource, token)), "+", "%20")
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&options=%s", User, addr, database, options)
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&options=%s",
+		User, addr, database, escapedOptions(resource, token))
+}
+
+func escapedOptions(resource string, token int64) string {
+	return strings.ReplaceAll(url.QueryEscape(StartupOptions(resource, token)), "+", "%20")
 }
 
 // StartupOptions is the value of the startup parameter "options" for a session under a token.

@@ -4,19 +4,21 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/pgmarks"
+	"github.com/ringfence/ringfence/store/pgstore"
 )
 
 // sessions is the database that admits sessions itself.
 const sessions = "sessions"
 
-// admitDirectly adds the way of direct sessions: another database of the same server, with a login
+// AdmitDirectly adds the way of direct sessions: another database of the same server, with a login
 // trigger. Before Postgres 17 there is none.
-func (s *Postgres) admitDirectly(ctx context.Context, progress io.Writer) error {
+func (s *Postgres) AdmitDirectly(ctx context.Context, progress io.Writer) error {
 	var version int
 	conn, err := pgx.Connect(ctx, s.Server.URL("postgres", database))
 	if err != nil {
@@ -38,9 +40,8 @@ func (s *Postgres) admitDirectly(ctx context.Context, progress io.Writer) error 
 	if err := pgmarks.Install(ctx, own, "guard"); err != nil {
 		return err
 	}
-	claim := fence.Claim{Resource: Resource, Token: 1, Holder: "bench"}
-	raiser := pgmarks.NewRaiser(s.Server.URL("guard", sessions))
-	if err := raiser.Raise(ctx, claim); err != nil {
+	s.raiser = pgstore.NewRaiser(s.Server.URL("guard", sessions), nil)
+	if err := s.RaiseDirectly(ctx, 1); err != nil {
 		return err
 	}
 	err = Exec(ctx, own, "grant create on schema public to "+User,
@@ -51,3 +52,21 @@ func (s *Postgres) admitDirectly(ctx context.Context, progress io.Writer) error 
 	})
 	return err
 }
+
+// RaiseDirectly raises the mark of direct sessions to a token, as a leader does before it logs in.
+func (s *Postgres) RaiseDirectly(ctx context.Context, token int64) error {
+	return s.raiser.Raise(ctx, fence.Claim{
+		Resource: Resource, Token: fence.Token(token), Holder: "bench",
+	})
+}
+
+// SessionURL is the URL of a direct session under a token.
+func (s *Postgres) SessionURL(token int64) string {
+	return s.Server.URL(User, sessions) + "&options=" + escapedOptions(Resource, token)
+}
+
+// SessionsAdminURL is the URL of the database of direct sessions for its superuser.
+func (s *Postgres) SessionsAdminURL() string { return s.Server.URL("postgres", sessions) }
+
+// HasSessions reports whether the server admits direct sessions.
+func (s *Postgres) HasSessions() bool { return slices.Contains(s.databases, sessions) }
