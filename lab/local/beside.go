@@ -22,21 +22,22 @@ func (s *System) startBalancer(ctx context.Context) (err error) {
 	for _, name := range t.GuardNames() {
 		guards = append(guards, s.guards[name].postgres)
 	}
-	s.balancer, err = s.startHAProxy(ctx, "haproxy", guards, servers.HAProxyCheck{
+	s.balancer, err = s.startHAProxy(ctx, "haproxy", "fall 3", guards, servers.HAProxyCheck{
 		Method: "GET", Path: "/readyz", Port: fmt.Sprint(s.beside.http),
 	})
 	return err
 }
 
-// startElectionsBalancer starts HAProxy before Postgres, for elections there. It asks Patroni.
+// startElectionsBalancer starts HAProxy before Postgres, for elections there. It asks Patroni. When
+// HAProxy starts, it uses a standby until so many checks have failed.
 func (s *System) startElectionsBalancer(ctx context.Context) (err error) {
-	s.toPrimary, err = s.startHAProxy(ctx, "haproxy-elections", s.postgresLegs())
+	s.toPrimary, err = s.startHAProxy(ctx, "haproxy-elections", "fall 1", s.postgresLegs())
 	return err
 }
 
 // startHAProxy starts one that asks Patroni which node is the primary, and then for more.
 func (s *System) startHAProxy(
-	ctx context.Context, name string, to []string, more ...servers.HAProxyCheck,
+	ctx context.Context, name, fall string, to []string, more ...servers.HAProxyCheck,
 ) (*servers.HAProxy, error) {
 	_, api, err := net.SplitHostPort(s.patroni.Nodes[0].API())
 	if err != nil {
@@ -44,7 +45,7 @@ func (s *System) startHAProxy(
 	}
 	isPrimary := servers.HAProxyCheck{Method: "OPTIONS", Path: "/primary", Port: api}
 	h, err := servers.StartHAProxy(ctx, "", servers.HAProxyOptions{
-		Servers: to, Every: "inter 1s fall 3 rise 1",
+		Servers: to, Every: "inter 1s rise 1 " + fall,
 		Checks: append([]servers.HAProxyCheck{isPrimary}, more...),
 	})
 	if err == nil {
