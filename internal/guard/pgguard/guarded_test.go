@@ -188,7 +188,8 @@ func (g *guarded) count(query string) int {
 }
 
 // sessionsWhere is a query for count. Other tests have their databases on the same server.
-const sessionsWhere = "select count(*) from pg_stat_activity where datname = current_database() and "
+const sessionsWhere = "select count(*) from pg_stat_activity " +
+	"where datname = current_database() and "
 
 // until waits until count of the query is want.
 func (g *guarded) until(query string, want int) {
