@@ -29,7 +29,7 @@ func measurePostgres(
 ) (r *report.Report, err error) {
 	stage, err := ways.StartPostgres(ctx, ways.Options{
 		Guard: s.Guard, Peers: true, TLS: s.tls, Progress: progress, Settings: map[string]string{
-			"synchronous_commit": "off", "shared_buffers": "256MB",
+			"synchronous_commit": "off", "shared_buffers": "1GB", // two databases of 160 MB
 			// Neither a checkpoint nor a vacuum may come during a measurement: the writes of one way
 			// would cost another.
 			"checkpoint_timeout": "1h", "max_wal_size": "16GB", "autovacuum": "off",
