@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/test/servers"
+	"github.com/ringfence/ringfence/lab/system"
 )
 
 // The guards beside the nodes listen on these ports of the nodes' hosts: HAProxy asks all at one.
@@ -28,11 +30,34 @@ func (s *System) startBalancer(ctx context.Context) (err error) {
 	return err
 }
 
-// startElectionsBalancer starts HAProxy before Postgres, for elections there. It asks Patroni. When
-// HAProxy starts, it uses a standby until so many checks have failed.
+// startElectionsBalancer starts HAProxy before Postgres, for elections there. It asks Patroni.
 func (s *System) startElectionsBalancer(ctx context.Context) (err error) {
 	s.toPrimary, err = s.startHAProxy(ctx, "haproxy-elections", "fall 1", s.postgresLegs())
-	return err
+	if err != nil {
+		return err
+	}
+	return s.awaitChecks(ctx)
+}
+
+// awaitChecks waits until HAProxy leads to the primary only. When it starts, it uses each server in
+// turn until the first checks have failed.
+func (s *System) awaitChecks(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	url := s.tls.postgres("postgres", s.toPrimary.Addr(), database) + "&target_session_attrs=primary"
+	for connected := 0; connected < 2*len(s.nodes); {
+		err := system.Exec(ctx, url)
+		if connected++; err == nil {
+			continue
+		}
+		connected = 0
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("HAProxy leads to a standby: %w", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 // startHAProxy starts one that asks Patroni which node is the primary, and then for more.
