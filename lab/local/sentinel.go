@@ -78,7 +78,7 @@ func (s *System) failOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := at.Failover(ctx, sentinelName).Err(); err != nil {
+	if err := orderFailover(ctx, at); err != nil {
 		return err
 	}
 	for _, one := range s.sentinels {
@@ -90,6 +90,19 @@ func (s *System) failOver(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// orderFailover tries until the Sentinel has seen that the replica follows: it asks every 10 s.
+func orderFailover(ctx context.Context, at *driver.SentinelClient) error {
+	for {
+		err := at.Failover(ctx, sentinelName).Err()
+		if err == nil || !strings.HasPrefix(err.Error(), "NOGOODSLAVE") {
+			return err
+		}
+		if err := system.Sleep(ctx, lookAgain); err != nil {
+			return err
+		}
+	}
 }
 
 // redisPrimary returns the server of Redis that the Sentinels name, or else the first one.
