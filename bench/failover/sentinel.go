@@ -31,8 +31,7 @@ func start(ctx context.Context) (_ *cluster, err error) {
 		}
 	}()
 	for _, s := range []**servers.Redis{&c.first, &c.second} {
-		o := servers.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}}
-		if *s, err = servers.StartRedis(ctx, o); err != nil {
+		if *s, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
 			return nil, err
 		}
 	}

@@ -143,7 +143,7 @@ func (k kind) cells(
 
 // measure makes a take-over in each way.
 func (c *cell) measure(ctx context.Context, token int64) error {
-	if c.older == 0 { // what nobody can avoid
+	if c.older == 0 { // every way has at least this login
 		login, err := c.timed(ctx, ways.Direct, c.db.login)
 		if err != nil {
 			return err

@@ -45,16 +45,12 @@ func (s *System) awaitChecks(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	url := s.tls.postgres("postgres", s.toPrimary.Addr(), database) + "&target_session_attrs=primary"
-	for connected := 0; connected < 2*len(s.nodes); {
-		err := system.Exec(ctx, url)
-		if connected++; err == nil {
-			continue
-		}
-		connected = 0
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("HAProxy leads to a standby: %w", err)
-		case <-time.After(100 * time.Millisecond):
+	for connected := 0; connected < 2*len(s.nodes); connected++ {
+		if err := system.Exec(ctx, url); err != nil {
+			if system.Sleep(ctx, lookAgain) != nil {
+				return fmt.Errorf("HAProxy leads to a standby: %w", err)
+			}
+			connected = -1 // from the first one again
 		}
 	}
 	return nil

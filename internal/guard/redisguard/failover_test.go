@@ -25,7 +25,7 @@ type switched struct {
 
 func pair(t *testing.T, args ...string) *switched {
 	t.Helper()
-	o := servers.RedisOptions{Args: append([]string{"--repl-diskless-sync-delay", "0"}, args...)}
+	o := servers.RedisOptions{Args: args}
 	s := &switched{t: t, first: serverstest.Redis(t, o), second: serverstest.Redis(t, o)}
 	must.Succeed(t, redismarks.Install(t.Context(), s.first.URL()))
 	s.address = serverstest.NewRelay(t, s.first.Addr())

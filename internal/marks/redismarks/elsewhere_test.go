@@ -19,8 +19,7 @@ import (
 func coordinatedServers(t *testing.T, n int) (all []*bench) {
 	t.Helper()
 	for i := range n {
-		server := serverstest.Redis(t,
-			servers.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
+		server := serverstest.Redis(t, servers.RedisOptions{})
 		if i == 0 {
 			open(t, server)
 		}

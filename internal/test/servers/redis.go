@@ -18,7 +18,8 @@ type RedisOptions struct {
 	Args []string // more arguments for redis-server, e.g. "--appendonly", "yes"
 }
 
-// Redis is a Redis server. By default it saves nothing, so its data is gone after Kill or Stop.
+// Redis is a Redis server. By default it saves nothing, so its data is gone after Kill or Stop. As
+// a primary it synchronises a replica at once.
 type Redis struct {
 	Process
 	port int

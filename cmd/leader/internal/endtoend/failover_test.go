@@ -85,9 +85,6 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectAfterAFailoverThereAndBack(t *test
 	s := newStack(t)
 	second := serverstest.Redis(t, servers.RedisOptions{})
 	one, two := s.at(s.redis), s.at(second)
-	for _, server := range []redisAt{one, two} {
-		server.do("CONFIG", "SET", "repl-diskless-sync-delay", 0)
-	}
 	two.follow(s.redis)
 	address := serverstest.NewRelay(t, s.redis.Addr())
 	free := serverstest.FreeAddresses(t, 6)
